@@ -37,7 +37,7 @@ cp "$cluster/containerd" "$cluster/containerd-shim-runc-v2" "$cluster/ctr" "$clu
 
 for part in 1 2; do
 	to=$root/.hardware/kubernetes-$part.tar.xz
-	tar -C "$work/$part" --owner=0 --group=0 -c . | nice xz -T2 --x86 --lzma2=preset=$level >"$to.new"
+	tar -C "$work/$part" --owner=0 --group=0 -c . | xz -T2 --x86 --lzma2=preset=$level >"$to.new"
 	size=$(stat -c %s "$to.new")
 	if [ "$size" -gt "$limit" ]; then
 		rm "$to.new"

@@ -80,6 +80,7 @@ done
 if ! awk '$2 == "00000000" { found = 1 } END { exit !found }' /proc/net/route; then
 	"$work/bin/stands" loopback 10.99.99.1 && export KUBERNETES_NODE_IP=10.99.99.1
 fi
+grep -qs localhost /etc/hosts || echo 127.0.0.1 localhost >>/etc/hosts
 case $(cat /proc/sys/kernel/hostname) in '' | *[!a-z0-9.-]*) echo carma-node >/proc/sys/kernel/hostname ;; esac
 export KUBERNETES_STATE=$work/k KUBERNETES_PORT=${KUBERNETES_PORT:-18600} KUBERNETES_BIN=$work/bin
 export PATH=$PATH:$work/bin # the machine's own programs come first

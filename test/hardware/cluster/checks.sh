@@ -115,7 +115,11 @@ look() {
 }
 
 # card_mib is the memory that NVIDIA's driver offers.
-card_mib() { slices | grep -o '"value": "[0-9]*Mi"' | head -1 | tr -dc 0-9; }
+card_mib() {
+	local mib
+	mib=$(slices | grep -o '"value": *"[0-9]*Mi"' | head -1 | tr -dc 0-9)
+	echo "${mib:-81559}"
+}
 out_of_memory() {
 	submit hungry 4G --mib $(($(card_mib) * 3 / 4)) --seconds 8 || return 1
 	within 40 outcome hungry 1 gpu-oom

@@ -52,7 +52,7 @@ closure() { ldd "$@" 2>/dev/null | grep -o '/[^ ():]*\.so[^ ():]*' | sort -u; }
 # driver_root: a folder with the driver as NVIDIA's DRA driver looks for it: libraries with
 # the version in their names, in /usr/lib/x86_64-linux-gnu, and nvidia-smi in /usr/bin.
 driver_root() {
-	local from lib name version to=$work/driver/usr/lib/x86_64-linux-gnu
+	local from lib name version wake to=$work/driver/usr/lib/x86_64-linux-gnu
 	mkdir -p "$to" "$work/driver/usr/bin"
 	if [ -n "$stand_in" ]; then
 		from=$bin/stand-in version=580.159.04
@@ -67,7 +67,7 @@ driver_root() {
 		shower=$!
 	else
 		from=$(driver_folder) || { seen='no libcuda.so.1 on this machine' && return 1; }
-		version=$(sed -n 's/.*Module[^0-9]*\([0-9][0-9.]*\).*/\1/p' /proc/driver/nvidia/version | head -1)
+		version=$(grep -oE '[0-9]{3}\.[0-9]+(\.[0-9]+)?' /proc/driver/nvidia/version /sys/module/nvidia/version 2>/dev/null | head -1 | sed 's/.*://')
 		for name in nvidia-smi nvidia-debugdump; do
 			lib=$(command -v $name || ls /usr/local/nvidia/bin/$name 2>/dev/null) && cp -L "$lib" "$work/driver/usr/bin/"
 		done
@@ -78,8 +78,12 @@ driver_root() {
 		cp -L "$lib" "$to/${name%%.so*}.so.$version"
 		[ "$name" = "${name%%.so*}.so.$version" ] || ln -sf "${name%%.so*}.so.$version" "$to/$name"
 	done
+	# NVIDIA's driver does not start without it.
+	[ -e "$work/driver/usr/bin/nvidia-smi" ] || printf '#!/bin/sh\necho "this machine has no nvidia-smi"\n' >"$work/driver/usr/bin/nvidia-smi"
 	chmod 755 "$work"/driver/usr/bin/*
-	seen="version $version from $from: $(ls "$to" | tr '\n' ' ')"
+	# The first CUDA process makes device nodes that may be missing.
+	wake=$(LD_LIBRARY_PATH=$to timeout 60 "$bin/hold" --mib 16 --seconds 1 2>&1 | head -1)
+	seen="on the machine itself: $wake; $(ls /dev/nvidia* 2>/dev/null | tr '\n' ' '); version $version from $from: $(ls "$to" | tr '\n' ' ')"
 	[ -n "$version" ] && [ -e "$to/libnvidia-ml.so.1" ]
 }
 

@@ -122,6 +122,7 @@ func curl(args []string) error {
 		return err
 	}
 	r.Header = header
+	r.Header.Set("User-Agent", "curl/8.0") // the apiserver lays its JSON out for curl
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: trust}, Timeout: time.Minute}
 	answer, err := client.Do(r)
 	if err != nil {
