@@ -84,7 +84,7 @@ func (s *State) gpusOf(kinds ...string) []*GPU {
 				continue
 			}
 			for _, grant := range t.Current().Grants {
-				if g := s.byID[grant.GPU]; g.resident(t.ID) != nil {
+				if g := s.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: it was lost, and its last task ends
 					gpus = append(gpus, g)
 				}
 			}

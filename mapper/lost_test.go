@@ -1,0 +1,29 @@
+package mapper
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// TestEndOnALostGPU: a task ends on a GPU that was lost meanwhile, and its run time changes
+// what is expected of its kind alone.
+func TestEndOnALostGPU(t *testing.T) {
+	w := newWorld(t, DefaultsOf("carma"), 1)
+	runs := map[string]time.Duration{"a0": 2 * time.Hour}
+	for i := range 12 {
+		runs[fmt.Sprint("a", i+1)] = time.Hour // so that the family's mean hardly changes
+	}
+	taught(w, runs)
+	id := w.submit(units.GiB, kind("a0", "a"))
+	w.started(id)
+	w.step(GPUsFound{At: w.now})
+	w.wait(3 * time.Hour)
+	w.exit(id, ExitOK)
+	w.wantPhase(id, Succeeded)
+	if left := w.s.GPUs(); len(left) > 0 {
+		t.Errorf("a GPU that is lost and has no task is still there: %+v", left)
+	}
+}
