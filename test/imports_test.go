@@ -107,13 +107,14 @@ var allowed = map[string][]string{
 	"carma/runner/gpu/simgpu/wire":         {"carma/mapper"},
 	"carma/runner/gpu/simgpu":              {"carma/configs/servers", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu", "carma/runner/suspend"},
 	"carma/cmd/carma":                      {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/suspend"},
+	"carma/cmd/carma-agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs"},
 	"carma/cmd/carma-init":                 {},
 	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/mcp":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/attach":               {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/mapper", "carma/runner/api"},
 	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/configs/taskfile", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/contexts":             {"carma/configs", "carma/configs/nearest", "carma/runner/api"},
-	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/elsewhere", "carma/configs", "carma/mapper", "carma/mapper/units", "carma/runner/api", "carma/runner/journal"},
+	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/elsewhere", "carma/configs", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/cluster", "carma/runner/gpu", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog"},
 	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner/api", "carma/runner/gpu"},
 	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines"},
@@ -235,6 +236,28 @@ func TestDaemonWithoutLab(t *testing.T) {
 			if !slices.ContainsFunc(program, below) {
 				t.Errorf("no command has %s; take it out of the list", of)
 			}
+		}
+	}
+}
+
+// heavy is what the agent of a node does without: the daemon, the estimators, what draws,
+// reads Compose files or talks to engines, and the journal's database.
+var heavy = []string{
+	"carma/runner", "carma/estimator", "carma/runner/journal", "carma/containers/engines", "carma/containers/docker", "carma/containers/containerd",
+	"github.com/moby/moby/client", "github.com/containerd/containerd/v2/client", "github.com/danielgtaylor/huma/v2", "github.com/compose-spec/compose-go/v2/types",
+	"modernc.org/sqlite", "gonum.org/v1/plot", "charm.land/bubbletea/v2",
+}
+
+// TestAgentIsLean: the agent's program has nothing of that, or it would take the memory
+// for it on each node. What is in the list is in carma, so a name that is gone is noticed.
+func TestAgentIsLean(t *testing.T) {
+	agent, program := depsOf(t, "-tags", "grpcnotrace", "carma/cmd/carma-agent"), depsOf(t, "carma/cmd/carma")
+	for _, path := range heavy {
+		if !slices.Contains(program, path) {
+			t.Errorf("carma has no %s; take it out of the list", path)
+		}
+		if slices.Contains(agent, path) {
+			t.Errorf("carma-agent has %s", path)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func commands(a *cli.App) []*cobra.Command {
 		run.Command(a), attach.Command(a), attach.Exec(a), suite.Command(a), tasks.Ps(a), tasks.Logs(a), tasks.Wait(a), tasks.Stop(a), tasks.Rm(a), tasks.Prune(a), tasks.Inspect(a), tasks.Port(a), tasks.Why(a), tasks.Events(a), notify.Command(a),
 		change.Update(a), change.Hold(a), change.Release(a), change.Suspend(a), change.Resume(a), change.Requeue(a), change.Rerun(a), top.Command(a, change.Top(a)), change.Bottom(a), change.Move(a),
 		estimate.Command(a), estimate.Models(a),
-		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), agent.Command(a), web.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a), server.Context(a),
+		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), agent.Apart(a, agent.Command(a)), web.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a), server.Context(a),
 		change.Drain(a), change.Undrain(a), change.Pause(a), change.Unpause(a), change.Reserve(a), change.Reservations(a), change.Unreserve(a),
 		replay.Command(a), trace.Command(a), tasks.ListHistory(a, journal.History(a)),
-		mcp.Command(a), completionCommand(a), versionCommand(a), manCommand(a), agent.OldName(a),
+		mcp.Command(a), completionCommand(a), versionCommand(a), manCommand(a), agent.Apart(a, agent.OldName(a)),
 	}
 }
 

@@ -33,9 +33,9 @@ import (
 // Errors that callers tell apart.
 var (
 	// ErrLocked: another daemon has the journal open.
-	ErrLocked = errors.New("in use")
+	ErrLocked error = unchanged("in use")
 	// ErrNewer: the journal was written by a newer carma.
-	ErrNewer = errors.New("written by a newer version")
+	ErrNewer error = unchanged("written by a newer version")
 	// ErrFull: no room on the disk. Nothing of the call was stored; the same
 	// call works once there is room again.
 	ErrFull = errors.New("no space left")

@@ -33,6 +33,20 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
+// Usage is true: nothing has happened, and repeating will not help.
+func (r *Refusal) Usage() bool { return true }
+
+// Whole is the error in several lines: what is known, and the command that goes on.
+func (r *Refusal) Whole() string { return r.Error() }
+
+// unchanged is an error before anything has happened. Repeating will not help.
+type unchanged string
+
+func (u unchanged) Error() string { return string(u) }
+
+// Usage is true, as of a [Refusal].
+func (u unchanged) Usage() bool { return true }
+
 // MendCommand is the command after which the next start goes on.
 func MendCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)

@@ -143,6 +143,10 @@ show carma why $namespace/plain-job
 api GET "$jobs/plain-job" | tr -d ' \n' | grep -q '"type":"Complete","status":"True"' || fail "the Job is not complete: $(api GET "$jobs/plain-job")"
 api DELETE "$jobs/plain-job?propagationPolicy=Background" >/dev/null
 
+# What ps shows of both, in KiB; a page of a program's file counts in each that has it.
+memory=$(ps -o rss= -p "$daemon" -p "$node_agent" | awk '{ sum += $1 } END { print sum * 1024 }')
+[ "$memory" -lt 150000000 ] || fail "daemon and agent take $memory bytes, 150 MB are too many: $(ps -o rss=,args= -p "$daemon" -p "$node_agent")"
+
 succeeded=0 recovered=0 twice=0
 for id in $(carma ps -a -q); do
 	carma inspect "$id" >"$work/task.json"
@@ -158,4 +162,5 @@ left() { [ -z "$(named /api/v1/namespaces/$namespace/pods)$(named /apis/resource
 until_ok 30 "pods or claims are left: $(named /api/v1/namespaces/$namespace/pods) $(named /apis/resource.k8s.io/v1/namespaces/$namespace/resourceclaims)" left
 echo
 echo "kubernetes demo: $tasks tasks with an annotated Job, $succeeded succeeded, $recovered recovered with a larger claim, $((tasks - succeeded)) lost; daemon, agent and kubelet were killed once; $twice started twice; no pod or claim is left"
+echo "daemon and agent take $((memory / 1000000)) MB together"
 [ "$succeeded" -eq "$tasks" ] && [ "$recovered" -eq 2 ] && [ "$twice" -eq 0 ]

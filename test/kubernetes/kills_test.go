@@ -48,8 +48,8 @@ func (c *cluster) runOnly(when string, pods []string) {
 
 // TestKills: each part of the cluster and of carma is killed by kill -9 while two tasks
 // run, and started again. Both go on in their first attempt, and a task that is
-// submitted afterwards runs; in the end no pod or claim is left. With -short, only the
-// parts that matter most.
+// submitted afterwards runs; in the end no pod or claim is left. Daemon and agent together
+// take little memory then. With -short, only the parts that matter most.
 func TestKills(t *testing.T) {
 	c, agent, d := bench(t)
 	for _, name := range []string{"one", "two"} {
@@ -85,6 +85,7 @@ func TestKills(t *testing.T) {
 		}
 		c.runOnly("after "+part+" was killed", before)
 	}
+	small(t, agent, d.process)
 	for _, name := range []string{"one", "two"} {
 		c.finish("kills-" + name)
 		d.ends(name, 1)

@@ -11,7 +11,6 @@ import (
 
 	"carma/configs"
 	"carma/runner/api"
-	"carma/runner/journal"
 )
 
 // Exit codes. A command that stands for a task (an attached run, wait) exits
@@ -64,8 +63,9 @@ func (a *App) Report(cmd *cobra.Command, err error) int {
 		name = cmd.CommandPath()
 	}
 	text := Describe(err)
-	if r, ok := errors.AsType[*journal.Refusal](err); ok {
-		text = r.Error() // several lines: what is known, and the command that goes on
+	var long interface{ Whole() string } // a journal's refusal
+	if errors.As(err, &long) {
+		text = long.Whole()
 	}
 	fmt.Fprintf(a.Err, "%s: %s\n", name, text)
 	code := CodeOf(err)
@@ -101,13 +101,11 @@ func CodeOf(err error) int {
 		config *configs.Error
 		none   *api.NoDaemonError
 		status *api.StatusError
-		refuse *journal.Refusal
+		wrong  interface{ Usage() bool } // of a journal
 	)
 	switch {
-	case errors.As(err, &usage), errors.As(err, &config), errors.As(err, &refuse):
+	case errors.As(err, &usage), errors.As(err, &config):
 		return ExitUsage
-	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrNewer):
-		return ExitUsage // nothing has happened, and repeating will not help
 	case errors.As(err, &none):
 		if none.Reached() {
 			return ExitCarma
@@ -120,6 +118,8 @@ func CodeOf(err error) int {
 			return ExitUsage
 		}
 		return ExitCarma
+	case errors.As(err, &wrong) && wrong.Usage():
+		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		return ExitDetached
 	}
