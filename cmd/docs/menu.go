@@ -13,7 +13,7 @@ var menu = []section{
 	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/security", "docs/monitoring"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
 	{"Scheduling", []string{"docs/policies", "docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
-	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-22"}},
+	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-26", "docs/hardware/h100-2026-11-26/kubernetes", "docs/hardware/h100-2026-11-22"}},
 	{"How it is made", []string{"docs/design", "docs/decisions", apiPage, "CHANGELOG", "CONTRIBUTING", "SECURITY"}},
 }
 
