@@ -29,6 +29,8 @@ func TestSite(t *testing.T) {
 	outside := regexp.MustCompile(`<(?:script|img|link)[^>]*(?:src|href)="(?:https?:)?//`)
 	html, _ := filepath.Glob(filepath.Join(out, "*.html"))
 	deep, _ := filepath.Glob(filepath.Join(out, "*", "*.html"))
+	deeper, _ := filepath.Glob(filepath.Join(out, "*", "*", "*.html"))
+	deep = append(deep, deeper...)
 	for _, file := range append(html, deep...) {
 		text, err := os.ReadFile(file)
 		if err != nil {
