@@ -40,7 +40,7 @@ func BenchmarkStep(b *testing.B) {
 					b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds()), "p99-ns")
 				}
 			}
-			if err := c.s.Audit(); err != nil {
+			if err := c.s.sound(); err != nil {
 				b.Fatal(err)
 			}
 			if n, q := len(c.running), c.s.QueueLen(); n < 750 || n > 1250 || q < queued*9/10 || q > queued*11/10 {

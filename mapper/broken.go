@@ -70,6 +70,7 @@ func (s *State) mends(g *GPU) {
 		return
 	}
 	g.Broken = nil
+	g.mark()
 	s.forgetMissing(g)
 	s.notes.ceilings, s.dirty = [2]ceiling{}, true
 }

@@ -68,6 +68,9 @@ func (s *State) endClaims() {
 // checkClaims ends the claims of tasks for which nobody is leaving any more, and reports
 // whether there were some.
 func (s *State) checkClaims() (ended bool) {
+	if !s.opt.makesWay() {
+		return false
+	}
 	for _, g := range s.gpus {
 		if g.Claim == 0 || s.leavingFor(g.Claim) || s.comesHome(g) {
 			continue

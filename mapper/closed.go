@@ -62,6 +62,7 @@ func (s *State) gpusClosed(ev GPUsClosed) {
 	for _, id := range ev.GPUs {
 		if g := s.byID[id]; g != nil {
 			g.Closed = s.begin(ev.Closure)
+			g.mark()
 			if ev.Closure == nil {
 				s.mends(g)
 			}
@@ -83,7 +84,8 @@ func (s *State) reopen() {
 	s.dropReservations(func(r *Reservation) bool { return r.Until <= s.now })
 	for i := len(s.gpus) - 1; i >= 0; i-- {
 		if g := s.gpus[i]; g.Closed.over(s.now) {
-			g.Closed = nil
+			g.Closed, s.notes.ceilings = nil, [2]ceiling{}
+			g.mark()
 			s.forgetMissing(g)
 		}
 	}

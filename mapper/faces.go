@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"cmp"
 	"slices"
 
 	"carma/mapper/units"
@@ -24,20 +23,30 @@ func (s *State) faces() {
 	before := s.notes.began
 	s.notes.clock++
 	s.notes.began = s.notes.clock
-	s.step.recent = s.step.recent[:0]
-	for _, g := range s.gpus {
-		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.notes.changes, s.outlookAt(g), s.extra(g), 0, g.Claim}
-		if s.policy.pick != nil {
-			f.untold = s.untold(g)
-		}
-		if f != g.notes.face {
+	l := &s.notes.looks
+	recent, whole := l.recent, !l.valid
+	if whole {
+		recent = slices.Clone(s.gpus)
+	}
+	for _, g := range s.look() {
+		if f := s.face(g); f != g.notes.face {
+			if !whole && g.notes.fresh < l.since { // else it is among the recent ones
+				recent = append(recent, g)
+			}
 			g.notes.face, g.notes.fresh = f, s.notes.clock
 		}
-		if g.notes.fresh >= before {
-			s.step.recent = append(s.step.recent, g)
-		}
 	}
-	s.step.since = before
+	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return g.notes.fresh < before })
+	slices.SortFunc(l.recent, comparePos)
+	l.since = before
+}
+
+func (s *State) face(g *GPU) face {
+	f := face{s.rejectAny(g), s.free(g), g.Foreign, g.notes.changes, s.outlookAt(g), s.extra(g), 0, g.Claim}
+	if s.policy.pick != nil {
+		f.untold = s.untold(g)
+	}
+	return f
 }
 
 // freshen notes that GPUs look different since a launch: those of the task, and of
@@ -54,13 +63,14 @@ func (s *State) freshen(gpus []*GPU) {
 }
 
 func (s *State) freshenOne(g *GPU) {
-	if g.notes.fresh < s.step.since {
-		at, there := slices.BinarySearchFunc(s.step.recent, g.pos, func(r *GPU, pos int) int { return cmp.Compare(r.pos, pos) })
+	if l := &s.notes.looks; l.valid && g.notes.fresh < l.since {
+		at, there := slices.BinarySearchFunc(l.recent, g, comparePos)
 		if !there {
-			s.step.recent = slices.Insert(s.step.recent, at, g)
+			l.recent = slices.Insert(l.recent, at, g)
 		}
 	}
 	g.notes.fresh = s.notes.clock
+	g.mark()
 }
 
 // turnedDown is the clock when a task was rejected by every GPU. That still counts
@@ -72,7 +82,7 @@ func (s *State) turnedDown(t *Task) (at int, reopened []GPUID) {
 	}
 	tried := &t.notes.tried
 	if tried.at <= s.notes.forgotten {
-		return 0, nil
+		return s.triedAlike(t)
 	}
 	// Who may fill a GPU that is held depends on host memory, the time and others there.
 	if kept := &tried.kept; s.opt.FillHeld || kept.Task != s.kept.Task || kept.Until != s.kept.Until || !slices.Equal(kept.GPUs, s.kept.GPUs) {

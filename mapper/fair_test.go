@@ -312,7 +312,7 @@ func BenchmarkFairPass(b *testing.B) {
 			b.StartTimer()
 		}
 	}
-	if err := s.Audit(); err != nil {
+	if err := s.sound(); err != nil {
 		b.Fatal(err)
 	}
 }

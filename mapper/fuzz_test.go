@@ -85,7 +85,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 		s := busy.Clone()
 		s.Step(ev)
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Fatal(err)
 		}
 		exercise(t, s)
@@ -107,7 +107,7 @@ func FuzzSnapshot(f *testing.F) {
 		if err := s.UnmarshalJSON(body); err != nil {
 			return
 		}
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Fatalf("a state that is not sound was taken: %v", err)
 		}
 		exercise(t, &s)
@@ -158,7 +158,7 @@ func exercise(t rapid.TB, s *State) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Audit(); err != nil {
+	if err := s.sound(); err != nil {
 		t.Fatal(err)
 	}
 	if err := new(State).UnmarshalJSON(b); err != nil {

@@ -213,6 +213,7 @@ func (s *State) free(g *GPU) units.Bytes {
 
 // settle follows every change of the residents and of the foreign use.
 func (g *GPU) settle() {
+	g.mark()
 	g.committed, g.warmUntil = g.Committed(), 0
 	for i := range g.Residents {
 		g.warmUntil = max(g.warmUntil, g.Residents[i].WarmUntil)

@@ -75,7 +75,7 @@ func (w *world) step(ev Event) []Launch {
 			w.overuses = append(w.overuses, d)
 		}
 	}
-	if err := w.s.Audit(); err != nil {
+	if err := w.s.sound(); err != nil {
 		w.t.Fatalf("after %#v: %v", ev, err)
 	}
 	return w.launches[first:]

@@ -134,6 +134,9 @@ func (s *State) leaveBehind(t *Task) {
 // takesAll follows that a suspended task comes back, or that its container has ended:
 // it has left nothing behind any more.
 func (s *State) takesAll(t *Task) {
+	if !slices.ContainsFunc(s.gpus, func(g *GPU) bool { return len(g.Behind) > 0 }) {
+		return
+	}
 	for _, g := range slices.Clone(s.gpus) {
 		i := slices.IndexFunc(g.Behind, func(b Behind) bool { return b.Task == t.ID })
 		if i < 0 {

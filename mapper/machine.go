@@ -77,6 +77,7 @@ func (s *State) setRing(next *GPU) {
 	for i, g := range s.gpus {
 		g.pos = i
 	}
+	s.notes.looks.valid = false
 	s.notes.forgotten, s.notes.clock = s.notes.clock, s.notes.clock+1 // notes on tasks name GPUs in ledger order
 	s.ring = max(0, slices.Index(s.gpus, next))
 }
@@ -250,7 +251,11 @@ func (s *State) canFit(t *Task) bool {
 	if alone {
 		i = 1
 	}
+	if s.notes.tested <= s.now {
+		s.notes.ceilings = [2]ceiling{}
+	}
 	if s.notes.ceilings[i] == nil {
+		s.notes.tested = s.nextTest()
 		s.notes.ceilings[i] = s.ceiling(func(g *GPU) units.Bytes { return s.room(g, alone) })
 	}
 	return s.notes.ceilings[i].of(t.GPUs) >= max(t.Need, 1)

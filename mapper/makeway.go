@@ -141,6 +141,7 @@ func (s *State) clearWay(t *Task, why ReasonCode) bool {
 	}
 	for _, w := range picked {
 		w.g.Claim = t.ID
+		w.g.mark()
 	}
 	t.WayAt = s.now
 	s.at(s.now.Add(wayAgain), deadline{})

@@ -76,7 +76,7 @@ func TestWhoMakesWay(t *testing.T) {
 		if len(ids) != c.want {
 			t.Errorf("%s: %v make way, want %d", c.name, ids, c.want)
 		}
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestLends(t *testing.T) {
 		step := func(ev Event) []Decision {
 			t.Helper()
 			out := s.Step(ev)
-			if err := s.Audit(); err != nil {
+			if err := s.sound(); err != nil {
 				t.Fatal(err)
 			}
 			return out

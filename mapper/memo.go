@@ -21,6 +21,7 @@ type memo struct {
 	extra     float64       // SM activity that the tasks do not explain
 	parts     []part        // the tasks there, with their outlook
 	work      float64       // the SM work that these have left, in seconds
+	ends      units.Instant // when the first of them ends; 0: not worked out
 	glance    glance
 	newcomers []int    // the numbers of the newcomers that were weighed
 	answers   []answer // their results, in the same order
@@ -82,7 +83,10 @@ func (s *State) outlookAt(g *GPU) units.Instant {
 }
 
 // forget drops the outlook of a GPU after a change there.
-func (g *GPU) forget() { g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1 }
+func (g *GPU) forget() {
+	g.mark()
+	g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1
+}
 
 // answer returns the result of weighing the newcomer with a number on a GPU.
 func (s *State) answer(g *GPU, id int) answer { return s.ask(g, id, false) }

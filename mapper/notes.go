@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/units"
 )
 
 // Notes are cached results that follow from the state. They save a pass from
@@ -19,11 +20,15 @@ type notes struct {
 	began     int              // the clock when the pass before the last change of it began
 	forgotten int              // the clock when all notes on tries were last dropped
 	ceilings  [2]ceiling       // results of canFit; nil: none yet
+	tested    units.Instant    // when a sick GPU is due for a test, and those are over
 	runs      runTimes
 	ages      ages
 	backlog   backlog
 	most      ceiling // of what can be booked on empty GPUs; nil: not worked out
 	measured  []Measured
+	tries     tries
+	shrinks   units.Instant // no grant is looked at before; 0: not known
+	looks     looks
 }
 
 // noNotes are the notes of a new state.
@@ -35,6 +40,9 @@ type gpuNotes struct {
 	changes int  // counts what drops the outlook
 	face    face // in the last pass
 	fresh   int  // the clock when it last looked different
+	looks   gpuLooks
+	marks   int // counts what is marked
+	ready   readyFor
 }
 
 // taskNotes are the notes on a task.

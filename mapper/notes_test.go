@@ -32,6 +32,9 @@ func TestNotesChangeNothing(t *testing.T) {
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("%T led to %v, without notes to %v", ev, got, want)
 				}
+				if err := l.s.looksWrong(); err != nil {
+					t.Fatalf("after %T: %v", ev, err)
+				}
 				l.note(got)
 			}
 			if len(l.s.kept.GPUs) > 0 {

@@ -48,6 +48,7 @@ func (s *State) paced(ev Paced) {
 		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, s.now), s.now, p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
+			s.byID[grant.GPU].mark()
 			s.active(s.byID[grant.GPU].resident(t.ID))
 		}
 		s.compare(t, p)

@@ -20,6 +20,7 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
 		t.notes.tried.at, t.notes.tried.kept = s.notes.clock, s.kept
+		s.noteTry(t)
 		p.failed = append(p.failed, s.failure(t))
 	}
 	return gpus
@@ -35,8 +36,8 @@ func (s *State) candidates(t *Task) []*GPU {
 	}
 	changed := func(g *GPU) bool { return g.notes.fresh > since || since == 0 || slices.Contains(reopened, g.ID) }
 	all := s.gpus
-	if len(reopened) == 0 && since >= s.step.since {
-		all = s.step.recent
+	if l := &s.notes.looks; l.valid && len(reopened) == 0 && since >= l.since {
+		all = l.recent
 	}
 	if t.GPUs > 1 {
 		if since == 0 {

@@ -210,7 +210,7 @@ func (m *machine) waiting() []Task {
 
 // check is what holds after every step.
 func (m *machine) check(t *rapid.T, waitedBefore []Task) {
-	if err := m.s.Audit(); err != nil {
+	if err := m.s.sound(); err != nil {
 		t.Fatal(err)
 	}
 	tasks := m.s.Tasks()

@@ -30,7 +30,7 @@ func (m *machine) follows(t *rapid.T) {
 			ev = c
 		}
 		s.Follow(ev, m.led[from+i])
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Fatalf("after event %d %#v, followed with %+v: %v", from+i, ev, m.led[from+i], err)
 		}
 	}
@@ -44,7 +44,7 @@ func (m *machine) follows(t *rapid.T) {
 			}
 		}
 	}
-	if err := s.Audit(); err != nil {
+	if err := s.sound(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,8 +34,10 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 		at units.Instant
 	}
 	at = units.Never
+	var all []ready
 	for rest := s.gpus; len(rest) > 0; {
-		node, all := rest[0].Node, []ready(nil)
+		node := rest[0].Node
+		all = all[:0]
 		for len(rest) > 0 && rest[0].Node == node {
 			if r := s.readyAt(t, rest[0], at); r < at {
 				all = append(all, ready{rest[0], r})
@@ -61,12 +63,49 @@ func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 	if s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g) {
 		return units.Never
 	}
-	m := s.memo(g)
-	free, gone := s.free(g), 0.0
-	fills := s.opt.FillHeld && t.GPUs > 1 // some may leave when it comes
-	if !fills && free < t.needs(g) && m.firstEnd() >= before {
+	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may leave when it comes
+	if !fills && s.free(g) < t.needs(g) && m.firstEnd() >= before {
 		return units.Never // as somebody must end, which most GPUs of a cluster are told by
 	}
+	of := roomAsked{m.version, g.notes.marks, s.asks(t)[0], t.needs(g)}
+	if k := &g.notes.ready; !fills && k.roomAsked == of && (!k.later || k.at >= before) {
+		return k.known()
+	}
+	at := s.readyIn(t, g, m, before, fills)
+	if !fills {
+		g.notes.ready = at
+		g.notes.ready.roomAsked = of
+	}
+	return at.known()
+}
+
+// readyFor is when a GPU is expected to have room for what was asked, as a task that waits
+// for GPUs asks again in each pass.
+type readyFor struct {
+	roomAsked
+	at    units.Instant
+	later bool // it is not before that
+}
+
+// roomAsked is what such an answer depends on.
+type roomAsked struct {
+	version uint64 // of the outlook
+	marks   int    // the changes of the GPU
+	ask     int
+	needs   units.Bytes
+}
+
+func (r *readyFor) known() units.Instant {
+	if r.later {
+		return units.Never
+	}
+	return r.at
+}
+
+// readyIn is readyAt by the outlook. Where the room comes too late, it tells when it comes
+// at the earliest.
+func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) readyFor {
+	free, gone := s.free(g), 0.0
 	there := append(s.step.there[:0], m.parts...)
 	s.step.there = there
 	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
@@ -88,7 +127,7 @@ func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 			}
 		}
 		if gone = there[0].finish; m.after(gone) >= before {
-			return units.Never
+			return readyFor{at: m.after(gone), later: true}
 		}
 		if r := g.resident(there[0].task); r != nil {
 			free += r.taken()
@@ -98,7 +137,7 @@ func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 			there[i].left = max(1, there[i].left*(1-gone/max(gone, there[i].finish)))
 		}
 	}
-	return m.after(gone)
+	return readyFor{at: m.after(gone)}
 }
 
 // ours reports whether one of some parts is a task.
@@ -121,14 +160,18 @@ func (m *memo) after(seconds float64) units.Instant {
 
 // firstEnd is the first end on a GPU with tasks; without tasks it is at once.
 func (m *memo) firstEnd() units.Instant {
-	if !ours(m.parts) {
-		return m.at
+	if m.ends != 0 {
+		return m.ends
 	}
 	first := math.Inf(1)
 	for i := range m.parts {
 		first = min(first, m.parts[i].finish)
 	}
-	return m.after(first)
+	if !ours(m.parts) {
+		first = 0
+	}
+	m.ends = m.after(first)
+	return m.ends
 }
 
 // endsInTime reports whether a task, placed on a GPU that is kept free, is expected

@@ -39,7 +39,7 @@ func TestShareOfEachGPU(t *testing.T) {
 		if a := w.task(id).Current(); a == nil || a.Grants[0].Memory != row.grant {
 			t.Errorf("%s: granted %+v, want %s", name, a, row.grant)
 		}
-		if err := w.s.Audit(); err != nil {
+		if err := w.s.sound(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -45,16 +45,24 @@ func (s *State) shrinkLater(r *Resident) {
 		return
 	}
 	r.ShrinkAt = s.shrinksAt(r)
+	s.notes.shrinks = min(s.notes.shrinks, r.ShrinkAt)
 	s.at(r.ShrinkAt, deadline{})
 }
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so
 // that an estimate that was too high does not keep others out for a whole run.
 func (s *State) shrink() {
+	if s.notes.shrinks > s.now {
+		return
+	}
+	s.notes.shrinks = units.Never
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if r.ShrinkAt == 0 || r.ShrinkAt > s.now {
+				if r.ShrinkAt > 0 {
+					s.notes.shrinks = min(s.notes.shrinks, r.ShrinkAt)
+				}
 				continue
 			}
 			r.ShrinkAt = 0

@@ -107,6 +107,7 @@ func (s *State) sickens(t *Task, a *Attempt, f Fault) {
 		if f.of(grant.GPU) {
 			g := s.byID[grant.GPU]
 			g.Sick = s.worse(g.Sick, t, f)
+			g.mark()
 		}
 	}
 }
@@ -307,3 +308,14 @@ func (t *Task) mergeUnstarted() {
 
 // starts is how many launches an entry stands for.
 func (a *Attempt) starts() int { return max(a.Starts, 1) }
+
+// nextTest is the first instant at which a GPU that is shut is open for a test.
+func (s *State) nextTest() units.Instant {
+	next := units.Never
+	for _, g := range s.gpus {
+		if g.Sick.shut(s.now) {
+			next = min(next, g.Sick.Test)
+		}
+	}
+	return next
+}

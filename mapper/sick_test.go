@@ -112,7 +112,7 @@ func TestSickKeepsPlaces(t *testing.T) {
 	if task.Phase != Queued || task.BlockedAt != aged || len(task.Attempts) != 1 || task.Attempts[0].N != 4 || task.Attempts[0].Starts != 4 {
 		t.Errorf("%s, blocked at %d (was %d), attempts %+v", task.Phase, task.BlockedAt, aged, task.Attempts)
 	}
-	if err := w.s.Audit(); err != nil {
+	if err := w.s.sound(); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,6 +163,24 @@ func TestAloneWithASickEngine(t *testing.T) {
 	w.exit(id, ExitOK)
 	if w.finished[id].Phase != Succeeded {
 		t.Errorf("%+v", w.finished[id])
+	}
+}
+
+// TestOnlyGPUIsSick: where no other GPU is large enough, tasks wait for the test of a
+// closed one, and take it up by its time alone.
+func TestOnlyGPUIsSick(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	for range sickTasks {
+		w.submit(30*units.GiB, nil)
+	}
+	for range sickTasks {
+		w.noStartBy(w.launches[len(w.launches)-1].Task, Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing"})
+	}
+	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+		t.Fatalf("sick: %+v", sick)
+	}
+	if tests := w.wait(w.s.firstTest()); len(tests) != 1 {
+		t.Fatalf("test launches: %+v", tests)
 	}
 }
 

@@ -71,11 +71,9 @@ type step struct {
 	gpus     []*GPU
 	open     []*GPU
 	critical []*Task
-	recent   []*GPU // that looked different in this pass or the one before
-	since    int    // the clock when the one before began
-	swaps    int    // that were sought in this look at the queues
-	before   int    // tasks that did not fit before the one that others may make way for
-	released bool   // a claim has ended in this pass: tasks before may fit now
+	swaps    int  // that were sought in this look at the queues
+	before   int  // tasks that did not fit before the one that others may make way for
+	released bool // a claim has ended in this pass: tasks before may fit now
 }
 
 // New returns an empty state. Options must be valid.

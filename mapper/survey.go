@@ -1,6 +1,10 @@
 package mapper
 
-import "carma/mapper/units"
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
 
 // survey is the most that the GPUs can take. It lets a pass skip most tasks that
 // do not fit without looking at each GPU.
@@ -13,19 +17,51 @@ type survey struct {
 // survey leaves out the GPUs that are kept free, once the pass is behind the task
 // they are kept for.
 func (s *State) survey(p *pass) (v survey) {
-	for _, g := range s.gpus {
-		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.favoured != nil && !s.opt.FillHeld && s.kept.Until == 0 && s.agedOn(g) != 0 {
+	l := &s.notes.looks
+	if !l.valid { // the GPUs have changed during the pass
+		for _, g := range s.gpus {
+			if o := s.openness(g); o.open && !s.keptAside(p, g) {
+				v.add(o)
+			}
+		}
+		return v
+	}
+	for _, g := range l.marked {
+		s.tally(g)
+	}
+	v.open, v.idle = len(l.free), l.idle
+	var aside []units.Bytes
+	for _, id := range s.kept.GPUs {
+		if g := s.byID[id]; g != nil && g.notes.looks.open.open && s.keptAside(p, g) {
+			aside = append(aside, g.notes.looks.open.free)
+			v.open--
+			if g.idle() {
+				v.idle--
+			}
+		}
+	}
+	n := 0
+	for i := len(l.free) - 1; i >= 0 && n < len(v.free); i-- {
+		if at := slices.Index(aside, l.free[i]); at >= 0 {
+			aside = slices.Delete(aside, at, at+1)
 			continue
 		}
-		if g.idle() {
-			v.idle++
-		}
-		v.add(s.free(g))
+		v.free[n] = l.free[i]
+		n++
 	}
 	return v
 }
 
-func (v *survey) add(free units.Bytes) {
+// keptAside reports whether a survey leaves out a GPU that is kept free.
+func (s *State) keptAside(p *pass, g *GPU) bool {
+	return p.favoured != nil && !s.opt.FillHeld && s.kept.Until == 0 && s.agedOn(g) != 0
+}
+
+func (v *survey) add(o openness) {
+	if o.idle {
+		v.idle++
+	}
+	free := o.free
 	i := min(v.open, len(v.free)-1)
 	v.open++
 	if v.open > len(v.free) && free <= v.free[i] {

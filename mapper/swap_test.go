@@ -79,7 +79,7 @@ func TestWhoIsSwapped(t *testing.T) {
 		if ids := left(timed(s, at, c.r, 20, c.run)); len(ids) != c.want {
 			t.Errorf("%s: %v make way, want %d", c.name, ids, c.want)
 		}
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestWhoFills(t *testing.T) {
 		if ids := launched(got); len(ids) != c.want {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.want == 0 {

@@ -60,7 +60,7 @@ func TestTakenIn(t *testing.T) {
 			}
 		}
 		s.Step(ev)
-		if err := s.Audit(); err != nil {
+		if err := s.sound(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if c.last == 0 {
@@ -89,7 +89,7 @@ func TestTakenIn(t *testing.T) {
 			f, ok := d.(Finish)
 			finished = finished || ok && f.Task.ID == c.id && f.Task.Phase == Succeeded
 		}
-		if err := s.Audit(); !finished || err != nil {
+		if err := s.sound(); !finished || err != nil {
 			t.Errorf("%s: its end: finished %v, %v", name, finished, err)
 		}
 	}

@@ -69,8 +69,8 @@ func (s *State) enforce() {
 	if s.opt.Watchdog != WatchdogRelaunch {
 		return
 	}
-	for _, g := range s.gpus {
-		if s.free(g) >= 0 || len(g.Residents) < 2 {
+	for _, g := range s.shortGPUs() {
+		if !s.short(g) { // not any more
 			continue
 		}
 		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r Resident) bool {

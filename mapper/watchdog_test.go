@@ -53,6 +53,33 @@ func TestWatchdogGrows(t *testing.T) {
 	w.wantPhase(a, Running)
 }
 
+// TestWatchdogOrder: where tasks on several GPUs are stopped at once, it is in the order of
+// the GPUs, also if the later one was short of memory first and has been looked at since.
+func TestWatchdogOrder(t *testing.T) {
+	w := newWorld(t, watching(WatchdogRelaunch), 2)
+	on := map[int][]TaskID{}
+	for range 4 {
+		id := w.submit(18*units.GiB, nil)
+		w.started(id)
+		on[w.on(id)[0]] = append(on[w.on(id)[0]], id)
+	}
+	w.submit(30*units.GiB, nil) // waits, so that GPUs are looked at
+	over := func(i int) {
+		s := overuse(map[TaskID]float64{on[i][0]: 32, on[i][1]: 10})
+		s.ID = gpuID(i)
+		w.sample(s)
+	}
+	over(1)
+	w.look()
+	over(0)
+	w.look()
+	w.now = w.now.Add(overusePatience)
+	w.step(Woke{At: w.now})
+	if len(w.stops) != 2 || w.stops[0].Task != on[0][0] || w.stops[1].Task != on[1][0] {
+		t.Errorf("stopped %+v, want tasks %d and %d", w.stops, on[0][0], on[1][0])
+	}
+}
+
 // TestWatchdogRelaunches: a task that keeps room that others were promised is
 // run again with more, as after a GPU OOM; a spike, a task alone and one that
 // only uses what is free are let be.

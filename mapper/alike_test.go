@@ -1,0 +1,39 @@
+package mapper
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestTriesAreShared: a GPU that is not asked for a task, as it has turned down one that
+// asks for the same, would turn it down too. And a state without notes, which asks all,
+// decides the same.
+func TestTriesAreShared(t *testing.T) {
+	shared, kept := 0, 0
+	for seed := range uint64(18) {
+		c := newThrong(seed)
+		for i := range 600 {
+			ev := c.next()
+			if c.plain.forgetNotes(); i%100 == 99 {
+				c.reload(t)
+			}
+			got, want := c.s.Step(ev), c.plain.Step(ev)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, event %d: %+v led to %v, without notes to %v", seed, i, ev, got, want)
+			}
+			if err := c.s.overlooked(); err != nil {
+				t.Fatal(err)
+			}
+			c.note(got)
+			for _, w := range c.s.tasks {
+				if _, but := c.s.triedAlike(w); w.waiting() {
+					shared += len(c.s.unasked(w))
+					kept += len(but)
+				}
+			}
+		}
+	}
+	if shared < 1000 || kept < 100 {
+		t.Errorf("%d GPUs were not asked, beside %d that were kept free: the test looks at little", shared, kept)
+	}
+}

@@ -1,0 +1,155 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// sound is what is wrong with the state, or with what is kept for the next pass: of how the
+// GPUs look, and of one of the waiting tasks.
+func (s *State) sound() error {
+	if err := s.Audit(); err != nil {
+		return err
+	}
+	if err := s.looksWrong(); err != nil {
+		return err
+	}
+	if waiting := s.inLine(); len(waiting) > 0 {
+		return s.recallsWrong(waiting[s.notes.clock%len(waiting)])
+	}
+	return nil
+}
+
+// overlooked is what is kept for the next pass and is not so: all of it is worked out anew,
+// for each GPU and each waiting task.
+func (s *State) overlooked() error {
+	if err := s.looksWrong(); err != nil {
+		return err
+	}
+	for _, t := range s.inLine() {
+		if err := s.recallsWrong(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inLine are the waiting tasks, in the order in which they wait.
+func (s *State) inLine() (all []*Task) {
+	for i := range s.queue.lanes {
+		all = append(all, s.queue.lanes[i].waiting()...)
+	}
+	return all
+}
+
+// looksWrong is what is kept of how the GPUs look and is not so. One that is marked, or
+// due, is looked at in the next pass.
+func (s *State) looksWrong() error {
+	for _, g := range s.gpus {
+		for i := range g.Residents {
+			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.notes.shrinks {
+				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.notes.shrinks)
+			}
+		}
+	}
+	l := &s.notes.looks
+	if !l.valid {
+		return nil
+	}
+	var free []units.Bytes
+	idle, due := 0, false
+	for _, g := range s.gpus {
+		n := &g.notes.looks
+		if n.all != l || n.marked != slices.Contains(l.marked, g) || l.due[n.place] != g {
+			return fmt.Errorf("GPU %s is not kept as it should be", g.ID)
+		}
+		if n.open.open {
+			free = append(free, n.open.free)
+		}
+		if n.open.idle {
+			idle++
+		}
+		if fresh := g.notes.fresh >= l.since; fresh != slices.Contains(l.recent, g) {
+			return fmt.Errorf("GPU %s is fresh: %v, and among the recent ones: %v", g.ID, fresh, !fresh)
+		}
+		if short := s.short(g); short && !n.marked && !slices.Contains(l.short, g) {
+			return fmt.Errorf("GPU %s is short of memory, and not kept as such", g.ID)
+		}
+		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
+			continue
+		}
+		if f := s.face(g); f != g.notes.face {
+			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.notes.face)
+		}
+		if o := s.openness(g); o != n.open {
+			return fmt.Errorf("GPU %s is open: %+v, and counted as %+v", g.ID, o, n.open)
+		}
+	}
+	slices.Sort(free)
+	if !slices.Equal(free, l.free) || idle != l.idle {
+		return fmt.Errorf("open GPUs have %v, %d idle, and are kept as %v, %d idle", free, idle, l.free, l.idle)
+	}
+	if !slices.IsSortedFunc(l.recent, comparePos) || len(slices.Compact(slices.Clone(l.recent))) < len(l.recent) {
+		return fmt.Errorf("the recent GPUs are not in order, each once")
+	}
+	if due {
+		return nil
+	}
+	for _, p := range []*pass{{}, {favoured: &Task{}}} {
+		got := s.survey(p)
+		l.valid = false
+		want := s.survey(p)
+		if l.valid = true; got != want {
+			return fmt.Errorf("a survey of what is kept is %+v, of all GPUs %+v", got, want)
+		}
+	}
+	return nil
+}
+
+// recallsWrong is what is kept for a waiting task and is not so.
+func (s *State) recallsWrong(t *Task) error {
+	got, kept := s.canFit(t), s.notes.ceilings
+	s.notes.ceilings = [2]ceiling{}
+	if want := s.canFit(t); got != want {
+		return fmt.Errorf("task %d could fit: %v, by what is kept: %v", t.ID, want, got)
+	}
+	s.notes.ceilings = kept
+	for _, g := range s.unasked(t) {
+		if s.reject(t, g) == "" {
+			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)
+		}
+	}
+	if s.policy.pick == nil || t.GPUs == 0 {
+		return nil
+	}
+	for _, g := range s.gpus {
+		was := g.notes.ready
+		for _, before := range []units.Instant{units.Never, was.at} {
+			g.notes.ready = was
+			got := s.readyAt(t, g, before)
+			g.notes.ready = readyFor{}
+			if want := s.readyAt(t, g, before); min(got, before) != min(want, before) {
+				return fmt.Errorf("GPU %s is ready for task %d at %d, by what is kept at %d, of those before %d", g.ID, t.ID, want, got, before)
+			}
+		}
+		g.notes.ready = was
+	}
+	return nil
+}
+
+// unasked are the GPUs that are not asked for a task, as they have turned down one that
+// asks for the same.
+func (s *State) unasked(t *Task) (all []*GPU) {
+	at, but := s.triedAlike(t)
+	if at == 0 || len(s.reservations) > 0 {
+		return nil
+	}
+	for _, g := range s.gpus {
+		if l := &g.notes.looks; g.notes.fresh <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
+			all = append(all, g)
+		}
+	}
+	return all
+}

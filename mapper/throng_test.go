@@ -1,0 +1,196 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+	"carma/mapper/units"
+)
+
+// throng is a small cluster with tasks of a few kinds and sizes, to which all happens that
+// may change whom a GPU takes. How many wait goes up and down: where many do, little is
+// free, and where few do, a newcomer may be the first whom a GPU takes.
+type throng struct {
+	s, plain *State // with notes, and without
+	opt      Options
+	rng      *rand.Rand
+	now      units.Instant
+	gpus     []GPUInfo
+	last     TaskID
+	coming   []Event
+}
+
+func newThrong(seed uint64) *throng {
+	c := &throng{opt: DefaultsOf("carma"), rng: rand.New(rand.NewPCG(seed, 0)), now: units.Instant(time.Hour)}
+	c.opt.Ageing = 5 * time.Minute
+	c.opt.FillHeld, c.opt.MakeWay = seed%6 == 4, seed%6 == 5
+	if seed%2 == 0 {
+		c.opt.LearnMemory = 2 * time.Minute
+	}
+	for i := range 8 {
+		c.gpus = append(c.gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%02d", i)), Node: fmt.Sprint("node", i/4), Index: i % 4, Model: "H100", Capacity: 80 * units.GiB, Suspend: SuspendMove})
+	}
+	c.s = New(c.opt)
+	c.s.Step(GPUsFound{At: c.now, GPUs: c.gpus})
+	c.plain = c.s.Clone()
+	return c
+}
+
+// next is what is to come, or has to be done at its time, or something new.
+func (c *throng) next() Event {
+	if len(c.coming) > 0 {
+		ev := c.coming[0]
+		c.coming = c.coming[1:]
+		return ev
+	}
+	c.now = c.now.Add(time.Duration(c.rng.IntN(40)) * time.Second)
+	if c.one(30) {
+		c.now = c.now.Add(10 * time.Minute)
+	}
+	if at, ok := c.s.NextWake(); ok && at <= c.now {
+		return Woke{At: c.now}
+	}
+	wait := []int{1, 30, 4, 12}[c.last/40%4]
+	switch t := c.task(Running); {
+	case c.one(4):
+		return c.disturbance()
+	case t != nil && (c.s.QueueLen() > wait || c.one(8)):
+		return Exited{At: c.now, Task: t.ID, Attempt: t.Last().N, Class: []Class{ExitOK, ExitOK, ExitOK, ExitGPUOOM, ExitInfrastructure}[c.rng.IntN(5)]}
+	}
+	return c.submit()
+}
+
+func (c *throng) one(in int) bool { return c.rng.IntN(in) == 0 }
+
+// task is one in a phase; nil: there is none.
+func (c *throng) task(in Phase) *Task {
+	all := slices.DeleteFunc(c.s.Tasks(), func(t Task) bool { return t.Phase != in })
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[c.rng.IntN(len(all))]
+}
+
+func (c *throng) gpu() GPUID { return c.gpus[c.rng.IntN(len(c.gpus))].ID }
+
+func (c *throng) submit() Event {
+	c.last++
+	r := Request{ID: c.last, GPUs: 1, User: []string{"ada", "bob"}[c.rng.IntN(2)], Namespace: []string{"", "", "lab"}[c.rng.IntN(3)], Kind: fmt.Sprint("kind", c.rng.IntN(3)), Priority: []Priority{Low, Normal, Normal, Normal, High}[c.rng.IntN(5)]}
+	if r.Exclusive = c.one(6); c.one(6) {
+		r.GPUs = 2
+	}
+	e := Estimate{Memory: units.Bytes(10+10*c.rng.IntN(5)) * units.GiB}
+	switch c.rng.IntN(6) {
+	case 0:
+		e = Estimate{WholeGPU: true} // it may be learned
+	case 1:
+		e.Memory, e.Share = 4*units.GiB, 300_000
+	}
+	x := Expected{RunTime: time.Duration(1+c.rng.IntN(2)) * time.Hour}
+	if !c.one(4) {
+		x.Loads = []interference.Load{typicalLoads[[]class{lightTask, mediumTask}[c.rng.IntN(2)]]}
+	}
+	c.coming = append(c.coming, Estimated{At: c.now, Task: r.ID, Estimate: e, Expected: x})
+	return TaskSubmitted{At: c.now, Request: r}
+}
+
+// disturbance is what is no submission and no end.
+func (c *throng) disturbance() Event {
+	id := c.gpu()
+	until := &Closure{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
+	queued, running := c.task(Queued), c.task(Running)
+	switch n := c.rng.IntN(20); {
+	case n < 5:
+		return Sampled{At: c.now, GPUs: []GPUSample{c.sample(id)}}
+	case n < 7 && running != nil:
+		return Paced{At: c.now, Tasks: []Pace{{Task: running.ID, Attempt: running.Last().N, Rate: 0.5 + c.rng.Float64(), Since: c.now.Add(-time.Minute)}}}
+	case n == 7:
+		return GPUsClosed{At: c.now, GPUs: []GPUID{id}, Closure: []*Closure{nil, until, {}}[c.rng.IntN(3)]}
+	case n == 8:
+		return GPUsReset{At: c.now, GPUs: []GPUID{id}}
+	case n == 9:
+		c.coming = append(c.coming, Sampled{At: c.now}, Unreserved{At: c.now, ID: c.s.LastReservation() + c.rng.IntN(2)})
+		return Reserved{At: c.now, Reservation: Reservation{GPUs: []GPUID{id}, User: "bob", Until: until.Until}}
+	case n == 10 && queued != nil:
+		return Pinned{At: c.now, Task: queued.ID, GPUs: []GPUID{id, c.gpu()}}
+	case n == 11 && queued != nil:
+		return RequestChanged{At: c.now, Task: queued.ID, Change: Change{Priority: new(High)}}
+	case n == 12 && running != nil:
+		return SuspendAsked{At: c.now, Task: running.ID}
+	case n == 13:
+		if t := c.task(Away); t != nil {
+			return ResumeAsked{At: c.now, Task: t.ID}
+		}
+	case n == 14:
+		return LaunchingPaused{At: c.now, Closure: []*Closure{nil, until}[c.rng.IntN(2)]}
+	case n == 15:
+		some := slices.Clone(c.gpus)
+		if c.one(2) {
+			i := c.rng.IntN(len(some))
+			some = slices.Delete(some, i, i+1)
+		}
+		return GPUsFound{At: c.now, GPUs: some}
+	case n == 16:
+		c.opt.QuotaGPUs, c.opt.MaxTasks = 4*c.rng.IntN(3), 3*c.rng.IntN(2)
+		return Configured{At: c.now, Options: c.opt, Format: DecisionFormat}
+	case n == 17 && queued != nil:
+		return Cancel{At: c.now, Task: queued.ID}
+	case n == 18:
+		return EngineChanged{At: c.now, Up: true}
+	}
+	return Woke{At: c.now}
+}
+
+// sample is a reading of a GPU whose tasks use about what is booked for them.
+func (c *throng) sample(id GPUID) GPUSample {
+	in := GPUSample{ID: id, Coarse: c.one(8), Foreign: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
+	in.SMOCC, in.DRAMA, in.Used = in.SMACT/2, in.SMACT/3, in.Foreign
+	if c.one(12) {
+		in.Fault, in.Lasts = "ECC", c.one(2)
+	}
+	if g := c.s.byID[id]; g != nil {
+		for _, r := range g.Residents {
+			u := TaskUse{Task: r.Task, Used: r.Grant.Scale([]float64{0.3, 0.3, 0.9, 1.1}[c.rng.IntN(4)])}
+			in.Tasks, in.Used = append(in.Tasks, u), in.Used+u.Used
+		}
+	}
+	return in
+}
+
+// note has the decisions answered. Some containers do not start.
+func (c *throng) note(decisions []Decision) {
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case Launch:
+			scope := []Scope{ScopeGPU, ScopeGPU, ScopeNamespace}[c.rng.IntN(3)]
+			if ev := Event(Started{At: c.now, Task: d.Task, Attempt: d.Attempt}); !c.one(8) {
+				c.coming = append(c.coming, ev)
+			} else {
+				c.coming = append(c.coming, Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: ExitInfrastructure, Fault: &Fault{Scope: scope, Cause: "broken"}})
+			}
+		case Stop:
+			c.coming = append(c.coming, Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
+		case Suspend:
+			c.coming = append(c.coming, Suspended{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		case Resume:
+			c.coming = append(c.coming, Resumed{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		}
+	}
+}
+
+// reload puts a state read back from its snapshot in the place of the one with notes.
+func (c *throng) reload(t *testing.T) {
+	b, err := json.Marshal(c.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.s = &State{}
+	if err := json.Unmarshal(b, c.s); err != nil {
+		t.Fatal(err)
+	}
+}
