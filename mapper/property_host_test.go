@@ -106,11 +106,16 @@ func (m *machine) bookHostUse(e Sampled) {
 	}
 }
 
-// bookedOn is what tasks and helpers have of a machine by the books.
+// bookedOn is what tasks and helpers have of a machine by the books. Of what a task has
+// that is being suspended or resumed, others may have what it lends.
 func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
-	for _, l := range m.live {
-		if l.Host.Node == node {
-			memory, cpus = memory+l.Host.Memory, cpus+l.Host.CPUs
+	for id, l := range m.live {
+		if l.Host.Node != node {
+			continue
+		}
+		memory, cpus = memory+l.Host.Memory, cpus+l.Host.CPUs
+		if m.leaving[id] == l.Attempt || m.returning[id] == l.Attempt {
+			memory -= m.lent[id]
 		}
 	}
 	for _, o := range m.helpers {

@@ -164,7 +164,11 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
-	m.leaving[d.Task] = d.Attempt
+	// It lends nothing that it asked for, and nothing that it was seen to use.
+	if want := m.shape[d.Task]; d.Lent != 0 && (want.HostMem > 0 || want.HostReserve > 0 || d.Lent < 0 || d.Lent > l.Host.Memory-max(m.seenHost[d.Task], leastHost)) {
+		t.Fatalf("%+v of %+v for %+v, which was seen to use %s", d, l, want, m.seenHost[d.Task])
+	}
+	m.leaving[d.Task], m.lent[d.Task] = d.Attempt, d.Lent
 	m.checkInstead(t, d)
 	switch delete(m.madeWay, d.Task); d.Reason.Code {
 	case ReasonMadeWay, ReasonSwapped, ReasonFilled:

@@ -152,6 +152,7 @@ type machine struct {
 
 	hosts    map[string]HostInfo    // of which something is known
 	seenHost map[TaskID]units.Bytes // host memory that running tasks use, by the last sample
+	lent     map[TaskID]units.Bytes // of it, to others while they are suspended
 
 	kept       []Reservation               // that have not ended
 	told       map[TaskID]time.Duration    // run times that outputs told before the step: a launch forgets them
@@ -187,7 +188,7 @@ func newMachine(t *rapid.T) *machine {
 		},
 		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, ranFrom: map[TaskID]ranFrom{}, madeWay: map[TaskID]TaskID{}, offered: map[TaskID]int{}, itself: map[TaskID]bool{}, behind: map[GPUID]map[TaskID]units.Bytes{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
-		born: map[TaskID]units.Instant{}, seenHost: map[TaskID]units.Bytes{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
+		born: map[TaskID]units.Instant{}, seenHost: map[TaskID]units.Bytes{}, lent: map[TaskID]units.Bytes{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 		instead: map[TaskID]instead{}, back: map[TaskID]units.Instant{}, turn: map[TaskID]units.Instant{}, stays: map[TaskID]int{},
 		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
 		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
@@ -294,7 +295,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.shut, c.onHold, c.toHold = maps.Clone(m.shut), maps.Clone(m.onHold), maps.Clone(m.toHold)
 	c.away, c.leaving, c.returning, c.home = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning), maps.Clone(m.home)
 	c.instead, c.back, c.turn, c.stays = maps.Clone(m.instead), maps.Clone(m.back), maps.Clone(m.turn), maps.Clone(m.stays)
-	c.seenHost = maps.Clone(m.seenHost)
+	c.seenHost, c.lent = maps.Clone(m.seenHost), maps.Clone(m.lent)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.ranFrom, c.madeWay = maps.Clone(m.ranFrom), maps.Clone(m.madeWay)
 	c.offered, c.itself, c.behind = maps.Clone(m.offered), maps.Clone(m.itself), maps.Clone(m.behind)
