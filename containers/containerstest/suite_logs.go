@@ -192,7 +192,11 @@ func clip(b []byte) []byte { return b[:min(len(b), 20)] }
 
 func testLogsFollow(t *testing.T, s *suite) {
 	folder := t.TempDir()
-	spec := s.spec("out:first", "gate:/gate/open", "lines:500", "raw:last")
+	args, last := []string{"out:first", "gate:/gate/open", "lines:500", "raw:last"}, []string{"last"}
+	if s.img.Lacks.Streams { // a line of the other stream may go on where this one has no end
+		args, last = args[:3], nil
+	}
+	spec := s.spec(args...)
 	spec.User = "0:0"
 	spec.Mounts = []containers.Mount{{Source: folder, Target: "/gate"}}
 	id := s.startSpec(spec)
@@ -211,7 +215,7 @@ func testLogsFollow(t *testing.T, s *suite) {
 		t.Errorf("state after the log's end = %s, want exited", got)
 	}
 	log.log.check(t)
-	s.streams(log.log, slices.Concat([]string{"first"}, numbered("out", 500), []string{"last"}), numbered("err", 500))
+	s.streams(log.log, slices.Concat([]string{"first"}, numbered("out", 500), last), numbered("err", 500))
 }
 
 func testLogsNow(t *testing.T, s *suite) {
