@@ -67,6 +67,9 @@ func TestLogless(t *testing.T) {
 		for countOf(asked(), "GET lab/pods/x/log") < 3 {
 			time.Sleep(time.Millisecond)
 		}
+		if err := d.Logs(t.Context(), id, time.Time{}, false, func(time.Time, containers.Stream, []byte, bool) {}); err != nil {
+			t.Errorf("not followed: %v", err)
+		}
 		c.logless.Store(false)
 		first := make(chan string, 1)
 		go func() { _ = follow(t.Context(), d, id, time.Time{}, first) }()

@@ -25,10 +25,6 @@ const overlap = 2 * time.Second
 // errHeadless: the output begins within a long line, which has no time.
 var errHeadless = errors.New("the output begins within a line")
 
-// errRemoved: even from its beginning the output has no time, so it is the kubelet's
-// word that it has no log: it removes the containers of a pod that was told to go.
-var errRemoved = errors.New("the node has removed the log")
-
 // Logs reads the log through the apiserver, which asks the node's kubelet. The
 // cluster does not tell the two streams apart: all is standard output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
@@ -57,7 +53,9 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			whole = true
 			continue
 		case errors.Is(err, errHeadless):
-			if err = errRemoved; over {
+			// Even its beginning has no time, so it is the kubelet's word that it has no log:
+			// it removes the containers of a pod that was told to go.
+			if over || !follow {
 				cur.finish()
 				return nil
 			}
@@ -67,7 +65,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			if lasts(&silent, d.opts.NodePatience) && over {
 				return nil
 			}
-		case err != nil && !passing(err) && !errors.Is(err, errRemoved):
+		case err != nil && !passing(err):
 			return fail(ctx, what, err)
 		case err == nil && (over || !follow), over && s != nil && apierrors.IsNotFound(err):
 			return nil
