@@ -77,6 +77,10 @@ submit() {
 }
 submit --name large --mem 20G $image bert-base-wikitext2-bs32 --time 80m
 submit --name small --mem 6G $image mobilenet-v2-imagenet-bs64 --time 60m
+# Those who declare too little come when these have all that they take, so that they run out
+# of memory themselves, and none of these for them.
+grown() { [ "$(carma gpus --json | grep -o '"used": *[0-9]*' | head -n 1 | tr -dc 0-9)" -ge 24000000000 ]; }
+until_ok 60 "large and small do not take their memory: $(carma gpus)" grown
 submit --name under-declared --mem 8G $image llama3-8layer-wikitext2-bs1 --time 40m
 submit --name two-gpus --gpus 2 --mem 28G $image gpt2-large-wikitext2-bs8-2gpu --time 60m
 
