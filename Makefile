@@ -129,9 +129,10 @@ kubernetes-short: bin/carma bin/carma-agent bin/carma-init ## a part of it: inst
 	$(GO) test -count=1 -timeout 15m -short -tags kubernetes -run "^Test(Install|Kills)$$" ./test/kubernetes
 
 .PHONY: kubernetes-scale cluster-study
-kubernetes-scale: ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second, time to allocation (minutes)
+kubernetes-scale: bin/carma bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second by the driver alone and by the daemon, time to allocation (minutes)
 	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
 	$(GO) test -count=1 -timeout 30m -tags kubernetes -run "^TestScale$$" -v ./containers/kubernetes
+	$(GO) test -count=1 -timeout 30m -tags kubernetes -run "^TestBurst$$" -v ./test/kubernetes
 
 # GPUs, MACHINES (of eight) and TASKS belong together: as many tasks for a GPU as there.
 STUDY_MACHINES ?= 1250

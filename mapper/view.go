@@ -44,6 +44,20 @@ func (s *State) GPUs() []GPU {
 	return all
 }
 
+// NumGPUs is the number of pages of the ledger.
+func (s *State) NumGPUs() int { return len(s.gpus) }
+
+// Crowded returns copies of the pages with several tasks, in index order.
+func (s *State) Crowded() []GPU {
+	var all []GPU
+	for _, g := range s.gpus {
+		if len(g.Residents) > 1 {
+			all = append(all, *g.clone())
+		}
+	}
+	return all
+}
+
 // KeptFor returns the task a GPU is kept free for, or 0.
 func (s *State) KeptFor(id GPUID) TaskID {
 	if g := s.byID[id]; g != nil {

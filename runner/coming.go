@@ -18,6 +18,8 @@ type knownGPUs struct {
 	// gone are those that the source does not list any more. What is known of them is
 	// kept for the tasks that were there.
 	gone map[mapper.GPUID]bool
+	// least and most are the capacities of the smallest and the largest.
+	least, most units.Bytes
 }
 
 func (r *Runner) devices() map[mapper.GPUID]mapper.GPUInfo { return r.known().devices }
@@ -55,6 +57,12 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 			ID: id, Index: d.Index, Node: d.Node, Model: d.Model, Capacity: d.Capacity, Boot: cmp.Or(d.Boot, r.boot),
 			Part: d.Parent != "", Link: d.Link, Socket: d.Socket,
 		}
+	}
+	for _, d := range now.devices {
+		if now.least == 0 || d.Capacity < now.least {
+			now.least = d.Capacity
+		}
+		now.most = max(now.most, d.Capacity)
 	}
 	r.gpus.Store(now)
 	return nil

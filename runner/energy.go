@@ -21,6 +21,7 @@ type energyBook struct {
 	mu    sync.Mutex
 	cards map[string]*energyPage     // by UUID
 	open  map[attemptKey]*energyLine // attempts whose joules are in no record yet
+	runs  map[string][]attemptKey    // of those, the ones whose containers run on each GPU, in order
 	busy  map[string]map[mapper.TaskID]float64
 	since units.Instant      // when the sums below were 0
 	users map[string]float64 // joules, of ended tasks too
@@ -64,11 +65,34 @@ const (
 
 // newEnergyBook returns an empty book. parents are the cards of MIG instances.
 func newEnergyBook(now units.Instant, parents map[string]string) *energyBook {
-	b := &energyBook{cards: map[string]*energyPage{}, open: map[attemptKey]*energyLine{}, users: map[string]float64{}, held: map[string]float64{}, since: now}
+	b := &energyBook{cards: map[string]*energyPage{}, open: map[attemptKey]*energyLine{}, runs: map[string][]attemptKey{}, users: map[string]float64{}, held: map[string]float64{}, since: now}
 	for uuid, parent := range parents {
 		b.cards[uuid] = &energyPage{parent: cmp.Or(parent, uuid)}
 	}
 	return b
+}
+
+// sit enters an attempt that runs at its GPUs, and rise takes it off them.
+func (b *energyBook) sit(key attemptKey, line *energyLine) {
+	for _, uuid := range line.gpus {
+		at, here := slices.BinarySearchFunc(b.runs[uuid], key, attemptKey.compare)
+		if !here {
+			b.runs[uuid] = slices.Insert(b.runs[uuid], at, key)
+		}
+	}
+}
+
+func (b *energyBook) rise(key attemptKey, line *energyLine) {
+	for _, uuid := range line.gpus {
+		on := slices.DeleteFunc(b.runs[uuid], func(k attemptKey) bool { return k == key })
+		if b.runs[uuid] = on; len(on) == 0 {
+			delete(b.runs, uuid)
+		}
+	}
+}
+
+func (k attemptKey) compare(o attemptKey) int {
+	return cmp.Or(cmp.Compare(k.task, o.task), k.attempt-o.attempt)
 }
 
 // join notes that an attempt's container runs. stayed: it has run since before this
@@ -83,7 +107,9 @@ func (b *energyBook) join(now units.Instant, key attemptKey, user string, gpus [
 		b.open[key] = line
 	}
 	b.count(now, line)
+	b.rise(key, line)
 	line.user, line.gpus, line.runs, line.stayed, line.counted = user, gpus, true, stayed, now
+	b.sit(key, line)
 	if stayed {
 		return
 	}
@@ -105,6 +131,7 @@ func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
 	b.advance(now, line.gpus)
 	b.count(now, line)
 	line.runs = false
+	b.rise(key, line)
 	for _, c := range b.cards {
 		if c.gap.has(key) {
 			c.gap = nil
@@ -117,7 +144,10 @@ func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
 func (b *energyBook) forget(key attemptKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.open, key)
+	if line := b.open[key]; line != nil {
+		b.rise(key, line)
+		delete(b.open, key)
+	}
 }
 
 // of is what an attempt that is in no record yet has used, in joules.
@@ -227,16 +257,9 @@ func (b *energyBook) share(uuid string, on []attemptKey, joules, seconds float64
 	b.dirty = true
 }
 
-// on are the attempts whose containers run on a GPU, in order.
-func (b *energyBook) on(uuid string) (on []attemptKey) {
-	for key, line := range b.open {
-		if line.runs && slices.Contains(line.gpus, uuid) {
-			on = append(on, key)
-		}
-	}
-	slices.SortFunc(on, func(a, b attemptKey) int { return cmp.Or(cmp.Compare(a.task, b.task), a.attempt-b.attempt) })
-	return on
-}
+// on are the attempts whose containers run on a GPU, in order. The caller must not keep
+// them.
+func (b *energyBook) on(uuid string) []attemptKey { return b.runs[uuid] }
 
 func (b *energyBook) page(uuid string) *energyPage {
 	c := b.cards[uuid]

@@ -207,19 +207,16 @@ func (b *energyBook) view() *api.Energy {
 func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
 	r.energy.sample(now, samples)
 	select {
-	case r.queries <- func() { r.energy.told(busyOf(r.state.GPUs())) }:
+	case r.queries <- func() { r.energy.told(busyOf(r.state.Crowded())) }:
 	default:
 	}
 }
 
-// busyOf is the SM activity that each task causes, on the GPUs with several tasks.
+// busyOf is the SM activity that each task causes on some GPUs.
 func busyOf(pages []mapper.GPU) map[string]map[mapper.TaskID]float64 {
 	busy := map[string]map[mapper.TaskID]float64{}
 	for i := range pages {
 		g := &pages[i]
-		if len(g.Residents) < 2 {
-			continue
-		}
 		of := map[mapper.TaskID]float64{}
 		for j := range g.Residents {
 			of[g.Residents[j].Task] = g.Residents[j].Load.SMACT * g.Residents[j].Speed

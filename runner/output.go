@@ -24,6 +24,9 @@ const (
 	// stoppedDrain is how long the output of a stopped task is read after its
 	// end: its GPUs, and a user who removes it, wait for that.
 	stoppedDrain = 5 * time.Second
+	// lookEvery is at which writing of the output without output a worker looks whether
+	// its file is still there.
+	lookEvery = 5
 	// The first and the longest pause before reading the output is tried again.
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
 )
@@ -137,11 +140,14 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
 	tick := time.NewTicker(flushAfter)
 	defer tick.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			if n%lookEvery != 0 && !out.Pending() {
+				continue
+			}
 			if err := out.Flush(); err != nil {
 				w.keeping.lost(w.Runner, err)
 			}

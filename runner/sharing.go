@@ -169,6 +169,9 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 // tellSharing tells the mapper how the GPUs are shared, if that has changed. The
 // loop must not call it.
 func (r *Runner) tellSharing() {
+	if r.opt.MPS == nil {
+		return // only what becomes of MPS changes it
+	}
 	changed := false
 	for id, d := range r.found() {
 		how, _ := r.sharingOf(d)

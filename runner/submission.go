@@ -116,10 +116,10 @@ func inTask(s api.Submission, i int, err error) error {
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
 func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record, error) {
-	if _, coming := r.GPUs.(gpu.Coming); coming && len(r.state.GPUs()) == 0 {
+	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
 		return nil, nil, refusef(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
-	if len(r.state.GPUs()) == 0 { // the GPUs that a first start has found are not stored yet
+	if r.state.NumGPUs() == 0 { // the GPUs that a first start has found are not stored yet
 		return nil, nil, errFull
 	}
 	if err := r.room(in); err != nil {

@@ -87,13 +87,8 @@ func (r *Runner) takesOf(f *servers.Found, capacity units.Bytes) units.Bytes {
 
 // capacities are those of the smallest and the largest GPU.
 func (r *Runner) capacities() (least, most units.Bytes) {
-	for _, d := range r.devices() {
-		if least == 0 || d.Capacity < least {
-			least = d.Capacity
-		}
-		most = max(most, d.Capacity)
-	}
-	return least, most
+	known := r.known()
+	return known.least, known.most
 }
 
 // mayGive reports whether a share of an amount of memory can be given on every GPU.

@@ -8,16 +8,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	resourcev1 "k8s.io/api/resource/v1"
-
 	"carma/containers"
 	"carma/containers/kubernetes"
+	"carma/test/kubernetes/fleet"
 )
 
 var (
@@ -32,9 +32,9 @@ var (
 func TestScale(t *testing.T) {
 	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet says that a node is alive
 	config := controlPlane(t)
-	f := newFleet(t, config)
+	f := fleet.New(t, config)
 	began := time.Now()
-	f.join(*scaleNodes)
+	f.Join(*scaleNodes)
 	t.Logf("%d nodes with %d GPUs joined in %.1f s", *scaleNodes, 8**scaleNodes, time.Since(began).Seconds())
 	// A slow machine is no fault of a pod's.
 	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: config, ClaimPatience: 10 * time.Minute, NodePatience: 10 * time.Minute})
@@ -44,9 +44,9 @@ func TestScale(t *testing.T) {
 	defer d.Close()
 	see(t, d, 8**scaleNodes)
 
-	allocated := f.allocations(t)
-	f.kubelets(t)
-	cpu := f.cpu()
+	allocated := f.Allocations(t)
+	f.Kubelets(t)
+	cpu := f.CPU()
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	asked, made, ids := map[string]time.Time{}, map[string]time.Time{}, []string{}
@@ -55,7 +55,7 @@ func TestScale(t *testing.T) {
 		all.Go(func() {
 			// Every third GPU of the cluster and its neighbour: claims share some of them.
 			name := fmt.Sprintf("scale-%d", i)
-			spec := containers.Spec{Name: name, Image: "none", GPUs: []string{gpuOf(i * 3 % (8 * *scaleNodes))}, GPUMemory: 10 << 30, Attach: containers.AttachSimulated}
+			spec := containers.Spec{Name: name, Image: "none", GPUs: []string{fleet.GPU(i * 3 % (8 * *scaleNodes))}, GPUMemory: 10 << 30, Attach: containers.AttachSimulated}
 			now := time.Now()
 			id, err := d.Create(t.Context(), spec)
 			if err == nil {
@@ -88,8 +88,8 @@ func TestScale(t *testing.T) {
 		float64(*scalePods)/last.Sub(began).Seconds(), last.Sub(began).Seconds(), float64(*scalePods)/running.Seconds(), running.Seconds())
 	t.Logf("decision to allocated: median %.2f s, p99 %.2f s, longest %.2f s", waits[len(waits)/2].Seconds(), waits[len(waits)*99/100].Seconds(), waits[len(waits)-1].Seconds())
 	t.Logf("made to allocated: median %.2f s, p99 %.2f s", sent[len(sent)/2].Seconds(), sent[len(sent)*99/100].Seconds())
-	t.Logf("CPU s of the control plane: %s; of this process %.1f; load %s", f.cpuSince(cpu), f.own(cpu), strings.TrimSpace(string(load)))
-	f.notOver(t, 80<<30)
+	t.Logf("CPU s of the control plane: %s; of this process %.1f; load %s", f.CPUSince(cpu), f.Own(cpu), strings.TrimSpace(string(load)))
+	f.NotOver(t, 80<<30)
 
 	began = time.Now()
 	for _, id := range ids {
@@ -133,56 +133,24 @@ func see(t *testing.T, d *kubernetes.Driver, gpus int) {
 	}
 }
 
-// allocations watches the claims. The function it returns waits for so many allocations,
-// and tells when each was seen first.
-func (f *fleet) allocations(t *testing.T) func(int) map[string]time.Time {
-	type seen struct {
-		name string
-		at   time.Time
-	}
-	news := make(chan seen, 64*1024)
-	informed(t, f.resource, "resourceclaims", &resourcev1.ResourceClaim{}, func(o any) {
-		if c := o.(*resourcev1.ResourceClaim); c.Status.Allocation != nil {
-			news <- seen{c.Name, time.Now()}
-		}
-	})
-	return func(n int) map[string]time.Time {
-		at := map[string]time.Time{}
-		for len(at) < n {
-			select {
-			case s := <-news:
-				if _, twice := at[s.name]; !twice {
-					at[s.name] = s.at
-				}
-			case <-time.After(2 * time.Minute):
-				return at
-			}
-		}
-		return at
-	}
-}
-
-// notOver checks that no GPU is booked with more than it has.
-func (f *fleet) notOver(t *testing.T, bytes int64) {
-	t.Helper()
-	var list resourcev1.ResourceClaimList
-	if err := f.resource.Get().Resource("resourceclaims").Do(context.Background()).Into(&list); err != nil {
-		t.Fatal(err)
-	}
-	booked := map[string]int64{}
-	for _, c := range list.Items {
-		for _, r := range c.Status.Allocation.Devices.Results {
-			q := r.ConsumedCapacity["memory"]
-			if booked[r.Pool+r.Device] += q.Value(); booked[r.Pool+r.Device] > bytes {
-				t.Errorf("%s %s: %d bytes are booked", r.Pool, r.Device, booked[r.Pool+r.Device])
-			}
-		}
-	}
-}
-
 func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
+}
+
+// controlPlane starts a control plane without a node, and returns its kubeconfig.
+func controlPlane(t *testing.T) string {
+	t.Helper()
+	if out, err := exec.Command("../../test/kubernetes/build.sh", "--cached").CombinedOutput(); err != nil {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	if os.Getenv("KUBERNETES_STATE") == "" {
+		t.Setenv("KUBERNETES_STATE", "/tmp/carma-kubernetes-scale")
+		t.Setenv("KUBERNETES_PORT", "17643")
+	}
+	script(t, "down.sh")
+	t.Cleanup(func() { script(t, "down.sh") })
+	return script(t, "up.sh", "--no-node")
 }

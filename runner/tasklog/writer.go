@@ -192,6 +192,14 @@ func (w *Writer) Flush() error {
 	return w.takeReport()
 }
 
+// Pending reports whether Flush has something to write, or to try again. Without, it only
+// looks whether the file is still there.
+func (w *Writer) Pending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.buf) > 0 || w.failing || w.f == nil
+}
+
 // Close says that the attempt is over: it syncs the output to the disk, and
 // ends the followers. After nil, the container and with it the engine's copy of
 // the output may be removed. Close may be repeated.

@@ -1,0 +1,348 @@
+//go:build kubernetes
+
+// Package fleet has nodes that are only objects of a real control plane, for tests of
+// sizes that no machine has.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"carma/containers/kubernetes"
+	"carma/runner/cluster"
+	"carma/runner/gpu"
+)
+
+// Fleet are nodes that are only objects, and one loop that does for all of them what a
+// kubelet tells of its pods.
+type Fleet struct {
+	core, resource rest.Interface
+	state          string // folder of the cluster
+	failed         sync.Once
+	logs           *httptest.Server // all kubelets: pods that print nothing
+	ended          sync.Map         // by the name of a pod, a channel that is closed at its end
+}
+
+// New connects to a cluster as the administrator of a kubeconfig. The folder of that file is
+// the cluster's.
+func New(t *testing.T, kubeconfig string) *Fleet {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := func(gv schema.GroupVersion, path string) rest.Interface {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.GroupVersion, config.APIPath, config.QPS = &gv, path, -1
+		config.ContentType = runtime.ContentTypeProtobuf // as kubelets do
+		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+		c, err := rest.RESTClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	f := &Fleet{core: client(corev1.SchemeGroupVersion, "/api"), resource: client(resourcev1.SchemeGroupVersion, "/apis"), state: filepath.Dir(kubeconfig)}
+	f.logs = httptest.NewTLSServer(http.HandlerFunc(f.log))
+	t.Cleanup(func() { f.logs.CloseClientConnections(); f.logs.Close() })
+	return f
+}
+
+// log answers as the kubelet of a pod that prints nothing: /containerLogs/NAMESPACE/POD/CONTAINER.
+func (f *Fleet) log(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(r.URL.Path, "/")
+	if len(parts) != 5 || parts[1] != "containerLogs" {
+		http.NotFound(w, r)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()
+	if r.URL.Query().Get("follow") != "" {
+		select {
+		case <-f.end(parts[3]):
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// end is closed when a pod has ended.
+func (f *Fleet) end(pod string) chan struct{} {
+	c, _ := f.ended.LoadOrStore(pod, make(chan struct{}))
+	return c.(chan struct{})
+}
+
+// GPU is the UUID of a GPU by its number through the cluster.
+func GPU(i int) string { return fmt.Sprintf("GPU-%06d", i) }
+
+func nodeName(i int) string { return fmt.Sprintf("fake-%04d", i) }
+
+// Join makes nodes with eight simulated GPUs of 80 GiB each.
+func (f *Fleet) Join(nodes int) {
+	work := make(chan int)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range work {
+				name := nodeName(i)
+				room := corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("128"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+				}
+				at, err := netip.ParseAddrPort(f.logs.Listener.Addr().String())
+				must(err)
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+					Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Fake", LastHeartbeatTime: metav1.Now()}},
+					Addresses:       []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: at.Addr().String()}},
+					DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(at.Port())}},
+				}}
+				var uuids []string
+				for g := range 8 {
+					uuids = append(uuids, GPU(8*i+g))
+				}
+				slice := kubernetes.Slice(name, "Fake GPU", uuids, 80<<30)
+				must(f.core.Post().Resource("nodes").Body(node).Do(context.Background()).Error())
+				must(f.resource.Post().Resource("resourceslices").Body(&slice).Do(context.Background()).Error())
+			}
+		})
+	}
+	for i := range nodes {
+		work <- i
+	}
+	close(work)
+	all.Wait()
+}
+
+// Kubelets tells that each pod which a node gets runs, and, when it is deleted, that it
+// has ended, until the test ends.
+func (f *Fleet) Kubelets(t *testing.T) {
+	work := make(chan *corev1.Pod, 64*1024)
+	for range 16 {
+		go func() {
+			for {
+				select {
+				case pod := <-work:
+					f.turn(t, pod)
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+	}
+	tell := func(o any) {
+		if pod := o.(*corev1.Pod); pod.Spec.NodeName != "" {
+			work <- pod
+		}
+	}
+	informed(t, f.core, "pods", &corev1.Pod{}, tell)
+}
+
+// informed tells each object of a kind now and at each change, until the test ends.
+func informed(t *testing.T, client rest.Interface, kind string, example runtime.Object, tell func(any)) {
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client, kind, metav1.NamespaceAll, fields.Everything()), ObjectType: example,
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }},
+	})
+	go informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Errorf("%s cannot be read", kind)
+	}
+}
+
+// turn does what is next for a pod of a node.
+func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
+	state := ""
+	switch {
+	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning:
+		state = `{"phase":"Failed","containerStatuses":[{"name":"task","image":"none","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":137,"startedAt":"` + stamp() + `","finishedAt":"` + stamp() + `"}}}]}`
+	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending:
+		state = `{"phase":"Running","containerStatuses":[{"name":"task","image":"none","imageID":"","ready":true,"restartCount":0,"state":{"running":{"startedAt":"` + stamp() + `"}}}]}`
+	default:
+		return
+	}
+	over := pod.DeletionTimestamp != nil
+	if over {
+		close(f.end(pod.Name))
+	}
+	err := f.core.Patch(types.MergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
+		Body([]byte(`{"status":` + state + `}`)).Do(context.Background()).Error()
+	if over && err == nil { // a kubelet deletes it for good when its containers are gone
+		now := int64(0)
+		err = f.core.Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+			Body(&metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}).Do(context.Background()).Error()
+	}
+	if err != nil && !apierrors.IsNotFound(err) { // one that is gone by now needs nothing
+		f.failed.Do(func() { t.Errorf("tell of pod %s: %v", pod.Name, err) })
+	}
+}
+
+// Agents tell of each node, in a namespace, that its GPUs are idle: once before it returns,
+// and then each in every, one after the other, until the test ends.
+func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, every time.Duration) {
+	t.Helper()
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: kubeconfig, Namespace: namespace})
+	must(err)
+	t.Cleanup(func() { _ = d.Close() })
+	tell := func(i int) {
+		var r cluster.Report
+		for g := range 8 {
+			r.GPUs = append(r.GPUs, gpu.Sample{UUID: GPU(8*i + g), Metrics: gpu.MetricsNone})
+		}
+		text, err := r.Text()
+		must(err)
+		if _, err := d.Tell(t.Context(), nodeName(i), text, nil); err != nil && t.Context().Err() == nil {
+			f.failed.Do(func() { t.Errorf("tell of %s: %v", nodeName(i), err) })
+		}
+	}
+	var all sync.WaitGroup
+	const parts = 16
+	for part := range parts {
+		all.Go(func() {
+			for i := part; i < nodes; i += parts {
+				tell(i)
+			}
+		})
+	}
+	all.Wait()
+	if every <= 0 {
+		return
+	}
+	go func() {
+		tick := time.NewTicker(every / time.Duration(nodes))
+		defer tick.Stop()
+		for i := 0; ; i = (i + 1) % nodes {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-tick.C:
+				tell(i)
+			}
+		}
+	}()
+}
+
+// Allocations watches the claims. The function it returns waits for so many allocations,
+// and tells when each was seen first.
+func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
+	type seen struct {
+		name string
+		at   time.Time
+	}
+	news := make(chan seen, 64*1024)
+	informed(t, f.resource, "resourceclaims", &resourcev1.ResourceClaim{}, func(o any) {
+		if c := o.(*resourcev1.ResourceClaim); c.Status.Allocation != nil {
+			news <- seen{c.Name, time.Now()}
+		}
+	})
+	return func(n int) map[string]time.Time {
+		at := map[string]time.Time{}
+		for len(at) < n {
+			select {
+			case s := <-news:
+				if _, twice := at[s.name]; !twice {
+					at[s.name] = s.at
+				}
+			case <-time.After(2 * time.Minute):
+				return at
+			}
+		}
+		return at
+	}
+}
+
+// NotOver checks that no GPU is booked with more than it has.
+func (f *Fleet) NotOver(t *testing.T, bytes int64) {
+	t.Helper()
+	var list resourcev1.ResourceClaimList
+	if err := f.resource.Get().Resource("resourceclaims").Do(context.Background()).Into(&list); err != nil {
+		t.Fatal(err)
+	}
+	booked := map[string]int64{}
+	for _, c := range list.Items {
+		for _, r := range c.Status.Allocation.Devices.Results {
+			q := r.ConsumedCapacity["memory"]
+			if booked[r.Pool+r.Device] += q.Value(); booked[r.Pool+r.Device] > bytes {
+				t.Errorf("%s %s: %d bytes are booked", r.Pool, r.Device, booked[r.Pool+r.Device])
+			}
+		}
+	}
+}
+
+// CPU is the CPU time in seconds of each program of the control plane, and of this process.
+func (f *Fleet) CPU() map[string]float64 {
+	out := map[string]float64{"": CPUOf(os.Getpid())}
+	for _, name := range []string{"etcd", "apiserver", "scheduler", "controllers"} {
+		text, err := os.ReadFile(filepath.Join(f.state, "run", name+".pid"))
+		must(err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		must(err)
+		out[name] = CPUOf(pid)
+	}
+	return out
+}
+
+// CPUOf is the CPU time in seconds of a process.
+func CPUOf(pid int) (seconds float64) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(err)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	for _, field := range strings.Fields(rest)[11:13] {
+		ticks, err := strconv.ParseFloat(field, 64)
+		must(err)
+		seconds += ticks / 100
+	}
+	return seconds
+}
+
+// CPUSince says what each program has used since.
+func (f *Fleet) CPUSince(before map[string]float64) string {
+	now := f.CPU()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if name != "" {
+			out = append(out, fmt.Sprintf("%s %.1f", name, now[name]-before[name]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Own is the CPU time in seconds of this process since.
+func (f *Fleet) Own(before map[string]float64) float64 { return f.CPU()[""] - before[""] }
+
+func stamp() string { return metav1.Now().UTC().Format("2006-01-02T15:04:05Z") }
+
+// must ends a test program whose cluster does not do as it should.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
