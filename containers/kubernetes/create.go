@@ -128,11 +128,16 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 }
 
 // Start lifts the gate and returns when the program runs, or has run. If it
-// cannot, the pod is ended, so that it will not run later.
+// cannot, the pod is ended, so that it will not run later. The Wait that follows goes on
+// where Start has stopped looking.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start pod " + d.short(id)
+	l, err := d.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
+	if err != nil {
+		return err
+	}
 	var w waits
-	return d.followFrom(ctx, what, id, d.lookEvery(), func() (*corev1.Pod, error) { return d.lift(ctx, what, id) }, func(pod *corev1.Pod) (bool, error) {
+	err = d.lookOn(ctx, what, id, l, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
 		if exit, over := exitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
 		} else if over || running(pod) {
@@ -147,6 +152,12 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		}
 		return true, startError(what, fault)
 	})
+	if err != nil {
+		l.leave()
+		return err
+	}
+	d.handover.keep(id, l, leftFor)
+	return nil
 }
 
 // lift lifts a pod's gate, and returns the pod. One that nothing has changed since this

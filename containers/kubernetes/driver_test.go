@@ -248,9 +248,7 @@ func TestClusterAway(t *testing.T) {
 	defer d.Close()
 	id := begin(t, d, task("x", "block:0"))
 	for code, want := range map[int]error{http.StatusInternalServerError: containers.ErrUnavailable, http.StatusBadGateway: containers.ErrUnavailable} {
-		c.mu.Lock()
-		c.fault = func(*http.Request) int { return code }
-		c.mu.Unlock()
+		c.breaks(code)
 		if _, err := d.Wait(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("code %d: %v", code, err)
 		}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -131,7 +130,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 			return
 		}
 		if pod, ok := e.Object.(*corev1.Pod); ok {
-			h.wake(pod, e.Type == watch.Deleted)
+			h.wake(small(pod), e.Type == watch.Deleted)
 		}
 	}
 }
@@ -164,52 +163,4 @@ func poke(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// follow looks at a pod now and at each change, until look says that it is done or
-// fails.
-func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
-	return d.followFrom(ctx, what, id, maxQuiet, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) }, look)
-}
-
-// followFrom is follow with a longest time between two looks, and another first reading.
-// Each look is at a newer state of the pod than the one before, or at the same. It must
-// not change the pod.
-func (d *Driver) followFrom(ctx context.Context, what, id string, every time.Duration, first func() (*corev1.Pod, error), look func(*corev1.Pod) (done bool, err error)) error {
-	uid, at := d.split(id)
-	told, leave := d.hints.subscribe(at)
-	defer leave()
-	pod, err := first()
-	for {
-		if err != nil {
-			return err
-		}
-		if done, err := look(pod); done || err != nil {
-			return err
-		}
-		var next *corev1.Pod
-		for next == nil {
-			select {
-			case <-told.changed:
-				next = told.take()
-			case <-time.After(every):
-			case <-ctx.Done():
-				return fail(ctx, what, ctx.Err())
-			}
-			if next == nil || string(next.UID) != uid {
-				next, err = d.pod(ctx, what, id)
-				break
-			}
-			if !newer(next, pod) {
-				next = nil
-			}
-		}
-		pod = next
-	}
-}
-
-// newer: the cluster has changed the pod between the two. What cannot be compared is.
-func newer(pod, than *corev1.Pod) bool {
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
-	return err != nil || order > 0
 }

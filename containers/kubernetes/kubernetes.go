@@ -77,6 +77,7 @@ type Driver struct {
 	view      view
 	making    chan struct{} // a place for each pod that is being made
 	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
+	handover  handover
 
 	coordination   rest.Interface // leases
 	authentication rest.Interface // whose a token is
@@ -156,6 +157,7 @@ func (d *Driver) Advice() containers.Advice {
 // Close ends the driver's connections. Pods keep running.
 func (d *Driver) Close() error {
 	d.close()
+	d.handover.end()
 	d.tasks.Wait()
 	return nil
 }

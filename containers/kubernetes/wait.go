@@ -14,10 +14,17 @@ import (
 	"carma/containers"
 )
 
-// Wait blocks until the pod's program has ended.
+// Wait blocks until the pod's program has ended. It goes on where Start, or a Wait whose
+// time was over, has stopped looking.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	what := "wait for pod " + d.short(id)
-	err = d.follow(ctx, what, id, func(pod *corev1.Pod) (over bool, err error) {
+	l := d.handover.take(id)
+	if l == nil {
+		if l, err = d.lookout(id, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) }); err != nil {
+			return exit, err
+		}
+	}
+	err = d.lookOn(ctx, what, id, l, maxQuiet, func(pod *corev1.Pod) (over bool, err error) {
 		exit, over = exitOf(pod)
 		switch {
 		case over && pod.Annotations[stopKey] == removed:
@@ -27,6 +34,11 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 		}
 		return over, nil
 	})
+	if err != nil && ctx.Err() != nil {
+		d.handover.keep(id, l, leftFor)
+	} else {
+		l.leave()
+	}
 	return exit, err
 }
 
@@ -67,6 +79,7 @@ const (
 
 func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
 	d.fresh.Delete(id)
+	d.handover.drop(id)
 	pod, err := d.pod(ctx, what, id)
 	if isGone(err) || err == nil && (ended(pod) || gated(pod)) {
 		return nil

@@ -1,0 +1,89 @@
+package kubernetes
+
+import (
+	"sync"
+	"time"
+)
+
+// handover is where those who have looked at a pod leave it to the next: Start to Wait, and
+// a Wait whose time is over to the one that follows. As the changes of the pod are told all
+// the time, the next one need not read it.
+type handover struct {
+	mu     sync.Mutex
+	left   map[string]*left // by id
+	closed bool
+}
+
+// left is a lookout that nobody uses now.
+type left struct {
+	*lookout
+	timer *time.Timer
+}
+
+// leftFor is how long the next one may take to come. A daemon's comes at once.
+const leftFor = time.Minute
+
+// keep leaves a lookout to the next one, who has so much time.
+func (h *handover) keep(id string, l *lookout, patience time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dropped(id)
+	if h.closed {
+		l.leave()
+		return
+	}
+	if h.left == nil {
+		h.left = map[string]*left{}
+	}
+	one := &left{lookout: l}
+	one.timer = time.AfterFunc(patience, func() { h.expire(id, one) })
+	h.left[id] = one
+}
+
+// take is what somebody has left; nil: nothing.
+func (h *handover) take(id string) *lookout {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.left[id]
+	if one == nil {
+		return nil
+	}
+	one.timer.Stop()
+	delete(h.left, id)
+	return one.lookout
+}
+
+// drop ends what was left: the pod is stopped, and the next one has to look anew.
+func (h *handover) drop(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dropped(id)
+}
+
+// expire drops what nobody has taken in time.
+func (h *handover) expire(id string, one *left) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left[id] == one {
+		h.dropped(id)
+	}
+}
+
+// dropped is drop of a caller who holds h.mu.
+func (h *handover) dropped(id string) {
+	if one := h.left[id]; one != nil {
+		one.timer.Stop()
+		one.leave()
+		delete(h.left, id)
+	}
+}
+
+// end drops all, and all that is left from now on.
+func (h *handover) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for id := range h.left {
+		h.dropped(id)
+	}
+}

@@ -1,0 +1,133 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// opened returns a driver that sees a cluster of one GPU, and whose stream of pods is open.
+func opened(t *testing.T) (*cluster, *Driver) {
+	t.Helper()
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	d := c.driver(t, Options{})
+	t.Cleanup(func() { _ = d.Close() })
+	if _, err := d.Inventory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, leave := d.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
+	t.Cleanup(leave)
+	warm := begin(t, d, task("warm", "exit:0"))
+	if _, err := d.Wait(t.Context(), warm); err != nil {
+		t.Fatal(err)
+	}
+	return c, d
+}
+
+// lookouts counts those who look at a pod.
+func (d *Driver) lookouts(pod string) int {
+	d.hints.mu.Lock()
+	defer d.hints.mu.Unlock()
+	return len(d.hints.waiting[types.NamespacedName{Namespace: namespace, Name: pod}])
+}
+
+// ends makes a pod's program end as a kubelet tells it.
+func (c *cluster) ends(name string, code int32) {
+	c.change(name, func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", FinishedAt: metav1.Now()}}
+	})
+}
+
+// breaks ends all streams, and refuses all requests from now on with a code.
+func (c *cluster) breaks(code int) {
+	c.mu.Lock()
+	c.fault = func(*http.Request) int { return code }
+	c.mu.Unlock()
+	c.CloseClientConnections()
+}
+
+// TestWaitGoesOn: who waits for a pod asks the cluster nothing: not after Start, and not
+// where a Wait before it was broken off.
+func TestWaitGoesOn(t *testing.T) {
+	c, d := opened(t)
+	id := begin(t, d, task("x", "block:0"))
+	all := c.requests()
+	for range 3 { // a daemon waits in rounds
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := d.Wait(over, id); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	c.ends("x", 3) // while nobody waits
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 3 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if got := all(); len(got) > 0 {
+		t.Errorf("%q is asked for", got)
+	}
+	if n := d.lookouts("x"); n > 0 {
+		t.Errorf("%d look at it still", n)
+	}
+}
+
+// TestWaitAfterAGap: what the stream did not tell while nobody waited is seen.
+func TestWaitAfterAGap(t *testing.T) {
+	c, d := opened(t)
+	id := begin(t, d, task("x", "block:0"))
+	c.mu.Lock()
+	ended := c.pods["x"]
+	ended.ResourceVersion, ended.Status.Phase = "1000", corev1.PodFailed
+	ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", FinishedAt: metav1.Now()}}
+	c.mu.Unlock() // and no stream tells it
+	c.CloseClientConnections()
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 3 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
+// TestNothingIsLeft: what Start leaves to Wait is dropped when the pod is stopped, when
+// nobody comes, and when the driver is closed.
+func TestNothingIsLeft(t *testing.T) {
+	_, d := opened(t)
+	for what, end := range map[string]func(ctx context.Context, id string) error{"signal": d.Signal, "kill": d.Kill, "remove": d.Remove} {
+		id := begin(t, d, task(what, "block:0"))
+		if n := d.lookouts(what); n != 1 {
+			t.Errorf("%s: %d look at it after its start", what, n)
+		}
+		if err := end(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if n := d.lookouts(what); n > 0 {
+			t.Errorf("%s: %d look at it still", what, n)
+		}
+	}
+	var h handover
+	gone := make(chan struct{})
+	h.keep("late", &lookout{leave: func() { close(gone) }}, 1)
+	<-gone
+	if l := h.take("late"); l != nil {
+		t.Error("what nobody took in time is still there")
+	}
+	left := 0
+	more := func() *lookout { return &lookout{leave: func() { left++ }} }
+	h.keep("x", more(), leftFor)
+	h.keep("x", more(), leftFor) // the second takes the first's place
+	h.end()
+	h.keep("y", more(), leftFor)
+	if left != 3 || len(h.left) > 0 {
+		t.Errorf("%d of 3 have left, %d are kept", left, len(h.left))
+	}
+	id := begin(t, d, task("closed", "block:0"))
+	_ = d.Close()
+	if n := d.lookouts("closed"); n > 0 {
+		t.Errorf("%d look at %s after Close", n, id)
+	}
+}

@@ -1,0 +1,99 @@
+package kubernetes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// lookout is one who looks at a pod, and at each of its changes.
+type lookout struct {
+	told  *hint
+	leave func()
+	pod   *corev1.Pod // as it was looked at last
+}
+
+// lookout begins to look at a pod. What first reads is looked at first; it is read after the
+// changes began to be told. leave ends it.
+func (d *Driver) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
+	_, at := d.split(id)
+	l := &lookout{}
+	l.told, l.leave = d.hints.subscribe(at)
+	pod, err := first()
+	if err != nil {
+		l.leave()
+		return nil, err
+	}
+	l.pod = small(pod)
+	return l, nil
+}
+
+// follow looks at a pod now and at each change, until look says that it is done or
+// fails.
+func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
+	l, err := d.lookout(id, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) })
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	return d.lookOn(ctx, what, id, l, maxQuiet, look)
+}
+
+// lookOn is follow where a lookout is, with a longest time between two looks. Each look is
+// at a newer state of the pod than the one before, or at the same. It must not change the pod.
+func (d *Driver) lookOn(ctx context.Context, what, id string, l *lookout, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
+	for {
+		if done, err := look(l.pod); done || err != nil {
+			return err
+		}
+		next, err := d.next(ctx, what, id, l, every)
+		if err != nil {
+			return err
+		}
+		l.pod = next
+	}
+}
+
+// next waits until there is something new of a pod, or until it is time to read it.
+func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
+	for {
+		select {
+		case <-l.told.changed:
+			if next := l.told.take(); next != nil && next.UID == l.pod.UID {
+				if newer(next, l.pod) {
+					return next, nil
+				}
+				continue
+			}
+		case <-time.After(every):
+		case <-ctx.Done():
+			return nil, fail(ctx, what, ctx.Err())
+		}
+		pod, err := d.pod(ctx, what, id)
+		if err != nil {
+			return nil, err
+		}
+		return small(pod), nil
+	}
+}
+
+// newer: the cluster has changed the pod between the two. What cannot be compared is.
+func newer(pod, than *corev1.Pod) bool {
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
+	return err != nil || order > 0
+}
+
+// small drops of a pod what nobody asks for who waits for it: many are kept for long.
+func small(pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields = nil
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, ResourceClaims: pod.Spec.ResourceClaims}
+	for _, c := range pod.Spec.Containers {
+		env := slices.Clip(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name != visible }))
+		spec.Containers = append(spec.Containers, corev1.Container{Name: c.Name, TTY: c.TTY, Env: env})
+	}
+	pod.Spec = spec
+	return pod
+}
