@@ -3,20 +3,24 @@ package kubernetes
 import (
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // handover is where those who have looked at a pod leave it to the next: Start to Wait, and
 // a Wait whose time is over to the one that follows. As the changes of the pod are told all
-// the time, the next one need not read it.
+// the time, the next one need not read it. Others may ask for what was seen last.
 type handover struct {
 	mu     sync.Mutex
 	left   map[string]*left // by id
 	closed bool
 }
 
-// left is a lookout that nobody uses now.
+// left is a lookout that somebody has left.
 type left struct {
 	*lookout
+	seen  *corev1.Pod // when it was left
+	taken bool        // the next one looks now, and ends it
 	timer *time.Timer
 }
 
@@ -35,25 +39,35 @@ func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	if h.left == nil {
 		h.left = map[string]*left{}
 	}
-	one := &left{lookout: l}
+	l.told.leftHere()
+	one := &left{lookout: l, seen: l.pod}
 	one.timer = time.AfterFunc(patience, func() { h.expire(id, one) })
 	h.left[id] = one
 }
 
-// take is what somebody has left; nil: nothing.
+// take is what somebody has left, for the one who looks next; nil: nothing.
 func (h *handover) take(id string) *lookout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	one := h.left[id]
-	if one == nil {
+	if one == nil || one.taken {
 		return nil
 	}
-	one.timer.Stop()
-	delete(h.left, id)
+	one.taken = true
 	return one.lookout
 }
 
-// drop ends what was left: the pod is stopped, and the next one has to look anew.
+// latest is the pod as it is now, by what was seen and told of it; nil: that is not known.
+func (h *handover) latest(id string) *corev1.Pod {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.left[id]; one != nil {
+		return one.told.since(one.seen)
+	}
+	return nil
+}
+
+// drop forgets the pod: it is stopped or has ended, and the next one has to look anew.
 func (h *handover) drop(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,11 +85,15 @@ func (h *handover) expire(id string, one *left) {
 
 // dropped is drop of a caller who holds h.mu.
 func (h *handover) dropped(id string) {
-	if one := h.left[id]; one != nil {
-		one.timer.Stop()
-		one.leave()
-		delete(h.left, id)
+	one := h.left[id]
+	if one == nil {
+		return
 	}
+	one.timer.Stop()
+	if !one.taken {
+		one.leave()
+	}
+	delete(h.left, id)
 }
 
 // end drops all, and all that is left from now on.

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers"
 )
 
-// opened returns a driver that sees a cluster of one GPU, and whose stream of pods is open.
+// opened returns a driver that sees a cluster of two GPUs, and whose stream of pods is open.
 func opened(t *testing.T) (*cluster, *Driver) {
 	t.Helper()
 	c := newCluster(t, toolImage)
-	c.offer("node-1", "GPU-1")
+	c.offer("node-1", "GPU-1", "GPU-2")
 	d := c.driver(t, Options{})
 	t.Cleanup(func() { _ = d.Close() })
 	if _, err := d.Inventory(t.Context()); err != nil {
@@ -53,6 +58,17 @@ func (c *cluster) breaks(code int) {
 	c.CloseClientConnections()
 }
 
+// kill ends a pod's program.
+func (c *cluster) kill(t *testing.T, id string) {
+	uid, _, _ := strings.Cut(id, ".")
+	c.mu.Lock()
+	of := c.ran[types.UID(uid)]
+	c.mu.Unlock()
+	if err := c.engine.Kill(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestWaitGoesOn: who waits for a pod asks the cluster nothing: not after Start, and not
 // where a Wait before it was broken off.
 func TestWaitGoesOn(t *testing.T) {
@@ -75,6 +91,42 @@ func TestWaitGoesOn(t *testing.T) {
 	}
 	if n := d.lookouts("x"); n > 0 {
 		t.Errorf("%d look at it still", n)
+	}
+}
+
+// TestRequestsOfATask: all that a daemon asks for a task that runs, from its launch on. What
+// Start saw and the streams told is not read again.
+func TestRequestsOfATask(t *testing.T) {
+	c, d := opened(t)
+	all := c.requests()
+	spec := gpuTask("x")
+	spec.Command = []string{"out:one", "block:0"}
+	id := begin(t, d, spec)
+	eventually(t, d, "the claim", func(is Inventory, err error) bool { return err == nil && len(is.Claims) == 1 })
+	if got, err := d.Attached(t.Context(), id); err != nil || containers.CheckGPUs(spec, got, nil) != nil {
+		t.Errorf("attached %+v, %v", got, err)
+	}
+	logged, first := make(chan error, 1), make(chan struct{})
+	go func() {
+		logged <- d.Logs(t.Context(), id, time.Time{}, true, func(time.Time, containers.Stream, []byte, bool) { close(first) })
+	}()
+	<-first
+	if got, want := all(), []string{"GET lab/pods/x/log", "PATCH lab/pods/x", "POST lab/pods", "POST lab/resourceclaims"}; !slices.Equal(got, want) {
+		t.Errorf("%q is asked for, want %q", got, want)
+	}
+	c.kill(t, id)
+	if err := <-logged; err != nil {
+		t.Error(err)
+	}
+	all = c.requests()
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 137 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if got := all(); len(got) > 0 {
+		t.Errorf("to wait asks for %q", got)
+	}
+	if pod := d.handover.latest(id); pod != nil {
+		t.Errorf("%s is kept after its end", pod.Name)
 	}
 }
 
@@ -111,13 +163,13 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	var h handover
 	gone := make(chan struct{})
-	h.keep("late", &lookout{leave: func() { close(gone) }}, 1)
+	h.keep("late", &lookout{told: &hint{}, leave: func() { close(gone) }}, 1)
 	<-gone
 	if l := h.take("late"); l != nil {
 		t.Error("what nobody took in time is still there")
 	}
 	left := 0
-	more := func() *lookout { return &lookout{leave: func() { left++ }} }
+	more := func() *lookout { return &lookout{told: &hint{}, leave: func() { left++ }} }
 	h.keep("x", more(), leftFor)
 	h.keep("x", more(), leftFor) // the second takes the first's place
 	h.end()

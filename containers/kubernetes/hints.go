@@ -26,15 +26,16 @@ type hints struct {
 type hint struct {
 	changed chan struct{} // has a token if there is something new
 
-	mu   sync.Mutex
-	pod  *corev1.Pod // what was told last
-	read bool        // something may not have been told
+	mu     sync.Mutex
+	pod    *corev1.Pod // what was told last
+	read   bool        // something may not have been told
+	missed bool        // the same, since [hint.leftHere]
 }
 
 // tell keeps what is new; nil: the pod is to be read.
 func (w *hint) tell(pod *corev1.Pod) {
 	w.mu.Lock()
-	w.pod, w.read = pod, w.read || pod == nil
+	w.pod, w.read, w.missed = pod, w.read || pod == nil, w.missed || pod == nil
 	w.mu.Unlock()
 	poke(w.changed)
 }
@@ -47,6 +48,35 @@ func (w *hint) take() (pod *corev1.Pod) {
 		pod = w.pod
 	}
 	w.read = false
+	return pod
+}
+
+// takeAfter is take for one who has seen the pod: nil if what was told last is not newer.
+func (w *hint) takeAfter(seen *corev1.Pod) *corev1.Pod {
+	if pod := w.take(); pod != nil && pod.UID == seen.UID && newer(pod, seen) {
+		return pod
+	}
+	return nil
+}
+
+// leftHere notes that all up to what was taken last was looked at.
+func (w *hint) leftHere() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.missed = w.read
+}
+
+// since is what has become of a pod that was looked at when it was left, by what was told
+// since then; nil: that is not known.
+func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.missed, w.pod != nil && w.pod.UID != pod.UID:
+		return nil
+	case w.pod != nil && newer(w.pod, pod):
+		return w.pod
+	}
 	return pod
 }
 

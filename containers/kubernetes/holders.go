@@ -31,7 +31,24 @@ func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
 		return nil, err
 	}
 	all, _ := v.claims.all()
-	return slices.Concat(all...), nil
+	n := 0
+	for _, c := range all {
+		n += len(c.parts)
+	}
+	out := make([]Claim, 0, n)
+	for _, c := range all {
+		out = append(out, c.parts...)
+	}
+	return out, nil
+}
+
+// seenOf is what is kept of a claim.
+func (d *Driver) seenOf(c *resourcev1.ResourceClaim) seenClaim {
+	seen := seenClaim{parts: d.partsOf(c)}
+	if d.made(c.Namespace, c.Labels) {
+		seen.granted = grantedOf(c)
+	}
+	return seen
 }
 
 // partsOf are the parts of devices that a claim has.

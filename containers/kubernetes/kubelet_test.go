@@ -103,6 +103,7 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 		}
 	}
 	claim.Status.Allocation = result
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
 	c.touch()
 	return ""
 }

@@ -35,10 +35,13 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
 	var silent time.Time // since when the node's kubelet is not reached
+	pod := d.runs(id, follow)
 	for {
-		pod, err := d.pod(ctx, what, id)
-		if err != nil {
-			return err
+		var err error
+		if pod == nil {
+			if pod, err = d.pod(ctx, what, id); err != nil {
+				return err
+			}
 		}
 		s := status(pod)
 		if gated(pod) || stateOf(pod) == containers.StateCreated && pod.Annotations[faultKey] != "" {
@@ -50,7 +53,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		}
 		switch {
 		case errors.Is(err, errHeadless) && !whole:
-			whole = true
+			whole, pod = true, nil
 			continue
 		case errors.Is(err, errHeadless):
 			// Even its beginning has no time, so it is the kubelet's word that it has no log:
@@ -77,12 +80,26 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		select {
 		case <-told.changed:
 			quiet = 100 * time.Millisecond
+			pod = told.takeAfter(pod)
 		case <-time.After(quiet): // the stream ended although the program runs
 			quiet = min(2*quiet, 5*time.Second)
+			pod = nil
 		case <-ctx.Done():
 			return fail(ctx, what, ctx.Err())
 		}
 	}
+}
+
+// runs is a pod that runs, by what Start saw last and was told since; nil: it is to be read.
+//
+// If it has ended unseen, a log that is followed ends by itself, and then the pod is looked
+// at anew; if it is gone, so is its log. A log that is not followed is read once, and whether
+// the pod has ended decides what is in it: so it is asked for.
+func (d *Driver) runs(id string, follow bool) *corev1.Pod {
+	if pod := d.handover.latest(id); follow && pod != nil && running(pod) {
+		return pod
+	}
+	return nil
 }
 
 // passing: the kubelet has not the container yet, or not any more.

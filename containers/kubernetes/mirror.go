@@ -117,6 +117,13 @@ func (m *mirror[T]) all() ([]T, uint64) {
 	return m.sorted, m.version
 }
 
+// late: not all was read yet, or the cluster does not answer.
+func (m *mirror[T]) late() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err != nil || !m.full
+}
+
 // one returns what is kept of an object; ok is false if there is none, or if the cluster
 // does not answer.
 func (m *mirror[T]) one(key string) (kept T, ok bool) {

@@ -17,7 +17,7 @@ type view struct {
 	begin   sync.Once
 	nodes   mirror[seenNode]
 	offers  mirror[offer]
-	claims  mirror[[]Claim]
+	claims  mirror[seenClaim]
 	reports mirror[Report]
 
 	mu      sync.Mutex
@@ -32,6 +32,13 @@ type seenNode struct {
 	away string
 }
 
+// seenClaim is the parts of devices that a claim has; of a claim of this daemon's also who
+// has it, and what it asks for.
+type seenClaim struct {
+	parts   []Claim
+	granted *granted // nil: not kept
+}
+
 // open begins the streams.
 func (d *Driver) open() *view {
 	v := &d.view
@@ -41,7 +48,7 @@ func (d *Driver) open() *view {
 			return seenNode{Node{Name: n.Name, Boot: n.Status.NodeInfo.BootID, Closed: closedFor(n)}, notReady(n)}
 		}
 		v.offers.what, v.offers.keep = "read the cluster's GPUs", func(o runtime.Object) offer { return offerOf(o.(*resourcev1.ResourceSlice)) }
-		v.claims.what, v.claims.keep = "read the cluster's claims", func(o runtime.Object) []Claim { return d.partsOf(o.(*resourcev1.ResourceClaim)) }
+		v.claims.what, v.claims.keep = "read the cluster's claims", func(o runtime.Object) seenClaim { return d.seenOf(o.(*resourcev1.ResourceClaim)) }
 		v.reports.what, v.reports.keep = "read what the nodes' agents tell", func(o runtime.Object) Report { return reportOf(o.(*coordinationv1.Lease)) }
 		follow(d, &v.nodes, func() *rest.Request { return d.core.Get().Resource("nodes") }, "", &corev1.Node{}, func() runtime.Object { return &corev1.NodeList{} })
 		follow(d, &v.offers, func() *rest.Request { return d.resource.Get().Resource("resourceslices") }, "", &resourcev1.ResourceSlice{}, func() runtime.Object { return &resourcev1.ResourceSliceList{} })

@@ -38,6 +38,7 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 		d.handover.keep(id, l, leftFor)
 	} else {
 		l.leave()
+		d.handover.drop(id)
 	}
 	return exit, err
 }

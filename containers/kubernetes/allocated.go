@@ -1,0 +1,156 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers"
+)
+
+// Attached tells which GPUs the scheduler allocated. It asks the cluster for what the streams
+// of changes do not tell beyond doubt.
+func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
+	what := "look at pod " + d.short(id)
+	pod := d.handover.latest(id)
+	if pod == nil {
+		var err error
+		if pod, err = d.pod(ctx, what, id); err != nil {
+			return containers.Attachment{}, err
+		}
+	}
+	name := claimOf(pod)
+	if name == "" {
+		return containers.Attachment{Visible: "void"}, nil
+	}
+	at := types.NamespacedName{Namespace: pod.Namespace, Name: name}
+	if uuids := d.toldAllocated(at, pod); uuids != nil {
+		return attachment(uuids), nil
+	}
+	var claim resourcev1.ResourceClaim
+	if err := d.claims(d.resource.Get(), at).Do(ctx).Into(&claim); err != nil {
+		return containers.Attachment{}, fail(ctx, what, err)
+	}
+	if claim.Status.Allocation == nil {
+		return containers.Attachment{}, fmt.Errorf("%s: %w: its claim has no GPU yet", what, containers.ErrNotFound)
+	}
+	uuids, err := d.allocated(ctx, &claim)
+	return attachment(uuids), err
+}
+
+func attachment(uuids []string) containers.Attachment {
+	return containers.Attachment{Visible: strings.Join(uuids, ","), Requested: uuids}
+}
+
+// granted is what is kept of a claim of this daemon's that the scheduler has allocated.
+type granted struct {
+	pod   types.UID // the only one that it is reserved for
+	wants []string  // the UUID that each request is pinned to
+	has   []int     // the part of the claim that each request got
+}
+
+// grantedOf is what is kept of a claim; nil: nothing, as it is another's or not as this
+// daemon makes them.
+func grantedOf(c *resourcev1.ResourceClaim) *granted {
+	requests := c.Spec.Devices.Requests
+	if c.Status.Allocation == nil || len(c.Status.ReservedFor) != 1 || len(c.Status.Allocation.Devices.Results) != len(requests) {
+		return nil
+	}
+	g := &granted{pod: c.Status.ReservedFor[0].UID}
+	for i := range requests {
+		uuid := pinnedTo(&requests[i])
+		part := slices.IndexFunc(c.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+			return r.Request == requests[i].Name && (r.AdminAccess == nil || !*r.AdminAccess)
+		})
+		if uuid == "" || part < 0 {
+			return nil
+		}
+		g.wants, g.has = append(g.wants, strings.Clone(uuid)), append(g.has, part)
+	}
+	return g
+}
+
+// toldAllocated are the UUIDs of the GPUs of a pod's claim, by the streams of changes; nil:
+// they do not tell beyond doubt. They do if the claim is reserved for this pod and each of
+// its devices has the UUID that the claim's request asks for: a claim's requests never
+// change, so what the scheduler may have done since then is the same. What differs, or is
+// not known, is not said by a stream that may be late.
+func (d *Driver) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string {
+	v := d.open()
+	claim, ok := v.claims.one(at.String())
+	if !ok || claim.granted == nil || claim.granted.pod != pod.UID {
+		return nil
+	}
+	if v.offers.late() {
+		return nil
+	}
+	_, known := v.gpus()
+	for i, uuid := range claim.granted.wants {
+		part := claim.parts[claim.granted.has[i]]
+		if p, ok := known[uuid]; !ok || p.driver != part.Driver || p.pool != part.Pool || p.device != part.Device {
+			return nil
+		}
+	}
+	return slices.Clone(claim.granted.wants)
+}
+
+// allocated are the UUIDs of a claim's devices, in the order of its requests.
+func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
+	v := d.open()
+	if err := v.offers.ready(ctx); err != nil {
+		return nil, err
+	}
+	_, known := v.gpus()
+	uuids := uuidsOf(claim, known)
+	if slices.Contains(uuids, "") {
+		known, err := d.readPlaces(ctx)
+		return uuidsOf(claim, known), err
+	}
+	return uuids, nil
+}
+
+// uuidsOf are the UUIDs of a claim's devices. One that its node does not offer now, as
+// when its driver is started again, is the one that the request is pinned to: the
+// scheduler gave no other.
+func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
+	uuids := make([]string, len(claim.Spec.Devices.Requests))
+	for _, r := range claim.Status.Allocation.Devices.Results {
+		i := slices.IndexFunc(claim.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == r.Request })
+		if i < 0 {
+			continue
+		}
+		for uuid, p := range known {
+			if p.driver == r.Driver && p.pool == r.Pool && p.device == r.Device {
+				uuids[i] = uuid
+			}
+		}
+		if uuids[i] == "" {
+			uuids[i] = pinnedTo(&claim.Spec.Devices.Requests[i])
+		}
+	}
+	return uuids
+}
+
+// pinTo is the CEL expression that only one device satisfies, and pinnedTo the UUID in
+// it, whatever the driver; empty: the request has no such expression.
+func pinTo(driver, uuid string) string {
+	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
+}
+
+func pinnedTo(r *resourcev1.DeviceRequest) string {
+	if r.Exactly == nil || len(r.Exactly.Selectors) != 1 || r.Exactly.Selectors[0].CEL == nil {
+		return ""
+	}
+	_, quoted, ok := strings.Cut(r.Exactly.Selectors[0].CEL.Expression, "]."+UUIDAttribute+" == ")
+	uuid, err := strconv.Unquote(quoted)
+	if !ok || err != nil {
+		return ""
+	}
+	return uuid
+}
