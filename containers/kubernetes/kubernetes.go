@@ -78,6 +78,7 @@ type Driver struct {
 	making    chan struct{} // a place for each pod that is being made
 	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
 	handover  handover
+	written   sync.Map // Leases as [Driver.Tell] wrote them last, by name
 
 	coordination   rest.Interface // leases
 	authentication rest.Interface // whose a token is

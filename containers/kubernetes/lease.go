@@ -24,31 +24,48 @@ const (
 
 // lease changes a Lease, or makes it. change reports false if it is to stay as it is.
 func (d *Driver) lease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) error {
+	_, err := d.writeLease(ctx, what, name, change)
+	return err
+}
+
+// writeLease is lease, and returns what was written; nil: nothing.
+func (d *Driver) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
 	for {
 		l := &coordinationv1.Lease{}
 		err := d.coordination.Get().Namespace(d.namespace).Resource("leases").Name(name).Do(ctx).Into(l)
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
-			return fail(ctx, what, err)
+			return nil, fail(ctx, what, err)
 		}
 		if missing {
 			l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
 		if !change(l) {
-			return nil
+			return nil, nil
 		}
-		send := d.coordination.Put().Name(name)
-		if missing {
-			send = d.coordination.Post()
+		written, err := d.sendLease(ctx, l)
+		if err == nil {
+			return written, nil
 		}
-		err = send.Namespace(d.namespace).Resource("leases").Body(l).Do(ctx).Error()
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			return fail(ctx, what, err)
+			return nil, fail(ctx, what, err)
 		}
 		if err := pause(ctx, what); err != nil {
-			return err
+			return nil, err
 		}
 	}
+}
+
+// sendLease writes a Lease that nobody has changed since it was read, or makes one that
+// was not read, and returns it as it is then.
+func (d *Driver) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	send := d.coordination.Put().Name(l.Name)
+	if l.ResourceVersion == "" {
+		send = d.coordination.Post()
+	}
+	written := &coordinationv1.Lease{}
+	err := send.Namespace(d.namespace).Resource("leases").Body(l).Do(ctx).Into(written)
+	return written, err
 }
 
 // holding is what a driver knows of the Lease.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -31,10 +32,13 @@ func reportOf(l *coordinationv1.Lease) Report {
 // Tell publishes what a node's agent sees. text is read by [Driver.Inventory]. asked
 // are the GPUs whose faults the agent is to forget; it names those that it has
 // forgotten, done, at its next telling.
+//
+// What this driver wrote last is not read again: if somebody has changed the Lease since,
+// as a daemon that asks for something, the cluster does not take it, and only then it is read.
 func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
 	what := "publish what the GPUs of node " + node + " show"
 	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
-	err = d.lease(ctx, what, name, func(l *coordinationv1.Lease) bool {
+	change := func(l *coordinationv1.Lease) bool {
 		asked = slices.DeleteFunc(forgiven(l), func(uuid string) bool { return slices.Contains(done, uuid) })
 		l.Labels = map[string]string{managedBy: ours, agentLabel: "yes"}
 		l.Annotations = map[string]string{agentLabel: node, reportKey: text}
@@ -43,8 +47,22 @@ func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (as
 		}
 		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &name, &now, &seconds
 		return true
-	})
-	return asked, err
+	}
+	var written *coordinationv1.Lease
+	if last, ok := d.written.LoadAndDelete(name); ok {
+		l := last.(*coordinationv1.Lease)
+		change(l)
+		if written, err = d.sendLease(ctx, l); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return nil, fail(ctx, what, err)
+		}
+	}
+	if written == nil || err != nil {
+		if written, err = d.writeLease(ctx, what, name, change); err != nil {
+			return nil, err
+		}
+	}
+	d.written.Store(name, written)
+	return asked, nil
 }
 
 // Told is what a node's agent told last; empty: nothing.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"net/http"
 	"reflect"
 	"slices"
 	"testing"
@@ -50,6 +51,71 @@ func TestForgive(t *testing.T) {
 	if got, err := d.Told(t.Context(), "node-1"); got != "four" || err != nil {
 		t.Errorf("told %q, %v", got, err)
 	}
+}
+
+// TestTellAsksOnce: a telling is one request. What somebody else did to the Lease is seen at
+// the next one.
+func TestTellAsksOnce(t *testing.T) {
+	c := newCluster(t)
+	d, other := c.driver(t, Options{}), c.driver(t, Options{})
+	defer d.Close()
+	defer other.Close()
+	refused := 0 // a code for the next PUT
+	refuse := func(code int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		refused = code
+	}
+	tell := func(what, text string, want ...string) []string {
+		t.Helper()
+		var all []string
+		c.mu.Lock()
+		c.fault = func(r *http.Request) (code int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			all = append(all, r.Method)
+			if r.Method == http.MethodPut {
+				code, refused = refused, 0
+			}
+			return code
+		}
+		c.mu.Unlock()
+		asked, err := d.Tell(t.Context(), "node-1", text, nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fault = nil
+		if l := c.leases["carma-node-node-1"]; err == nil && l.Annotations[reportKey] != text {
+			t.Errorf("%s: %q is told", what, l.Annotations[reportKey])
+		}
+		if !slices.Equal(all, want) {
+			t.Errorf("%s: %q, want %q (%v)", what, all, want, err)
+		}
+		return asked
+	}
+	tell("first", "one", "GET", "POST")
+	tell("then", "two", "PUT")
+	if err := other.Forgive(t.Context(), "node-1", "GPU-a"); err != nil {
+		t.Fatal(err)
+	}
+	if asked := tell("a daemon asks", "three", "PUT", "GET", "PUT"); !slices.Equal(asked, []string{"GPU-a"}) {
+		t.Errorf("asked for %q", asked)
+	}
+	if asked := tell("it is not done", "four", "PUT"); !slices.Equal(asked, []string{"GPU-a"}) {
+		t.Errorf("asked for %q", asked)
+	}
+	if _, err := other.Tell(t.Context(), "node-1", "another agent", nil); err != nil {
+		t.Fatal(err)
+	}
+	tell("another agent", "five", "PUT", "GET", "PUT")
+	tell("alone again", "six", "PUT")
+	c.alter(func() { delete(c.leases, "carma-node-node-1") })
+	tell("deleted", "seven", "PUT", "GET", "POST")
+	refuse(http.StatusNotFound)
+	tell("deleted, as others say it", "eight", "PUT", "GET", "PUT")
+	refuse(http.StatusServiceUnavailable)
+	tell("the cluster is away", "nine", "PUT")
+	tell("it is back", "ten", "GET", "PUT")
+	tell("and goes on", "eleven", "PUT")
 }
 
 // TestPodsOn: an agent learns which pods of its node are tasks of its daemon.
