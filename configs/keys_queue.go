@@ -35,6 +35,7 @@ var queueKeys = []key{
 	{"interval", "least `time` between two launches", func(c *Config) any { return &c.Mapper.Interval }, func(c *Config) error {
 		return notNegative(c.Mapper.Interval)
 	}},
+	{"launches-at-once", "how many `launches` may be on their way to the engine at a time: more wait in carma's queue; 0: no limit", func(c *Config) any { return &c.Mapper.LaunchesAtOnce }, nil},
 	{"idle-first", "prefer idle GPUs, whatever the policy's order", func(c *Config) any { return &c.Mapper.IdleFirst }, nil},
 	{"order", "`order` of the queue: fifo, sjf (shortest expected run first), fair (users take turns by use) or fair-sjf (the same, and each user's shortest first)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
 		return oneOf("order", c.Mapper.Order, mapper.Orders)

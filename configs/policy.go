@@ -7,6 +7,10 @@ import (
 	"carma/mapper"
 )
 
+// launchesAtOnce keeps an engine busy that makes some containers at a time, as a cluster
+// of which 16 are asked for at a time.
+const launchesAtOnce = 64
+
 // mapperDefaults are a policy's default options, with no value left to another
 // default. Users take turns: a policy's own order, as replays have it, is that of
 // one user's tasks.
@@ -16,6 +20,7 @@ func mapperDefaults(policy string) mapper.Options {
 	o.Order = map[string]string{mapper.OrderSJF: mapper.OrderFairSJF}[o.Order] // a server has several users
 	o.Order = cmp.Or(o.Order, mapper.OrderFair)
 	o.Recovery = cmp.Or(o.Recovery, mapper.Recoveries[0])
+	o.LaunchesAtOnce = launchesAtOnce
 	return o
 }
 

@@ -230,6 +230,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"estimated":        decodeAs[Estimated],
 	"sampled":          decodeAs[Sampled],
 	"paced":            decodeAs[Paced],
+	"handed":           decodeAs[Handed],
 	"started":          decodeAs[Started],
 	"exited":           decodeAs[Exited],
 	"cancel":           decodeAs[Cancel],

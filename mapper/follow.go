@@ -30,7 +30,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 
 // lookAround is the part of [State.schedule] that decides nothing by itself.
 func (s *State) lookAround() {
-	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore {
+	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.handsFull() {
 		return
 	}
 	s.acquaint()

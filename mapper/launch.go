@@ -77,6 +77,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	if s.kept.Task == t.ID {
 		s.kept = keptFree{}
 	}
+	s.handOver(t.ID, a.N)
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 	WarmUp time.Duration `json:"warm_up"`
 	// Interval is the least time between two launches; 0 is none.
 	Interval time.Duration `json:"interval,omitempty"`
+	// LaunchesAtOnce is how many launches may be on their way to the engine at a time;
+	// 0 is no limit. See [Handed].
+	LaunchesAtOnce int `json:"launches_at_once,omitempty"`
 	// IdleFirst prefers idle GPUs, whatever the policy's own order.
 	IdleFirst bool `json:"idle_first"`
 	// Order is the order of the queues; empty is [OrderFIFO].
@@ -233,6 +236,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("max-tasks is negative (%d); 0 is no limit", o.MaxTasks)
 	case min(o.WarmUp, o.Ageing, o.Backoff, o.Interval, o.Shrink, o.LearnMemory) < 0:
 		return fmt.Errorf("warm-up, ageing, backoff, interval, shrink and learn-memory cannot be negative; write for example 30s")
+	case o.LaunchesAtOnce < 0:
+		return fmt.Errorf("launches-at-once is negative (%d); write for example 64, or 0 for no limit", o.LaunchesAtOnce)
 	case o.FairHalfLife != 0 && o.FairHalfLife < time.Minute:
 		return fmt.Errorf("fair-half-life is %s, less than a minute; write for example 24h", o.FairHalfLife)
 	case o.QuotaTasks < 0:

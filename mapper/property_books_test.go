@@ -26,6 +26,8 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	switch e := ev.(type) {
 	case Woke:
 		m.alarm = 0
+	case Handed:
+		m.onWay = slices.DeleteFunc(m.onWay, func(h handing) bool { return h == handing{e.Task, e.Attempt} })
 	case Sampled:
 		m.bookHostUse(e)
 	case TakenIn:
@@ -143,6 +145,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 		t.Fatalf("launched %+v at %d, the last launch was at %d and the next may be %s later", l, now, m.launched, m.spacing)
 	}
 	m.launched, m.spacing = now, m.opt.Interval
+	m.checkHanding(t, l)
 	m.live[l.Task] = l
 	delete(m.seenHost, l.Task)
 	m.checkGPUs(t, l)
@@ -154,6 +157,25 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	if err := m.s.AuditLaunch(l); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// checkHanding: not more launches are on their way to the engine than may be.
+func (m *machine) checkHanding(t *rapid.T, l Launch) {
+	if m.handsFull() {
+		t.Fatalf("launched %+v; on their way to the engine: %v, of at most %d", l, m.onWay, m.opt.LaunchesAtOnce)
+	}
+	if m.onWay = append(m.onWay, handing{l.Task, l.Attempt}); m.opt.LaunchesAtOnce == 0 {
+		m.onWay = nil
+	}
+}
+
+// handsFull reports whether no more launches may be on their way to the engine.
+func (m *machine) handsFull() bool {
+	m.onWay = slices.DeleteFunc(m.onWay, func(h handing) bool {
+		task := m.s.tasks[h.Task]
+		return m.live[h.Task].Attempt != h.Attempt || task == nil || task.Phase != Launching
+	})
+	return m.opt.LaunchesAtOnce > 0 && len(m.onWay) >= m.opt.LaunchesAtOnce
 }
 
 // checkGPUs checks that the GPUs of a launch, or of a task that comes back, are there
@@ -281,7 +303,7 @@ func (m *machine) recoveryFirst() bool {
 }
 
 // checkIdleness: no task waits for nothing. One that fits waits only for the
-// engine, be it down or sick, for launching to go on, for the end of its back-off, for the next launch of all, for the
+// engine, be it down or sick, for launching to go on, for the end of its back-off, for the next launch of all, for launches that are on their way to the engine, for the
 // recovery of others where that comes first, or behind as many that do not fit as
 // may be passed over.
 func (m *machine) checkIdleness(t *rapid.T) {
@@ -309,7 +331,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			m.checkQuota(t, task, why)
 			continue
 		}
-		if m.s.Now() < m.nextLaunch() || !why.Recovery && m.recoveryFirst() {
+		if m.s.Now() < m.nextLaunch() || m.handsFull() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
 		if m.s.again > m.s.Now() && m.s.fits(&why, &task) {

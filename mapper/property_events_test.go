@@ -26,6 +26,7 @@ func anyOptions(t *rapid.T) Options {
 		MaxTasks:         rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "max tasks"),
 		WarmUp:           rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "warm-up"),
 		Interval:         rapid.SampledFrom([]time.Duration{0, 0, 1, 20 * time.Second}).Draw(t, "interval"),
+		LaunchesAtOnce:   rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "launches at once"),
 		Order:            oneOf(t, "order", Orders),
 		Learn:            rapid.Bool().Draw(t, "learn"),
 		Watchdog:         rapid.SampledFrom(append([]string{""}, Watchdogs...)).Draw(t, "watchdog"),
@@ -200,6 +201,12 @@ func (m *machine) victim(t *rapid.T) {
 	m.step(t, Exited{At: m.now, Task: victim, Attempt: m.tries[victim], Class: ExitGPUOOM})
 }
 
+func (m *machine) hand(t *rapid.T) {
+	if id, ok := m.any(t, Launching, Running, Stopping); ok {
+		m.step(t, Handed{At: m.now, Task: id, Attempt: m.tries[id]})
+	}
+}
+
 func (m *machine) start(t *rapid.T) {
 	if id, ok := m.any(t, Launching, Stopping); ok {
 		m.step(t, Started{At: m.now, Task: id, Attempt: m.tries[id]})
@@ -305,7 +312,7 @@ func (m *machine) wake(t *rapid.T) {
 func (m *machine) again(t *rapid.T) {
 	ev := rapid.SampledFrom(m.past).Draw(t, "event")
 	switch e := ev.(type) {
-	case TaskSubmitted, Estimated, Started, Exited, Cancel, Woke:
+	case TaskSubmitted, Estimated, Handed, Started, Exited, Cancel, Woke:
 		m.step(t, e)
 	}
 }

@@ -44,6 +44,7 @@ func anyLife(t *rapid.T) []Event {
 		"overuse":    m.overuse,
 		"paced":      m.paced,
 		"victim":     m.victim,
+		"hand":       m.hand,
 		"start":      m.start,
 		"exit":       m.exit,
 		"unstarted":  m.unstarted,
@@ -176,6 +177,7 @@ type machine struct {
 
 	launched units.Instant // when the last launch was; 0: none yet
 	spacing  time.Duration // until the next may be
+	onWay    []handing     // launched and not handed over, as far as it counts
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -288,7 +290,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
 	c.live, c.tries, c.moves, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.moves), maps.Clone(m.shape)
 	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
-	c.led = slices.Clone(m.led)
+	c.led, c.onWay = slices.Clone(m.led), slices.Clone(m.onWay)
 	c.kept, c.helpers = slices.Clone(m.kept), maps.Clone(m.helpers)
 	c.stirred, c.typed, c.warned = maps.Clone(m.stirred), maps.Clone(m.typed), maps.Clone(m.warned)
 	c.broken, c.boots = maps.Clone(m.broken), maps.Clone(m.boots)

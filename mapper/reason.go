@@ -134,6 +134,7 @@ const (
 	ReasonNamespaceFull ReasonCode = "namespace-full"  // the namespace Name takes no more, for the cause Text; tried again in Span
 	ReasonRecoveryFirst ReasonCode = "recovery-first"  // the recovery queue goes first
 	ReasonInterval      ReasonCode = "interval"        // one launch every Span
+	ReasonHanding       ReasonCode = "handing"         // Count launches are on their way to the engine, of Limit at a time
 	ReasonFairShare     ReasonCode = "fair-share"      // Count later tasks of others go first; see Why.Turn
 	ReasonLookAhead     ReasonCode = "look-ahead"      // Count are ahead of it; no more than Limit are passed over
 	ReasonLookedAtLater ReasonCode = "looked-at-later" // it fits; the queue is looked at within Span

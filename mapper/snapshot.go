@@ -39,6 +39,7 @@ type snapshot struct {
 	UsersAt    units.Instant            `json:"users_at,omitempty"`
 	FairTick   units.Instant            `json:"fair_tick,omitempty"`
 	NotBefore  units.Instant            `json:"not_before,omitempty"`
+	Handing    []handing                `json:"handing,omitempty"`
 	Again      units.Instant            `json:"again,omitempty"`
 	Deadlines  []deadline               `json:"deadlines,omitempty"`
 	Wake       units.Instant            `json:"wake,omitempty"`
@@ -54,7 +55,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.sick, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Handing: s.handing, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -102,7 +103,7 @@ func (snap *snapshot) state() (*State, error) {
 	n.reservations, n.lastReservation = snap.Reserved, snap.LastRes
 	n.kept, n.deadlines, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
-	n.notBefore, n.again = snap.NotBefore, snap.Again
+	n.notBefore, n.handing, n.again = snap.NotBefore, snap.Handing, snap.Again
 	n.history, n.pairs, n.growth, n.told, n.population = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
 	if err := n.history.audit(); err != nil {
 		return nil, err

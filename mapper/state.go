@@ -45,6 +45,7 @@ type State struct {
 	guess      map[string]time.Duration // expected run times of tasks without history, by family
 	population population
 	notBefore  units.Instant // no launch before this (option Interval)
+	handing    []handing     // launches on their way to the engine, in order
 	again      units.Instant // when the queues are looked at again for policy carma
 	deadlines  deadlines
 	wake       units.Instant // the WakeAt that is out; 0: none
@@ -121,6 +122,8 @@ func (s *State) take(ev Event) {
 		s.sampled(ev)
 	case Paced:
 		s.paced(ev)
+	case Handed:
+		s.handed(ev)
 	case Started:
 		s.started(ev)
 	case Exited:

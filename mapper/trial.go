@@ -14,7 +14,7 @@ type place struct {
 }
 
 // shut reports whether nothing at all is launched now.
-func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) }
+func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) || s.handsFull() }
 
 // test launches one task on a paused engine. It prefers a user none of whose
 // tasks has failed to start, then a task that has not failed itself, then the

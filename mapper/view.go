@@ -131,6 +131,7 @@ func (s *State) NextWake() (units.Instant, bool) {
 func (s *State) Clone() *State {
 	c := *s
 	c.step, c.notes = step{}, noNotes
+	c.handing = slices.Clone(s.handing)
 	c.history = make(history, len(s.history))
 	for i, e := range s.history {
 		c.history[i] = new(*e)

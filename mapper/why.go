@@ -175,6 +175,8 @@ func (s *State) bind(w *Why, t *Task) {
 func (s *State) bindFitting(w *Why, t *Task) {
 	turn := s.fairly(t)
 	switch {
+	case s.handsFull():
+		w.Binding = Reason{Code: ReasonHanding, Count: s.handingOver(), Limit: s.opt.LaunchesAtOnce}
 	case !s.inSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
 	case !s.inSight(t):

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // spec returns the specification of the attempt's container. It is only needed
@@ -114,8 +116,20 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	return id, fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
 }
 
+// handed tells the mapper that the next launch may be handed to the engine.
+func (w *worker) handed() {
+	ev := mapper.Handed{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
+	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
+		if w.state.Options().LaunchesAtOnce == 0 {
+			return nil, nil, nil // nobody waits for it
+		}
+		return []mapper.Event{ev}, nil, nil
+	}})
+}
+
 // pull fetches an image, unless the task is stopped meanwhile.
 func (w *worker) pull(ctx context.Context, image string) error {
+	w.handed() // that may take long
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)

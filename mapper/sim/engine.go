@@ -52,6 +52,7 @@ const runtimeReserve = units.GiB
 const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
+	cfg.Options.LaunchesAtOnce = 0 // its containers are made at once
 	e := &engine{
 		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)), rests: make([]Stretch, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,

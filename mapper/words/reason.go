@@ -282,6 +282,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		return "tasks in the recovery queue go first (recovery: original)"
 	},
 	mapper.ReasonInterval: func(r mapper.Reason, _ string) string { return fmt.Sprintf("one launch every %s", r.Span) },
+	mapper.ReasonHanding: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it fits; %d of at most %d launches are on their way to the engine (launches-at-once)", r.Count, r.Limit)
+	},
 	mapper.ReasonFairShare: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("by fair share %s first", laterTasks(r.Count))
 	},

@@ -96,6 +96,7 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonQuotaGPUs, Name: "ada", Count: 2, More: 2, Limit: 3}, "ada has 2 GPUs and would have 4, of 3 allowed per user"},
 		{mapper.Reason{Code: mapper.ReasonQuotaMemory, Name: "ada", Have: 20 * gib, Need: 11 * gib, Of: 30 * gib}, "ada has 20.0 GiB of GPU memory reserved and needs 11.0 GiB more, of 30.0 GiB allowed per user"},
 		{mapper.Reason{Code: mapper.ReasonInterval, Span: 10 * time.Second}, "one launch every 10s"},
+		{mapper.Reason{Code: mapper.ReasonHanding, Count: 64, Limit: 64}, "it fits; 64 of at most 64 launches are on their way to the engine (launches-at-once)"},
 		{mapper.Reason{Code: mapper.ReasonLookAhead, Count: 2, Limit: 2}, "2 tasks ahead of it in the queue; no more than 2 that do not fit are passed over"},
 		{mapper.Reason{Code: mapper.ReasonLookedAtLater, Span: 59*time.Second + 1}, "it fits by now; the queue is looked at again within 59s"},
 		{mapper.Reason{Code: mapper.ReasonScattered, Count: 4, Limit: 3}, "4 GPUs fit, but no 3 of one machine together"},

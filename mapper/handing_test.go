@@ -1,0 +1,53 @@
+package mapper
+
+import (
+	"testing"
+
+	"carma/mapper/units"
+)
+
+// hands hands a task's attempt to the engine, and returns what is launched then.
+func (w *world) hands(id TaskID) []Launch {
+	return w.step(Handed{At: w.now, Task: id, Attempt: w.attempt(id)})
+}
+
+// TestLaunchesAtOnce: launches beyond the limit stay in the queue, where one of higher
+// priority goes before them and a stop costs nothing, until the engine has those before.
+func TestLaunchesAtOnce(t *testing.T) {
+	opt := plain()
+	opt.LaunchesAtOnce = 2
+	w := newWorld(t, opt, 8)
+	var ids []TaskID
+	for range 5 {
+		ids = append(ids, w.submit(units.GiB, nil))
+	}
+	w.wantOn(ids[0], 0)
+	w.wantOn(ids[1], 1)
+	if why, _ := w.s.Why(ids[2]); sayWhy(why) != "handing count=2 limit=2" {
+		t.Errorf("it waits because %q", sayWhy(why))
+	}
+	w.step(Cancel{At: w.now, Task: ids[2]})
+	urgent := w.submit(units.GiB, func(r *Request) { r.Priority = 1 })
+	if got := w.hands(ids[1]); len(got) != 1 || got[0].Task != urgent {
+		t.Errorf("when one of them was handed over: %+v", got)
+	}
+	if got := w.hands(ids[1]); len(got) != 0 {
+		t.Errorf("when it was told twice: %+v", got)
+	}
+	w.started(urgent) // it was not told, and has started all the same
+	w.wantOn(ids[3], 3)
+	w.exit(ids[0], ExitInfrastructure) // before it was handed over
+	w.wantOn(ids[4], 0)
+
+	opt.LaunchesAtOnce = 1
+	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
+	last := w.submit(units.GiB, nil)
+	if got := w.hands(ids[3]); len(got) != 0 {
+		t.Errorf("with a limit of one, and another on its way: %+v", got)
+	}
+	opt.LaunchesAtOnce = 0
+	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
+	if task, _ := w.s.Task(last); task.Phase != Launching {
+		t.Errorf("without a limit it is %s", task.Phase)
+	}
+}
