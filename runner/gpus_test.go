@@ -146,9 +146,8 @@ func TestCoarseActivity(t *testing.T) {
 			t.Errorf("reading %d: coarse %v, SMACT %v, want %v and %v", i, got.Coarse, got.SMACT, row.coarse, row.want)
 		}
 	}
-	a := mapper.Sampled{GPUs: []mapper.GPUSample{{ID: "GPU-a", SMACT: 0.5}}}
-	b := mapper.Sampled{GPUs: []mapper.GPUSample{{ID: "GPU-a", SMACT: 0.5, Coarse: true}}}
-	if alike(a, b) {
+	a, b := mapper.GPUSample{ID: "GPU-a", SMACT: 0.5}, mapper.GPUSample{ID: "GPU-a", SMACT: 0.5, Coarse: true}
+	if alikeGPU(&a, &b) {
 		t.Error("a bound and an activity tell the same")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,14 +85,15 @@ func (m *monitor) wake() {
 	}
 }
 
-// run samples until ctx ends. It reports each sample that differs from the last
-// one that report took.
+// run samples until ctx ends. It reports what differs from what report took before.
 func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
-	var last mapper.Sampled
+	var last toldSample
 	for {
 		ev, ok := m.sample(ctx)
-		if ok && !alike(last, ev) && report(ev) {
-			last = ev
+		if ok {
+			if news, differs := last.news(ev); differs && report(news) {
+				last.took(news, ev)
+			}
 		}
 		m.rounded()
 		m.tellResets(ev)
@@ -129,7 +129,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		m.log.Info().Msg("the GPUs can be read again")
 	}
 	m.failed, m.fault, m.latest = time.Time{}, "", samples
-	ev := mapper.Sampled{At: m.clock.Now()}
+	ev := mapper.Sampled{At: m.clock.Now(), GPUs: make([]mapper.GPUSample, 0, len(samples))}
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
@@ -238,28 +238,6 @@ func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.
 		}
 	}
 	return append(uses, mapper.TaskUse{Task: id, Used: used})
-}
-
-// alike reports whether two samples tell the mapper the same.
-func alike(a, b mapper.Sampled) bool {
-	if len(a.GPUs) != len(b.GPUs) {
-		return false
-	}
-	for i := range a.GPUs {
-		x, y := &a.GPUs[i], &b.GPUs[i]
-		if x.ID != y.ID || x.Used != y.Used || x.Foreign != y.Foreign || x.Fault != y.Fault || x.Lasts != y.Lasts || x.Told != y.Told ||
-			x.SMACT != y.SMACT || x.SMOCC != y.SMOCC || x.DRAMA != y.DRAMA || x.Coarse != y.Coarse || len(x.Tasks) != len(y.Tasks) {
-			return false
-		}
-		for j := range x.Tasks {
-			if x.Tasks[j] != y.Tasks[j] {
-				return false
-			}
-		}
-	}
-	return slices.EqualFunc(a.Hosts, b.Hosts, func(x, y mapper.HostSample) bool {
-		return x.Node == y.Node && x.Available == y.Available && slices.Equal(x.Tasks, y.Tasks) && slices.Equal(x.Helpers, y.Helpers)
-	})
 }
 
 // sighting returns the peak and the curve of an attempt so far; 0 and nil:

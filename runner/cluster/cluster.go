@@ -113,15 +113,14 @@ func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	nodes := map[string]kubernetes.Node{}
+	nodes := make(map[string]kubernetes.Node, len(all.Nodes))
 	for _, n := range all.Nodes {
 		nodes[n.Name] = n
 	}
 	reports, foreign := s.hear(all.Reports), claimed(all.Claims)
-	var devices []gpu.Device
-	var samples []gpu.Sample
+	devices, samples := make([]gpu.Device, 0, len(all.Devices)), make([]gpu.Sample, 0, len(all.Devices))
 	s.notes = nil
-	seen := map[string]string{}
+	seen := make(map[string]string, len(all.Devices))
 	for i := range all.Devices {
 		d := &all.Devices[i]
 		if on, ok := seen[d.UUID]; ok {

@@ -5,7 +5,9 @@ package kubernetes
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +19,10 @@ import (
 )
 
 var (
-	burstNodes = flag.Int("burst.nodes", 1250, "nodes of TestBurst, of 8 GPUs each")
-	burstTasks = flag.Int("burst.tasks", 1000, "tasks of TestBurst")
-	burstTell  = flag.Duration("burst.tell", 10*time.Second, "how often the agent of each node tells something; 0: once")
+	burstNodes  = flag.Int("burst.nodes", 1250, "nodes of TestBurst, of 8 GPUs each")
+	burstTasks  = flag.Int("burst.tasks", 1000, "tasks of TestBurst")
+	burstSteady = flag.Duration("burst.steady", time.Minute, "for how long TestBurst looks at the daemon when all tasks run; 0: not")
+	burstTell   = flag.Duration("burst.tell", 10*time.Second, "how often the agent of each node tells something; 0: once")
 )
 
 // TestBurst submits many tasks at once to a daemon, on a cluster of fake nodes, and prints
@@ -101,4 +104,32 @@ func TestBurst(t *testing.T) {
 	}
 	t.Logf("CPU s of the control plane: %s; of the daemon %.1f; of this process %.1f; load %s", spent, fleet.CPUOf(d.cmd.Process.Pid)-daemonBefore, f.Own(cpu), strings.TrimSpace(string(load)))
 	f.NotOver(t, 80<<30)
+
+	if *burstSteady <= 0 {
+		return
+	}
+	before, stored := fleet.CPUOf(d.cmd.Process.Pid), sizeOf(t, d.root)
+	time.Sleep(*burstSteady)
+	minutes := burstSteady.Minutes()
+	t.Logf("then, while all of them run: the daemon uses %.1f%% of a core, and its folder grows by %.1f MB a minute",
+		100*(fleet.CPUOf(d.cmd.Process.Pid)-before)/burstSteady.Seconds(), float64(sizeOf(t, d.root)-stored)/1e6/minutes)
+}
+
+// sizeOf is how many bytes the files of a folder have.
+func sizeOf(t *testing.T, folder string) (bytes int64) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -35,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"carma/containers/kubernetes"
+	"carma/mapper"
 	"carma/runner/cluster"
 	"carma/runner/gpu"
 )
@@ -47,6 +49,7 @@ type Fleet struct {
 	failed         sync.Once
 	logs           *httptest.Server // all kubelets: pods that print nothing
 	ended          sync.Map         // by the name of a pod, a channel that is closed at its end
+	runs           sync.Map         // by the UUID of a GPU, the process there
 }
 
 // New connects to a cluster as the administrator of a kubeconfig. The folder of that file is
@@ -190,6 +193,7 @@ func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 		return
 	}
 	over := pod.DeletionTimestamp != nil
+	f.occupy(pod, over)
 	if over {
 		close(f.end(pod.Name))
 	}
@@ -205,8 +209,9 @@ func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// Agents tell of each node, in a namespace, that its GPUs are idle: once before it returns,
-// and then each in every, one after the other, until the test ends.
+// Agents tell of each node, in a namespace, what its GPUs show: once before it returns, and
+// then each in every, one after the other, until the test ends. The activity of a task is
+// another one each time.
 func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, every time.Duration) {
 	t.Helper()
 	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: kubeconfig, Namespace: namespace})
@@ -215,7 +220,12 @@ func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, ev
 	tell := func(i int) {
 		var r cluster.Report
 		for g := range 8 {
-			r.GPUs = append(r.GPUs, gpu.Sample{UUID: GPU(8*i + g), Metrics: gpu.MetricsNone})
+			s := gpu.Sample{UUID: GPU(8*i + g), Metrics: gpu.MetricsUtilization}
+			if p, ok := f.runs.Load(s.UUID); ok {
+				s.Processes = []gpu.Process{p.(gpu.Process)}
+				s.Used, s.SMACT = s.Processes[0].Used, 0.3+0.4*rand.Float64()
+			}
+			r.GPUs = append(r.GPUs, s)
 		}
 		text, err := r.Text()
 		must(err)
@@ -294,6 +304,24 @@ func (f *Fleet) NotOver(t *testing.T, bytes int64) {
 				t.Errorf("%s %s: %d bytes are booked", r.Pool, r.Device, booked[r.Pool+r.Device])
 			}
 		}
+	}
+}
+
+// occupy notes which process a GPU has, of those whose pods are carma's own.
+func (f *Fleet) occupy(pod *corev1.Pod, over bool) {
+	env := map[string]string{}
+	for _, e := range pod.Spec.Containers[0].Env {
+		env[e.Name] = e.Value
+	}
+	uuid := env["NVIDIA_VISIBLE_DEVICES"]
+	task, err := strconv.ParseInt(env["CARMA_TASK"], 10, 64)
+	attempt, none := strconv.Atoi(env["CARMA_ATTEMPT"])
+	switch {
+	case err != nil || none != nil:
+	case over:
+		f.runs.Delete(uuid)
+	default:
+		f.runs.Store(uuid, gpu.Process{Task: mapper.TaskID(task), Attempt: attempt, Used: 8 << 30})
 	}
 }
 
