@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,37 @@ func TestRealBooking(t *testing.T) {
 	if err != nil || len(lines) < 2 || lines[0] != "SIMULATED=yes" || lines[1] != "NVIDIA_VISIBLE_DEVICES=GPU-1" {
 		t.Errorf("%q, %v", lines, err)
 	}
+}
+
+// TestRealTelling: a real apiserver takes no Lease that somebody has changed or deleted since
+// the agent wrote it, and the agent tells all the same.
+func TestRealTelling(t *testing.T) {
+	kubeconfig := realCluster(t)
+	agent, daemon := driver(t, kubeconfig), driver(t, kubeconfig)
+	defer agent.Close()
+	defer daemon.Close()
+	tell := func(text string) []string {
+		t.Helper()
+		asked, err := agent.Tell(t.Context(), "node-1", text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told, err := daemon.Told(t.Context(), "node-1"); err != nil || told != text {
+			t.Errorf("told %q, %v, want %q", told, err, text)
+		}
+		return asked
+	}
+	tell("one")
+	tell("two")
+	if err := daemon.Forgive(t.Context(), "node-1", "GPU-1"); err != nil {
+		t.Fatal(err)
+	}
+	if asked := tell("three"); !slices.Equal(asked, []string{"GPU-1"}) {
+		t.Errorf("asked for %q", asked)
+	}
+	admin(t, "DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/carma-node-node-1")
+	tell("four")
+	tell("five")
 }
 
 // realTool has a registry that nobody asks.
