@@ -137,6 +137,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		return err
 	}
 	var w waits
+	l.due = func(pod *corev1.Pod) bool { return d.stuck(ctx, pod, &w) != "" }
 	err = d.lookOn(ctx, what, id, l, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
 		if exit, over := exitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
@@ -153,9 +154,10 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		return true, startError(what, fault)
 	})
 	if err != nil {
-		l.leave()
+		l.end()
 		return err
 	}
+	l.due = nil
 	d.handover.keep(id, l, leftFor)
 	return nil
 }

@@ -33,7 +33,7 @@ func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	defer h.mu.Unlock()
 	h.dropped(id)
 	if h.closed {
-		l.leave()
+		l.end()
 		return
 	}
 	if h.left == nil {
@@ -91,7 +91,7 @@ func (h *handover) dropped(id string) {
 	}
 	one.timer.Stop()
 	if !one.taken {
-		one.leave()
+		one.end()
 	}
 	delete(h.left, id)
 }

@@ -15,7 +15,8 @@ import (
 // pods of a namespace, or of all namespaces. Where the stream has a gap, those who wait
 // read the pod themselves.
 type hints struct {
-	d *Driver
+	d     *Driver
+	turns turns // to read a pod without a hint
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]map[*hint]bool // by pod
@@ -81,10 +82,13 @@ func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
 }
 
 // again is how soon the stream of events is opened again after it broke. maxQuiet
-// is how long somebody waits at most before looking without a hint.
+// is how long somebody waits at most before asking to read a pod without a hint, and
+// quietEvery the time between two such readings of all who wait: as long as no stream hides
+// anything, they read nothing new.
 const (
-	again    = 500 * time.Millisecond
-	maxQuiet = 20 * time.Second
+	again      = 500 * time.Millisecond
+	maxQuiet   = 20 * time.Second
+	quietEvery = time.Second / 10
 )
 
 // subscribe returns what is told when the pod may have changed. Subscribe first, then

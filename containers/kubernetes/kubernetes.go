@@ -137,7 +137,7 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 	}
 	d.opts = opts
 	d.ctx, d.close = context.WithCancel(context.Background())
-	d.hints, d.making = &hints{d: d}, make(chan struct{}, 16)
+	d.hints, d.making = &hints{d: d, turns: turns{every: quietEvery}}, make(chan struct{}, 16)
 	return d, nil
 }
 

@@ -14,21 +14,42 @@ type lookout struct {
 	told  *hint
 	leave func()
 	pod   *corev1.Pod // as it was looked at last
+	// due, if not nil, reports whether it is time to look again at a pod of which nothing
+	// was heard.
+	due func(*corev1.Pod) bool
+	// turn is closed when it is one's turn to read the pod without a hint; nil: it was not
+	// asked for.
+	turn  <-chan struct{}
+	unask func()
 }
 
 // lookout begins to look at a pod. What first reads is looked at first; it is read after the
-// changes began to be told. leave ends it.
+// changes began to be told.
 func (d *Driver) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
 	_, at := d.split(id)
 	l := &lookout{}
 	l.told, l.leave = d.hints.subscribe(at)
 	pod, err := first()
 	if err != nil {
-		l.leave()
+		l.end()
 		return nil, err
 	}
 	l.pod = small(pod)
 	return l, nil
+}
+
+// end ends the looking.
+func (l *lookout) end() {
+	l.heard()
+	l.leave()
+}
+
+// heard gives up one's turn to read: there is something new.
+func (l *lookout) heard() {
+	if l.turn != nil {
+		l.unask()
+		l.turn = nil
+	}
 }
 
 // follow looks at a pod now and at each change, until look says that it is done or
@@ -38,12 +59,13 @@ func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.
 	if err != nil {
 		return err
 	}
-	defer l.leave()
+	defer l.end()
 	return d.lookOn(ctx, what, id, l, maxQuiet, look)
 }
 
-// lookOn is follow where a lookout is, with a longest time between two looks. Each look is
-// at a newer state of the pod than the one before, or at the same. It must not change the pod.
+// lookOn is follow where a lookout is. every is the time after which it asks for its turn to
+// read without a hint. Each look is at a newer state of the pod than the one before, or at the
+// same. It must not change the pod.
 func (d *Driver) lookOn(ctx context.Context, what, id string, l *lookout, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
 	for {
 		if done, err := look(l.pod); done || err != nil {
@@ -53,12 +75,15 @@ func (d *Driver) lookOn(ctx context.Context, what, id string, l *lookout, every 
 		if err != nil {
 			return err
 		}
+		l.heard()
 		l.pod = next
 	}
 }
 
-// next waits until there is something new of a pod, or until it is time to read it.
+// next waits until there is something new of a pod, or until it is time to read it: at once
+// where a time is over that counts for it, else in its turn.
 func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every time.Duration) (*corev1.Pod, error) {
+	over := ended(l.pod)
 	for {
 		select {
 		case <-l.told.changed:
@@ -69,6 +94,13 @@ func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every ti
 				continue
 			}
 		case <-time.After(every):
+			if late := !over && ended(l.pod) || l.due != nil && l.due(l.pod); !late {
+				if l.turn == nil {
+					l.turn, l.unask = d.hints.turns.ask()
+				}
+				continue
+			}
+		case <-l.turn:
 		case <-ctx.Done():
 			return nil, fail(ctx, what, ctx.Err())
 		}

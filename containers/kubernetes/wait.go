@@ -19,6 +19,10 @@ import (
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	what := "wait for pod " + d.short(id)
 	l := d.handover.take(id)
+	if l != nil && l.pod.DeletionTimestamp != nil { // a time may be over since
+		l.end()
+		l = nil
+	}
 	if l == nil {
 		if l, err = d.lookout(id, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) }); err != nil {
 			return exit, err
@@ -37,7 +41,7 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 	if err != nil && ctx.Err() != nil {
 		d.handover.keep(id, l, leftFor)
 	} else {
-		l.leave()
+		l.end()
 		d.handover.drop(id)
 	}
 	return exit, err

@@ -1,0 +1,48 @@
+package kubernetes
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// turns is a queue in which one after the other has its turn, in the order in which they
+// came, with a time between two.
+type turns struct {
+	every time.Duration
+
+	mu    sync.Mutex
+	queue list.List // a channel for each who waits
+	busy  bool      // the last one's time is not over
+}
+
+// ask enters the queue. turn is closed when it is one's turn. Who wants it no more calls
+// leave.
+func (q *turns) ask() (turn <-chan struct{}, leave func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mine := make(chan struct{})
+	place := q.queue.PushBack(mine)
+	if !q.busy {
+		q.give()
+	}
+	return mine, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.queue.Remove(place) // nothing, if it had its turn
+	}
+}
+
+// give gives the first one its turn. The caller holds q.mu.
+func (q *turns) give() {
+	first := q.queue.Front()
+	if q.busy = first != nil; !q.busy {
+		return
+	}
+	close(q.queue.Remove(first).(chan struct{}))
+	time.AfterFunc(q.every, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.give()
+	})
+}
