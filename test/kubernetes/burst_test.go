@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,19 +58,19 @@ func TestBurst(t *testing.T) {
 	for part := range 16 {
 		all.Go(func() {
 			for i := part; i < *burstTasks; i += 16 {
-				d.submit(api.Submit{Name: fmt.Sprintf("burst-%d", i), Image: "none", Mem: 10 << 30})
+				if _, err := d.api.Submit(t.Context(), api.Submit{Name: fmt.Sprintf("burst-%d", i), Image: "none", Mem: 10 << 30}); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
 	all.Wait()
 	submitted := time.Since(began)
 	at := allocated(*burstTasks)
-	last := began
-	for _, when := range at {
-		if when.After(last) {
-			last = when
-		}
+	if len(at) != *burstTasks {
+		t.Fatalf("%d of %d claims were allocated", len(at), *burstTasks)
 	}
+	last := slices.MaxFunc(slices.Collect(maps.Values(at)), time.Time.Compare)
 	load, _ := os.ReadFile("/proc/loadavg")
 	spent := f.CPUSince(cpu)
 	var tasks []api.Task
@@ -78,6 +79,18 @@ func TestBurst(t *testing.T) {
 		tasks, err = d.api.Tasks(t.Context(), api.ListOptions{Phase: "running"})
 		return err == nil && len(tasks) == *burstTasks
 	})
+	t.Logf("%d tasks were submitted in %.1f s; the last was allocated after %.1f s: %.1f a second", *burstTasks, submitted.Seconds(), last.Sub(began).Seconds(), float64(*burstTasks)/last.Sub(began).Seconds())
+	tellTimes(t, tasks, at)
+	t.Logf("CPU s of the control plane: %s; of the daemon %.1f; of this process %.1f; load %s", spent, fleet.CPUOf(d.cmd.Process.Pid)-daemonBefore, f.Own(cpu), strings.TrimSpace(string(load)))
+	f.NotOver(t, 80<<30)
+
+	d.steady(*burstSteady)
+}
+
+// tellTimes prints how long tasks took, each in one attempt. allocated is when the claim of
+// each attempt was.
+func tellTimes(t *testing.T, tasks []api.Task, allocated map[string]time.Time) {
+	t.Helper()
 	var decided, waits, whole, starts []time.Duration
 	for _, task := range tasks {
 		if len(task.Attempts) != 1 {
@@ -85,7 +98,7 @@ func TestBurst(t *testing.T) {
 			continue
 		}
 		a := task.Attempts[0]
-		when, ok := at[a.Container]
+		when, ok := allocated[a.Container]
 		if !ok {
 			t.Errorf("%s was not allocated", a.Container)
 		}
@@ -94,25 +107,25 @@ func TestBurst(t *testing.T) {
 		whole = append(whole, when.Sub(task.Submitted))
 		starts = append(starts, a.Started.Sub(task.Submitted))
 	}
-	t.Logf("%d tasks were submitted in %.1f s; the last was allocated after %.1f s: %.1f a second", *burstTasks, submitted.Seconds(), last.Sub(began).Seconds(), float64(*burstTasks)/last.Sub(began).Seconds())
 	for _, row := range []struct {
 		what  string
 		times []time.Duration
 	}{{"submitted to decided", decided}, {"decided to allocated", waits}, {"submitted to allocated", whole}, {"submitted to started", starts}} {
+		n := len(row.times)
 		slices.Sort(row.times)
-		t.Logf("%s: median %.2f s, p99 %.2f s, longest %.2f s", row.what, row.times[len(row.times)/2].Seconds(), row.times[len(row.times)*99/100].Seconds(), row.times[len(row.times)-1].Seconds())
+		t.Logf("%s: median %.2f s, p99 %.2f s, longest %.2f s", row.what, row.times[n/2].Seconds(), row.times[n*99/100].Seconds(), row.times[n-1].Seconds())
 	}
-	t.Logf("CPU s of the control plane: %s; of the daemon %.1f; of this process %.1f; load %s", spent, fleet.CPUOf(d.cmd.Process.Pid)-daemonBefore, f.Own(cpu), strings.TrimSpace(string(load)))
-	f.NotOver(t, 80<<30)
+}
 
-	if *burstSteady <= 0 {
+// steady prints what the daemon takes while nothing but its tasks' activity changes.
+func (d *daemon) steady(span time.Duration) {
+	if span <= 0 {
 		return
 	}
-	before, stored := fleet.CPUOf(d.cmd.Process.Pid), sizeOf(t, d.root)
-	time.Sleep(*burstSteady)
-	minutes := burstSteady.Minutes()
-	t.Logf("then, while all of them run: the daemon uses %.1f%% of a core, and its folder grows by %.1f MB a minute",
-		100*(fleet.CPUOf(d.cmd.Process.Pid)-before)/burstSteady.Seconds(), float64(sizeOf(t, d.root)-stored)/1e6/minutes)
+	before, stored := fleet.CPUOf(d.cmd.Process.Pid), sizeOf(d.t, d.root)
+	time.Sleep(span)
+	d.t.Logf("then, while all of them run: the daemon uses %.1f%% of a core, and its folder grows by %.1f MB a minute",
+		100*(fleet.CPUOf(d.cmd.Process.Pid)-before)/span.Seconds(), float64(sizeOf(d.t, d.root)-stored)/1e6/span.Minutes())
 }
 
 // sizeOf is how many bytes the files of a folder have.

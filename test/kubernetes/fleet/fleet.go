@@ -7,19 +7,13 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -36,9 +30,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"carma/containers/kubernetes"
-	"carma/mapper"
-	"carma/runner/cluster"
-	"carma/runner/gpu"
 )
 
 // Fleet are nodes that are only objects, and one loop that does for all of them what a
@@ -208,163 +199,6 @@ func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 		f.failed.Do(func() { t.Errorf("tell of pod %s: %v", pod.Name, err) })
 	}
 }
-
-// Agents tell of each node, in a namespace, what its GPUs show: once before it returns, and
-// then each in every, one after the other, until the test ends. The activity of a task is
-// another one each time.
-func (f *Fleet) Agents(t *testing.T, kubeconfig, namespace string, nodes int, every time.Duration) {
-	t.Helper()
-	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: kubeconfig, Namespace: namespace})
-	must(err)
-	t.Cleanup(func() { _ = d.Close() })
-	tell := func(i int) {
-		var r cluster.Report
-		for g := range 8 {
-			s := gpu.Sample{UUID: GPU(8*i + g), Metrics: gpu.MetricsUtilization}
-			if p, ok := f.runs.Load(s.UUID); ok {
-				s.Processes = []gpu.Process{p.(gpu.Process)}
-				s.Used, s.SMACT = s.Processes[0].Used, 0.3+0.4*rand.Float64()
-			}
-			r.GPUs = append(r.GPUs, s)
-		}
-		text, err := r.Text()
-		must(err)
-		if _, err := d.Tell(t.Context(), nodeName(i), text, nil); err != nil && t.Context().Err() == nil {
-			f.failed.Do(func() { t.Errorf("tell of %s: %v", nodeName(i), err) })
-		}
-	}
-	var all sync.WaitGroup
-	const parts = 16
-	for part := range parts {
-		all.Go(func() {
-			for i := part; i < nodes; i += parts {
-				tell(i)
-			}
-		})
-	}
-	all.Wait()
-	if every <= 0 {
-		return
-	}
-	go func() {
-		tick := time.NewTicker(every / time.Duration(nodes))
-		defer tick.Stop()
-		for i := 0; ; i = (i + 1) % nodes {
-			select {
-			case <-t.Context().Done():
-				return
-			case <-tick.C:
-				tell(i)
-			}
-		}
-	}()
-}
-
-// Allocations watches the claims. The function it returns waits for so many allocations,
-// and tells when each was seen first.
-func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
-	type seen struct {
-		name string
-		at   time.Time
-	}
-	news := make(chan seen, 64*1024)
-	informed(t, f.resource, "resourceclaims", &resourcev1.ResourceClaim{}, func(o any) {
-		if c := o.(*resourcev1.ResourceClaim); c.Status.Allocation != nil {
-			news <- seen{c.Name, time.Now()}
-		}
-	})
-	return func(n int) map[string]time.Time {
-		at := map[string]time.Time{}
-		for len(at) < n {
-			select {
-			case s := <-news:
-				if _, twice := at[s.name]; !twice {
-					at[s.name] = s.at
-				}
-			case <-time.After(2 * time.Minute):
-				return at
-			}
-		}
-		return at
-	}
-}
-
-// NotOver checks that no GPU is booked with more than it has.
-func (f *Fleet) NotOver(t *testing.T, bytes int64) {
-	t.Helper()
-	var list resourcev1.ResourceClaimList
-	if err := f.resource.Get().Resource("resourceclaims").Do(context.Background()).Into(&list); err != nil {
-		t.Fatal(err)
-	}
-	booked := map[string]int64{}
-	for _, c := range list.Items {
-		for _, r := range c.Status.Allocation.Devices.Results {
-			q := r.ConsumedCapacity["memory"]
-			if booked[r.Pool+r.Device] += q.Value(); booked[r.Pool+r.Device] > bytes {
-				t.Errorf("%s %s: %d bytes are booked", r.Pool, r.Device, booked[r.Pool+r.Device])
-			}
-		}
-	}
-}
-
-// occupy notes which process a GPU has, of those whose pods are carma's own.
-func (f *Fleet) occupy(pod *corev1.Pod, over bool) {
-	env := map[string]string{}
-	for _, e := range pod.Spec.Containers[0].Env {
-		env[e.Name] = e.Value
-	}
-	uuid := env["NVIDIA_VISIBLE_DEVICES"]
-	task, err := strconv.ParseInt(env["CARMA_TASK"], 10, 64)
-	attempt, none := strconv.Atoi(env["CARMA_ATTEMPT"])
-	switch {
-	case err != nil || none != nil:
-	case over:
-		f.runs.Delete(uuid)
-	default:
-		f.runs.Store(uuid, gpu.Process{Task: mapper.TaskID(task), Attempt: attempt, Used: 8 << 30})
-	}
-}
-
-// CPU is the CPU time in seconds of each program of the control plane, and of this process.
-func (f *Fleet) CPU() map[string]float64 {
-	out := map[string]float64{"": CPUOf(os.Getpid())}
-	for _, name := range []string{"etcd", "apiserver", "scheduler", "controllers"} {
-		text, err := os.ReadFile(filepath.Join(f.state, "run", name+".pid"))
-		must(err)
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		must(err)
-		out[name] = CPUOf(pid)
-	}
-	return out
-}
-
-// CPUOf is the CPU time in seconds of a process.
-func CPUOf(pid int) (seconds float64) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	must(err)
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	for _, field := range strings.Fields(rest)[11:13] {
-		ticks, err := strconv.ParseFloat(field, 64)
-		must(err)
-		seconds += ticks / 100
-	}
-	return seconds
-}
-
-// CPUSince says what each program has used since.
-func (f *Fleet) CPUSince(before map[string]float64) string {
-	now := f.CPU()
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if name != "" {
-			out = append(out, fmt.Sprintf("%s %.1f", name, now[name]-before[name]))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// Own is the CPU time in seconds of this process since.
-func (f *Fleet) Own(before map[string]float64) float64 { return f.CPU()[""] - before[""] }
 
 func stamp() string { return metav1.Now().UTC().Format("2006-01-02T15:04:05Z") }
 
