@@ -128,7 +128,7 @@ func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow,
 	defer func() { _ = body.Close() }()
 	before := *cur
 	cur.rewind()
-	r := bufio.NewReaderSize(body, maxPiece)
+	r := bufio.NewReader(body) // small: a daemon follows thousands of logs
 	for {
 		text, err := r.ReadSlice('\n')
 		if len(text) > 0 {
