@@ -31,7 +31,8 @@ type Importer interface {
 	Import(ctx context.Context, tar io.Reader) (names []string, err error)
 }
 
-// Aborter is a driver whose Start may take long, because the image is fetched then.
+// Aborter is a driver whose Start may take long, because the image is fetched then. It tells
+// before, see [WithPlaced].
 type Aborter interface {
 	// Abort ends a container whose start goes on. That Start then returns, and the
 	// container ends without having run. For one that runs or has ended it does

@@ -12,8 +12,8 @@ import (
 // others stay in carma's queue, where a task of higher priority passes them and a stop costs
 // nothing.
 
-// Handed says that the engine has made what an attempt runs in, a container or a pod, or is
-// at something that may take long, as pulling its image.
+// Handed says that the engine has made an attempt's container, or found a place for its pod,
+// or is at something that may take long, as pulling its image.
 type Handed struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`

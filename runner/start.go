@@ -15,12 +15,22 @@ import (
 func (w *worker) startIt(ctx context.Context, id string) error {
 	w.connect(ctx, id)
 	defer w.abortWhenAsked(ctx, id)()
+	if w.startsLong() {
+		ctx = containers.WithPlaced(ctx, w.handed)
+	}
 	_, err := w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	if err == nil || ctx.Err() != nil || !w.hasRun(ctx, id) {
 		return err
 	}
 	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the engine reported a failed start, but the container runs: it goes on")
 	return nil
+}
+
+// startsLong reports whether the driver's Start tells before its end that others may be
+// started.
+func (w *worker) startsLong() bool {
+	_, ok := able[containers.Aborter](w.Driver)
+	return ok
 }
 
 // abortWhenAsked ends a start that goes on when the task is stopped, where a start may

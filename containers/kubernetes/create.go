@@ -139,6 +139,9 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	var w waits
 	l.due = func(pod *corev1.Pod) bool { return d.stuck(ctx, pod, &w) != "" }
 	err = d.lookOn(ctx, what, id, l, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
+		if pod.Spec.NodeName != "" || turnedDown(pod) != nil {
+			containers.Placed(ctx)
+		}
 		if exit, over := exitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
 		} else if over || running(pod) {

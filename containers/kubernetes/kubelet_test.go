@@ -38,6 +38,8 @@ func (c *cluster) sync(pod *corev1.Pod) {
 			pod.Status.Phase = corev1.PodFailed // it ends without having run
 			c.tell("MODIFIED", pod)
 		}
+	case pod.Spec.NodeName == "" && c.unscheduled:
+		c.tell("MODIFIED", pod)
 	case pod.Spec.NodeName == "":
 		pod.Spec.NodeName = "node-1"
 		if why := c.allocate(pod); why != "" {

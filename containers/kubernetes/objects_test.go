@@ -19,6 +19,8 @@ type objects struct {
 	leases   map[string]*coordinationv1.Lease
 	// idle: nodes do nothing for pods that they get.
 	idle bool
+	// unscheduled: no scheduler looks at pods.
+	unscheduled bool
 	streams
 }
 

@@ -56,19 +56,27 @@ func (d *Driver) lookEvery() time.Duration {
 	return max(10*time.Millisecond, min(maxQuiet, d.opts.ClaimPatience/4, d.opts.NodePatience/4))
 }
 
+// turnedDown is what the scheduler says of a pod that it finds no place for; nil: nothing.
+func turnedDown(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			return c
+		}
+	}
+	return nil
+}
+
 // stuck says why a pod will not start by itself; empty: it may.
 func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-			if lasts(&w.claim, d.opts.ClaimPatience) {
-				text := unschedulable + containers.CleanMessage(c.Message)
-				if f := containers.ReadStartFault(text); f != nil && f.Code == "gpu-taken" {
-					text += d.holders(ctx, pod)
-				}
-				return text
-			}
+	if c := turnedDown(pod); c != nil {
+		if !lasts(&w.claim, d.opts.ClaimPatience) {
 			return ""
 		}
+		text := unschedulable + containers.CleanMessage(c.Message)
+		if f := containers.ReadStartFault(text); f != nil && f.Code == "gpu-taken" {
+			text += d.holders(ctx, pod)
+		}
+		return text
 	}
 	state := waiting(pod)
 	if pod.Spec.NodeName == "" && state == nil {
