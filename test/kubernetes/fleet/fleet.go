@@ -39,7 +39,7 @@ type Fleet struct {
 	state          string // folder of the cluster
 	failed         sync.Once
 	logs           *httptest.Server // all kubelets: pods that print nothing
-	ended          sync.Map         // by the name of a pod, a channel that is closed at its end
+	ended          sync.Map         // by the name of a pod, its ending
 	runs           sync.Map         // by the UUID of a GPU, the process there
 }
 
@@ -84,16 +84,22 @@ func (f *Fleet) log(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).Flush()
 	if r.URL.Query().Get("follow") != "" {
 		select {
-		case <-f.end(parts[3]):
+		case <-f.end(parts[3]).over:
 		case <-r.Context().Done():
 		}
 	}
 }
 
-// end is closed when a pod has ended.
-func (f *Fleet) end(pod string) chan struct{} {
-	c, _ := f.ended.LoadOrStore(pod, make(chan struct{}))
-	return c.(chan struct{})
+// ending is the end of a pod: over is closed by close, which may be repeated.
+type ending struct {
+	over  chan struct{}
+	close func()
+}
+
+func (f *Fleet) end(pod string) ending {
+	over := make(chan struct{})
+	e, _ := f.ended.LoadOrStore(pod, ending{over, sync.OnceFunc(func() { close(over) })})
+	return e.(ending)
 }
 
 // GPU is the UUID of a GPU by its number through the cluster.
@@ -186,7 +192,7 @@ func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 	over := pod.DeletionTimestamp != nil
 	f.occupy(pod, over)
 	if over {
-		close(f.end(pod.Name))
+		f.end(pod.Name).close()
 	}
 	err := f.core.Patch(types.MergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
 		Body([]byte(`{"status":` + state + `}`)).Do(context.Background()).Error()
