@@ -38,9 +38,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	if w.hasStarted() {
 		return c.ID, nil
 	}
-	if !w.startsLong() {
-		w.handed()
-	}
+	w.made()
 	// The earlier daemon died before the start, or before it had journaled it.
 	if w.stopRequested() && c.State == containers.StateCreated {
 		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {

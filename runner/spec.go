@@ -116,6 +116,13 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	return id, fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
 }
 
+// made follows that the engine has the container. A start that takes long tells later.
+func (w *worker) made() {
+	if !w.startsLong() {
+		w.handed()
+	}
+}
+
 // handed tells the mapper that the next launch may be handed to the engine.
 func (w *worker) handed() {
 	ev := mapper.Handed{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}

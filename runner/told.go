@@ -35,9 +35,11 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 		}
 	}
 	if still < len(l.gpus) { // one that comes again is told of again
-		maps.DeleteFunc(l.gpus, func(id mapper.GPUID, _ mapper.GPUSample) bool {
-			return !slices.ContainsFunc(ev.GPUs, func(g mapper.GPUSample) bool { return g.ID == id })
-		})
+		there := make(map[mapper.GPUID]bool, len(ev.GPUs))
+		for i := range ev.GPUs {
+			there[ev.GPUs[i].ID] = true
+		}
+		maps.DeleteFunc(l.gpus, func(id mapper.GPUID, _ mapper.GPUSample) bool { return !there[id] })
 	}
 	if !alikeHosts(l.hosts, ev.Hosts) {
 		out.Hosts = ev.Hosts

@@ -225,9 +225,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if id, err = w.create(ctx, spec); err != nil || id == "" {
 		return "", err
 	}
-	if !w.startsLong() {
-		w.handed()
-	}
+	w.made()
 	if w.stopRequested() {
 		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
 			return id, err
