@@ -142,6 +142,9 @@ type Config struct {
 	// always may.
 	AdminGroup string
 
+	// OOMTexts are texts in errors of programs that mean that GPU memory ran out, besides
+	// those that carma knows.
+	OOMTexts []string
 	// Visibility is who sees a task's environment and output if its submitter
 	// does not say: private (owner and admins) or open (all).
 	Visibility string
@@ -235,6 +238,7 @@ func Default() Config {
 		AdminGroup:     "carma",
 
 		Visibility:      "private",
+		OOMTexts:        []string{},
 		Pids:            16384,
 		UserConnections: 512,
 		UserTasks:       10_000,

@@ -37,6 +37,14 @@ var taskKeys = []key{
 	{"visibility", "who sees a task's environment and output, if the task does not say: private (its owner and admins) or open (all)", func(c *Config) any { return &c.Visibility }, func(c *Config) error {
 		return oneOf("choice", c.Visibility, Visibilities)
 	}},
+	{"oom-texts", "`texts` in errors of programs that mean that GPU memory ran out, besides those that carma knows", func(c *Config) any { return &c.OOMTexts }, func(c *Config) error {
+		for _, text := range c.OOMTexts {
+			if len(strings.TrimSpace(text)) < 4 {
+				return fmt.Errorf("%q would match too much; write at least 4 letters of the error", text)
+			}
+		}
+		return nil
+	}},
 	{"all-host-mem", "host `memory` that all tasks together may book; 0: nine tenths of the machine's, and on a simulated server nothing is booked", func(c *Config) any { return &c.AllHostMem }, nil},
 	{"all-cpus", "processors that all tasks together may book; 0: the machine's, and on a simulated server none are booked", func(c *Config) any { return &c.AllCPUs }, func(c *Config) error {
 		return between(c.AllCPUs, 0, 1e6, "0 is the machine's")

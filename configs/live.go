@@ -7,7 +7,7 @@ import (
 
 // liveKeys can change while the daemon runs. So can all keys of the mapper.
 var liveKeys = []string{
-	"pull", "stop-grace", "allowed-mounts", "allowed-devices", "allowed-ulimits", "host-tasks", "host-folders", "admin-group", "kubernetes-admins", "visibility",
+	"pull", "stop-grace", "allowed-mounts", "allowed-devices", "allowed-ulimits", "host-tasks", "host-folders", "admin-group", "kubernetes-admins", "visibility", "oom-texts",
 	"user-tasks", "user-bytes", "user-high", "user-connections", "high-priority",
 	"host-mem", "max-host-mem", "all-host-mem", "cpus", "max-cpus", "all-cpus", "pids", "max-pids", "shm-size", "max-shm-size",
 	"helper-host-mem", "helper-reserve", "helper-cpus", "user-suites", "user-helpers", "user-volumes",

@@ -1,13 +1,20 @@
 package containers
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // Limits of a [Tail], in lines and bytes.
 const (
 	TailLines = 400
 	TailBytes = 128 << 10
-	// tailLine is how many bytes of one line are kept, from its beginning.
+	// tailLine is the largest number of bytes of one line that are kept: tailHead from its
+	// beginning, the others from its end, with tailCut between them.
 	tailLine = 4 << 10
+	tailHead = 3 << 10
+	tailCut  = " ... "
+	tailEnd  = tailLine - tailHead - len(tailCut)
 )
 
 // Tail keeps the last lines of a container's output for [Classify], of both
@@ -16,11 +23,16 @@ const (
 // use. [Tail.Add] has the signature of a [LogSink] without the time.
 type Tail struct {
 	ring  [TailLines]string
+	times [TailLines]time.Time
+	now   time.Time
 	first int // index of the oldest line
 	count int
 	bytes int
 	open  [2][]byte // by stream: the beginning of an unfinished line
 }
+
+// At tells when the lines that are added from now on were printed.
+func (t *Tail) At(now time.Time) { t.now = now }
 
 // Add takes a line or a piece of one; partial is set for all pieces but the last.
 // If a line was overwritten by carriage returns, like a progress bar, Tail keeps
@@ -37,16 +49,24 @@ func (t *Tail) Add(stream Stream, line []byte, partial bool) {
 		*open, line = (*open)[:0], line[i+1:]
 	}
 	if partial || len(*open) > 0 {
-		if room := tailLine - len(*open); room > 0 {
-			*open = append(*open, line[:min(room, len(line))]...)
-		}
+		*open = bothEnds(append(*open, line...), 2*tailLine)
 		line = *open
 	}
 	if partial {
 		return
 	}
-	t.push(string(line[:min(len(line), tailLine)]))
+	t.push(string(bothEnds(line, tailLine)))
 	*open = (*open)[:0]
+}
+
+// bothEnds returns a line of at most limit bytes unchanged, and of a longer one its
+// beginning and its end.
+func bothEnds(line []byte, limit int) []byte {
+	if len(line) <= limit {
+		return line
+	}
+	short := append(make([]byte, 0, tailLine), line[:tailHead]...)
+	return append(append(short, tailCut...), line[len(line)-tailEnd:]...)
 }
 
 func (t *Tail) push(line string) {
@@ -56,7 +76,7 @@ func (t *Tail) push(line string) {
 		t.first = (t.first + 1) % TailLines
 		t.count--
 	}
-	t.ring[(t.first+t.count)%TailLines] = line
+	t.ring[(t.first+t.count)%TailLines], t.times[(t.first+t.count)%TailLines] = line, t.now
 	t.count++
 	t.bytes += len(line)
 }
@@ -69,7 +89,28 @@ func (t *Tail) Lines() []string {
 	}
 	for _, open := range t.open {
 		if len(open) > 0 {
-			out = append(out, string(open))
+			out = append(out, string(bothEnds(open, tailLine)))
+		}
+	}
+	return out
+}
+
+// Ages returns for each line of [Tail.Lines] how long before the end it was printed, or -1
+// where that is not known.
+func (t *Tail) Ages(end time.Time) []time.Duration {
+	out := make([]time.Duration, 0, t.count+2)
+	age := func(at time.Time) time.Duration {
+		if at.IsZero() || end.IsZero() {
+			return -1
+		}
+		return max(0, end.Sub(at))
+	}
+	for i := range t.count {
+		out = append(out, age(t.times[(t.first+i)%TailLines]))
+	}
+	for _, open := range t.open {
+		if len(open) > 0 {
+			out = append(out, age(t.now))
 		}
 	}
 	return out

@@ -48,7 +48,8 @@ func TestTailLines(t *testing.T) {
 		"progress bar":        {[]piece{{2, " 10%\r 20%\r 30%", false}}, []string{" 30%"}},
 		"progress in pieces":  {[]piece{{2, " 10%\r 2", true}, {2, "0%\r 3", true}, {2, "0%Traceback", false}}, []string{" 30%Traceback"}},
 		"return at piece end": {[]piece{{2, " 10%\r", true}, {2, "done", false}}, []string{"done"}},
-		"long":                {[]piece{{1, strings.Repeat("a", tailLine-1), true}, {1, "bcd", true}, {1, "e", false}, {1, "f", false}}, []string{strings.Repeat("a", tailLine-1) + "b", "f"}},
+		"long":                {[]piece{{1, strings.Repeat("a", 3*tailLine), true}, {1, "bcd", true}, {1, "e", false}, {1, "f", false}}, []string{strings.Repeat("a", tailHead) + tailCut + strings.Repeat("a", tailEnd-4) + "bcde", "f"}},
+		"long, not ended":     {[]piece{{1, strings.Repeat("a", 2*tailLine-1), true}}, []string{strings.Repeat("a", tailHead) + tailCut + strings.Repeat("a", tailEnd)}},
 	}
 	for name, tc := range tests {
 		var tail Tail

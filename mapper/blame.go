@@ -42,6 +42,10 @@ func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		if s.free(g) >= 0 {
+			if o := g.overranBeside(t.ID, a, s.now); o != nil && v.own {
+				v.own = false
+				v.reason = Reason{Code: ReasonNeighbour, Task: o.Task, Have: o.Used, Of: o.Grant, GPU: g.Index}
+			}
 			continue
 		}
 		if g.Foreign > 0 {

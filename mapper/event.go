@@ -123,6 +123,9 @@ type Exited struct {
 	// that GPU (in use plus refused); 0 if unknown.
 	Demand  units.Bytes `json:"demand,omitempty"`
 	Message string      `json:"message,omitempty"`
+	// Unconfirmed: there is one witness of a GPU OOM only, such as a text of the program.
+	// The task gets more memory for it, and no GPU of its own.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Again is set where somebody else decides whether the task's program runs again:
 	// a failure of the program is then run again, whatever its retries, and before
 	// each further attempt the task is held until it is released. Again is what it

@@ -107,6 +107,9 @@ type GPU struct {
 	Sick *illness `json:"sick,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
 	Residents []Resident `json:"residents,omitempty"`
+	// Overran are the tasks that lately used more than their grants and left too little
+	// for others, the last one last. They may have ended since.
+	Overran []Overran `json:"overran,omitempty"`
 	// Closed: it is drained; nil: it is open.
 	Closed *Closure `json:"closed,omitempty"`
 	// Behind is what suspended tasks still have here, in Foreign.
@@ -251,6 +254,7 @@ func (g *GPU) remove(id TaskID) {
 func (g *GPU) clone() *GPU {
 	c := *g
 	c.Residents, c.notes = append([]Resident(nil), g.Residents...), gpuNotes{}
+	c.Overran = append([]Overran(nil), g.Overran...)
 	c.Sick = g.Sick.clone()
 	return &c
 }

@@ -135,6 +135,7 @@ func (s *State) sampled(ev Sampled) {
 		g.settle()
 		s.busyWith(g)
 		s.guard(g)
+		s.noteOverran(g)
 		g.Read = true
 		s.quiet(g)
 		if s.free(g) > free || busy && !s.busy(g) {

@@ -221,7 +221,7 @@ func (m *machine) exit(t *rapid.T) {
 	m.step(t, Exited{
 		At: m.now, Task: id, Attempt: m.tries[id],
 		Class: rapid.SampledFrom([]Class{
-			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
+			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitSuspectedOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
 		HostPeak: anyMemory(t),
 		Peak:     anyMemory(t) / rapid.SampledFrom([]units.Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]units.Bytes{0, 0, 3 * units.GiB, 17 * units.GiB, 60 * units.GiB}).Draw(t, "demand"),

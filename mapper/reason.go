@@ -80,6 +80,7 @@ const (
 // What became of a task after a GPU OOM. Cause is whose memory it was.
 const (
 	ReasonOOM          ReasonCode = "gpu-oom"           // it runs again with more
+	ReasonOOMSuspected ReasonCode = "gpu-oom-suspected" // it runs once more with more memory; Text: what it printed
 	ReasonOOMBlameless ReasonCode = "gpu-oom-blameless" // it runs again: others had its memory
 	ReasonOOMAlone     ReasonCode = "gpu-oom-alone"     // it had a GPU for itself: there is no more
 	ReasonOOMTooOften  ReasonCode = "gpu-oom-too-often" // in Count attempts

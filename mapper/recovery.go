@@ -19,15 +19,18 @@ func (s *State) exited(ev Exited) {
 	a := t.Current()
 	s.endAttempt(t, a, ev)
 	a.Peak, a.HostPeak, a.Filled = ev.Peak.Clamp(), ev.HostPeak.Clamp(), ev.Filled
-	if ev.Class == ExitGPUOOM && len(a.Grants) == 0 {
+	oom := ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM
+	if oom && len(a.Grants) == 0 {
+		oom = false
 		ev.Class = ExitProgram // a GPU that it does not have
 	}
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
 	blame := verdict{}
-	if ev.Class == ExitGPUOOM {
+	if oom {
 		blame = s.blame(t, a, max(ev.Demand.Clamp(), a.Peak))
+		t.ConfirmedOOM = t.ConfirmedOOM || ev.Class == ExitGPUOOM && !ev.Unconfirmed
 	}
 	if ev.Fault != nil {
 		a.Fault = ev.Fault
@@ -119,6 +122,7 @@ func (s *State) settle(t *Task, a *Attempt, ev Exited, blame verdict) {
 		s.finish(t, Succeeded, 0, Reason{})
 	case ev.Class == ExitGPUOOM:
 		s.recoverOOM(t, a, blame)
+	case ev.Class == ExitSuspectedOOM && s.recoverSuspected(t, a, ev, blame): // it has decided
 	case ev.Class == ExitInfrastructure && ev.Fault != nil && a.Started == 0:
 		s.unstarted(t, a, ev)
 	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
@@ -200,10 +204,12 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	default:
 		t.Need = max(v.demand, t.Need).Scale(oomAgainFactor).Clamp()
 	}
-	if t.OOMs == s.opt.Attempts-1 && !v.alone {
+	switch {
+	case !t.ConfirmedOOM && s.opt.Recovery != RecoverOriginal && s.opt.Recovery != RecoverStaged:
+		t.Need = min(t.Need, v.most) // one witness gives no GPU of its own
+	case t.OOMs == s.opt.Attempts-1 && !v.alone:
 		t.Alone, t.Need = true, v.demand
-	}
-	if t.Need > v.most {
+	case t.Need > v.most:
 		t.Alone = true
 	}
 	if t.Alone { // as much foreign use as the headroom is put up with
@@ -215,6 +221,28 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 		return
 	}
 	s.requeue(t, Recovering, oom)
+}
+
+// recoverSuspected relaunches a task once with more memory after an error that names
+// exhausted memory, and not which. It reports whether it did: a task that had more
+// already, or that can get no more, has failed by its own fault.
+func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v verdict) bool {
+	if !v.own && t.Blameless < s.opt.BlamelessRetries {
+		a.Blameless = true
+		t.Blameless++
+		s.requeue(t, Recovering, Reason{Code: ReasonOOMBlameless}.because(v.reason))
+		return true
+	}
+	need := min(afterOOM(max(v.demand, t.Need)), v.most)
+	if t.Suspected || need <= a.Grants[0].Memory {
+		return false
+	}
+	if s.checkQuota(t.Request, t.GPUs, need, s.alone(t)) != nil {
+		return false
+	}
+	t.Suspected, t.Need = true, need
+	s.requeue(t, Recovering, Reason{Code: ReasonOOMSuspected, Text: ev.Message}.because(v.reason))
+	return true
 }
 
 // afterOOM is the need of a task after its first GPU OOM.

@@ -146,7 +146,7 @@ func (s *State) notResumed(t *Task, failure string) {
 // exitedAway follows the end of an attempt that was suspended.
 func (s *State) exitedAway(t *Task, ev Exited) {
 	a := t.Last()
-	if ev.Class == ExitGPUOOM {
+	if ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM {
 		ev.Class = ExitInfrastructure // it had no GPU to run out of
 	}
 	if t.waiting() {

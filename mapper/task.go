@@ -163,14 +163,15 @@ type Class string
 // The classes. What recovery does with each is in recovery.go.
 const (
 	ExitOK             Class = "ok"
-	ExitProgram        Class = "program"        // the program's own fault
-	ExitGPUOOM         Class = "gpu-oom"        // a GPU memory allocation failed
-	ExitHostOOM        Class = "host-oom"       // the kernel killed it for host memory
-	ExitInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
-	ExitEvicted        Class = "evicted"        // MPS took its memory back
-	ExitMPSFault       Class = "mps-fault"      // the MPS server failed under it
-	ExitCannotStart    Class = "cannot-start"   // the container can never run as asked
-	ExitStopped        Class = "stopped"        // carma stopped it
+	ExitProgram        Class = "program"           // the program's own fault
+	ExitGPUOOM         Class = "gpu-oom"           // a GPU memory allocation failed
+	ExitSuspectedOOM   Class = "suspected-gpu-oom" // an allocation failed, perhaps one of GPU memory
+	ExitHostOOM        Class = "host-oom"          // the kernel killed it for host memory
+	ExitInfrastructure Class = "infrastructure"    // the engine, driver or MPS failed under it
+	ExitEvicted        Class = "evicted"           // MPS took its memory back
+	ExitMPSFault       Class = "mps-fault"         // the MPS server failed under it
+	ExitCannotStart    Class = "cannot-start"      // the container can never run as asked
+	ExitStopped        Class = "stopped"           // carma stopped it
 )
 
 // Attempt is one run of a task on its GPUs.
@@ -297,6 +298,10 @@ type Task struct {
 	HostOOMs  int `json:"host_ooms,omitempty"`
 	Failures  int `json:"failures,omitempty"`
 	Blameless int `json:"blameless,omitempty"`
+	// Suspected: an attempt ended with a suspected GPU OOM, and it was given more memory
+	// for that. ConfirmedOOM: there were two witnesses of one of its GPU OOMs.
+	Suspected    bool `json:"suspected,omitempty"`
+	ConfirmedOOM bool `json:"confirmed_oom,omitempty"`
 	// Unstarted counts launches in a row that failed because of the engine or a
 	// GPU. Strikes counts how often another task could start meanwhile.
 	Unstarted int `json:"unstarted,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"carma/containers"
+	"carma/containers/endtext"
 	"carma/mapper"
 	"carma/runner/gpu"
 )
@@ -77,7 +77,7 @@ func (c *mpsClient) silence(here bool) {
 
 // hears follows a line of its output.
 func (c *mpsClient) hears(line []byte) {
-	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !containers.NoMPSServer(line) {
+	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !endtext.MPSLost(line) {
 		return
 	}
 	c.mu.Lock()

@@ -2,10 +2,16 @@ package runner
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"carma/containers"
+	"carma/containers/endtext"
 	"carma/mapper"
 	"carma/mapper/units"
+	"carma/runner/gpu"
 )
 
 // ending is how an attempt ended. It becomes an event.
@@ -14,6 +20,10 @@ type ending struct {
 	code    int
 	message string
 	demand  units.Bytes
+	// unconfirmed: of a GPU OOM there is one witness only.
+	unconfirmed bool
+	// verdict is what was observed of the end; nil: nothing was.
+	verdict *attemptEnd
 	fault   *mapper.Fault // why it could not start, if the task is not at fault; else nil
 	// finished is when the container ended, if it had ended before this daemon
 	// found it; else 0.
@@ -31,9 +41,93 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit) bool {
 	return ok && e.Ending(ctx)
 }
 
-// cardFull is the share of a card's memory in use above which a failed
-// allocation without a known reason counts as out of memory.
-const cardFull = 0.95
+// hearsMemory has the GPUs read at once when a line of output names exhausted memory: the
+// program that prints it still has its memory, and may end before the next sample.
+func (w *worker) hearsMemory(line []byte) {
+	if len(w.launch.Grants) == 0 || !endtext.NamesMemory(line) {
+		return
+	}
+	now := time.Now().UnixNano()
+	if last := w.erred.Load(); now-last < int64(hearAgain) {
+		return
+	}
+	w.erred.Store(now)
+	w.monitor.wake()
+}
+
+// hearAgain is the shortest time between two readings that lines of output ask for.
+const hearAgain = 200 * time.Millisecond
+
+// endFacts collects what is known of a container that ran, beside its output.
+func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage, unseen bool) containers.Facts {
+	facts := containers.Facts{
+		Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit),
+		NoGPU: len(w.launch.Grants) == 0, OOMTexts: append(slices.Clone(w.live().OOMTexts), w.rec.Submit.OOMTexts...), OOMExits: oomExits(w.rec.Submit.OOMExits),
+		Ages: tail.Ages(exit.Finished),
+	}
+	if facts.NoGPU {
+		return facts
+	}
+	erred := time.Time{}
+	if at := w.erred.Load(); at > 0 {
+		erred = time.Unix(0, at)
+	}
+	if _, late := w.GPUs.(gpu.Lagging); late {
+		erred = time.Time{} // samples of other machines have their own times
+	}
+	facts.Memory, facts.GPUFault = w.monitor.measured(w.key(), erred, exit.Finished)
+	if peak, exact := w.monitor.accounted(w.key()); exact {
+		facts.Memory.Seen, facts.Memory.Exact, facts.Memory.Peak = true, true, max(facts.Memory.Peak, int64(peak))
+	}
+	for _, grant := range w.grants() {
+		facts.Memory.Grant = max(facts.Memory.Grant, int64(grant.Memory))
+	}
+	if len(w.limited()) > 0 && !w.bursts() {
+		facts.Memory.Limit = facts.Memory.Grant
+	}
+	_, most := w.capacities()
+	facts.MostMemory = int64(most)
+	facts.Memory.Neighbours = w.overranBeside(ctx)
+	return facts
+}
+
+// oomExits returns exit codes as numbers; the submission was checked.
+func oomExits(texts []string) (codes []int) {
+	for _, text := range texts {
+		if n, err := strconv.Atoi(text); err == nil {
+			codes = append(codes, n)
+		}
+	}
+	return codes
+}
+
+// overranBeside says which neighbour of the attempt uses more than its grant, or is empty.
+func (w *worker) overranBeside(ctx context.Context) (text string) {
+	_ = w.look(ctx, func(s *mapper.State) {
+		for _, grant := range w.launch.Grants {
+			for _, g := range s.GPUs() {
+				if g.ID != grant.GPU {
+					continue
+				}
+				for _, r := range g.Residents {
+					if r.Task != w.launch.Task && r.Used > r.Grant {
+						text = fmt.Sprintf("task %d used %s of the %s allocated to it on GPU %d", r.Task, r.Used, r.Grant, g.Index)
+					}
+				}
+			}
+		}
+	})
+	return text
+}
+
+// memories are the memories of the attempt's GPUs, by UUID.
+func (w *worker) memories() map[string]units.Bytes {
+	all := map[string]units.Bytes{}
+	for _, g := range w.grants() {
+		all[string(g.GPU)] = w.capacity(g.GPU)
+	}
+	return all
+}
 
 // classify says how a container that ran has ended.
 func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
@@ -41,16 +135,10 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	// with the engine, or with the machine. No clock is asked: somebody may
 	// have set it.
 	unseen := w.adopted != nil && w.adopted.State == containers.StateExited && !exit.Finished.IsZero()
-	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit)}
-	for _, grant := range w.grants() {
-		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
-			facts.CardFull = true
-		}
-	}
-	v := containers.Classify(exit, tail.Lines(), facts)
-	if v.Class == containers.ClassGPUOOM && !unseen {
+	if exit.Code != 0 && !w.stopRequested() && !unseen && exit.Error == "" && w.erred.Load() > 0 {
 		w.catchUp(ctx, exit)
 	}
+	v := containers.Classify(exit, tail.Lines(), w.endFacts(ctx, exit, tail, outage, unseen))
 	if w.mpsFault(ctx, v.Class, v.CUDA) {
 		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
 	}
@@ -66,7 +154,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	if why := w.lostWhy(); why != "" && !w.stopRequested() {
 		v.Class, v.Message = containers.ClassInfrastructure, "lost while it was suspended: "+why
 	}
-	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand)}
+	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &attemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)
 	}
@@ -93,10 +181,11 @@ func (w *worker) exited(end ending) *change {
 	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != mapper.ScopeNamespace) { // refused by a full namespace, its pod still waits
 		ev.Again = nextPod
 	}
+	ev.Unconfirmed = end.unconfirmed && end.class == mapper.ExitGPUOOM
 	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
-		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched) {
-			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched)}, nil
+		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
+			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched).withEnd(attempt, end.verdict)}, nil
 		}
 		return []mapper.Event{ev}, nil, nil
 	}}

@@ -149,6 +149,9 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == mapper.Succeeded:
+		if end := rec.Ends[t.Last().N]; end != nil && end.Remark != "" {
+			return "it has ended with exit code 0; " + end.Remark + again(t)
+		}
 		return "it has ended with exit code 0" + again(t)
 	case t.Phase.Finished():
 		return fmt.Sprintf("%s: %s", endings[t.Phase], words.Reason(t.Reason))

@@ -220,7 +220,7 @@ func TestPeaks(t *testing.T) {
 	for _, used := range []units.Bytes{1, 5, 2} {
 		m.watch(0, []gpu.Sample{{UUID: "GPU-a", Used: 2 * used, Processes: []gpu.Process{
 			{PID: 1, Task: 7, Attempt: 1, Used: used}, {PID: 2, Task: 7, Attempt: 1, Used: used}, {PID: 3, Task: 8, Attempt: 2, Used: 1, Peak: 9},
-		}}})
+		}}}, time.Now())
 	}
 	if a, b := peakOf(m, 7, 1), peakOf(m, 8, 2); a != 10 || b != 9 {
 		t.Errorf("peaks %d and %d, want 10 and 9", a, b)

@@ -16,7 +16,7 @@ import (
 // relaunched are the reasons of going back to a queue of which a message is sent. The
 // others are part of how tasks share GPUs (slots, moves), or repeat until an engine works.
 var relaunched = map[mapper.ReasonCode]bool{
-	mapper.ReasonOOM: true, mapper.ReasonOOMBlameless: true, mapper.ReasonHostAgain: true, mapper.ReasonHostOveruse: true, mapper.ReasonOveruse: true,
+	mapper.ReasonOOM: true, mapper.ReasonOOMSuspected: true, mapper.ReasonOOMBlameless: true, mapper.ReasonHostAgain: true, mapper.ReasonHostOveruse: true, mapper.ReasonOveruse: true,
 	mapper.ReasonRetry: true, mapper.ReasonInfrastructure: true, mapper.ReasonEvicted: true, mapper.ReasonMPSFault: true,
 }
 
@@ -99,6 +99,10 @@ func (m *messenger) add(list []notify.Owned, id mapper.TaskID, event string, why
 	}
 	if end != nil {
 		m.addEnd(&o, end)
+		if n := len(t.Attempts); n > 0 && o.Reason == "" && rec.Ends[t.Attempts[n-1].N] != nil {
+			o.Reason = rec.Ends[t.Attempts[n-1].N].Remark
+			o.Public = o.Reason
+		}
 	}
 	return append(list, o)
 }

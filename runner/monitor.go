@@ -35,7 +35,7 @@ type monitor struct {
 	latest []gpu.Sample
 	last   []mapper.GPUSample // what the mapper was told
 	seen   map[attemptKey]*sighting
-	idle   map[attemptKey]*untouched
+	idle   map[attemptKey]*gpuWatch
 	broken map[mapper.GPUID]bool // until they are reset
 	window map[string][]reading
 	times  map[timesOf][]timed
@@ -74,7 +74,7 @@ const (
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &promised{},
-		seen: map[attemptKey]*sighting{}, idle: map[attemptKey]*untouched{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+		seen: map[attemptKey]*sighting{}, idle: map[attemptKey]*gpuWatch{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -114,6 +114,7 @@ func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 
 func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	limited, cancel := context.WithTimeout(ctx, sampleLimit)
+	began := time.Now()
 	samples, err := m.source.Sample(limited)
 	cancel()
 	m.mu.Lock()
@@ -122,7 +123,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		if ctx.Err() != nil {
 			return mapper.Sampled{}, false
 		}
-		m.lookFor(nil) // what was there meanwhile is not known
+		m.lookFor(nil, began) // what was there meanwhile is not known
 		return m.unread(err, time.Now())
 	}
 	if !m.failed.IsZero() {
@@ -133,7 +134,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
-	m.watch(ev.At, samples)
+	m.watch(ev.At, samples, began)
 	if m.spend != nil {
 		m.spend(ev.At, samples)
 	}
@@ -145,7 +146,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 }
 
 // watch keeps the memory use of each attempt, on the GPU where it is highest.
-func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
+func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time) {
 	most := map[attemptKey]units.Bytes{}
 	for _, s := range samples {
 		here, peak := map[attemptKey]units.Bytes{}, map[attemptKey]units.Bytes{}
@@ -168,7 +169,7 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
 	for key, used := range most {
 		m.seen[key].curve.add(now, used)
 	}
-	m.lookFor(samples)
+	m.lookFor(samples, began)
 }
 
 // unread notes that the GPUs could not be read. If that lasts, all of them have

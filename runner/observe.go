@@ -16,7 +16,7 @@ func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
 	switch ev := ev.(type) {
 	case mapper.Exited:
 		switch ev.Class {
-		case mapper.ExitGPUOOM:
+		case mapper.ExitGPUOOM, mapper.ExitSuspectedOOM:
 			r.pages.OOM("gpu")
 		case mapper.ExitHostOOM:
 			r.pages.OOM("host")

@@ -64,6 +64,9 @@ type Options struct {
 	// Open: everybody sees the environment and output of tasks whose submitters
 	// do not set a visibility.
 	Open bool
+	// OOMTexts are texts in errors of programs that mean that GPU memory ran out, besides
+	// those that carma knows.
+	OOMTexts []string
 	// Bounds are what one task may use of the machine.
 	Bounds Bounds
 	// PerUser is what one user may have of the daemon.

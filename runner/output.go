@@ -60,8 +60,10 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			w.following.take(w.Clock, at, stream, line, partial)
 		}
 		since = at
+		tail.At(at)
 		tail.Add(stream, line, partial)
 		w.client.hears(line)
+		w.hearsMemory(line)
 		if out == nil {
 			return
 		}
@@ -168,6 +170,7 @@ func (w *worker) refillTail(tail *containers.Tail) {
 		if l.Stream == tasklog.Note {
 			continue
 		}
+		tail.At(l.At)
 		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
 		w.client.hears(l.Text)
 	}

@@ -23,6 +23,7 @@ type Live struct {
 	ClusterAdmins []string
 	PerUser       PerUser
 	Open          bool
+	OOMTexts      []string // see [Options]
 	Fittings      Fittings
 	Bounds        Bounds // of tasks that are submitted or started from then on
 	Keep          Keep
@@ -39,7 +40,7 @@ func (r *Runner) live() *Live { return r.set.Load() }
 func liveOf(o *Options) (*Live, error) {
 	l := Live{
 		Pull: o.Pull, StopGrace: o.StopGrace, AllowedMounts: slices.Clone(o.AllowedMounts), AdminGroup: o.AdminGroup, ClusterAdmins: slices.Clone(o.ClusterAdmins), PerUser: o.PerUser,
-		Fittings: o.Fittings, HostTasks: o.HostTasks, HostFolders: slices.Clone(o.HostFolders), Open: o.Open, Keep: o.Keep, Probing: o.Probing,
+		Fittings: o.Fittings, HostTasks: o.HostTasks, HostFolders: slices.Clone(o.HostFolders), Open: o.Open, OOMTexts: slices.Clone(o.OOMTexts), Keep: o.Keep, Probing: o.Probing,
 	}
 	var err error
 	l.Bounds, err = o.Bounds.on(machine())
@@ -69,7 +70,7 @@ func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live L
 	if err != nil {
 		return err
 	}
-	live.AllowedMounts, live.HostFolders, live.Bounds = slices.Clone(live.AllowedMounts), slices.Clone(live.HostFolders), bounds
+	live.AllowedMounts, live.HostFolders, live.OOMTexts, live.Bounds = slices.Clone(live.AllowedMounts), slices.Clone(live.HostFolders), slices.Clone(live.OOMTexts), bounds
 	if live.Output != nil {
 		r.Logs.SetLimits(*live.Output)
 	}

@@ -116,6 +116,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
 		at.EnergyJ = r.energyOf(rec, at.N)
+		rec.viewEnd(&at)
 		at.Untouched = at.Peak == 0 && slices.Contains(rec.Untouched, at.N)
 		at.Suspended = awayFor(t, &t.Attempts[i], r.Clock.Now())
 		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)

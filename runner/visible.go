@@ -78,6 +78,12 @@ func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
 		}
 	}
 	c.Task.Reason = unquoted(rec.Task.Reason)
+	if len(rec.Ends) > 0 {
+		c.Ends = map[int]*attemptEnd{}
+		for n, end := range rec.Ends {
+			c.Ends[n] = end.withoutQuotes()
+		}
+	}
 	return &c
 }
 

@@ -38,6 +38,9 @@ type worker struct {
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
 	heard   atomic.Int64 // lines of output that have come
+	// erred is when a line of output last named exhausted memory, in nanoseconds of the
+	// wall clock; 0: never.
+	erred atomic.Int64
 	// console closes the connection with its program; nil: it is not open.
 	console func()
 	// following reads its progress; made before its output is read.
@@ -116,8 +119,8 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)
 	w.account()
-	if !w.resumed && len(w.launch.Grants) > 0 {
-		w.monitor.expect(attemptKey{w.launch.Task, w.launch.Attempt}, w.uuids())
+	if len(w.launch.Grants) > 0 {
+		w.monitor.watchGPUs(w.key(), w.memories(), !w.resumed)
 	}
 	defer w.followClient(ctx, id)()
 	started := w.Clock.Now()

@@ -44,7 +44,7 @@ func execute(a *cli.App, args []string) int {
 // commands are all commands, in the order of carma --help.
 func commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		run.Command(a), attach.Command(a), attach.Exec(a), suite.Command(a), tasks.Ps(a), tasks.Logs(a), tasks.Wait(a), tasks.Stop(a), tasks.Rm(a), tasks.Prune(a), tasks.Inspect(a), tasks.Port(a), tasks.Why(a), tasks.Events(a), notify.Command(a),
+		run.Command(a), attach.Command(a), attach.Exec(a), suite.Command(a), tasks.Ps(a), tasks.Logs(a), tasks.Wait(a), tasks.Stop(a), tasks.Rm(a), tasks.Prune(a), tasks.Inspect(a), tasks.Port(a), tasks.Why(a), tasks.ReportTail(a), tasks.Events(a), notify.Command(a),
 		change.Update(a), change.Hold(a), change.Release(a), change.Suspend(a), change.Resume(a), change.Requeue(a), change.Rerun(a), top.Command(a, change.Top(a)), change.Bottom(a), change.Move(a),
 		estimate.Command(a), estimate.Models(a),
 		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), agent.Apart(a, agent.Command(a)), web.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a), server.Context(a),

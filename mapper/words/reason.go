@@ -146,6 +146,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		}
 		return "GPU out of memory: " + cause
 	},
+	mapper.ReasonOOMSuspected: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("GPU out of memory suspected (%s): it gets more memory once; %s", or(r.Text, "its output names exhausted memory"), cause)
+	},
 	mapper.ReasonOOMBlameless: func(_ mapper.Reason, cause string) string {
 		return "GPU out of memory through no fault of its own: " + cause
 	},

@@ -24,6 +24,9 @@ var fittings = map[string]func(string) (string, error){
 	"hostname": hostname,
 	"group":    group,
 	"notify":   formed(ParseNotify),
+
+	"oom text":  oomText,
+	"exit code": exitCode,
 }
 
 func formed[T fmt.Stringer](parse func(string) (T, error)) func(string) (string, error) {
@@ -55,6 +58,23 @@ func (s *Submit) checkFittings() *FieldError {
 		}
 	}
 	return s.checkTogether()
+}
+
+// oomText reads a text that an error of a program has.
+func oomText(text string) (string, error) {
+	if len(strings.TrimSpace(text)) < 4 {
+		return "", fmt.Errorf("%q would match too much; write at least 4 letters of the error", text)
+	}
+	return text, nil
+}
+
+// exitCode reads an exit code of a program that failed.
+func exitCode(text string) (string, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 255 {
+		return "", fmt.Errorf("%q is no exit code of a failure; write a number from 1 to 255", text)
+	}
+	return strconv.Itoa(n), nil
 }
 
 // checkTogether refuses fittings that contradict each other, or the mounts.

@@ -66,6 +66,10 @@ type Submit struct {
 	Exclusive bool     `json:"exclusive,omitempty" help:"do not share its GPUs"`
 	Priority  string   `json:"priority,omitempty" enum:"low,normal,high" help:"low, normal or high (default normal)"`
 	Retries   int      `json:"retries,omitempty" minimum:"0" least:"0" help:"how often to run it again if its program fails" doc:"how often a program failure is run again"`
+	// OOMTexts and OOMExits say how the program itself tells that GPU memory ran out, where
+	// carma cannot know.
+	OOMTexts []string `json:"oom_texts,omitempty" maxItems:"16" maxLength:"200" name:"oom-text" unit:"oom text" value:"text" help:"text in an error of the program that means that GPU memory ran out; may be repeated"`
+	OOMExits []string `json:"oom_exits,omitempty" maxItems:"16" name:"oom-exit" unit:"exit code" value:"code" help:"exit code of the program that means that GPU memory ran out; may be repeated"`
 	// TimeLimit ends an attempt that runs longer; 0: none.
 	TimeLimit time.Duration `json:"time_limit,omitempty" name:"time" minimum:"0" help:"stop an attempt that runs longer than this"`
 	// Slot is how long an attempt runs before it makes way for tasks that wait;

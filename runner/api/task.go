@@ -107,7 +107,7 @@ type Attempt struct {
 	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
 	// Leaves: its program leaves its GPUs by itself when it is asked to.
 	Leaves    bool   `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
-	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
+	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, suspected-gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int    `json:"exit_code"`
 	Peak      int64  `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Untouched bool   `json:"untouched,omitempty" doc:"it was measured that it had no memory on its GPUs; without this and without peak it is not known"`
@@ -117,11 +117,24 @@ type Attempt struct {
 	EnergyJ   float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran; 0: nothing, or not known"`
 	Blameless bool    `json:"blameless,omitempty"`
 	Message   string  `json:"message,omitempty"`
+	// Remark is what people should know beside the outcome.
+	Remark string `json:"remark,omitempty" doc:"what to know beside the outcome, such as an error in the output of a task that ended with 0"`
+	// Witnesses are what the outcome was concluded from.
+	Witnesses []Witness `json:"witnesses,omitempty" doc:"what the outcome was concluded from, the deciding ones first"`
 	// Reason is why the task ran again after it.
 	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
 	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason"`
 	// Curve is its memory use over time; not in listings.
 	Curve []CurvePoint `json:"curve,omitempty" doc:"memory in use over time, on the GPU where it uses most; not in listings"`
+}
+
+// Witness is one observation about how an attempt ended.
+type Witness struct {
+	Source   string `json:"source" doc:"output, exit, kernel, engine, gpu-memory, gpu, device or peers"`
+	Says     string `json:"says,omitempty" doc:"the outcome that it speaks for, not-gpu-oom, or empty"`
+	Strength string `json:"strength,omitempty" doc:"strong, words, hint or weak"`
+	Rule     string `json:"rule,omitempty" doc:"the rule that matched a line of output"`
+	Text     string `json:"text,omitempty" doc:"what was observed; of an output the line, for those who may read it"`
 }
 
 // CurvePoint is the memory in use from a moment on, until the next.

@@ -152,6 +152,14 @@ type Sample struct {
 	Warnings []string
 }
 
+// Accounting is a source whose driver records the highest memory use of each process
+// (NVML's accounting mode), also after the process has ended.
+type Accounting interface {
+	// Accounted returns the highest memory use of a process on a GPU in bytes, or false
+	// if the mode is off or the driver does not know the process.
+	Accounted(uuid string, pid int) (units.Bytes, bool)
+}
+
 // Process is a process with GPU memory.
 type Process struct {
 	// PID in the daemon's namespace; 0 when unknown.

@@ -90,7 +90,7 @@ func liveOf(config configs.Config) runner.Live {
 	return runner.Live{
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
-		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == runner.VisibilityOpen,
+		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == runner.VisibilityOpen, OOMTexts: config.OOMTexts,
 		Bounds: runner.Bounds{
 			Elsewhere: inCluster(config),
 			Default:   runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},

@@ -25,7 +25,7 @@ func sample(t *testing.T, f api.Field) string {
 	case f.Name == "workdir":
 		return "/work"
 	}
-	if text := map[string]string{"ulimit": "nofile=1024:2048", "tmpfs": "/scratch:size=1G", "publish": "8888:8888", "device": "/dev/infiniband/uverbs0", "stop-signal": "INT", "bits": "4", "notify": "failed,finished", "offload": "optimizer"}[f.Name]; text != "" {
+	if text := map[string]string{"ulimit": "nofile=1024:2048", "tmpfs": "/scratch:size=1G", "publish": "8888:8888", "device": "/dev/infiniband/uverbs0", "stop-signal": "INT", "bits": "4", "notify": "failed,finished", "offload": "optimizer", "oom-text": "memory pool is empty"}[f.Name]; text != "" {
 		return text
 	}
 	for _, text := range []string{"12G", "90s", "3x4", "7"} { // the first that it takes

@@ -254,6 +254,9 @@ func Hint(t *api.Task) string {
 	switch {
 	case t.Finished():
 		if t.Phase == string(mapper.Succeeded) {
+			if at := cli.LastAttempt(t); at != nil && at.Remark != "" {
+				return at.Remark
+			}
 			return relaunches(t)
 		}
 		if t.Reason != "" {

@@ -87,6 +87,37 @@ func WhyText(w *api.Why, t *api.Task) string {
 			continue
 		}
 		fmt.Fprintf(&b, "  attempt %d %s: %s\n", at.N, share(&at), course(&at, w.Now, t.Suspension != nil && !t.Suspension.Since.IsZero()))
+		b.WriteString(witnessText(&at))
+	}
+	return b.String()
+}
+
+// witnessText lists what the outcome of an attempt that failed was concluded from, and
+// what to know beside it.
+func witnessText(at *api.Attempt) string {
+	var b strings.Builder
+	if at.Remark != "" {
+		fmt.Fprintf(&b, "    note: %s\n", cli.Printable(at.Remark))
+	}
+	if at.Outcome == "ok" || at.Outcome == "stopped" {
+		return b.String()
+	}
+	for _, w := range at.Witnesses {
+		what := w.Source
+		switch {
+		case w.Says == "not-gpu-oom":
+			what += " (against gpu-oom)"
+		case w.Says != "":
+			what += fmt.Sprintf(" (%s, %s)", w.Says, w.Strength)
+		}
+		text := w.Text
+		if text == "" {
+			text = "a line that only its owner may read"
+		}
+		if w.Rule != "" {
+			text += fmt.Sprintf(" [%s]", w.Rule)
+		}
+		fmt.Fprintf(&b, "    %s: %s\n", what, cli.Printable(text))
 	}
 	return b.String()
 }

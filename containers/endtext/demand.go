@@ -1,0 +1,136 @@
+package endtext
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"carma/configs/patterns"
+)
+
+// amount matches an amount of memory; units without an i are binary too, as the
+// frameworks that print them mean it so.
+const amount = `([\d.,]+) ?(bytes|byte|[KMGT]i?B|B)\b`
+
+// used are forms that tell what the process had, refused those that tell what it asked
+// for. Of several the first in this order counts.
+var (
+	used = []func() *regexp.Regexp{
+		patterns.New(`this process has ` + amount + ` memory in use`),
+		patterns.New(amount + ` (?:reserved in total by PyTorch|cached)\b`),
+		patterns.New(amount + ` already allocated`),
+		patterns.New(`allocated so far: ` + amount),
+		patterns.New(`Currently allocated *: *` + amount),
+		patterns.New(amount + ` memory has been allocated`),
+		patterns.New(`Memory pool usage: ` + amount),
+	}
+	refused = []func() *regexp.Regexp{
+		patterns.New(`[Tt]ried to allocate ` + amount),
+		patterns.New(`Out of memory allocating ` + amount),
+		patterns.New(`Requested *: *` + amount),
+		patterns.New(`Cannot allocate ` + amount),
+		patterns.New(`trying to allocate ` + amount),
+		patterns.New(`[Rr]equested amount of GPU memory \(` + amount),
+		patterns.New(`[Rr]equested(?:Space:| bytes(?: of)?:?|:?) +` + amount),
+		patterns.New(`allocating ` + amount + ` on device`),
+		patterns.New(`\bsize ` + amount),
+		patterns.New(`[Ff]ailed to allocate (?:memory )?(?:of )?(?:size )?\(?` + amount),
+		patterns.New(`(?:alloc\w*)\D{0,40}[ :=(]` + amount),
+	}
+	ownRe   = patterns.New(amount + ` is allocated by PyTorch`)
+	idleRe  = patterns.New(amount + ` is reserved by PyTorch but unallocated`)
+	desired = patterns.New(`desired GPU memory utilization \([\d.]+, ` + amount)
+	shapeRe = patterns.New(`OOM when allocating tensor with shape\[([\d,]+)\] and type (\w+)`)
+	needsRe = patterns.New(amount + ` (?:\S+ )?KV cache is needed.*available KV cache memory \(` + amount)
+)
+
+// demand reads from an out-of-memory message how much GPU memory the process would have
+// needed in bytes, the memory that it had plus the memory that it asked for, and the
+// latter alone. 0: the message does not tell.
+func demand(msg string) (total, request int64) {
+	if n, ok := find(desired, msg); ok {
+		return n, 0
+	}
+	if m := needsRe().FindStringSubmatch(msg); m != nil {
+		need, have := bytesOf(m[1], m[2]), bytesOf(m[3], m[4])
+		return 0, max(0, need-have)
+	}
+	for _, re := range refused {
+		if n, ok := find(re, msg); ok {
+			request = n
+			break
+		}
+	}
+	if request == 0 {
+		request = tensorBytes(msg)
+	}
+	if request == 0 || request == maxMemory {
+		return 0, request
+	}
+	if own, ok := find(used[0], msg); ok {
+		return own + request, request
+	}
+	if own, ok := find(ownRe, msg); ok {
+		idle, _ := find(idleRe, msg)
+		return own + idle + request, request
+	}
+	for _, re := range used[1:] {
+		if own, ok := find(re, msg); ok {
+			return own + request, request
+		}
+	}
+	return 0, request
+}
+
+// tensorBytes returns the size of the tensor that TensorFlow could not allocate, or 0.
+func tensorBytes(msg string) int64 {
+	m := shapeRe().FindStringSubmatch(msg)
+	if m == nil {
+		return 0
+	}
+	n := float64(widths[m[2]])
+	for _, side := range strings.Split(m[1], ",") {
+		v, err := strconv.ParseFloat(side, 64)
+		if err != nil {
+			return 0
+		}
+		n *= v
+	}
+	if n > maxMemory {
+		return 0
+	}
+	return int64(n)
+}
+
+// widths are the bytes of TensorFlow's types.
+var widths = map[string]int{
+	"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1, "bool": 1, "complex64": 8,
+}
+
+func find(re func() *regexp.Regexp, msg string) (int64, bool) {
+	m := re().FindStringSubmatch(msg)
+	if m == nil {
+		return 0, false
+	}
+	n := bytesOf(m[1], m[2])
+	return n, n > 0
+}
+
+// bytesOf returns an amount in bytes, or 0 if it is no number; at most maxMemory.
+func bytesOf(number, name string) int64 {
+	n, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimRight(number, ".,"), ",", ""), 64)
+	if err != nil {
+		return 0
+	}
+	n *= unit[name[0]]
+	if n < 0 || math.IsNaN(n) {
+		return 0
+	}
+	return int64(math.Round(min(n, maxMemory)))
+}
+
+var unit = map[byte]float64{'b': 1, 'B': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+
+// maxMemory is more bytes than any machine has.
+const maxMemory = 1 << 50

@@ -1,0 +1,51 @@
+package endtext
+
+import "carma/configs/patterns"
+
+// Forms of lines that are no claims.
+var (
+	ansi   = patterns.New(`\x1b\[[0-9;?]*[a-zA-Z]`)
+	digits = patterns.New(`0x[0-9a-fA-F]+|\d+`)
+	// marked matches the mark of a process or a container before a line.
+	marked = patterns.New(`^(\[(rank ?)?\d+\]:|\[default\d+\]:|\(\w+ pid=\d+(, ip=[\d.]+)?\)|\d+:|\[\d+,\d+\]<std(err|out)>:?|[\w.-]+-\d+ +\||\(\w+ \w*rank=?\d+\)) ?`)
+	// exception matches a dotted name, then a colon or the line's end.
+	exception = patterns.New(`^([A-Za-z_]\w*\.)*[A-Z_]\w*(\([\w., ]*\))?(:|$)|^\w+(\.\w+)*\.(error|timeout)(:|$)`)
+	// levelName matches a log line that looks like an exception.
+	levelName = patterns.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
+	handlerRe = patterns.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
+	chainRe   = patterns.New(`^(During handling of the above exception|The above exception was the direct cause)`)
+	chatter   = patterns.New(chatterForm)
+	// progressLine matches a line of ordinary work.
+	progressLine = patterns.New(`(?i)\b\d+(?:\.\d+)? ?%(?: ?\|| +\d+/\d+)|\b\d+ ?/ ?\d+\b.*(?:\[|it/s|s/it|loss|eta)|it/s\b|\bs/it\b|\b(?:train|val|valid|test|training|validation)?[ _/-]?loss\b *[=:]? *\d|\b(?:epoch|step|iter\w*)\b\W*\d+.*(?:loss|lr|acc|time|ok|done)|` +
+		`^(?:epoch|step|iter(?:ation)?)\b[ \[:#]*\d+|: ok\b|\bnow (?:using|training)\b|\bcontinuing (?:with|training)\b|batch size is now|saved? (?:checkpoint|model)|\bcheckpoint saved|training (?:finished|complete)`)
+	// killedRank matches the words of launchers for a process that signal 9 ended.
+	killedRank = patterns.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
+	// cudaError matches a line in which a program reports a CUDA error.
+	cudaError = patterns.New(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
+	// consequence matches an exception that usually follows from a failure elsewhere,
+	// mostly in another process. It tells nothing about the cause.
+	consequence = patterns.New(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
+		`(?i:connection (closed|reset|refused|aborted))|Connection\w+Error|BrokenPipeError|Broken ?[Pp]rocess ?[Pp]ool|EOFError|` +
+		`CalledProcessError|SystemExit|SignalException|KeyboardInterrupt|InactiveRpcError|Ray(Task|Actor)Error|ActorDiedError|` +
+		`WorkerCrashedError|DataLoader worker|TimeoutError|(?i:watchdog|process group|socket timeout)|CU(BLAS|DNN)_STATUS_|` +
+		`(?i:cudnn (error|failed))|InternalError|(Xla|Jax)RuntimeError: (INTERNAL|ABORTED|UNAVAILABLE|FAILED_PRECONDITION|DEADLINE)|` +
+		`CUDA error: (unspecified launch failure|unknown error)|(?i:see (the )?(root cause|error|log|output|message)s? (above|for)|see above|root cause)|` +
+		`(?i:(engine|server|worker|actor|child|sub)[ _-]?(core|process|group)?\w*:? (\w+ )?(init\w* failed|failed to (start|launch|init\w*)|died|dead|exited|crashed|terminated|is not (alive|running)))|EngineDeadError|EngineGenerateError`)
+	// specific matches exceptions that name a cause of their own, by their type or message.
+	specific = patterns.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*)(Error|Exception)\b|` +
+		`(?i:: .*(no such file|mismatch|expected|not found|undefined|undeclared|dtype|\bshapes?\b|invalid (argument|literal|index|template|value)|syntax|permission denied|unsupported|\bnan\b|divi(de|sion) by zero|timed? ?out|connection|corrupt))`)
+	// goesOn matches a line that says that the program works on after an error, suggestion
+	// a line that only proposes what to do.
+	goesOn     = patterns.New(`(?i)\b(?:retrying|falling back|fell back|skipping|continuing|resuming|recovered|restarting with|using default|trying again|will retry)\b`)
+	suggestion = patterns.New(`(?i)\b(?:try|consider|please|can|could|should|you|set)\b`)
+)
+
+// chatterForm matches lines that frameworks and launchers print around a
+// failure. They do not show that the program went on.
+const chatterForm = `^(\[?[WEIF]\d{4} |\S+\.so[.\d]*\(|\[[WEIF]\d* |\[[WEIF] |frame #|#\d+ |\d+ +0x|[|+=\-*│╭╰┃]|wandb: |srun: |slurmstepd: |\[?HAMI-core|` +
+	`Exception (raised|ignored|in) |terminate called|Fatal Python error|Aborted|Segmentation fault|Killed|Bus error|` +
+	`CUDA kernel errors|For debugging consider|Compile with|Device-side|Hint:|Root Cause|Failures:|Error executing job|` +
+	`Set the environment variable|Current thread|Thread 0x|Extension modules|Last error:|nccl\w+Error:|Cuda failure|` +
+	`(During handling|The above exception)|<NO_OTHER_FAILURES>|(WARNING|ERROR):torch\.distributed|ray\.exceptions|at [\w.$/<>]+[(:]|@ )|` +
+	`torch[./]distributed|ProcessGroup(NCCL|Gloo)|NCCL (INFO|WARN)|resource_tracker|UserWarning|FutureWarning|[Bb]acktrace|MPI_ABORT|with errorcode|You may or may not see output|exactly when Open MPI|[Mm]pirun|prterun|^SIG[A-Z]+\b|core dumped|[Ss]tack ?trace|` +
+	`\b(tensorflow|xla|external|tsl)/\S+\.cc:\d+`

@@ -1,0 +1,317 @@
+package endtext
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Options are facts about a run that decide how its output is read.
+type Options struct {
+	// Ages are how long before the end each line came, for the last lines: the ages of
+	// earlier lines are not known. A negative age is not known.
+	Ages []time.Duration
+	// OOMTexts are texts of the program's own that mean that GPU memory ran out.
+	OOMTexts []string
+	// MostMemory is the memory of the largest GPU in bytes, or 0 if not known. A
+	// request above it is a fault of the program.
+	MostMemory int64
+}
+
+// Read returns what the last lines of an output say about the end.
+//
+// The first claim of the highest strength counts, because later ones are often
+// consequences. Not searched are source lines of a traceback. A claim is weak if the
+// program handled the failure: another independent exception or ordinary work came
+// after it.
+func Read(tail []string, opt Options) Reading {
+	r := newReader(tail, opt)
+	reading := Reading{Own: complained(tail)}
+	for i := range r.items {
+		reading.CUDA = reading.CUDA || cudaError().MatchString(r.items[i].text)
+		reading.Killed = reading.Killed || killedRank().MatchString(r.items[i].text)
+	}
+	from, last := r.begin()
+	for i := range r.items {
+		c := r.claim(i)
+		if c == nil {
+			continue
+		}
+		if i < from || c.Strength > Weak && r.wentOn(i) {
+			c.Strength = Weak
+		}
+		switch {
+		case c.Strength == Weak && reading.Weak == nil:
+			reading.Weak = c
+		case c.Strength > Weak && (reading.Cause == nil || c.Strength > reading.Cause.Strength):
+			reading.Cause = c
+		}
+	}
+	if reading.Cause == nil && last >= 0 {
+		reading.Own = short(r.items[last].text)
+	}
+	return reading
+}
+
+// reader holds the lines of a tail.
+type reader struct {
+	opt   Options
+	items []item
+}
+
+// item is a line of the tail.
+type item struct {
+	text string // without colours and the mark of its process
+	msg  string // without a logger's prefix
+	sev  severity
+	kind kind
+	lane string // the mark of its process
+	// handler: an exception in a destructor, a thread or a handler at exit, which does
+	// not end the program.
+	handler bool
+	chain   int // index of the exception that was being handled when this one was raised, or -1
+	opened  int // index of the line that began its traceback, or -1
+	age     time.Duration
+}
+
+type kind uint8
+
+const (
+	output kind = iota // anything
+	frame              // inside a traceback: source code, not an event
+	raised             // the last line of a traceback: the exception
+)
+
+// begin returns the first line that belongs to the end, and the index of the program's
+// own last exception, or -1. An exception of the program's own ends the search above it:
+// the program survived what came before. Exceptions that other failures cause, those
+// raised while another one was handled, and those that follow an error at once without
+// naming a cause of their own do not.
+func (r *reader) begin() (from, last int) {
+	last = -1
+	for i, it := range r.items {
+		if it.kind != raised || it.handler {
+			continue
+		}
+		switch c := r.claim(i); {
+		case c != nil && c.Strength > Weak && c.Says == Program:
+			from, last = i, -1
+		case c != nil && c.Strength > Weak || consequence().MatchString(it.text) || r.chained(i) || r.follows(i):
+		default:
+			from, last = i+1, i
+		}
+	}
+	return from, last
+}
+
+// chained reports whether an exception was raised while one was handled that claims a
+// failure.
+func (r *reader) chained(i int) bool {
+	for i = r.items[i].chain; i >= 0; i = r.items[i].chain {
+		if c := r.claim(i); c != nil && c.Strength > Weak {
+			return true
+		}
+	}
+	return false
+}
+
+// near is how many lines above its traceback an error can be that an exception follows
+// from.
+const near = 12
+
+// follows reports whether an exception names no cause of its own and comes right after
+// an error that claims exhausted memory.
+func (r *reader) follows(i int) bool {
+	if text := r.items[i].text; specific().MatchString(text) && !strings.Contains(text, "NoneType") {
+		return false
+	}
+	at := r.items[i].opened
+	for n := 0; at > 0 && n < near; {
+		at--
+		it := r.items[at]
+		if it.text == "" || indented(it.text) || chatter().MatchString(it.text) && it.sev != failure {
+			continue
+		}
+		n++
+		if it.kind == output && progressLine().MatchString(it.msg) {
+			return false
+		}
+		if c := r.claim(at); c != nil && c.Strength >= Words && (it.sev == failure || it.kind == raised) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// atEnd is the age of lines that belong to the end whatever follows them: buffered
+	// output comes after the error that ended the program.
+	atEnd = 3 * time.Second
+	// maxShapes is how many different lines of ordinary output may follow a claim. After
+	// more the program has gone on. Lines that differ in numbers only count once: they
+	// are a dump.
+	maxShapes = 20
+	// leastWork is how many lines of ordinary work show that the program has gone on: a
+	// progress bar prints its last state once more when it is closed.
+	leastWork = 2
+)
+
+// wentOn reports whether the program worked on after a line.
+func (r *reader) wentOn(i int) bool {
+	if age := r.items[i].age; age >= 0 && age <= atEnd {
+		return false
+	}
+	shapes, work := map[string]bool{}, map[string]bool{}
+	for _, it := range r.items[i+1:] {
+		if it.kind != output || it.lane != r.items[i].lane || it.text == "" || indented(it.text) || it.sev == failure || chatter().MatchString(it.text) {
+			continue
+		}
+		if goesOn().MatchString(it.text) && !suggestion().MatchString(it.text) {
+			return true
+		}
+		if progressLine().MatchString(it.msg) {
+			work[it.text] = true
+		}
+		shapes[shape(it.text)] = true
+	}
+	return len(work) >= leastWork || len(shapes) > maxShapes
+}
+
+// shape returns a line with its numbers left out.
+func shape(text string) string {
+	return digits().ReplaceAllString(text, "0")
+}
+
+// context joins a line with some lines after it: messages are wrapped, and
+// some frameworks' take several lines.
+func (r *reader) context(i int) string {
+	var b strings.Builder
+	for j, it := range r.items[i:min(i+12, len(r.items))] {
+		if j > 0 && (it.kind != output || strings.Contains(it.text, "Tried to allocate") || it.lane != r.items[i].lane) {
+			break
+		}
+		b.WriteString(strings.TrimSpace(it.text))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// around returns the lines of an exception's traceback and the lines right before a
+// line: they tell which memory a message is about.
+func (r *reader) around(i int) string {
+	from := max(0, i-2)
+	if at := r.items[i].opened; at >= 0 {
+		from = max(at, i-30)
+	}
+	var b strings.Builder
+	for _, it := range r.items[from:i] {
+		b.WriteString(it.text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func newReader(tail []string, opt Options) *reader {
+	r := &reader{opt: opt, items: make([]item, len(tail))}
+	r.items = r.items[:0]
+	lanes := map[string]*lane{}
+	first := len(tail) - len(opt.Ages)
+	for i, text := range tail {
+		text = ansi().ReplaceAllString(text, "")
+		mark := marked().FindString(text)
+		ln := lanes[mark]
+		if ln == nil {
+			ln = &lane{previous: -1, opened: -1}
+			lanes[mark] = ln
+		}
+		age := time.Duration(-1)
+		if i >= first && first >= 0 {
+			age = opt.Ages[i-first]
+		}
+		text = strings.TrimRight(text[len(mark):], " \t\r")
+		sev, lines := unnamed, []string{text}
+		if level, msg, ok := structured(text); ok {
+			sev, lines = level, strings.Split(msg, "\n")
+		}
+		for _, text := range lines {
+			it := ln.item(text, len(r.items), sev)
+			it.lane, it.age = strings.TrimSpace(mark), age
+			r.items = append(r.items, it)
+		}
+	}
+	return r
+}
+
+// lane is the state of one process's output. Launchers mark the lines of each
+// process and print them interleaved.
+type lane struct {
+	inside   bool // in a traceback
+	strays   int  // lines in the traceback that do not belong to it
+	handler  bool
+	chained  bool // the next exception follows from the last one
+	previous int  // index of the last exception, or -1
+	opened   int  // index of the line that began the traceback, or -1
+	// indent is the white space before the first line of the traceback.
+	indent string
+}
+
+// maxStrays is the number of lines that may stand inside a traceback without
+// belonging to it.
+const maxStrays = 30
+
+// item reads the lane's next line.
+// floor is the severity that the record around it has, or unnamed.
+func (l *lane) item(text string, i int, floor severity) item {
+	sev, msg := prefix(text)
+	if sev == unnamed {
+		sev = floor
+	}
+	it := item{text: text, msg: msg, sev: sev, chain: -1, opened: -1}
+	bare := text
+	if l.inside {
+		bare = strings.TrimPrefix(text, l.indent)
+	}
+	if sev != unnamed { // a logger writes tracebacks line by line
+		bare = msg
+	}
+	switch {
+	case strings.Contains(text, "Traceback (most recent call last)"):
+		it.kind, l.inside, l.strays, l.opened = frame, true, 0, i
+		l.indent = text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	case l.inside && (bare == "" || indented(bare) || strings.HasPrefix(msg, "File \"")):
+		it.kind = frame
+	case l.inside && exception().MatchString(bare) && !levelName().MatchString(bare):
+		it.kind, it.handler, it.opened, it.msg, it.text = raised, l.handler, l.opened, bare, bare
+		if l.chained {
+			it.chain = l.previous
+		}
+		l.inside, l.handler, l.chained, l.previous = false, false, false, i
+	case l.inside:
+		l.strays++
+		l.inside = l.strays < maxStrays
+	case handlerRe().MatchString(text):
+		l.handler = true
+	case chainRe().MatchString(text):
+		l.chained = true
+	case text != "" && !indented(text):
+		l.handler, l.chained = false, false
+	}
+	return it
+}
+
+// indented reports whether a line begins with white space or with the frame that
+// some libraries draw around a traceback.
+func indented(text string) bool {
+	c, _ := utf8.DecodeRuneInString(text)
+	return strings.ContainsRune(" \t│╭╰┃|", c)
+}
+
+// short makes one line of s, of at most about 300 bytes. It keeps both ends.
+func short(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	const head, end = 220, 80
+	if len(s) > head+end {
+		s = strings.ToValidUTF8(s[:head], "") + " ... " + strings.ToValidUTF8(s[len(s)-end:], "")
+	}
+	return s
+}

@@ -1,0 +1,52 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// Overran says that a task used more on a GPU than its grant, when others lacked memory
+// that they had been granted.
+type Overran struct {
+	Task  TaskID        `json:"task"`
+	Used  units.Bytes   `json:"used"`
+	Grant units.Bytes   `json:"grant"`
+	At    units.Instant `json:"at"`
+}
+
+// overranFor is how long a neighbour's overuse explains a GPU OOM: samples are a second
+// apart, and both tasks may end by the same lack of memory, the neighbour first.
+const overranFor = 10 * time.Second
+
+// noteOverran records the tasks that use more than their grants on a GPU that has not
+// enough memory for all grants.
+func (s *State) noteOverran(g *GPU) {
+	if len(g.Overran) == 0 && s.free(g) >= 0 {
+		return
+	}
+	g.Overran = slices.DeleteFunc(slices.Clone(g.Overran), func(o Overran) bool { return s.now.Sub(o.At) > overranFor })
+	if s.free(g) >= 0 || s.opt.Booking == BookSamples {
+		return
+	}
+	for _, r := range g.Residents {
+		if r.Used <= r.Grant {
+			continue
+		}
+		g.Overran = slices.DeleteFunc(g.Overran, func(o Overran) bool { return o.Task == r.Task })
+		g.Overran = append(g.Overran, Overran{Task: r.Task, Used: r.Used, Grant: r.Grant, At: s.now})
+	}
+}
+
+// overranBeside returns the last neighbour that used more than its grant during an
+// attempt of a task, within overranFor; nil if there is none.
+func (g *GPU) overranBeside(task TaskID, a *Attempt, now units.Instant) *Overran {
+	for i := len(g.Overran) - 1; i >= 0; i-- {
+		o := &g.Overran[i]
+		if o.Task != task && o.At >= a.Launched && now.Sub(o.At) <= overranFor {
+			return o
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+)
+
+// lookedLeast is how many readings in a row must show that a task has nothing on its
+// GPUs to say that it never touched them.
+const lookedLeast = 5
+
+const (
+	// cardFull is the share of a card's memory in use above which it counts as full.
+	cardFull = 0.95
+	// fullReadings is the number of the last readings of which one must show a full card:
+	// the last one may come after the memory was freed.
+	fullReadings = 3
+	// lastReadings is the number of readings whose times are kept: those that come after an
+	// attempt's end show nothing of it.
+	lastReadings = 32
+)
+
+// gpuWatch records what readings show of an attempt on its GPUs.
+type gpuWatch struct {
+	gpus map[string]units.Bytes // their memory, by UUID
+	// whole: the attempt was watched from its start.
+	whole    bool
+	readings int
+	// blind: a reading did not tell, because of a fault or of processes that nobody
+	// knows.
+	blind, seen bool
+	// fullAt is the number of the last reading in which a GPU's memory was nearly all in
+	// use; 0: there was none.
+	fullAt int
+	fault  string // the last fault of one of its GPUs
+	// first is when the first reading began, by the wall clock.
+	first time.Time
+	// began are when the last readings began, by the wall clock, the last one last.
+	began []time.Time
+	pids  map[string][]int // by GPU, the processes that were seen
+}
+
+// watchGPUs begins to watch an attempt. whole: it has just begun.
+func (m *monitor) watchGPUs(key attemptKey, gpus map[string]units.Bytes, whole bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle[key] = &gpuWatch{gpus: gpus, whole: whole, pids: map[string][]int{}}
+}
+
+// neverTouched reports whether it was measured that an attempt had no memory on its
+// GPUs all the time. A GPU that has a fault or memory of processes that nobody knows
+// does not tell, and so does an attempt that another daemon saw before.
+func (m *monitor) neverTouched(key attemptKey) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.idle[key]
+	return w != nil && w.untouched() && w.readings >= lookedLeast
+}
+
+// untouched reports whether all readings show nothing of the attempt.
+func (w *gpuWatch) untouched() bool { return w.whole && !w.seen && !w.blind }
+
+// lookFor follows a reading of all GPUs that began at an instant of the wall clock.
+func (m *monitor) lookFor(samples []gpu.Sample, began time.Time) {
+	for key, w := range m.idle {
+		w.readings++
+		w.seen = w.seen || m.seen[key] != nil
+		if w.first.IsZero() {
+			w.first = began
+		}
+		if w.began = append(w.began, began); len(w.began) > lastReadings {
+			w.began = w.began[1:]
+		}
+		for uuid, capacity := range w.gpus {
+			i := slices.IndexFunc(samples, func(s gpu.Sample) bool { return s.UUID == uuid })
+			if i < 0 {
+				w.blind = true
+				continue
+			}
+			w.look(key, &samples[i], capacity)
+		}
+	}
+}
+
+// look enters the reading of one of its GPUs.
+func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
+	if s.Fault != "" {
+		w.fault, w.blind = s.Fault, true
+	}
+	if capacity > 0 && float64(s.Used) > cardFull*float64(capacity) {
+		w.fullAt = w.readings
+	}
+	for _, p := range s.Processes {
+		switch {
+		case p.Task == 0:
+			w.blind = true
+		case attemptKey{p.Task, p.Attempt} == key && p.PID > 0 && !slices.Contains(w.pids[s.UUID], p.PID):
+			w.pids[s.UUID] = append(w.pids[s.UUID], p.PID)
+		}
+	}
+}
+
+// measured returns what was measured of an attempt's GPU memory. erred is when its output
+// named exhausted memory, ended when it ended; zero: never, or not known.
+func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.seen[key]; s != nil {
+		mem.Seen, mem.Peak = true, int64(s.peak)
+	}
+	w := m.idle[key]
+	if w == nil {
+		return mem, ""
+	}
+	late := 0
+	for _, began := range w.began {
+		if !ended.IsZero() && !began.Before(ended) {
+			late++
+			continue
+		}
+		mem.Span = began.Sub(w.first)
+		if !erred.IsZero() && began.After(erred) {
+			mem.AtError = true
+		}
+	}
+	mem.CardFull = w.fullAt > 0 && w.readings-late-w.fullAt < fullReadings
+	if w.whole && (mem.Seen || !w.blind) {
+		mem.Readings = w.readings - late
+	}
+	return mem, w.fault
+}
+
+// accounted returns the highest use of one of its GPUs that the driver itself has
+// recorded for the processes of an attempt.
+func (m *monitor) accounted(key attemptKey) (peak units.Bytes, exact bool) {
+	source, ok := m.source.(gpu.Accounting)
+	if !ok {
+		return 0, false
+	}
+	m.mu.Lock()
+	pids := map[string][]int{}
+	if w := m.idle[key]; w != nil && w.whole {
+		for uuid, list := range w.pids {
+			pids[uuid] = slices.Clone(list)
+		}
+	}
+	m.mu.Unlock()
+	for uuid, list := range pids {
+		sum := units.Bytes(0)
+		for _, pid := range list {
+			used, ok := source.Accounted(uuid, pid)
+			if !ok {
+				return 0, false
+			}
+			sum += used
+		}
+		peak = max(peak, sum)
+	}
+	return peak, len(pids) > 0
+}
+
+// withUntouched returns the record with an attempt that never touched its GPUs, if that
+// was measured.
+func (r *Record) withUntouched(attempt int, measured bool) *Record {
+	if !measured {
+		return r
+	}
+	n := *r
+	n.Untouched = append(slices.Clone(r.Untouched), attempt)
+	return &n
+}
+
+// measured reports whether the memory that an attempt used is known, be it none.
+func (r *Record) measured(a *mapper.Attempt) bool {
+	return a.Peak > 0 || slices.Contains(r.Untouched, a.N)
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/gpu"
+)
+
+// TestNeverTouched: that a task had no memory on its GPUs is said only where each of
+// several readings has shown it, on all its GPUs.
+func TestNeverTouched(t *testing.T) {
+	mine := gpu.Process{Task: 7, Attempt: 1, Used: units.MiB}
+	for name, c := range map[string]struct {
+		at   int         // at this reading
+		show *gpu.Sample // GPU b shows this
+		err  error       // or reading fails
+		want bool
+	}{
+		"nothing of it":               {at: -1, want: true},
+		"too few readings":            {at: lookedLeast, want: false},
+		"a process of it":             {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{mine}}},
+		"a process that nobody knows": {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{{PID: 5, Used: units.MiB}}}},
+		"another task's":              {at: 2, show: &gpu.Sample{UUID: "GPU-b", Processes: []gpu.Process{{Task: 8, Attempt: 1}}}, want: true},
+		"a fault":                     {at: 2, show: &gpu.Sample{UUID: "GPU-b", Fault: "sick"}},
+		"no reading":                  {at: 2, err: errors.New("no answer")},
+	} {
+		cards := newCards(2, 40*units.GiB)
+		cards.SetOwner(newOwners().owner)
+		m := newTestMonitor(cards)
+		key := attemptKey{7, 1}
+		m.watchGPUs(key, map[string]units.Bytes{"GPU-a": 40 * units.GiB, "GPU-b": 40 * units.GiB}, true)
+		n := lookedLeast
+		if name == "too few readings" {
+			n--
+		}
+		for i := range n {
+			cards.set(gpu.Sample{UUID: "GPU-b"})
+			cards.mu.Lock()
+			cards.err = nil
+			if i == c.at && c.show != nil {
+				cards.samples["GPU-b"] = *c.show
+			}
+			if i == c.at {
+				cards.err = c.err
+			}
+			cards.mu.Unlock()
+			m.sample(t.Context())
+		}
+		if got := m.neverTouched(key); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if m.forget(7, 1); m.neverTouched(key) || m.neverTouched(attemptKey{9, 1}) {
+			t.Errorf("%s: it is told of one that nobody looked at", name)
+		}
+	}
+}
+
+// TestUntouched: a task that never touched its GPU says so, one of which that is not
+// known does not.
+func TestUntouched(t *testing.T) {
+	g := newRig(t)
+	g.script("busy", untilStopped)
+	ref := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
+	g.running(ref)
+	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(attemptKey{1, 1}) })
+	other := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
+	g.running(other)
+	g.restart() // nobody saw it meanwhile
+	for _, r := range []string{ref, other} {
+		if _, err := g.api.Stop(g.ctx(), r, api.StopRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.finished(r); got.Attempts[0].Untouched {
+			t.Errorf("task %s was seen by two daemons, and says %+v", r, got.Attempts[0])
+		}
+	}
+	third := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})
+	g.running(third)
+	g.eventually("it was looked at", func() bool { return g.monitor.neverTouched(attemptKey{3, 1}) })
+	if _, err := g.api.Stop(g.ctx(), third, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.finished(third); !got.Attempts[0].Untouched || got.Attempts[0].Peak != 0 {
+		t.Errorf("it says %+v", got.Attempts[0])
+	}
+}
+
+// TestUsedUntouched: of removed tasks what was booked and never used is wasted, and what
+// was not measured is counted as that.
+func TestUsedUntouched(t *testing.T) {
+	g := newRig(t)
+	p := &pastOf{r: g.Runner}
+	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
+	run := func(n int) *mapper.Attempt {
+		return &mapper.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}
+	}
+	rec := &Record{User: "ann", Untouched: []int{1}}
+	p.attempt(rec, run(1))
+	p.attempt(rec, run(2))
+	if day := p.days["2026-01-02"]; len(day) != 1 || day[0].Booked != 2*3600 || day[0].Wasted != 2*3600 || day[0].Unmeasured != 3600 || day[0].GPUSeconds != 2*3600 {
+		t.Errorf("%+v", day)
+	}
+}
