@@ -72,6 +72,7 @@ func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.notes = phase, s.now, code, reason, taskNotes{}
 	s.leave(t)
+	s.complainerEnded(t.ID)
 	s.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
 	if s.kept.Task == t.ID {

@@ -251,6 +251,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"reordered":        decodeAs[Reordered],
 	"gpus-closed":      decodeAs[GPUsClosed],
 	"gpus-reset":       decodeAs[GPUsReset],
+	"canary-ended":     decodeAs[CanaryEnded],
 	"launching-paused": decodeAs[LaunchingPaused],
 	"reserved":         decodeAs[Reserved],
 	"unreserved":       decodeAs[Unreserved],

@@ -231,7 +231,7 @@ func (m *machine) exit(t *rapid.T) {
 // unstarted fails the start of a task, or of all that are being started, by
 // the engine's fault, a GPU's or its namespace's.
 func (m *machine) unstarted(t *rapid.T) {
-	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU, ScopeNamespace}).Draw(t, "scope")
+	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown, ScopeUnknown}).Draw(t, "scope")
 	all := rapid.Bool().Draw(t, "all")
 	for _, task := range m.s.Tasks() {
 		if task.Phase != Launching && (task.Phase != Stopping || task.Last().Started != 0) {
@@ -246,6 +246,15 @@ func (m *machine) unstarted(t *rapid.T) {
 			return
 		}
 	}
+}
+
+// canary ends the canary, asked for or not.
+func (m *machine) canary(t *rapid.T) {
+	ev := CanaryEnded{At: m.now, Outcome: rapid.SampledFrom([]CanaryOutcome{CanaryStarted, CanaryFailed, CanaryMissing, "?"}).Draw(t, "outcome")}
+	if rapid.Bool().Draw(t, "with a fault") {
+		ev.Fault = &Fault{Scope: ScopeUnknown, Cause: "it fails too"}
+	}
+	m.step(t, ev)
 }
 
 func (m *machine) cancel(t *rapid.T) {

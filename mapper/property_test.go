@@ -48,6 +48,7 @@ func anyLife(t *rapid.T) []Event {
 		"start":      m.start,
 		"exit":       m.exit,
 		"unstarted":  m.unstarted,
+		"canary":     m.canary,
 		"cancel":     m.cancel,
 		"engine":     m.engine,
 		"gpus":       m.gpus,

@@ -72,9 +72,10 @@ const (
 	ReasonEvicted        ReasonCode = "evicted"
 	ReasonMPSFault       ReasonCode = "mps-fault"
 	ReasonStopped        ReasonCode = "stopped"
-	ReasonTooOften       ReasonCode = "too-often"    // through no fault of its own, Count times; Cause is the last
-	ReasonUnstarted      ReasonCode = "unstarted"    // it could not be started, for the engine's or a GPU's reasons
-	ReasonOthersStart    ReasonCode = "others-start" // Count times others could start where it could not; Cause is the last
+	ReasonTooOften       ReasonCode = "too-often"     // through no fault of its own, Count times; Cause is the last
+	ReasonUnstarted      ReasonCode = "unstarted"     // it could not be started; Limit: it fails after as many more failed starts, 0: the engine or a GPU may be at fault
+	ReasonNeverStarted   ReasonCode = "never-started" // Count starts failed, and the engine is not at fault; Cause is the last
+	ReasonOthersStart    ReasonCode = "others-start"  // Count times others could start where it could not; Cause is the last
 )
 
 // What became of a task after a GPU OOM. Cause is whose memory it was.

@@ -54,6 +54,8 @@ const (
 // namespace.
 type illness struct {
 	Namespace string `json:"namespace,omitempty"`
+	// Unknown: the messages did not tell the cause, and evidence blamed the engine.
+	Unknown bool `json:"unknown,omitempty"`
 
 	Fault    Fault         `json:"fault"` // the latest
 	Since    units.Instant `json:"since"`
@@ -98,6 +100,10 @@ func (s *State) sickens(t *Task, a *Attempt, f Fault) {
 	}
 	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
 		s.retestSoon(i)
+	}
+	if f.Scope == ScopeUnknown {
+		s.complains(t, f)
+		return
 	}
 	if f.Scope != ScopeGPU {
 		s.sick = s.worse(s.sick, t, f)
@@ -204,6 +210,7 @@ func (s *State) illnesses() []*illness {
 // has started.
 func (s *State) recovers(t *Task, a *Attempt) {
 	t.Unstarted, t.Strikes, t.From = 0, 0, place{}
+	s.taskStarted(t.ID)
 	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
 		s.opens(i)
 	}
@@ -251,6 +258,9 @@ func (s *State) retest() {
 			s.testAt(i, s.now)
 		}
 	}
+	if s.canary.Next > 0 {
+		s.canaryAt(s.now)
+	}
 	s.notes.ceilings = [2]ceiling{}
 }
 
@@ -262,7 +272,14 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	grants := a.Grants
 	t.Unstarted++
 	t.mergeUnstarted()
-	if t.Strikes > s.opt.BlamelessRetries {
+	unknown := ev.Fault.Scope == ScopeUnknown
+	switch {
+	case t.Strikes <= s.opt.BlamelessRetries:
+	case unknown:
+		t.Last().Blameless, t.Last().Class = false, ExitCannotStart
+		s.finish(t, Failed, ev.Code, Reason{Code: ReasonNeverStarted, Count: t.Unstarted}.because(outcome(ev)))
+		return
+	default:
 		s.finish(t, Failed, ev.Code, Reason{Code: ReasonOthersStart, Count: t.Strikes}.because(outcome(ev)))
 		return
 	}
@@ -272,13 +289,16 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 		}
 	}
 	if !s.sick.paused() && ev.Fault.Scope != ScopeNamespace { // that has set it
-		t.NotBefore = s.now.Add(min(s.firstTest()<<min(t.Unstarted-1, 20), lastTest))
+		t.NotBefore = s.now.Add(s.startBackoff(t))
 	}
 	from := t.From
 	if from.Phase == "" { // a daemon that did not note it has launched it
 		from = place{Queued, t.QueuedAt, 0}
 	}
 	t.Reason = Reason{Code: ReasonUnstarted, Text: ev.Message}
+	if unknown && t.Strikes > 0 {
+		t.Reason.Limit = s.opt.BlamelessRetries + 1 - t.Strikes
+	}
 	if ev.Fault.Scope == ScopeNamespace {
 		t.Reason = Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
 	}

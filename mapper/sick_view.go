@@ -20,7 +20,7 @@ type Sick struct {
 func (s *State) Sick() []Sick {
 	var all []Sick
 	add := func(i *illness, gpu GPUID) {
-		if i.paused() || i != nil && i.Failures >= sickStarts {
+		if i.paused() || i != nil && i.Failures >= sickStarts && s.complaining(i) {
 			all = append(all, Sick{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
 		}
 	}

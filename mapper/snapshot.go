@@ -23,6 +23,8 @@ type snapshot struct {
 	LastID     TaskID                   `json:"last_id"`
 	EngineDown Reason                   `json:"engine_down,omitzero"`
 	Sick       *illness                 `json:"sick,omitempty"`
+	Complaints *complaints              `json:"complaints,omitempty"`
+	Canary     canary                   `json:"canary,omitzero"`
 	Full       []*illness               `json:"full,omitempty"`
 	Paused     *Closure                 `json:"paused,omitempty"`
 	Reserved   []*Reservation           `json:"reserved,omitempty"`
@@ -55,7 +57,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Handing: s.handing, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.sick, Complaints: s.complaints, Canary: s.canary, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Handing: s.handing, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -92,6 +94,7 @@ func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
 	n.sick, n.filled, n.paused = snap.Sick, snap.Full, snap.Paused
+	n.complaints, n.canary = snap.Complaints, snap.Canary
 	if !validFull(n.filled) {
 		return nil, fmt.Errorf("a full namespace is there twice, or is not tested again")
 	}

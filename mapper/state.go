@@ -31,9 +31,11 @@ type State struct {
 	lastReservation int
 
 	lastID     TaskID
-	engineDown Reason     // zero: up
-	paused     *Closure   // of launching; nil: it goes on
-	sick       *illness   // of the engine; nil: containers start
+	engineDown Reason      // zero: up
+	paused     *Closure    // of launching; nil: it goes on
+	sick       *illness    // of the engine; nil: containers start
+	complaints *complaints // of starts that failed for an unknown reason, or nil
+	canary     canary
 	filled     []*illness // namespaces that take no more now, in order, see namespace.go
 	trial      int        // whom the pass may launch, see sick.go
 	ring       int        // round-robin's position in gpus
@@ -154,6 +156,8 @@ func (s *State) take(ev Event) {
 		s.reordered(ev)
 	case GPUsClosed:
 		s.gpusClosed(ev)
+	case CanaryEnded:
+		s.canaryEnded(ev)
 	case GPUsReset:
 		s.gpusReset(ev)
 	case LaunchingPaused:

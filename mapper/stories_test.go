@@ -42,7 +42,8 @@ import (
 //	0s  start NAME                    its container runs
 //	0s  paced NAME RATE [share=X]     how fast its output says that it went in the last minute, and how much is done
 //	0s  sample GPU [NAME=SIZE...] [smact=X] [drama=X] [foreign=SIZE] [fault=TEXT [lasts]]
-//	0s  exit NAME CLASS [code=N] [wanted=SIZE] [fault=engine]
+//	0s  exit NAME CLASS [code=N] [wanted=SIZE] [fault=engine|unknown]
+//	0s  canary started|failed|missing how the canary ended
 //	0s  leaves NAME                   its program offers to leave by itself
 //	0s  cancel NAME                   its user stops it
 //	0s  engine up|down
@@ -175,6 +176,8 @@ func (s *story) event(what string, args []string) {
 		s.sample(args[0], args[1:])
 	case "exit":
 		s.exit(args[0], mapper.Class(args[1]), args[2:])
+	case "canary":
+		s.canary(mapper.CanaryOutcome(args[0]))
 	case "cancel":
 		s.step(mapper.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
 	case "leaves":
@@ -230,6 +233,14 @@ func (s *story) event(what string, args []string) {
 	default:
 		s.fail("there is no event %q", what)
 	}
+}
+
+func (s *story) canary(outcome mapper.CanaryOutcome) {
+	ev := mapper.CanaryEnded{At: s.at(), Outcome: outcome}
+	if outcome == mapper.CanaryFailed {
+		ev.Fault = &mapper.Fault{Code: "no-bridge", Cause: "the engine has no network"}
+	}
+	s.step(ev, "")
 }
 
 // ids are GPUs by their indices.

@@ -175,6 +175,7 @@ func (s *State) Clone() *State {
 		c.reservations[i] = new(*r)
 	}
 	c.deadlines = slices.Clone(s.deadlines)
+	c.complaints = s.complaints.clone()
 	c.sick, c.filled = s.sick.clone(), make([]*illness, len(s.filled))
 	for n, i := range s.filled {
 		c.filled[n] = i.clone()

@@ -135,7 +135,16 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	},
 	mapper.ReasonTooOften: func(r mapper.Reason, cause string) string { return fmt.Sprintf("%s, %d times", cause, r.Count) },
 
-	mapper.ReasonUnstarted: func(r mapper.Reason, _ string) string { return or(r.Text, "its container could not be started") },
+	mapper.ReasonUnstarted: func(r mapper.Reason, _ string) string {
+		text := or(r.Text, "its container could not be started")
+		if r.Limit > 0 {
+			text += fmt.Sprintf("; the engine is not at fault: look at the task and its image; it fails after %d more failed starts", r.Limit)
+		}
+		return text
+	},
+	mapper.ReasonNeverStarted: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("%s; %d starts failed, and the engine is not at fault", cause, r.Count)
+	},
 	mapper.ReasonOthersStart: func(r mapper.Reason, cause string) string {
 		return fmt.Sprintf("%s, and %d times others could start where it could not", cause, r.Count)
 	},

@@ -1,0 +1,259 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// If the engine's message does not tell why a container could not start, evidence
+// decides who is to blame. The engine is to blame if tasks of two users complain, or
+// if the canary fails: a container of carma's own that asks for nothing special. If
+// the canary starts, the task or its image is to blame.
+
+// ScopeUnknown says that the engine's message does not tell what is at fault.
+const ScopeUnknown Scope = "unknown"
+
+// CanaryOutcome says how the canary ended.
+type CanaryOutcome string
+
+// The outcomes of the canary.
+const (
+	CanaryStarted CanaryOutcome = "started"
+	CanaryFailed  CanaryOutcome = "failed"
+	CanaryMissing CanaryOutcome = "missing" // no canary can run here
+)
+
+// CanaryEnded says how the canary ended that [State.CanaryDue] asked for.
+type CanaryEnded struct {
+	At      units.Instant `json:"at"`
+	Outcome CanaryOutcome `json:"outcome"`
+	// Fault is why it failed, or nil if it did not.
+	Fault *Fault `json:"fault,omitempty"`
+}
+
+func (e CanaryEnded) when() units.Instant { return e.At }
+func (CanaryEnded) kind() string          { return "canary-ended" }
+func (CanaryEnded) about() TaskID         { return 0 }
+
+// complaintUsers is the number of users whose tasks must fail to start for an unknown
+// reason before that counts against the engine.
+const complaintUsers = 2
+
+// complaints are starts in a row that failed for an unknown reason and that nothing
+// explains so far.
+type complaints struct {
+	Fault    Fault         `json:"fault"` // the latest
+	Since    units.Instant `json:"since"`
+	Failures int           `json:"failures"`
+	// Tasks are the unfinished tasks that complain, the latest last.
+	Tasks []TaskID `json:"tasks"`
+}
+
+func (c *complaints) clone() *complaints {
+	if c == nil {
+		return nil
+	}
+	n := *c
+	n.Tasks = slices.Clone(c.Tasks)
+	return &n
+}
+
+// canary is the schedule of the canary.
+type canary struct {
+	// Next is when it is to be started, or 0 if nobody asks for it.
+	Next units.Instant `json:"next,omitempty"`
+	// Last is when it ended last, or 0 if it never ran.
+	Last units.Instant `json:"last,omitempty"`
+	// Wait is the time between two canaries that fail, or 0 if the last one did not.
+	Wait time.Duration `json:"wait,omitempty"`
+}
+
+// failing reports whether the last canary failed.
+func (c *canary) failing() bool { return c.Wait > 0 }
+
+// CanaryDue reports whether a canary is to be started now. It stays true until the
+// outcome comes back as [CanaryEnded], or nobody asks any more.
+func (s *State) CanaryDue() bool {
+	return s.engineDown.Code == "" && s.canary.Next > 0 && s.canary.Next <= s.now
+}
+
+// askCanary asks for a canary, but not sooner than firstTest after the last one.
+func (s *State) askCanary() {
+	if s.canary.Next > 0 {
+		return
+	}
+	next := s.now
+	if s.canary.Last > 0 {
+		next = max(next, s.canary.Last.Add(s.firstTest()))
+	}
+	s.canaryAt(next)
+}
+
+func (s *State) canaryAt(at units.Instant) {
+	s.canary.Next = max(at, 1)
+	s.at(s.canary.Next, deadline{})
+}
+
+// complains counts a start that failed for an unknown reason.
+func (s *State) complains(t *Task, f Fault) {
+	s.askCanary()
+	if s.sick.paused() || s.sick != nil && s.sick.Unknown {
+		s.sick = s.worse(s.sick, t, f)
+		return
+	}
+	if s.complaints == nil {
+		s.complaints = &complaints{Since: s.now}
+	}
+	c := s.complaints
+	c.Fault, c.Failures = f, c.Failures+1
+	c.Tasks = append(slices.DeleteFunc(c.Tasks, func(id TaskID) bool { return id == t.ID }), t.ID)
+	c.Tasks = c.Tasks[max(0, len(c.Tasks)-sickNames):]
+	if s.complainingUsers() >= complaintUsers {
+		s.blameEngine(f)
+	}
+}
+
+// complainingUsers counts the users whose tasks complain. A task that failed before
+// where other containers started is no witness against the engine.
+func (s *State) complainingUsers() int {
+	var users []string
+	for _, id := range s.complaints.Tasks {
+		if t := s.tasks[id]; t != nil && t.Strikes == 0 && !slices.Contains(users, t.User) {
+			users = append(users, t.User)
+		}
+	}
+	return len(users)
+}
+
+// blameEngine counts all complaints against the engine.
+func (s *State) blameEngine(f Fault) {
+	if s.sick == nil {
+		s.sick = &illness{Since: s.now, Unknown: true}
+	}
+	i := s.sick
+	i.Fault = f
+	if c := s.complaints; c != nil {
+		i.Since, i.Failures = min(i.Since, c.Since), i.Failures+c.Failures
+		for _, id := range c.Tasks {
+			i.failed(id)
+		}
+	}
+	s.complaints = nil
+	if !i.paused() && (len(i.Tasks) >= sickTasks || s.canary.failing()) {
+		i.Wait = s.firstTest()
+		s.testAt(i, s.now.Add(i.Wait))
+	}
+	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+}
+
+// canaryEnded judges the complaints by the outcome of the canary.
+func (s *State) canaryEnded(ev CanaryEnded) {
+	before := s.canary
+	s.canary = canary{Last: max(s.now, 1)}
+	switch {
+	case s.complaints == nil && s.sick == nil: // a task has started meanwhile, or the complaining tasks are gone
+	case ev.Outcome == CanaryFailed:
+		s.canary.Wait = max(s.firstTest(), min(2*before.Wait, lastTest))
+		s.canaryAt(s.now.Add(s.canary.Wait))
+		f := Fault{}
+		if ev.Fault != nil {
+			f = *ev.Fault
+		}
+		f.Scope = ScopeEngine
+		s.blameEngine(f)
+	case ev.Outcome == CanaryStarted:
+		s.blameTasks()
+		if before.failing() && s.sick != nil { // the engine was at fault, and works again
+			s.letGo(s.sick)
+			s.closeBreaker()
+		} else if s.sick != nil && s.sick.Unknown {
+			s.countFailedStarts(s.sick.Tasks)
+			s.closeBreaker()
+		}
+		s.closeIfGone()
+	default:
+		s.blameTasks()
+		s.closeIfGone()
+	}
+}
+
+// closeBreaker lets all tasks be launched again.
+func (s *State) closeBreaker() {
+	s.sick = nil
+	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+}
+
+// closeIfGone closes the breaker if the tasks have ended whose starts failed.
+func (s *State) closeIfGone() {
+	if s.sick != nil && !s.complaining(s.sick) {
+		s.closeBreaker()
+	}
+}
+
+// taskStarted judges the complaints of other tasks, because a task has started.
+func (s *State) taskStarted(id TaskID) {
+	if c := s.complaints; c != nil {
+		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
+	}
+	s.blameTasks()
+	s.canary = canary{Last: s.canary.Last}
+}
+
+// blameTasks counts all complaints against the tasks.
+func (s *State) blameTasks() {
+	if s.complaints != nil {
+		s.countFailedStarts(s.complaints.Tasks)
+		s.complaints = nil
+	}
+}
+
+// countFailedStarts counts a failed start against each task, because another container has
+// started or because no other user's task failed. The tasks are tried again later.
+func (s *State) countFailedStarts(tasks []TaskID) {
+	for _, id := range tasks {
+		t := s.tasks[id]
+		if t == nil {
+			continue
+		}
+		t.Strikes++
+		if t.waiting() && t.Unstarted > 0 && t.NotBefore <= s.now {
+			t.NotBefore = s.now.Add(s.startBackoff(t))
+			s.at(t.NotBefore, deadline{})
+		}
+	}
+}
+
+// startBackoff is the time until a task is tried again after failed starts.
+func (s *State) startBackoff(t *Task) time.Duration {
+	return min(s.firstTest()<<min(max(t.Unstarted-1, 0), 20), lastTest)
+}
+
+// complainerEnded withdraws the complaint of a task that has ended. If no complaint is
+// left, the engine is not blamed any more, unless the canary fails.
+func (s *State) complainerEnded(id TaskID) {
+	if c := s.complaints; c != nil {
+		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
+		if len(c.Tasks) == 0 {
+			s.complaints = nil
+		}
+	}
+	if s.canary.failing() {
+		return
+	}
+	if s.sick != nil && s.sick.Unknown {
+		s.closeIfGone()
+	}
+	switch {
+	case s.sick.paused() && !s.complaining(s.sick): // the cause was known; the canary tells whether it is over
+		s.canary.Next = max(s.now, 1) // no wake-up: it is due now
+	case s.complaints == nil && (s.sick == nil || !s.sick.Unknown):
+		s.canary.Next = 0
+	}
+}
+
+// complaining reports whether a task is unfinished whose starts have failed.
+func (s *State) complaining(i *illness) bool {
+	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return s.tasks[id] != nil })
+}

@@ -1,0 +1,311 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+const sethostname = "sethostname: invalid argument"
+
+// noStartUnknown fails the start of a launched task for an unknown reason.
+func (w *world) noStartUnknown(id TaskID) []Launch {
+	w.t.Helper()
+	return w.noStartBy(id, Fault{Scope: ScopeUnknown, Code: "unknown", Cause: sethostname})
+}
+
+func (w *world) canary(outcome CanaryOutcome) []Launch {
+	w.t.Helper()
+	ev := CanaryEnded{At: w.now, Outcome: outcome}
+	if outcome == CanaryFailed {
+		ev.Fault = &Fault{Scope: ScopeUnknown, Code: "unknown", Cause: "the canary fails too"}
+	}
+	return w.step(ev)
+}
+
+// wakeAt passes the time until the next wake-up.
+func (w *world) wakeAt() []Launch {
+	w.t.Helper()
+	at, ok := w.s.NextWake()
+	if !ok {
+		w.t.Fatal("no wake-up is asked for")
+	}
+	w.now = max(w.now, at)
+	return w.step(Woke{At: w.now})
+}
+
+// TestOneUsersFault: R4 of the third review. One user submits 40 tasks that never
+// start, for a reason that the engine's message does not tell. The engine is not
+// blamed, other users' tasks start at once, and each of the 40 ends after a bounded
+// number of starts with the engine's message.
+func TestOneUsersFault(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	bob := map[TaskID]bool{}
+	for range 40 {
+		bob[w.submit(units.GiB, by("bob"))] = true
+	}
+	handled, canaries := 0, 0
+	for round := 0; len(w.finished) < 40; round++ {
+		if round > 5000 {
+			t.Fatalf("only %d tasks have ended", len(w.finished))
+		}
+		for ; handled < len(w.launches); handled++ {
+			if id := w.launches[handled].Task; bob[id] {
+				w.noStartUnknown(id)
+			}
+		}
+		if sick := w.s.Sick(); len(sick) != 0 || w.s.sick.paused() {
+			t.Fatalf("the engine is blamed: %+v", sick)
+		}
+		if round%50 == 10 {
+			good := w.submit(units.GiB, by("alice"))
+			if w.on(good) == nil {
+				t.Fatalf("task %d of another user waits", good)
+			}
+			w.cancel(good) // its start says nothing
+			w.exit(good, ExitStopped)
+		}
+		if w.s.CanaryDue() {
+			canaries++
+			w.canary(CanaryStarted)
+		}
+		if len(w.finished) < 40 {
+			w.wakeAt()
+		}
+	}
+	for id := range bob {
+		end := w.finished[id]
+		if end.Phase != Failed || end.Reason.Code != ReasonNeverStarted || end.Reason.Cause == nil || end.Reason.Cause.Text != sethostname {
+			t.Errorf("task %d: %s, %s", id, end.Phase, say(end.Reason))
+		}
+		if last := end.Last(); last.Class != ExitCannotStart || last.Blameless || last.starts() != w.s.opt.BlamelessRetries+2 {
+			t.Errorf("task %d: %s after %d starts", id, last.Class, last.starts())
+		}
+	}
+	if canaries < w.s.opt.BlamelessRetries || canaries > 1000 {
+		t.Errorf("%d canaries", canaries)
+	}
+	if w.s.complaints != nil || w.s.CanaryDue() || w.s.canary.Next != 0 {
+		t.Errorf("left over: %+v, %+v", w.s.complaints, w.s.canary)
+	}
+}
+
+// TestCanaryFails: a canary that fails opens the circuit breaker at once, whoever
+// complains. No task loses anything, the canary is tried at growing intervals, and
+// its start closes the breaker.
+func TestCanaryFails(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	ids := []TaskID{w.submit(30*units.GiB, by("bob")), w.submit(30*units.GiB, by("bob"))}
+	w.noStartUnknown(ids[0])
+	if !w.s.CanaryDue() {
+		t.Fatal("no canary is asked for")
+	}
+	w.canary(CanaryFailed)
+	sick := w.s.Sick()
+	if len(sick) != 1 || sick[0].Scope != ScopeEngine || !sick[0].Paused || sick[0].Cause != "the canary fails too" {
+		t.Fatalf("%+v", sick)
+	}
+	waits := w.submit(30*units.GiB, by("alice"))
+	if w.on(waits) != nil {
+		t.Fatal("a task is launched while the breaker is open")
+	}
+	var gaps []time.Duration
+	last := w.now
+	for len(gaps) < 12 {
+		for _, l := range w.wakeAt() {
+			w.noStartUnknown(l.Task)
+		}
+		if w.s.CanaryDue() {
+			gaps, last = append(gaps, w.now.Sub(last)), w.now
+			w.canary(CanaryFailed)
+		}
+	}
+	for i, gap := range gaps {
+		if want := min(w.s.firstTest()<<min(i, 10), lastTest); gap != want {
+			t.Errorf("canary %d came after %s, want %s", i, gap, want)
+		}
+	}
+	for _, id := range append(ids, waits) {
+		if task := w.task(id); task.Phase.Finished() || task.Strikes != 0 || task.Blameless != 0 || task.Failures != 0 {
+			t.Errorf("task %d lost something: %+v", id, task)
+		}
+	}
+	for !w.s.CanaryDue() {
+		for _, l := range w.wakeAt() {
+			w.noStartUnknown(l.Task)
+		}
+	}
+	w.canary(CanaryStarted)
+	if len(w.s.Sick()) != 0 || w.s.canary.failing() {
+		t.Errorf("still open: %+v", w.s.Sick())
+	}
+	for _, id := range append(ids, waits) {
+		if w.on(id) == nil || w.task(id).Strikes != 0 {
+			t.Errorf("task %d waits: %+v", id, w.task(id))
+		}
+	}
+}
+
+// TestTwoUsersComplain: if tasks of two users fail for an unknown reason, that counts
+// against the engine. The start of the canary, the end of the complaining tasks, and
+// the start of a task each end that.
+func TestTwoUsersComplain(t *testing.T) {
+	for name, end := range map[string]func(w *world, ids []TaskID){
+		"canary": func(w *world, _ []TaskID) { w.canary(CanaryStarted) },
+		"tasks gone": func(w *world, ids []TaskID) {
+			for _, id := range ids {
+				if len(w.s.Sick()) != 1 {
+					w.t.Errorf("the alarm clears before task %d is gone", id)
+				}
+				w.cancel(id)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, plain(), 4)
+			ids := []TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
+			w.noStartUnknown(ids[0])
+			w.noStartUnknown(ids[1])
+			if len(w.s.Sick()) != 0 {
+				t.Fatalf("one user's word: %+v", w.s.Sick())
+			}
+			w.noStartUnknown(ids[2])
+			if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused || sick[0].Failures != 3 {
+				t.Fatalf("%+v", sick)
+			}
+			end(w, ids)
+			if len(w.s.Sick()) != 0 {
+				t.Errorf("the alarm stays: %+v", w.s.Sick())
+			}
+			if id := w.submit(units.GiB, by("carol")); w.on(id) == nil {
+				t.Errorf("a new task waits")
+			}
+		})
+	}
+}
+
+// TestNoCanaryHere: where no canary can run, complaints of one user count against the
+// tasks, and complaints of two users against the engine.
+func TestNoCanaryHere(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	bad := w.submit(units.GiB, by("bob"))
+	for n := 0; w.finished[bad].ID == 0; n++ {
+		if n > 1000 {
+			t.Fatal("it never fails")
+		}
+		if w.task(bad).Phase == Launching {
+			w.noStartUnknown(bad)
+		} else {
+			w.wakeAt()
+		}
+		if w.s.CanaryDue() {
+			w.canary(CanaryMissing)
+		}
+	}
+	ids := []TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
+	for _, id := range ids {
+		w.noStartUnknown(id)
+	}
+	w.now = w.now.Add(w.s.firstTest())
+	w.canary(CanaryMissing)
+	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+		t.Errorf("%+v", sick)
+	}
+}
+
+// TestTaskStartsInPlaceOfCanary: the start of any task judges the complaints too, and
+// no canary is needed any more.
+func TestTaskStartsInPlaceOfCanary(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	bad, good := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
+	w.noStartUnknown(bad)
+	w.started(good)
+	if w.s.CanaryDue() || w.s.complaints != nil || w.task(bad).Strikes != 1 {
+		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.complaints, w.task(bad).Strikes)
+	}
+	w.wait(w.s.firstTest())
+	w.noStartUnknown(bad)
+	if why, _ := w.s.Why(bad); why.Binding.Cause == nil || why.Binding.Cause.Limit != w.s.opt.BlamelessRetries {
+		t.Errorf("why: %+v", why.Binding)
+	}
+}
+
+// TestGoneTasksRaiseNoAlarm: R4. After the tasks have ended whose starts failed for a
+// known cause, the canary tells whether it is over, and new tasks start at once.
+func TestGoneTasksRaiseNoAlarm(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	ids := []TaskID{w.submit(units.GiB, nil), w.submit(units.GiB, nil), w.submit(units.GiB, nil)}
+	for _, id := range ids {
+		w.noStart(id)
+	}
+	for _, id := range ids {
+		if len(w.s.Sick()) != 1 {
+			t.Errorf("%+v", w.s.Sick())
+		}
+		if w.s.CanaryDue() {
+			t.Errorf("a canary is asked for while task %d complains of a known cause", id)
+		}
+		w.cancel(id)
+	}
+	if !w.s.CanaryDue() {
+		t.Fatal("no canary is asked for")
+	}
+	w.canary(CanaryStarted)
+	if len(w.s.Sick()) != 0 {
+		t.Errorf("%+v", w.s.Sick())
+	}
+	if id := w.submit(units.GiB, nil); w.on(id) == nil {
+		t.Error("a new task waits")
+	}
+}
+
+// TestEvidence: whatever the starts of tasks and canaries come to, complaints of one
+// user never hold up the others while the canary starts, and no task fails for an
+// engine whose canary fails.
+func TestEvidence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = rapid.IntRange(0, 8).Draw(t, "retries"), 0, 0
+		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
+		m.step(t, Configured{At: m.now, Options: m.opt})
+		works := rapid.Bool().Draw(t, "the engine works")
+		n := rapid.IntRange(1, 8).Draw(t, "tasks")
+		for range n {
+			m.last++
+			m.shape[m.last], m.open[m.last] = Request{ID: m.last, GPUs: 1, User: "bob"}, true
+			m.born[m.last] = m.now
+			m.step(t, TaskSubmitted{At: m.now, Request: m.shape[m.last]})
+			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: units.GiB}})
+		}
+		for round := 0; len(m.open) > 0 && (works || round < 60); round++ {
+			if round > 1000 {
+				t.Fatalf("tasks %v have not ended", m.open)
+			}
+			for _, task := range m.s.Tasks() {
+				if task.Phase == Launching {
+					f := Fault{Scope: ScopeUnknown, Cause: "unknown"}
+					m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Fault: &f})
+				}
+			}
+			if m.s.CanaryDue() {
+				ev := CanaryEnded{At: m.now, Outcome: CanaryStarted}
+				if !works {
+					ev.Outcome = CanaryFailed
+				}
+				m.step(t, ev)
+			}
+			if paused := m.s.sick.paused(); works && paused || !works && !paused {
+				t.Fatalf("the engine works: %v, launching pauses: %v", works, paused)
+			}
+			m.sleep(t)
+		}
+		for id, phase := range m.ended {
+			if !works || phase != Failed {
+				t.Fatalf("the engine works: %v, task %d is %s", works, id, phase)
+			}
+		}
+	})
+}
