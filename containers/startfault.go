@@ -11,11 +11,12 @@ import (
 // Scope says what must be fixed before a container can start.
 type Scope string
 
-// The scopes. The values of all but the first are those of mapper.Scope.
+// The scopes. The values of all but ScopeTask are those of mapper.Scope.
 const (
 	ScopeTask      Scope = "task"      // the task's request
 	ScopeEngine    Scope = "engine"    // the container engine, or what it needs of the machine
 	ScopeGPU       Scope = "gpu"       // a GPU, its device nodes or the driver
+	ScopeUnknown   Scope = "unknown"   // the message does not tell; evidence decides
 	ScopeNamespace Scope = "namespace" // the task's namespace in a cluster takes no more now
 )
 
@@ -59,9 +60,9 @@ func ReadStartFault(msg string) *StartFault {
 	return nil
 }
 
-// StartFaultOf tells why a start failed, from the error of a driver's Create or
-// Start. If the cause is unknown, the engine is blamed: the table is more
-// complete for faults of a request.
+// StartFaultOf returns why a start failed, from the error of a driver's Create or
+// Start. If the message matches no row, its scope is ScopeUnknown: the message alone
+// blames neither the engine nor the task.
 func StartFaultOf(err error) *StartFault {
 	if f, ok := errors.AsType[*StartFault](err); ok {
 		return f
@@ -73,7 +74,7 @@ func StartFaultOf(err error) *StartFault {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
 		return &StartFault{Scope: ScopeTask, Code: "refused", Cause: msg, Text: msg}
 	}
-	return &StartFault{Scope: ScopeEngine, Code: "unknown", Cause: line(msg), Remedy: "look at the engine's log", Text: msg}
+	return &StartFault{Scope: ScopeUnknown, Code: "unknown", Cause: line(msg), Remedy: "look at the engine's log", Text: msg}
 }
 
 // gpuDevice matches a GPU as messages name it.

@@ -71,15 +71,15 @@ func TestStartFaults(t *testing.T) {
 	}
 }
 
-// TestStartFaultOf: a message that matches no row is blamed on the engine, unless
-// the driver says that the request is invalid.
+// TestStartFaultOf: a message that matches no row blames neither the engine nor the
+// task, unless the driver says that the request is invalid.
 func TestStartFaultOf(t *testing.T) {
 	for _, tc := range []struct {
 		err   error
 		scope Scope
 		code  string
 	}{
-		{errors.New("something new"), ScopeEngine, "unknown"},
+		{errors.New("something new"), ScopeUnknown, "unknown"},
 		{fmt.Errorf("start: %w: bad user", ErrInvalid), ScopeTask, "refused"},
 		{fmt.Errorf("create: %w: image", ErrNotFound), ScopeTask, "refused"},
 		{fmt.Errorf("start: %w", ReadStartFault("could not find bridge docker0")), ScopeEngine, "bridge-gone"},

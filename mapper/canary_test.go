@@ -309,3 +309,46 @@ func TestEvidence(t *testing.T) {
 		}
 	})
 }
+
+// TestWitnesses: a task that failed where the canary started is no witness against the
+// engine, and canaries follow each other no faster than test launches.
+func TestWitnesses(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	bob, alice := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
+	w.noStartUnknown(bob)
+	w.canary(CanaryStarted)
+	began := w.now
+	w.wait(w.s.firstTest() - time.Millisecond)
+	w.noStartUnknown(alice)
+	if w.s.CanaryDue() {
+		t.Error("the next canary is due at once")
+	}
+	w.wakeAt()
+	if !w.s.CanaryDue() || w.now.Sub(began) != w.s.firstTest() {
+		t.Errorf("canary due: %v, %s after the last one", w.s.CanaryDue(), w.now.Sub(began))
+	}
+	w.noStartUnknown(bob)
+	if w.s.sick != nil || len(w.s.complaints.Tasks) != 2 {
+		t.Errorf("the engine is blamed: %+v, %+v", w.s.sick, w.s.complaints)
+	}
+}
+
+// TestFailingCanaryOutlivesTasks: while the canary fails, the alarm stays after the
+// complaining tasks are gone; its start ends it.
+func TestFailingCanaryOutlivesTasks(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	id := w.submit(units.GiB, by("bob"))
+	w.noStartUnknown(id)
+	w.canary(CanaryFailed)
+	w.cancel(id)
+	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+		t.Fatalf("%+v", sick)
+	}
+	for !w.s.CanaryDue() {
+		w.wakeAt()
+	}
+	w.canary(CanaryStarted)
+	if len(w.s.Sick()) != 0 {
+		t.Errorf("%+v", w.s.Sick())
+	}
+}

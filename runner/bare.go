@@ -125,15 +125,20 @@ func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit 
 // makeHostImage brings the image of tasks without an image onto the machine. It
 // is made by the daemon itself.
 func (r *Runner) makeHostImage(ctx context.Context) error {
-	maker, ok := able[containers.Importer](r.Driver)
-	if !ok {
-		return fmt.Errorf("%w: driver %s cannot make the image of tasks without an image", containers.ErrInvalid, r.Driver.Name())
-	}
 	tar, err := bare.Archive()
 	if err != nil {
 		return err
 	}
-	_, err = r.engine.retry(ctx, func() error {
+	return r.importImage(ctx, tar)
+}
+
+// importImage brings an image of carma's own onto the machine.
+func (r *Runner) importImage(ctx context.Context, tar []byte) error {
+	maker, ok := able[containers.Importer](r.Driver)
+	if !ok {
+		return fmt.Errorf("%w: driver %s cannot make carma's own images", containers.ErrInvalid, r.Driver.Name())
+	}
+	_, err := r.engine.retry(ctx, func() error {
 		return within(ctx, createLimit, "make image", func(ctx context.Context) error {
 			_, err := maker.Import(ctx, bytes.NewReader(tar))
 			return err

@@ -203,6 +203,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 		}
 		r.sinceSnap += len(g.events)
 		r.noteTrouble()
+		r.startCanaryIfDue()
 	}
 	for _, c := range g.accepted {
 		c.answer(nil)

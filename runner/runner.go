@@ -50,37 +50,39 @@ type Runner struct {
 	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
 	// hookRefuses: NVIDIA's hook has refused a device request.
 	hookRefuses atomic.Bool
-	monitor     *monitor
-	energy      *energyBook
-	images      imageCache
-	probers     probers
-	trials      trials
-	gpus        atomic.Pointer[knownGPUs]
-	boot        string // of the machine; empty: not known
-	owners      *owners
-	ports       *portBook
-	limiter     limiter
-	sharing     sharing
-	hostMem     *hostMemory
-	ready       readiness // to suspend
-	promised    *promised
-	users       func(uid, gid int) Caller // looks a user up in the system
-	opening     chan struct{}             // one token for each check of a user's files
-	keeping     outputHealth
-	expected    expectations
-	followers   *followers // of the progress of running attempts
-	helpers     *helpers.Manager
-	helperOut   *helperOutput
-	consoles    *consoles
-	upgraded    sync.WaitGroup // connections of terminals and commands
-	turns       *turnstile
-	picturing   *live
-	timelines   timelines
-	lives       toldLives
-	waited      waited
-	logins      *web.Logins
-	pageAt      Page // set before it serves
-	pages       *metrics.Pages
+	// canaryRuns: the engine's canary is under way. Only the loop uses it.
+	canaryRuns bool
+	monitor    *monitor
+	energy     *energyBook
+	images     imageCache
+	probers    probers
+	trials     trials
+	gpus       atomic.Pointer[knownGPUs]
+	boot       string // of the machine; empty: not known
+	owners     *owners
+	ports      *portBook
+	limiter    limiter
+	sharing    sharing
+	hostMem    *hostMemory
+	ready      readiness // to suspend
+	promised   *promised
+	users      func(uid, gid int) Caller // looks a user up in the system
+	opening    chan struct{}             // one token for each check of a user's files
+	keeping    outputHealth
+	expected   expectations
+	followers  *followers // of the progress of running attempts
+	helpers    *helpers.Manager
+	helperOut  *helperOutput
+	consoles   *consoles
+	upgraded   sync.WaitGroup // connections of terminals and commands
+	turns      *turnstile
+	picturing  *live
+	timelines  timelines
+	lives      toldLives
+	waited     waited
+	logins     *web.Logins
+	pageAt     Page // set before it serves
+	pages      *metrics.Pages
 	mailing
 	jobs *jobs
 

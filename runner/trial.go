@@ -10,16 +10,19 @@ import (
 	"carma/containers"
 )
 
-// trials are the containers in which the daemon tries something for carma doctor. They
-// are no attempt's: their labels name task 0, which no task is.
+// trials are the containers in which the daemon tries something, for carma doctor or as
+// the engine's canary. They are no attempt's: their labels name task 0, which no task is.
 type trials struct {
 	mu    sync.Mutex
 	names map[string]bool // of this daemon's, until they are removed
 }
 
 // trial names the container of a trial and keeps it from the sweep until over is called.
-func (r *Runner) trial() (name string, over func()) {
-	name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+func (r *Runner) trial() (name string, over func()) { return r.trialOf("doctor") }
+
+// trialOf does so for the container of a purpose.
+func (r *Runner) trialOf(purpose string) (name string, over func()) {
+	name = fmt.Sprintf("carma-%s-%s-%s", r.instance, purpose, strings.ToLower(rand.Text()[:8]))
 	r.trials.mu.Lock()
 	defer r.trials.mu.Unlock()
 	if r.trials.names == nil {
@@ -47,6 +50,6 @@ func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
 	r.thaw(ctx, c.ID, c.Name)
 	r.unlimit(ctx, c.ID)
 	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
-		r.Log.Warn().Err(err).Str("container", c.Name).Msg("what carma doctor left could not be removed")
+		r.Log.Warn().Err(err).Str("container", c.Name).Msg("the container of a trial could not be removed")
 	}
 }

@@ -8,6 +8,7 @@
 //	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, take in what it leaves
 //	carma-init input PIPE PROGRAM [ARG...]    become PROGRAM, whose input is the pipe
 //	carma-init show                           print what a task in this container sees
+//	carma-init true                           end with exit code 0
 package main
 
 import (
@@ -48,8 +49,10 @@ func run(args []string) int {
 		return take(args[1], args[2:])
 	case len(args) == 1 && args[0] == "show":
 		return show(os.Stdout)
+	case len(args) == 1 && args[0] == "true":
+		return 0
 	}
-	fmt.Fprintln(os.Stderr, "carma-init: started by carma, as: hold FOLDER PROGRAM [ARG...], or: reap PROGRAM [ARG...], or: input PIPE PROGRAM [ARG...], or: show")
+	fmt.Fprintln(os.Stderr, "carma-init: started by carma, as: hold FOLDER PROGRAM [ARG...], or: reap PROGRAM [ARG...], or: input PIPE PROGRAM [ARG...], or: show, or: true")
 	return exitUsage
 }
 

@@ -180,3 +180,11 @@ func TestShow(t *testing.T) {
 		t.Errorf("without nvidia-smi: %v, %q", err, out)
 	}
 }
+
+// TestTrue: what the canary runs ends well and prints nothing.
+func TestTrue(t *testing.T) {
+	cmd, out := command(t, "true")
+	if err := cmd.Run(); err != nil || out.Len() != 0 {
+		t.Errorf("%v, %q", err, out)
+	}
+}

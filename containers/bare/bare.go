@@ -27,6 +27,13 @@ func Folders() []string {
 // this name onto the machine by a pull. Its tag is the version of its content.
 const Image = "carma.invalid/host:1"
 
+// CanaryImage is the name of the image of carma's canary, and CanaryProgram the path of
+// its program. Its tag is the version of its content.
+const (
+	CanaryImage   = "carma.invalid/canary:1"
+	CanaryProgram = "/canary"
+)
+
 // empty are the image's folders, with their modes. /run and /home are there so
 // that nothing of the machine's has to be.
 var empty = []struct {
@@ -39,11 +46,26 @@ var empty = []struct {
 
 // Archive makes the image as a tar file like that of docker save. It is the same
 // at every call.
-func Archive() ([]byte, error) {
+func Archive() ([]byte, error) { return archive(Image, nil) }
+
+// CanaryArchive makes the image of the canary in the same form. program is a static
+// executable.
+func CanaryArchive(program []byte) ([]byte, error) { return archive(CanaryImage, program) }
+
+// archive makes an image of empty folders and, unless it is nil, the canary's program.
+func archive(image string, program []byte) ([]byte, error) {
 	var layer bytes.Buffer
 	tw := tar.NewWriter(&layer)
 	for _, dir := range empty {
 		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name, Mode: dir.mode}); err != nil {
+			return nil, err
+		}
+	}
+	if program != nil {
+		if err := tw.WriteHeader(&tar.Header{Name: CanaryProgram[1:], Mode: 0o755, Size: int64(len(program))}); err != nil {
+			return nil, err
+		}
+		if _, err := tw.Write(program); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +81,7 @@ func Archive() ([]byte, error) {
 		return nil, err
 	}
 	name := sum(config) + ".json"
-	manifest, err := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{Image}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{image}, "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return nil, err
 	}

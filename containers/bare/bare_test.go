@@ -23,6 +23,14 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestCanaryArchive: the canary's image has its own name and its program.
+func TestCanaryArchive(t *testing.T) {
+	a, err := CanaryArchive([]byte("\x7fELF canary"))
+	if err != nil || !bytes.Contains(a, []byte(CanaryImage)) || !bytes.Contains(a, []byte("\x7fELF canary")) || bytes.Contains(a, []byte(Image)) {
+		t.Errorf("%d bytes, %v", len(a), err)
+	}
+}
+
 // TestEnv: what each kind of program finds its environment by. A variable of the
 // submitter's own counts.
 func TestEnv(t *testing.T) {

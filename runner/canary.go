@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"carma/containers"
+	"carma/containers/bare"
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// The canary is a container of carma's own. It has no GPU, no mount and no user of this
+// machine, so that nothing but the engine can keep it from starting. The mapper asks
+// for it when starts of tasks fail for an unknown reason.
+
+// Limits of the canary's container.
+const (
+	canaryUser      = "65534:65534" // nobody
+	canaryMemory    = 64 << 20
+	canaryProcesses = 64
+	// canaryRemoved is how long its removal may take after the daemon was told to stop.
+	canaryRemoved = 10 * time.Second
+)
+
+// startCanaryIfDue starts the canary if the mapper asks for it and none runs. Only the
+// loop calls it.
+func (r *Runner) startCanaryIfDue() {
+	if r.canaryRuns || !r.state.CanaryDue() {
+		return
+	}
+	r.canaryRuns = true
+	r.side.Go(func() {
+		outcome, fault := r.tryCanary(r.work)
+		if r.work.Err() != nil {
+			return // the next daemon tries it again
+		}
+		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+			r.canaryRuns = false
+			return []mapper.Event{mapper.CanaryEnded{At: now, Outcome: outcome, Fault: fault}}, nil, nil
+		}})
+	})
+}
+
+// tryCanary runs the canary and judges its outcome.
+func (r *Runner) tryCanary(ctx context.Context) (mapper.CanaryOutcome, *mapper.Fault) {
+	err := r.runCanary(ctx)
+	if err == nil {
+		return mapper.CanaryStarted, nil
+	}
+	if errors.Is(err, errNoCanary) {
+		r.Log.Debug().Err(err).Msg("no canary can be started; complaints of two users blame the engine")
+		return mapper.CanaryMissing, nil
+	}
+	f := containers.StartFaultOf(err)
+	if f.Scope == containers.ScopeTask {
+		r.Log.Warn().Err(err).Msg("the engine refuses the canary, which says nothing about the tasks")
+		return mapper.CanaryMissing, nil
+	}
+	r.Log.Error().Err(err).Msg("the canary does not start")
+	return mapper.CanaryFailed, &mapper.Fault{
+		Scope: mapper.ScopeEngine, Code: f.Code, Cause: "carma's own test container does not start: " + f.Cause, Remedy: f.Remedy,
+	}
+}
+
+// errNoCanary says that no canary can be started here, or that its own program fails.
+var errNoCanary = errors.New("no canary")
+
+// runCanary makes, starts and removes the canary. It returns nil if the engine has
+// started it.
+func (r *Runner) runCanary(ctx context.Context) (err error) {
+	if r.opt.Init == "" {
+		return fmt.Errorf("%w: carma-init, its program, is not beside carma", errNoCanary)
+	}
+	if _, ok := able[containers.Importer](r.Driver); !ok {
+		return fmt.Errorf("%w: driver %s cannot make its image", errNoCanary, r.Driver.Name())
+	}
+	name, over := r.trialOf("canary")
+	defer over()
+	spec := r.canarySpec(name)
+	id, err := r.createCanary(ctx, spec)
+	if err != nil {
+		return fmt.Errorf("create the canary: %w", err)
+	}
+	defer r.removeCanary(ctx, id, name)
+	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Start(ctx, id) }); err != nil {
+		return fmt.Errorf("start the canary: %w", err)
+	}
+	var exit containers.Exit
+	if _, err := r.engine.retry(ctx, func() (err error) { exit, err = r.Driver.Wait(ctx, id); return err }); err != nil {
+		return fmt.Errorf("%w: its end cannot be seen: %w", errNoCanary, err)
+	}
+	switch {
+	case exit.Error != "":
+		return fmt.Errorf("start the canary: %s", exit.Error)
+	case exit.Code != 0:
+		return fmt.Errorf("%w: its program ended with exit code %d", errNoCanary, exit.Code)
+	}
+	return nil
+}
+
+func (r *Runner) canarySpec(name string) containers.Spec {
+	return containers.Spec{
+		Name: name, Image: bare.CanaryImage,
+		Labels:     map[string]string{LabelName: "canary"},
+		Identity:   map[string]string{LabelInstance: r.instance, LabelTask: "0", LabelAttempt: "1"},
+		Entrypoint: []string{bare.CanaryProgram}, Command: []string{"true"},
+		User: canaryUser, NoNewPrivileges: true,
+		Memory: canaryMemory, CPUs: 1, Processes: canaryProcesses,
+	}
+}
+
+// createCanary makes the canary's container, and its image if that is missing.
+func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id string, err error) {
+	create := func() (err error) { id, err = r.Driver.Create(ctx, spec); return err }
+	if _, err = r.engine.retry(ctx, create); !errors.Is(err, containers.ErrNotFound) {
+		return id, err
+	}
+	program, err := os.ReadFile(r.opt.Init)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNoCanary, err)
+	}
+	tar, err := bare.CanaryArchive(program)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNoCanary, err)
+	}
+	if err := r.importImage(ctx, tar); err != nil {
+		if containers.MachineFault(err.Error()) {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: its image cannot be made: %w", errNoCanary, err)
+	}
+	_, err = r.engine.retry(ctx, create)
+	return id, err
+}
+
+// removeCanary removes the canary's container. What it leaves, the next daemon removes.
+func (r *Runner) removeCanary(ctx context.Context, id, name string) {
+	remove := func(ctx context.Context) error { return r.Driver.Remove(ctx, id) }
+	_, err := r.engine.retry(ctx, func() error { return remove(ctx) })
+	if ctx.Err() != nil {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), canaryRemoved)
+		defer cancel()
+		err = remove(end)
+	}
+	if err != nil {
+		r.Log.Warn().Err(err).Str("container", name).Msg("the canary could not be removed; it will be at the next start")
+	}
+}

@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"carma/containers"
+	"carma/containers/bare"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// refusing is a driver whose engine makes no container of one image, for a reason that
+// no row of the table knows.
+type refusing struct {
+	containers.Driver
+	image string
+}
+
+func (d refusing) Unwrap() containers.Driver { return d.Driver }
+
+func (d refusing) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	if spec.Image == d.image {
+		return "", errors.New("create container: sethostname: invalid argument")
+	}
+	return d.Driver.Create(ctx, spec)
+}
+
+// withCanary is a rig whose daemon has the canary's program.
+func withCanary(g *rig) { g.opt.Init = "/bin/true" }
+
+func bobAndAlice() (bob, alice Caller) {
+	return Caller{UID: 1001, GID: 1001, Name: "bob"}, Caller{UID: 1002, GID: 1002, Name: "alice"}
+}
+
+// TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never
+// start, for an unknown reason. Nobody is told that the engine starts nothing, /readyz
+// stays 200, another user's tasks run, and the 40 fail with the engine's message.
+func TestOneUsersSuiteCannotStart(t *testing.T) {
+	g := newRig(t, withCanary, func(g *rig) {
+		g.driver = refusing{g.engine, "bad"}
+		g.opt.Mapper.BlamelessRetries = 3
+	})
+	g.engine.AddImage("bad", containerstest.Image{})
+	g.engine.AddImage("good", containerstest.Image{})
+	bob, alice := bobAndAlice()
+	var bad []string
+	for range 40 {
+		made, err := g.Submit(g.ctx(), bob, api.Submit{Image: "bad", Mem: int64(units.GiB)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad = append(bad, mapper.TaskID(made.ID).String())
+	}
+	quiet := func() {
+		t.Helper()
+		if info, err := g.api.Info(g.ctx()); err != nil || len(info.Trouble) != 0 {
+			t.Fatalf("info: %+v, %v", info.Trouble, err)
+		}
+		if status, body := g.get("/readyz"); status != 200 {
+			t.Fatalf("readyz: %d %s", status, body)
+		}
+	}
+	for range 6 {
+		made, err := g.Submit(g.ctx(), alice, api.Submit{Image: "good", Mem: int64(units.GiB)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task := g.finished(mapper.TaskID(made.ID).String()); task.Phase != "succeeded" || len(task.Attempts) != 1 {
+			t.Errorf("alice's task: %s (%s)", task.Phase, task.Reason)
+		}
+		quiet()
+	}
+	for _, ref := range bad {
+		task := g.finished(ref)
+		if last := task.Attempts[len(task.Attempts)-1]; task.Phase != "failed" || last.Outcome != "cannot-start" || last.Blameless || !strings.Contains(task.Reason, "sethostname: invalid argument") {
+			t.Errorf("task %s: %s (%s), %+v", ref, task.Phase, task.Reason, last)
+		}
+		quiet()
+	}
+	if made, err := g.Submit(g.ctx(), bob, api.Submit{Image: bare.CanaryImage}); err == nil {
+		t.Errorf("task %d runs the canary's image", made.ID)
+	}
+	g.eventually("the canary is removed", func() bool {
+		list, err := g.engine.List(g.ctx(), nil)
+		return err == nil && len(list) == 0
+	})
+	all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true})
+	if err != nil || len(all) != 46 {
+		t.Errorf("%d tasks are listed, %v", len(all), err)
+	}
+}
+
+// TestReadyFollowsCanary: an engine that starts nothing, for an unknown reason, is
+// found by the canary, though only one user has tasks. /readyz answers 503 while the
+// canary fails, also after the tasks are gone, and 200 when it starts. Tasks lose
+// nothing.
+func TestReadyFollowsCanary(t *testing.T) {
+	g := newRig(t, withCanary)
+	g.engine.AddImage("train", containerstest.Image{})
+	g.engine.FailAll(containerstest.OpStart, errors.New("start container: something new"))
+	stays, goes := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)}), g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+	down := func() bool {
+		status, body := g.get("/readyz")
+		return status == 503 && strings.Contains(body, "carma's own test container does not start") && strings.Contains(body, "something new")
+	}
+	g.eventually("the canary fails", down)
+	if why, err := g.api.Why(g.ctx(), stays); err != nil || !strings.Contains(why.Summary, "the container engine starts nothing") {
+		t.Errorf("why: %+v, %v", why, err)
+	}
+	if _, err := g.api.Stop(g.ctx(), goes, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(goes)
+	g.restart()
+	g.eventually("the canary of the next daemon fails too", down)
+	g.engine.FailAll(containerstest.OpStart, nil)
+	g.eventually("readyz is well again", func() bool { status, _ := g.get("/readyz"); return status == 200 })
+	if task := g.finished(stays); task.Phase != "succeeded" || len(task.Attempts) > 2 {
+		t.Errorf("%s (%s), attempts %+v", task.Phase, task.Reason, task.Attempts)
+	}
+}
+
+// TestCanaryOutcomes: only a start that fails by the engine's fault counts against the
+// engine.
+func TestCanaryOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(g *rig)
+		want   mapper.CanaryOutcome
+	}{
+		"starts":            {func(*rig) {}, mapper.CanaryStarted},
+		"start fails":       {func(g *rig) { g.engine.FailAll(containerstest.OpStart, errors.New("new")) }, mapper.CanaryFailed},
+		"disk full":         {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("no space left on device")) }, mapper.CanaryFailed},
+		"image refused":     {func(g *rig) { g.engine.FailAll(containerstest.OpImport, errors.New("plugin says no")) }, mapper.CanaryMissing},
+		"request refused":   {func(g *rig) { g.engine.FailAll(containerstest.OpCreate, containers.ErrInvalid) }, mapper.CanaryMissing},
+		"program fails":     {func(g *rig) { g.script(bare.CanaryImage, printing(3)) }, mapper.CanaryMissing},
+		"no program":        {func(g *rig) { g.opt.Init = "/nowhere/carma-init" }, mapper.CanaryMissing},
+		"no program at all": {func(g *rig) { g.opt.Init = "" }, mapper.CanaryMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, withCanary, c.change)
+			got, fault := g.tryCanary(g.ctx())
+			if got != c.want || (fault != nil) != (got == mapper.CanaryFailed) {
+				t.Errorf("%s, %+v", got, fault)
+			}
+			if list, err := g.engine.List(g.ctx(), nil); err != nil || len(list) != 0 {
+				t.Errorf("left over: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// TestCanarySwept: the canary that a killed daemon left is removed by the next one.
+func TestCanarySwept(t *testing.T) {
+	g := newRig(t, withCanary)
+	g.script(bare.CanaryImage, untilStopped)
+	id, err := g.engine.Create(g.ctx(), g.canarySpec("carma-"+g.instance+"-canary-killed"))
+	if err == nil {
+		err = g.engine.Start(g.ctx(), id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.restart()
+	g.eventually("it is removed", func() bool {
+		list, err := g.engine.List(g.ctx(), nil)
+		return err == nil && len(list) == 0
+	})
+}
