@@ -97,6 +97,8 @@ const restartEngine = "restart the engine: systemctl restart docker (or containe
 var startRules = []startRule{
 	{ScopeTask, "image-needs-driver", re(`requirement error: `),
 		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},
+	{ScopeTask, "driver-capabilities", re(`unsupported capabilities found in '`),
+		"the task or its image asks NVIDIA's toolkit for capabilities that it does not give", "set NVIDIA_DRIVER_CAPABILITIES to some of those that the message allows"},
 	{ScopeTask, "image-has-driver", re(`nvidia-container-cli: mount error: file creation failed: .*file exists`),
 		"the image has files of the NVIDIA driver in it", "build the image without them"},
 	{ScopeTask, "port-taken", re(`port is already allocated|listen (tcp|udp)\d? ?\S*: bind: address already in use|port \d+/(tcp|udp) of this machine is taken`),

@@ -14,18 +14,17 @@ import (
 	"carma/runner/api"
 )
 
-// refusing is a driver whose engine makes no container of one image, for a reason that
-// no row of the table knows.
+// refusing is a driver whose engine makes no container of one image.
 type refusing struct {
 	containers.Driver
-	image string
+	image, says string
 }
 
 func (d refusing) Unwrap() containers.Driver { return d.Driver }
 
 func (d refusing) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	if spec.Image == d.image {
-		return "", errors.New("create container: sethostname: invalid argument")
+		return "", errors.New("create container: " + d.says)
 	}
 	return d.Driver.Create(ctx, spec)
 }
@@ -42,7 +41,7 @@ func bobAndAlice() (bob, alice Caller) {
 // stays 200, another user's tasks run, and the 40 fail with the engine's message.
 func TestOneUsersSuiteCannotStart(t *testing.T) {
 	g := newRig(t, withCanary, func(g *rig) {
-		g.driver = refusing{g.engine, "bad"}
+		g.driver = refusing{g.engine, "bad", "sethostname: invalid argument"}
 		g.opt.Mapper.BlamelessRetries = 3
 	})
 	g.engine.AddImage("bad", containerstest.Image{})
@@ -92,6 +91,37 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 	all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true})
 	if err != nil || len(all) != 46 {
 		t.Errorf("%d tasks are listed, %v", len(all), err)
+	}
+}
+
+// TestOtherGPUIsNotBlamed: a task whose start fails for a device that carma did not give
+// to it blames no GPU, and fails itself. So does a task without a GPU.
+func TestOtherGPUIsNotBlamed(t *testing.T) {
+	for name, noGPU := range map[string]bool{"one GPU": false, "no GPU": true} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, withCanary, func(g *rig) {
+				g.driver = refusing{g.engine, "bad", "nvidia-container-cli: device error: GPU-11111111-2222-3333-4444-555555555555: unknown device"}
+				g.opt.Mapper.BlamelessRetries = 2
+			})
+			g.engine.AddImage("bad", containerstest.Image{})
+			var refs []string
+			for range 4 {
+				s := api.Submit{Image: "bad", NoGPU: noGPU}
+				if !noGPU {
+					s.Mem = int64(units.GiB)
+				}
+				refs = append(refs, g.run(s))
+			}
+			for _, ref := range refs {
+				task := g.finished(ref)
+				if task.Phase != "failed" || task.Attempts[len(task.Attempts)-1].Outcome != "cannot-start" {
+					t.Errorf("task %s: %s (%s)", ref, task.Phase, task.Reason)
+				}
+				if info, err := g.api.Info(g.ctx()); err != nil || len(info.Trouble) != 0 {
+					t.Errorf("info: %+v, %v", info.Trouble, err)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"carma/containers"
 	"carma/mapper"
@@ -23,6 +24,10 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	if f.Code == containers.HookRefuses && !w.hookRefuses.Swap(true) {
 		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
 	}
+	if f.Scope == containers.ScopeGPU && w.namesOther(f) {
+		c := *f
+		f, c.Scope = &c, containers.ScopeUnknown
+	}
 	if f.Scope == containers.ScopeTask {
 		return ending{class: mapper.ExitCannotStart, code: f.ExitCode(), message: said}
 	}
@@ -33,6 +38,23 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 		class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,
 		fault: &mapper.Fault{Scope: mapper.Scope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
 	}
+}
+
+// namesOther reports whether a fault of a GPU is of none that the attempt was to get:
+// the task itself has asked for a device, by --device for example.
+func (w *worker) namesOther(f *containers.StartFault) bool {
+	if f.Device == "" || w.atFault(f) != nil {
+		return len(w.launch.Grants) == 0
+	}
+	mode, _, _ := w.attach()
+	for _, grant := range w.launch.Grants {
+		id := string(grant.GPU)
+		node := strings.HasPrefix(f.Device, "/dev/")
+		if strings.HasPrefix(id, "MIG-") || node && w.nodes(mode, []string{id}) == nil {
+			return false // it may be one of these
+		}
+	}
+	return true
 }
 
 // atFault returns the GPU of the attempt that a fault names; nil: it may be any
