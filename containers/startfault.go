@@ -93,7 +93,8 @@ const restartEngine = "restart the engine: systemctl restart docker (or containe
 // startRules are tried in order. The texts are those of Docker 20.10 to 29,
 // containerd 1.6 to 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18
 // and the CDI library; testdata/starts.txt has a sample of each. A row for a task
-// comes first if a wider row for the machine would match its text too.
+// comes first if a wider row for the machine would match its text too. A row has
+// ScopeUnknown if both the machine and a task's own limits can lead to its text.
 var startRules = []startRule{
 	{ScopeTask, "image-needs-driver", re(`requirement error: `),
 		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},
@@ -131,8 +132,8 @@ var startRules = []startRule{
 		"the registry takes no more requests from this machine now", "log the engine in at the registry, use a mirror, or bring the image onto the machine: docker load"},
 	{ScopeEngine, "disk-full", re(`no space left on device|disk quota exceeded`),
 		"the engine's disk is full", "make room there: docker system df shows what uses it"},
-	{ScopeEngine, "machine-full", re(`fork/exec [^:]*: (resource temporarily unavailable|cannot allocate memory)|too many open files|newosproc|pthread_create failed`),
-		"the machine is out of memory, processes or files", "see what takes them; raise the engine's limits (LimitNOFILE, TasksMax)"},
+	{ScopeUnknown, "machine-full", re(`fork/exec [^:]*: (resource temporarily unavailable|cannot allocate memory)|too many open files|newosproc|pthread_create failed`),
+		"the machine, or the task by its own limits, is out of memory, processes or files", "look at the task's --ulimit and --pids; see what takes them; raise the engine's limits (LimitNOFILE, TasksMax)"},
 	{ScopeEngine, "bridge-gone", re(`could not find bridge|failed to add the host .* pair interfaces|adding interface \S+ to bridge \S+ failed|no such network interface`),
 		"the network bridge of the containers is gone", restartEngine + ", which makes it again"},
 	{ScopeEngine, "network-gone", re(`network \S+ not found|network \S+: .*no such file`),
@@ -171,7 +172,7 @@ var startRules = []startRule{
 		"a hook of the engine failed", "see the engine's log"},
 	{ScopeEngine, "storage", re(`error creating overlay mount|failed to mount rootfs component|input/output error|structure needs cleaning|(/var/lib/(docker|containerd)|/run/containerd)/[^ ]*: read-only file system|failed to prepare extraction snapshot|layer does not exist`),
 		"the engine's storage is broken", "see dmesg for disk errors; " + restartEngine},
-	{ScopeEngine, "security-module", re(`(?i)apparmor|error adding seccomp filter|failed to set (selinux|file label)`),
+	{ScopeUnknown, "security-module", re(`(?i)apparmor|error adding seccomp filter|failed to set (selinux|file label)`),
 		"AppArmor, seccomp or SELinux keep containers from starting", "systemctl restart apparmor, then " + restartEngine},
 }
 

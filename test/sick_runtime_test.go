@@ -92,6 +92,10 @@ func TestSickRuntime(t *testing.T) {
 			"no device node", fails("runc create failed: unable to start container process: error during container init: error running hook #0: error running hook: exit status 1, stdout: , stderr: nvidia-container-cli: mount error: stat failed: /dev/nvidia0: no such file or directory"),
 			fails(""), "a GPU's device node is missing", "nvidia-smi makes it again",
 		},
+		{ // the tasks are of one user: the canary is the evidence
+			"unknown", fails("runc create failed: a text that no row of the table has"), fails(""),
+			"carma's own test container does not start: a text that no row of the table has", "look at the engine's log",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, "--speed", "1", "--backoff", "1s", "--warm-up", "0s")
