@@ -74,8 +74,12 @@ func StartFaultOf(err error) *StartFault {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
 		return &StartFault{Scope: ScopeTask, Code: "refused", Cause: msg, Text: msg}
 	}
-	return &StartFault{Scope: ScopeUnknown, Code: "unknown", Cause: line(msg), Remedy: "look at the engine's log", Text: msg}
+	return &StartFault{Scope: ScopeUnknown, Code: "unknown", Cause: line(whichContainer().ReplaceAllString(msg, "")), Remedy: "look at the engine's log", Text: msg}
 }
+
+// whichContainer matches how a driver names the call and the container, which tells
+// nothing about the cause.
+var whichContainer = patterns.New(`^(create|start) container( [0-9a-f]+)?: `)
 
 // gpuDevice matches a GPU as messages name it.
 var gpuDevice = patterns.New(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)

@@ -84,7 +84,11 @@ func TestStartFaultOf(t *testing.T) {
 		{fmt.Errorf("create: %w: image", ErrNotFound), ScopeTask, "refused"},
 		{fmt.Errorf("start: %w", ReadStartFault("could not find bridge docker0")), ScopeEngine, "bridge-gone"},
 		{errors.New("start: nvidia-container-cli: device error: 1: unknown device"), ScopeGPU, "device-unknown"},
+		{fmt.Errorf("start container %s: %s", "bb9bbc5dd8df", "something new"), ScopeUnknown, "unknown"},
 	} {
+		if f := StartFaultOf(tc.err); f.Code == "unknown" && f.Cause != "something new" {
+			t.Errorf("%v: cause %q", tc.err, f.Cause)
+		}
 		if f := StartFaultOf(tc.err); f.Scope != tc.scope || f.Code != tc.code {
 			t.Errorf("%v: %s %s, want %s %s", tc.err, f.Scope, f.Code, tc.scope, tc.code)
 		}

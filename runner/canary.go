@@ -83,11 +83,11 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 	spec := r.canarySpec(name)
 	id, err := r.createCanary(ctx, spec)
 	if err != nil {
-		return fmt.Errorf("create the canary: %w", err)
+		return err
 	}
 	defer r.removeCanary(ctx, id, name)
 	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Start(ctx, id) }); err != nil {
-		return fmt.Errorf("start the canary: %w", err)
+		return err
 	}
 	var exit containers.Exit
 	if _, err := r.engine.retry(ctx, func() (err error) { exit, err = r.Driver.Wait(ctx, id); return err }); err != nil {
@@ -95,7 +95,7 @@ func (r *Runner) runCanary(ctx context.Context) (err error) {
 	}
 	switch {
 	case exit.Error != "":
-		return fmt.Errorf("start the canary: %s", exit.Error)
+		return errors.New(exit.Error)
 	case exit.Code != 0:
 		return fmt.Errorf("%w: its program ended with exit code %d", errNoCanary, exit.Code)
 	}
