@@ -19,6 +19,14 @@ func TestBlameByEvidence(t *testing.T) {
 	s := newServer(t, "--backoff", "1s", "--blameless-retries", "3")
 	s.borrowCommand()
 	s.start()
+	s.blameByEvidence()
+	s.engine.gone(t, s.instance())
+}
+
+// blameByEvidence is the test, on a daemon that runs.
+func (s *server) blameByEvidence() {
+	t := s.t
+	t.Helper()
 	const bob, alice = 65534, 12345
 	submit := func(id uint32, args ...string) string {
 		t.Helper()
@@ -60,5 +68,4 @@ func TestBlameByEvidence(t *testing.T) {
 	if n := strings.Count(s.ok("ps", "-a", "-q"), "\n"); n != len(says)+3 {
 		t.Errorf("%d tasks are listed", n)
 	}
-	s.engine.gone(t, s.instance())
 }
