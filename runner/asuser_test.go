@@ -22,7 +22,7 @@ func TestAsUser(t *testing.T) {
 	g := &rig{t: t}
 	sub := api.Submit{Image: "x", Mem: 1 << 30, User: "0:0"}
 	g.refusedTo(checkUser(ann, sub), 403, "--user 0:0: a task runs as its submitter, and only root may choose; leave it out")
-	for _, who := range []Caller{{UID: 0, Name: "root"}, {UID: 1 << 30, Subject: &containers.Subject{}}} {
+	for _, who := range []Caller{{UID: 0, Name: "root"}, subjectCaller(containers.Subject{Name: "ada"}, "a")} {
 		if err := checkUser(who, sub); err != nil {
 			t.Errorf("%+v: %v", who, err)
 		}

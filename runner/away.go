@@ -10,11 +10,12 @@ import (
 	"carma/mapper/units"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // Suspend takes a running task off its GPUs without ending it.
 func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if err := r.maySuspend(t); err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +51,7 @@ func (r *Runner) maySuspend(t *mapper.Task) error {
 
 // Resume lets a suspended task come back as soon as there is room.
 func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		switch {
 		case t.StopReason.Code != "":
 			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)

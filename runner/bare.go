@@ -18,6 +18,7 @@ import (
 	"carma/estimator/probe"
 	"carma/runner/api"
 	"carma/runner/mounts"
+	"carma/runner/rights"
 )
 
 // hostImages is how the names of carma's own images begin.
@@ -36,7 +37,7 @@ func (r *Runner) mayRunBare(who Caller) error {
 	switch may := cmp.Or(r.live().HostTasks, hostTasksNone); {
 	case may == hostTasksNone:
 		return refusef(403, "this server runs no tasks without an image (host-tasks in the daemon's configuration); name an image")
-	case may == hostTasksAll || r.admin(who) || slices.Contains(who.Groups, may):
+	case may == hostTasksAll || r.mayServer(rights.HostTasks, who) || slices.Contains(who.Groups, may):
 	case may == hostTasksAdmins:
 		return refusef(403, "tasks without an image are for administrators here (host-tasks); name an image")
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // Caller is who makes a request: the user at the other end of the socket, as the kernel
@@ -72,7 +73,7 @@ func (c Caller) is(user string) bool {
 
 // checkUser refuses the user of a container that a caller may not choose.
 func checkUser(who Caller, s api.Submit) error {
-	if s.User == "" || who.UID == 0 || who.Subject != nil || who.is(s.User) {
+	if s.User == "" || who.is(s.User) || (rights.Policy{}).MayServer(rights.ChooseUser, rights.Caller{UID: who.UID}) {
 		return nil
 	}
 	return refusef(403, "--user %s: a task runs as its submitter, and only root may choose; leave it out", s.User)

@@ -2,27 +2,34 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
-// alter makes a change to one task that has not ended, if who may. plan returns
+// alter makes a change to one task that has not ended, if who may. why is what they say
+// of it. plan returns
 // the event and the record, or the refusal; only the loop calls it, with the
 // task's state and record of then. The change is durable when alter returns.
-func (r *Runner) alter(ctx context.Context, who Caller, ref string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
+func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.mayChange(who, rec); err != nil {
+	if err := r.authorize(who, a, rec, why); err != nil {
 		return nil, err
 	}
-	id := rec.ID()
-	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	return r.altered(ctx, rec.ID(), plan)
+}
+
+// altered is alter for a caller who may.
+func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		t, open := r.state.Task(id)
 		rec, _ := r.records.get(id)
 		if !open || rec == nil {
@@ -40,12 +47,12 @@ func (r *Runner) alter(ctx context.Context, who Caller, ref string, plan func(no
 	if err != nil {
 		return nil, err
 	}
-	return r.Find(ref)
+	return r.Find(id.String())
 }
 
 // Hold keeps a task that waits from being launched.
 func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		switch {
 		case t.Phase == mapper.Resuming:
 			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
@@ -60,7 +67,7 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 
 // Release lets a task go on that somebody has held.
 func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
 			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
 		}
@@ -76,7 +83,7 @@ func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, 
 
 // Requeue stops a running or suspended task and puts it back into the queue.
 func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if t.Alive() == nil || t.StopReason.Code != "" {
 			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
@@ -86,7 +93,7 @@ func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.Requ
 
 // Move moves a waiting task among the waiting ones of its owner.
 func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if t.Phase == mapper.Away && r.state.Position(t.ID) == 0 {
 			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
@@ -103,7 +110,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 	if err != nil {
 		return nil, err
 	}
-	if err := r.mayChange(who, rec); err != nil {
+	if err := r.authorize(who, rights.Update, rec, changeText(u)); err != nil {
 		return nil, err
 	}
 	if who.Subject != nil && u.After != nil {
@@ -129,7 +136,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, refusef(422, "--est-model: %v", err)
 		}
 	}
-	rec, err = r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
 		if err := r.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}
@@ -146,6 +153,16 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 		err = r.resized(ctx, rec.ID())
 	}
 	return rec, err
+}
+
+// changeText names the fields of an update with their values, for the audit log.
+func changeText(u api.Update) string {
+	u.Network = nil // up to 64 KiB
+	text, err := json.Marshal(u)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // mayUpdate refuses what cannot be changed about a task any more.

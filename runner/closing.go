@@ -3,17 +3,19 @@ package runner
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // CloseGPUs drains GPUs, or opens them again: they keep their tasks and get no
 // new ones. A request for all leaves drained for longer what is. For admins.
 func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
-	if !r.admin(who) {
-		return refusef(403, "draining GPUs is for admins; you are %s", who.Name)
+	if err := r.authorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
+		return err
 	}
 	if q.All == (len(q.GPUs) > 0) {
 		return refusef(422, "name GPUs, or all; carma gpus lists them")
@@ -55,8 +57,8 @@ func outlasts(was, other *mapper.Closure) bool {
 
 // PauseLaunching keeps all that waits waiting, or lets it go on. For admins.
 func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequest) error {
-	if !r.admin(who) {
-		return refusef(403, "pausing is for admins; you are %s", who.Name)
+	if err := r.authorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
+		return err
 	}
 	if q.Move {
 		return refusef(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
@@ -64,6 +66,25 @@ func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequ
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		return []mapper.Event{mapper.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
+}
+
+// closedObject names the GPUs of a request, for the audit log.
+func closedObject(q api.CloseRequest) string {
+	if q.All {
+		return "all GPUs"
+	}
+	return "GPU " + strings.Join(q.GPUs, " ")
+}
+
+// closedDetail tells what a request does, for the audit log.
+func closedDetail(q api.CloseRequest) string {
+	switch {
+	case q.Open:
+		return "end"
+	case q.Move:
+		return strings.TrimSpace("move " + q.Why)
+	}
+	return q.Why
 }
 
 // closure is what a request asks for; nil: that it ends.

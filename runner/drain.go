@@ -9,6 +9,7 @@ import (
 
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // drainTail bounds the wait for the work that is left after the last task of a
@@ -21,8 +22,8 @@ const drainReason = "the daemon drains: nothing is started any more, and it ends
 // tasks stay queued, for the next daemon. Only root and the admin group may
 // call it.
 func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
-	if !r.admin(who) {
-		return api.Info{}, refusef(403, "only root and the admin group may drain the daemon; you are %s", who.Name)
+	if err := r.authorizeServer(who, rights.Drain, "", ""); err != nil {
+		return api.Info{}, err
 	}
 	info, err := r.Info(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // ListGPUs returns the ledger with the monitor's last readings.
@@ -98,10 +99,10 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if rec, err = r.Find(ref); err != nil { // as it is after the look
 		return out, err
 	}
-	if !r.sees(ctx, rec) {
+	if !r.may(ctx, rights.Output, rec) {
 		why.Binding = unquoted(why.Binding)
 	}
-	rec = r.shown(ctx, rec)
+	rec = r.shown(ctx, rec, rights.ListEnvironment)
 	out.Phase = string(rec.Task.Phase)
 	if known {
 		out.Priority = rec.Task.Priority.String()

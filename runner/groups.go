@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/rights"
 )
 
 // conditions are the ways to depend on a task, by their name in a request.
@@ -176,7 +177,7 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	if err != nil {
 		return api.Stopped{}, err
 	}
-	if err := r.mayChange(who, newest); err != nil { // whoever submitted one submitted all
+	if err := r.authorizeGroup(who, rights.Stop, newest, s.Reason); err != nil {
 		return api.Stopped{}, err
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}

@@ -10,6 +10,7 @@ import (
 	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -68,7 +69,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 		return api.History{}, err
 	}
 	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
-	all := r.sees(ctx, rec)
+	all := r.may(ctx, rights.Output, rec)
 	lines, gap := life.merged(r.waited.reasons(rec.ID()))
 	out.Gap = gap
 	for _, l := range lines {

@@ -108,6 +108,7 @@ type rig struct {
 	proc      string                  // where /proc is found; empty: /
 	page      Page                    // where the page is served
 	source    func(*cards) gpu.Source // nil: the cards themselves
+	log       io.Writer               // of the daemon's log; nil: the test's
 	sys       string                  // the folder that has the host's /proc and /sys; empty: /
 
 	*Runner
@@ -167,9 +168,13 @@ func (g *rig) start() {
 	if g.source != nil {
 		source = g.source(g.cards)
 	}
+	log := zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel)
+	if g.log != nil {
+		log = zerolog.New(zerolog.SyncWriter(g.log))
+	}
 	g.Runner, err = New(g.ctx(), g.opt, Deps{
 		Journal: j, Logs: logs, Driver: driver, GPUs: source, Clock: NewClock(1),
-		Estimator: g.estimator, Log: zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
+		Estimator: g.estimator, Log: log,
 	})
 	if err != nil {
 		g.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/helpers"
+	"carma/runner/rights"
 	"carma/runner/tasklog"
 )
 
@@ -166,30 +167,31 @@ func (h *helperOutput) has(id int64) bool {
 	return slices.ContainsFunc(h.runs, func(r helperRun) bool { return r.ID == id })
 }
 
-// find returns a run that a caller may see: the own one, or for an admin that of the
-// only user who has one of this name.
-func (h *helperOutput) find(who Caller, suite string) (helperRun, error) {
+// find returns a run to which a caller may do something: the own one, or for an
+// administrator that of the only user who has one of this name.
+func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var others []helperRun
 	for _, r := range h.runs {
 		switch {
 		case r.Suite != suite:
-		case r.UID == who.UID:
+		case rights.Owns(h.subject(who), rights.Owner{UID: r.UID, Name: r.User}):
 			return r, nil
 		default:
 			others = append(others, r)
 		}
 	}
-	if len(others) == 1 && h.admin(who) {
-		return others[0], nil
+	if len(others) == 1 && h.policy().Administers(h.subject(who)) {
+		run := others[0]
+		return run, h.authorizeSuite(who, a, rights.Owner{UID: run.UID, Name: run.User}, suite)
 	}
 	return helperRun{}, refusef(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
 }
 
 // EndedSuite tells what is kept of the helpers of a suite that has ended.
 func (r *Runner) EndedSuite(who Caller, suite string) (api.SuiteState, error) {
-	run, err := r.helperOut.find(who, suite)
+	run, err := r.helperOut.find(who, rights.SeeSuite, suite)
 	if err != nil {
 		return api.SuiteState{}, err
 	}

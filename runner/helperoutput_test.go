@@ -7,6 +7,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/helpers"
+	"carma/runner/rights"
 	"carma/runner/tasklog"
 )
 
@@ -33,7 +34,7 @@ func TestHelperOutput(t *testing.T) {
 	}
 	kept := func(attempt int) (lines []string) {
 		t.Helper()
-		run, err := g.helperOut.find(ann, "lab")
+		run, err := g.helperOut.find(ann, rights.SeeSuite, "lab")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,12 +64,12 @@ func TestHelperOutput(t *testing.T) {
 	if _, err := g.EndedSuite(Caller{Name: "root"}, "lab"); err != nil {
 		t.Errorf("an admin: %v", err)
 	}
-	before, _ := g.helperOut.find(ann, "lab")
+	before, _ := g.helperOut.find(ann, rights.SeeSuite, "lab")
 	keep(begin.Add(time.Hour), "lab-db-1", 1) // the next run
 	if got := kept(1); !slices.Equal(got, printed[:1]) {
 		t.Errorf("of the next run %q", got)
 	}
-	if now, _ := g.helperOut.find(ann, "lab"); now.Since.Equal(before.Since) {
+	if now, _ := g.helperOut.find(ann, rights.SeeSuite, "lab"); now.Since.Equal(before.Since) {
 		t.Errorf("%+v, before %+v", now, before)
 	}
 	live := *g.live()

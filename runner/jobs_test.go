@@ -221,7 +221,7 @@ func TestJobOwner(t *testing.T) {
 	c.add("owned", "waits:1", nil)
 	g.running(ref(g.taken("owned", 0)))
 	rec := g.records.find("lab/owned")
-	if !owns(subjectCaller(containers.Subject{Name: "ada"}, ""), rec) || owns(subjectCaller(containers.Subject{Name: "bob"}, ""), rec) || owns(Caller{Name: "ada", UID: 1000}, rec) || owns(Caller{Name: "root"}, rec) {
+	if !ownsTask(subjectCaller(containers.Subject{Name: "ada"}, ""), rec) || ownsTask(subjectCaller(containers.Subject{Name: "bob"}, ""), rec) || ownsTask(Caller{Name: "ada", UID: 1000}, rec) || ownsTask(Caller{Name: "root"}, rec) {
 		t.Errorf("%s, %d", rec.User, rec.UID)
 	}
 	if got := g.namespaceOf(rec); got != "lab" {

@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/rights"
 )
 
 // Tasks lists tasks, newest first.
@@ -40,7 +41,7 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	}
 	out := make([]api.Task, len(recs))
 	for i, rec := range recs {
-		out[i] = r.view(r.shown(ctx, rec), views[rec.ID()])
+		out[i] = r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
 		out[i].Submit.Network = nil // up to 64 KiB of each task
 	}
 	return out, nil
@@ -102,11 +103,12 @@ func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) 
 	if o.Mine && !known {
 		return nil, nil, refusef(403, callerUnknown)
 	}
+	me := rights.Caller{UID: who.UID, Name: who.Name}
 	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
 	return func(rec *Record) bool {
 		t := &rec.Task
 		switch done := t.Phase.Finished(); {
-		case done && !o.All, o.Mine && !owns(who, rec), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
+		case done && !o.All, o.Mine && !rights.Owns(me, ownerOfTask(rec)), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
 			!o.HasPhase(string(t.Phase)), !o.Since.IsZero() && done && t.Ended < since, !o.Until.IsZero() && t.Submitted >= until:
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -29,19 +30,19 @@ const (
 	liveBeat = 15
 )
 
-// live makes one picture a second of how things are, while somebody looks. All
-// viewers get the same bytes.
+// live makes one picture a second of how things are, while somebody looks. Viewers
+// with equal rights get the same bytes.
 type live struct {
 	mu      sync.Mutex
 	viewers int
 	seq     int64
-	now     *picture      // nil: none was made since the first viewer came
-	whole   []byte        // event with all of now; nil: not made yet
-	change  []byte        // event that leads from seq-1 to seq
-	changed chan struct{} // closed at the next picture
-	cancel  func()        // ends the painters
-	stop    func()        // and waits for them
-	first   []int64       // the first in the queue
+	now     *picture       // nil: none was made since the first viewer came
+	before  *picture       // the one before now; nil: none
+	events  map[view]views // made of now
+	changed chan struct{}  // closed at the next picture
+	cancel  func()         // ends the painters
+	stop    func()         // and waits for them
+	first   []int64        // the first in the queue
 	starts  map[int64]*api.Start
 	most    int // unfinished tasks of a picture
 }
@@ -51,9 +52,38 @@ type picture struct {
 	at    time.Time
 	info  []byte
 	gpus  []byte
-	tasks map[int64][]byte
+	tasks map[int64]liveRow
 	queue []int64
 }
+
+// liveRow is a task of a picture, with and without what its output tells.
+type liveRow struct {
+	owner         rights.Owner
+	whole, public []byte
+}
+
+// sameAs reports whether two rows are equal for everybody.
+func (t liveRow) sameAs(o liveRow) bool {
+	return bytes.Equal(t.whole, o.whole) && bytes.Equal(t.public, o.public)
+}
+
+// as returns the row as a caller may see it.
+func (t liveRow) as(v view) []byte {
+	if v.policy.May(rights.Progress, v.who, t.owner) {
+		return t.whole
+	}
+	return t.public
+}
+
+// view is whose eyes a picture is seen with. Viewers with equal views get equal bytes.
+type view struct {
+	policy rights.Policy
+	who    rights.Caller
+}
+
+// views are the events that viewers with a view get: all of a picture, and what leads to
+// it from the one before; nil: not made yet.
+type views struct{ whole, change []byte }
 
 func newLive() *live { return &live{changed: make(chan struct{}), most: liveMost} }
 
@@ -75,9 +105,10 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 	}
 	r.enterLive()
 	defer r.leaveLive()
+	eyes := r.viewOf(ctx)
 	var seen int64
 	for {
-		event, seq, changed := r.picturing.next(seen)
+		event, seq, changed := r.picturing.next(seen, eyes)
 		if len(event) > 0 {
 			if err := s.write(event); err != nil {
 				return err
@@ -92,21 +123,31 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 	}
 }
 
+// viewOf returns the view of the caller of a request.
+func (r *Runner) viewOf(ctx context.Context) view { return view{r.policy(), r.subjectOf(ctx)} }
+
 // next returns what a viewer who has seen a picture gets now.
-func (l *live) next(seen int64) (event []byte, seq int64, changed <-chan struct{}) {
+func (l *live) next(seen int64, eyes view) (event []byte, seq int64, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.now == nil:
 		return nil, 0, l.changed // the first picture is sent whole
 	case seen == l.seq:
-	case seen > 0 && seen == l.seq-1:
-		event = l.change
-	default:
-		if l.whole == nil {
-			l.whole = l.now.event(nil, l.seq)
+	case seen > 0 && seen == l.seq-1 && l.before != nil:
+		made := l.events[eyes]
+		if made.change == nil {
+			made.change = l.now.event(l.before, l.seq, eyes)
+			l.events[eyes] = made
 		}
-		event = l.whole
+		event = made.change
+	default:
+		made := l.events[eyes]
+		if made.whole == nil {
+			made.whole = l.now.event(nil, l.seq, eyes)
+			l.events[eyes] = made
+		}
+		event = made.whole
 	}
 	return event, l.seq, l.changed
 }
@@ -132,7 +173,7 @@ func (r *Runner) leaveLive() {
 	if l.viewers--; l.viewers == 0 {
 		l.cancel()
 		stop = l.stop
-		l.now, l.whole, l.change = nil, nil, nil
+		l.now, l.before, l.events = nil, nil, nil
 	}
 	l.mu.Unlock()
 	stop()
@@ -161,12 +202,8 @@ func (l *live) set(ctx context.Context, p *picture, must bool) bool {
 	if ctx.Err() != nil || l.viewers == 0 || l.now != nil && !must && p.same(l.now) {
 		return false
 	}
-	before := l.now
 	l.seq++
-	l.now, l.whole, l.change = p, nil, nil
-	if before != nil {
-		l.change = p.event(before, l.seq)
-	}
+	l.before, l.now, l.events = l.now, p, map[view]views{}
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return true
@@ -177,15 +214,15 @@ func (p *picture) same(o *picture) bool {
 		return false
 	}
 	for id, t := range p.tasks {
-		if !bytes.Equal(t, o.tasks[id]) {
+		if !t.sameAs(o.tasks[id]) {
 			return false
 		}
 	}
 	return true
 }
 
-// event is what leads from a picture to p; nil: from nothing.
-func (p *picture) event(from *picture, seq int64) []byte {
+// event is what leads from a picture to p, as a viewer may see it; nil: from nothing.
+func (p *picture) event(from *picture, seq int64, eyes view) []byte {
 	var b bytes.Buffer
 	now, _ := p.at.MarshalJSON()
 	fmt.Fprintf(&b, "event: live\ndata: {\"seq\":%d,\"now\":%s", seq, now)
@@ -201,8 +238,9 @@ func (p *picture) event(from *picture, seq int64) []byte {
 	}
 	var tasks [][]byte
 	for _, id := range sortedKeys(p.tasks) {
-		if t := p.tasks[id]; !bytes.Equal(t, from.tasks[id]) {
-			tasks = append(tasks, t)
+		row := p.tasks[id].as(eyes)
+		if old, there := from.tasks[id]; !there || !bytes.Equal(row, old.as(eyes)) {
+			tasks = append(tasks, row)
 		}
 	}
 	if len(tasks) > 0 {
@@ -231,7 +269,7 @@ func writeList(b *bytes.Buffer, name string, list []int64) {
 	}
 }
 
-func sortedKeys(m map[int64][]byte) []int64 {
+func sortedKeys(m map[int64]liveRow) []int64 {
 	keys := make([]int64, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -240,10 +278,10 @@ func sortedKeys(m map[int64][]byte) []int64 {
 	return keys
 }
 
-// picture looks at how things are, as the caller may see them; without one, as somebody
-// who may see nobody's private parts.
+// picture looks at how things are, with the tasks that the caller may know of. Without a
+// caller it has all tasks.
 func (r *Runner) picture(ctx context.Context) (*picture, error) {
-	p := &picture{at: r.Clock.Time(), tasks: map[int64][]byte{}}
+	p := &picture{at: r.Clock.Time(), tasks: map[int64]liveRow{}}
 	gpus, err := r.ListGPUs(ctx)
 	if err != nil {
 		return nil, err
@@ -276,22 +314,22 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err er
 	if sight.err != nil {
 		return left, sight.err
 	}
-	tasks, err := r.views(ctx, recs)
+	views, err := r.queueViews(ctx, recs)
 	if err != nil {
 		return left, err
 	}
-	slices.SortFunc(tasks, func(a, b api.Task) int { return cmp.Compare(a.Position, b.Position) })
+	slices.SortFunc(recs, func(a, b *Record) int {
+		return cmp.Or(cmp.Compare(views[a.ID()].position, views[b.ID()].position), cmp.Compare(a.ID(), b.ID()))
+	})
 	r.picturing.mu.Lock()
 	starts := r.picturing.starts
 	r.picturing.mu.Unlock()
-	for i := range tasks {
-		t := &tasks[i]
+	for _, rec := range recs {
+		t := r.view(rec, views[rec.ID()]) // a row has no environment and no line of output
 		if t.Position > 0 {
 			p.queue = append(p.queue, t.ID)
 		}
-		row := liveTask(t)
-		row.Start = starts[t.ID]
-		if p.tasks[t.ID], err = json.Marshal(row); err != nil {
+		if p.tasks[t.ID], err = liveRowOf(rec, &t, starts[t.ID]); err != nil {
 			return left, err
 		}
 	}
@@ -302,4 +340,23 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err er
 	defer r.picturing.mu.Unlock()
 	r.picturing.first = p.queue[:min(liveStarts, len(p.queue))]
 	return left, nil
+}
+
+// liveRowOf makes the row of a task.
+func liveRowOf(rec *Record, t *api.Task, start *api.Start) (row liveRow, err error) {
+	marshal := func() ([]byte, error) {
+		v := liveTask(t)
+		v.Start = start
+		return json.Marshal(v)
+	}
+	row.owner = ownerOfTask(rec)
+	if row.whole, err = marshal(); err != nil {
+		return row, err
+	}
+	row.public = row.whole
+	if t.Progress != nil && !row.owner.Open {
+		t.Progress = withoutOutput(t.Progress)
+		row.public, err = marshal()
+	}
+	return row, err
 }

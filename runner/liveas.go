@@ -14,7 +14,7 @@ func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
 			return err
 		} else if before == nil || still >= liveBeat || !p.same(before) {
 			seq, still = seq+1, 0
-			if err := s.write(p.event(before, seq)); err != nil {
+			if err := s.write(p.event(before, seq, r.viewOf(ctx))); err != nil {
 				return err
 			}
 			before = p

@@ -12,6 +12,7 @@ import (
 	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/rights"
 	"carma/runner/web"
 )
 
@@ -132,7 +133,7 @@ func queueFigures(waiting []*Record, views map[mapper.TaskID]queueView, now unit
 }
 
 func (r *Runner) taskFigures(rec *Record, of *glance) metrics.Task {
-	t, v := &rec.Task, r.view(rec, of.views[rec.ID()])
+	t, v := &rec.Task, r.present(context.Background(), rec, of.views[rec.ID()], rights.ListEnvironment)
 	out := metrics.Task{
 		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,
 		Started: v.Started, Idle: v.Idle != nil, EnergyJ: v.EnergyJ,

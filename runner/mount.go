@@ -14,6 +14,7 @@ import (
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/mounts"
+	"carma/runner/rights"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,9 @@ const (
 
 // mayMountAll reports whether a user's mounts need no check: those of root, and
 // of the user that the daemon runs as, who can use the engine directly.
-func mayMountAll(uid int) bool { return uid == 0 || uid == os.Geteuid() }
+func mayMountAll(uid int) bool {
+	return rights.Policy{Account: os.Geteuid()}.MayServer(rights.MountAll, rights.Caller{UID: uid})
+}
 
 // checkMountPaths refuses mounts that nobody can have.
 func checkMountPaths(list []api.Mount) error {

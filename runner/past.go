@@ -12,6 +12,7 @@ import (
 	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/rights"
 )
 
 // What removed tasks have used is kept as sums: per day, user, account, group, image
@@ -182,7 +183,7 @@ func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, err
 		if err := json.Unmarshal(m.Value, &day); err != nil {
 			continue
 		}
-		if who, _ := callerFrom(ctx); who.Subject != nil && !r.admin(who) {
+		if who, _ := callerFrom(ctx); !r.mayServer(rights.SeeUse, who) {
 			day = slices.DeleteFunc(day, func(u api.Used) bool { return u.User != who.Name })
 		}
 		list = append(list, day...)

@@ -7,6 +7,7 @@ import (
 	"carma/mapper/units"
 
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // PerUser bounds what one user may have of the daemon itself. 0 is no limit.
@@ -58,7 +59,7 @@ func sizeOf(s *api.Submit) int64 {
 // loop calls it.
 func (r *Runner) room(in *intake) error {
 	who, limit := in.who, r.live().PerUser
-	if r.admin(who) {
+	if r.mayServer(rights.Unlimited, who) {
 		return nil
 	}
 	have := r.records.usage(who.UID)
@@ -81,7 +82,7 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 	if _, ok := priorities[s.Priority]; !ok {
 		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
 	}
-	if s.Priority != "high" || r.admin(who) {
+	if s.Priority != "high" || r.mayServer(rights.HighPriority, who) {
 		return nil
 	}
 	may := r.live().PerUser.MayHigh
@@ -108,7 +109,7 @@ func (r *Runner) account(who Caller, asked string) (string, error) {
 	switch {
 	case asked == "":
 		return who.Group, nil // of a user of a cluster, prepare takes the namespace
-	case slices.Contains(who.Groups, asked) || asked == who.Group || r.admin(who):
+	case slices.Contains(who.Groups, asked) || asked == who.Group || r.mayServer(rights.AnyAccount, who):
 		return asked, nil
 	case len(who.Groups) == 0:
 		return "", refusef(403, "--account %s: you are in no group that is known here", asked)

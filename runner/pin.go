@@ -10,6 +10,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // clauseSuspended is why a suspended task comes back only to some GPUs.
@@ -17,7 +18,7 @@ const clauseSuspended = "it can to the one that it had, and to others of that mo
 
 // Pin binds a task to GPUs, or to none.
 func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if q.Any == (len(q.GPUs) > 0) {
 			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
 		}

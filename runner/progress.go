@@ -8,8 +8,11 @@ import (
 	"carma/runner/progress"
 )
 
-// SourcePrediction is the source of progress that no output tells.
-const SourcePrediction = "prediction"
+// Sources of progress beside the forms of output.
+const (
+	SourcePrediction = "prediction" // no output tells it
+	SourcePrivate    = "private"    // the caller may not read the output
+)
 
 // What an expected end rests on.
 const (
@@ -44,6 +47,23 @@ func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.Going) {
 	case g.Ends:
 		out.ETA, out.ETABasis = now.Add(g.Left).Time(), etaPrediction
 	}
+}
+
+// withoutOutput returns progress without what was read or computed from the task's output.
+func withoutOutput(p *api.Progress) *api.Progress {
+	if p == nil {
+		return nil
+	}
+	hidden := &api.Progress{Source: SourcePrivate}
+	if p.Source == SourcePrediction {
+		hidden.ETA, hidden.ETABasis = p.ETA, p.ETABasis
+	}
+	if p.Slowdown != nil {
+		s := *p.Slowdown
+		s.Value, s.Basis, s.Error = s.Predicted, slowPredicted, 0
+		hidden.Slowdown = &s
+	}
+	return hidden
 }
 
 // viewSlowdown returns what a task's neighbours cost it; nil: it has none.

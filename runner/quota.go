@@ -8,6 +8,7 @@ import (
 
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // Quotas lists what users and groups have and may have: users first, who asks among
@@ -15,6 +16,7 @@ import (
 // of no task of theirs.
 func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
+	seesAll := r.mayServer(rights.SeeUse, who)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
 	err = r.look(ctx, func(s *mapper.State) {
 		var users, groups []mapper.Account
@@ -29,7 +31,7 @@ func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []
 			}
 		}
 		for _, a := range append(users, groups...) {
-			if who.Subject != nil && !r.admin(who) && (a.Group || a.Name != who.Name) {
+			if !seesAll && (a.Group || a.Name != who.Name) {
 				continue // of others, a user of a cluster sees nothing
 			}
 			all = append(all, *accountView(s, a))

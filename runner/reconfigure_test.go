@@ -33,7 +33,7 @@ func TestReconfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.running(second)
-	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.admin(Caller{UID: 7, Groups: []string{"lab"}}) {
+	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.policy().Administers(g.subject(Caller{UID: 7, Groups: []string{"lab"}})) {
 		t.Errorf("in force: %+v", l)
 	}
 }

@@ -106,7 +106,7 @@ func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
 	if !ok {
 		return api.Me{}, refusef(403, callerUnknown)
 	}
-	me := api.Me{User: who.Name, UID: who.UID, Admin: r.admin(who), Cluster: who.Subject != nil, Namespace: who.namespace}
+	me := api.Me{User: who.Name, UID: who.UID, Admin: r.policy().Administers(r.subject(who)), Cluster: who.Subject != nil, Namespace: who.namespace}
 	if d, ok := able[containers.Namespaced](r.Driver); ok && who.Subject == nil {
 		me.Namespace = d.Namespace()
 	}

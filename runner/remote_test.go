@@ -19,6 +19,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // parted is a fake engine with namespaces and users, whose rights are verb and resource
@@ -171,38 +172,6 @@ func filled(pattern, task string) (method, path string) {
 	return method, strings.NewReplacer("{task}", task, "{group}", "anns", "{suite}", "x", "{helper}", "y", "{id}", "1").Replace(path)
 }
 
-// TestRemoteRules: there is a rule for each request of the API, and for nothing else.
-func TestRemoteRules(t *testing.T) {
-	text, err := OpenAPI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var document struct{ Paths map[string]map[string]any }
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
-	left := map[string]bool{}
-	for pattern := range remoteRules {
-		left[pattern] = true
-	}
-	for path, methods := range document.Paths {
-		for method := range methods {
-			pattern := strings.ToUpper(method) + " " + path
-			if !left[pattern] {
-				t.Errorf("%s: what may users of a cluster do there? Write a rule into remoteRules", pattern)
-			}
-			delete(left, pattern)
-			rule := remoteRules[pattern]
-			if strings.Contains(path, "{task}") && rule.task == nil || strings.Contains(path, "{group}") && rule.task == nil {
-				t.Errorf("%s: a task is asked for without a right", pattern)
-			}
-		}
-	}
-	for pattern := range left {
-		t.Errorf("%s: there is no such request", pattern)
-	}
-}
-
 // TestRemoteToken: without a token, with one that the cluster does not know, and while
 // the cluster does not answer, nothing is done and one line says why. What runs goes on.
 func TestRemoteToken(t *testing.T) {
@@ -210,7 +179,7 @@ func TestRemoteToken(t *testing.T) {
 	g.script("train", untilStopped)
 	id := g.submit("ann", api.Submit{Image: "train", Namespace: "a"})
 	g.running(id)
-	for pattern, rule := range remoteRules {
+	for pattern, rule := range routes {
 		method, path := filled(pattern, id)
 		if rule.anybody {
 			if status, text := g.ask("", method, path, nil); status != 200 {
@@ -263,8 +232,8 @@ func TestRemoteStranger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pattern, rule := range remoteRules {
-		if rule.task == nil {
+	for pattern, rule := range routes {
+		if rule.pods == nil {
 			continue
 		}
 		for _, ref := range []string{"1", "s3cret-name"} {
@@ -358,8 +327,8 @@ func TestRemoteRights(t *testing.T) {
 	if status, text := g.ask("carol", "GET", "/v1/tasks/"+id, nil); status != 200 || strings.Contains(text, "s3cret") || !strings.Contains(text, "KEY=***") {
 		t.Errorf("who may get pods: %d %s", status, text)
 	}
-	for pattern, rule := range remoteRules {
-		if rule.task == nil || *rule.task == maySee || !strings.Contains(pattern, "{task}") {
+	for pattern, rule := range routes {
+		if rule.pods == nil || *rule.pods == maySee || !strings.Contains(pattern, "{task}") {
 			continue
 		}
 		method, path := filled(pattern, id)
@@ -367,7 +336,7 @@ func TestRemoteRights(t *testing.T) {
 		if strings.HasSuffix(path, "/exec") {
 			body["command"] = []string{"sh"}
 		}
-		if status, text := g.ask("carol", method, path, body); status != 403 || !strings.Contains(text, "you may not "+rule.task.Verb+" pods") {
+		if status, text := g.ask("carol", method, path, body); status != 403 || !strings.Contains(text, "you may not "+rule.pods.Verb+" pods") {
 			t.Errorf("%s without its right: %d %s", pattern, status, text)
 		}
 		g.engine.rights["carol"] = allRights("a")
@@ -400,14 +369,14 @@ func TestRemoteRights(t *testing.T) {
 // cluster's group that is called like the machine's group of admins.
 func TestRemoteAdmins(t *testing.T) {
 	g := newRemoteRig(t)
-	for pattern, rule := range remoteRules {
+	for pattern, rule := range routes {
 		method, path := filled(pattern, "1")
 		if rule.never != "" {
 			if status, text := g.ask("root-of-all", method, path, map[string]any{}); status != 403 || !strings.Contains(text, "not offered over TLS") {
 				t.Errorf("%s: %d %s", pattern, status, text)
 			}
 		}
-		if !rule.admin {
+		if rule.never != "" || len(rule.acts) == 0 || !rule.acts[0].OnServer() || (rights.Policy{}).MayServer(rule.acts[0], rights.Caller{UID: rights.FirstClusterUser}) {
 			continue
 		}
 		if status, text := g.ask("bob", method, path, map[string]any{}); status != 403 || !strings.Contains(text, "kubernetes-admins") {
@@ -564,10 +533,10 @@ func TestReviews(t *testing.T) {
 // TestSubjects: users of a cluster are no users of the machine, and no two are one.
 func TestSubjects(t *testing.T) {
 	a, b := subjectUID("ann"), subjectUID("bob")
-	if a == b || !ofCluster(a) || !ofCluster(b) || ofCluster(1<<31) || a != subjectUID("ann") {
+	if a == b || !rights.OfCluster(a) || !rights.OfCluster(b) || rights.OfCluster(1<<31) || a != subjectUID("ann") {
 		t.Errorf("%d, %d", a, b)
 	}
-	if owns(Caller{UID: a, Name: "mallory"}, &Record{UID: a, User: "ann"}) {
+	if ownsTask(Caller{UID: a, Name: "mallory"}, &Record{UID: a, User: "ann"}) {
 		t.Error("a number alone is no proof")
 	}
 	sa := subjectCaller(containers.Subject{Name: "system:serviceaccount:lab:trainer"}, "")

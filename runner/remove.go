@@ -7,6 +7,7 @@ import (
 	"carma/mapper/units"
 
 	"carma/mapper"
+	"carma/runner/rights"
 	"carma/test/failpoint"
 )
 
@@ -16,7 +17,7 @@ func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.mayChange(who, rec); err != nil {
+	if err := r.authorize(who, rights.Remove, rec, ""); err != nil {
 		return err
 	}
 	return r.remove(ctx, who.Name, rec.ID())

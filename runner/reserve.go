@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // Reserve keeps GPUs, or memory on them, for a user or a group. For admins.
 func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) (api.Reservation, error) {
-	if !r.admin(who) {
-		return api.Reservation{}, refusef(403, "reservations are for admins; you are %s", who.Name)
+	if err := r.authorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
+		return api.Reservation{}, err
 	}
 	if err := checkReserve(q); err != nil {
 		return api.Reservation{}, err
@@ -117,8 +119,8 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]map
 
 // Unreserve ends a reservation. For admins.
 func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
-	if !r.admin(who) {
-		return refusef(403, "reservations are for admins; you are %s", who.Name)
+	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
+		return err
 	}
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		if !slices.ContainsFunc(r.state.Reservations(), func(v mapper.Reservation) bool { return v.ID == id }) {

@@ -15,6 +15,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper"
+	"carma/runner/audit"
 	"carma/runner/certs"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
@@ -29,6 +30,9 @@ import (
 type Runner struct {
 	Deps
 	opt      Options
+	self     int // the user that the daemon runs as
+	audit    *audit.Log
+	auditing turn          // one reads the audit log at a time
 	instance string        // labels the containers of this data folder
 	state    *mapper.State // the loop's own
 	seq      int64         // of the last event applied
@@ -122,7 +126,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, records: newRecords(),
+		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: newTurn(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
@@ -247,6 +251,7 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	defer r.audit.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end by itself, drained
 	g.Go(func() error { return r.Serve(ctx, l) })

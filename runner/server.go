@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"carma/containers"
 	"carma/runner/api"
 	"carma/runner/metrics"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -116,6 +118,7 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	cfg.DocsPath = ""
 	cfg.CreateHooks = nil // no $schema field in the answers
 	a := humago.New(mux, cfg)
+	a.UseMiddleware(r.door(a))
 	r.addTaskRoutes(a)
 	r.addChangeRoutes(a)
 	r.addGroupRoutes(a)
@@ -126,6 +129,7 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	r.addNotify(a)
 	r.addTimeline(a)
 	r.addHistory(a)
+	r.addAudit(a)
 	r.addPage(a)
 	r.addTerminals(a)
 	r.addHealth(a)
@@ -209,7 +213,7 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 		})
 	huma.Register(a, operation("inspect", http.MethodGet, "/v1/tasks/{task}", "One task"),
 		func(ctx context.Context, in *TaskRef) (*output[api.Task], error) {
-			return answer(r.Task(ctx, in.Ref))
+			return answer(r.Inspect(ctx, in.Ref))
 		})
 	huma.Register(a, operation("why", http.MethodGet, "/v1/tasks/{task}/why", "Why a task waits, GPU by GPU"),
 		func(ctx context.Context, in *TaskRef) (*output[api.Why], error) {
@@ -267,7 +271,7 @@ func (r *Runner) addServerRoutes(a huma.API) {
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
 			}
-			if err := r.mayAdmin(ctx, "a proof of the limits"); err != nil {
+			if err := r.authorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
 				return nil, problem(err)
 			}
 			return answer(r.Prove(ctx, who, in.Body.Image))
@@ -278,7 +282,7 @@ func (r *Runner) addServerRoutes(a huma.API) {
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
 			}
-			if err := r.mayAdmin(ctx, "a calibration"); err != nil {
+			if err := r.authorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
 				return nil, problem(err)
 			}
 			return answer(r.Calibrate(ctx, who, in.Body.Image))
@@ -293,7 +297,11 @@ func (r *Runner) addServerRoutes(a huma.API) {
 		})
 	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
 		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {
-			if err := r.mayAdmin(ctx, "the speed of the simulated time"); err != nil {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			if err := r.authorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
 				return nil, problem(err)
 			}
 			if err := r.SetSpeed(in.Body.Speed); err != nil {

@@ -11,6 +11,7 @@ import (
 	"carma/configs/nearest"
 	"carma/runner/api"
 	"carma/runner/notify"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -55,7 +56,7 @@ func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
 		return api.Notify{}, err
 	}
 	v := api.Notify{Events: r.mail.Defaults(who.UID), Channels: r.mail.Channels(who.UID), Relay: r.mail.Relay()}
-	if r.admin(who) {
+	if r.mayServer(rights.Channels, who) {
 		v.Server, v.Trouble = r.mail.Server()
 	}
 	return v, nil
@@ -79,7 +80,7 @@ func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.Notify
 	}
 	names := r.mail.User(who.UID)
 	if t.Server {
-		if err := r.mayAdmin(ctx, "a test of the server's channels"); err != nil {
+		if err := r.authorizeServer(who, rights.Channels, "", "test"); err != nil {
 			return nil, err
 		}
 		list, _ := r.mail.Server()
@@ -130,8 +131,7 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 // undelivered are the messages about a task that its owner has not got, for the owner
 // and administrators. That a task is open to all does not open its owner's channels.
 func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
-	who, ok := callerFrom(ctx)
-	if r.mail == nil || !ok || !owns(who, rec) && !r.admin(who) {
+	if r.mail == nil || !r.may(ctx, rights.Undelivered, rec) {
 		return nil
 	}
 	return r.mail.Undelivered(rec.UID, int64(rec.ID()))

@@ -8,6 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -44,7 +45,7 @@ func (r *Runner) addSuiteRoutes(a huma.API) {
 			if in.Ended {
 				return answer(r.EndedSuite(who, in.Suite))
 			}
-			o, err := r.suiteOf(who, in.Suite)
+			o, err := r.suiteOf(who, rights.SeeSuite, in.Suite)
 			if err != nil {
 				return nil, problem(err)
 			}
@@ -60,7 +61,10 @@ func (r *Runner) addSuiteRoutes(a huma.API) {
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
 			}
-			o, err := r.suiteOf(who, in.Suite)
+			o, err := r.suiteOf(who, rights.DropSuite, in.Suite)
+			if err == nil && in.Volumes {
+				err = r.authorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
+			}
 			if isNotFound(err) { // its volumes may be left
 				o, err = ownerOf(who), nil
 			}
@@ -86,9 +90,13 @@ func (r *Runner) addSuiteRoutes(a huma.API) {
 			return nil, huma.Error403Forbidden(callerUnknown)
 		}
 		opt := api.LogOptions{Follow: in.Follow, Tail: in.Tail}
-		o, err := r.suiteOf(who, in.Suite)
+		o, err := r.suiteOf(who, rights.HelperOutput, in.Suite)
 		if isNotFound(err) {
-			if run, err := r.helperOut.find(who, in.Suite); err == nil && slices.Contains(run.Names, in.Helper) {
+			run, wrong := r.helperOut.find(who, rights.HelperOutput, in.Suite)
+			if !isNotFound(wrong) {
+				err = wrong
+			}
+			if wrong == nil && slices.Contains(run.Names, in.Helper) {
 				return sending(func(_ context.Context, s *sender) error { return r.streamEnded(s, run, in.Helper, opt) }), nil
 			}
 		}

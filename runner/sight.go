@@ -7,6 +7,7 @@ import (
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // What users of a cluster may do to the tasks of a namespace, in the cluster's words. A
@@ -70,7 +71,7 @@ func (s *sight) of(rec *Record) bool {
 // other users, and no task that they may not know of.
 func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
 	who, _ := callerFrom(ctx)
-	if who.Subject == nil || r.admin(who) {
+	if r.mayServer(rights.SeeUse, who) {
 		return info, nil
 	}
 	if info.Output != nil {

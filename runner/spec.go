@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/units"
+	"carma/runner/rights"
 )
 
 // spec returns the specification of the attempt's container. It is only needed
@@ -58,7 +59,7 @@ func (w *worker) spec() (containers.Spec, error) {
 	}
 	spec.Env = append(spec.Env, sub.Env...)
 	spec.Namespace, spec.Account = sub.Namespace, sub.ServiceAccount
-	if w.rec.UID != 0 && !ofCluster(w.rec.UID) {
+	if w.rec.UID != 0 && !rights.OfCluster(w.rec.UID) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
 	spec.Mounts = bindMounts(w.rec)

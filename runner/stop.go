@@ -9,6 +9,7 @@ import (
 
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 	"carma/test/failpoint"
 )
 
@@ -19,7 +20,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	if err != nil {
 		return nil, err
 	}
-	if err := r.mayChange(who, rec); err != nil {
+	if err := r.authorize(who, rights.Stop, rec, s.Reason); err != nil {
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
@@ -57,11 +58,4 @@ func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, 
 		order = *earlier // the grace can only get shorter
 	}
 	return &mapper.Cancel{At: now, Task: id, Reason: reason}, rec.withStop(order)
-}
-
-func (r *Runner) mayChange(who Caller, rec *Record) error {
-	if owns(who, rec) || r.admin(who) {
-		return nil
-	}
-	return refusef(403, "task %d belongs to %s; you are %s", rec.ID(), rec.User, who.Name)
 }

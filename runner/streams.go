@@ -15,6 +15,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/words"
 	"carma/runner/api"
+	"carma/runner/rights"
 	"carma/runner/tasklog"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,7 +41,7 @@ func (r *Runner) addStreams(a huma.API) {
 		}) (*huma.StreamResponse, error) {
 			rec, err := r.Find(in.Ref)
 			if err == nil {
-				err = r.mayRead(ctx, rec)
+				err = r.authorizeReading(ctx, rec)
 			}
 			if err != nil {
 				return nil, problem(err)
@@ -133,7 +134,7 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 		if err != nil {
 			return err
 		}
-		v := r.view(r.shown(ctx, rec), views[rec.ID()])
+		v := r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment)
 		if b, err := json.Marshal(v); err == nil && !bytes.Equal(b, last) {
 			last = b
 			if err := s.send("task", v); err != nil {
@@ -168,7 +169,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 			if !sight.of(rec) {
 				continue
 			}
-			if err := s.send("task", r.view(r.shown(ctx, rec), queueView{})); err != nil {
+			if err := s.send("task", r.present(ctx, rec, queueView{}, rights.ListEnvironment)); err != nil {
 				return err
 			}
 		}
@@ -258,7 +259,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 	if err != nil {
 		return err
 	}
-	return s.send("task", r.view(r.shown(ctx, rec), views[rec.ID()]))
+	return s.send("task", r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment))
 }
 
 func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID, n int, o api.LogOptions) error {

@@ -10,6 +10,7 @@ import (
 	"carma/runner/api"
 	"carma/runner/helpers"
 	"carma/runner/journal"
+	"carma/runner/rights"
 )
 
 // newHelpers returns the manager of the suites' helpers.
@@ -143,7 +144,7 @@ func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Su
 	if !check && r.records.openGroup(name) {
 		return api.SuiteState{}, refusef(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
-	if err := r.helpers.Up(ctx, ownerOf(who), name, s, check, r.admin(who)); err != nil {
+	if err := r.helpers.Up(ctx, ownerOf(who), name, s, check, r.mayServer(rights.Unlimited, who)); err != nil {
 		return api.SuiteState{}, refusedHelpers(err)
 	}
 	if check {
@@ -175,10 +176,13 @@ func (r *Runner) suiteState(ctx context.Context, o helpers.Owner, name string) (
 	return s, refusedHelpers(err)
 }
 
-// suiteOf finds the suite of a name that a caller may see and change.
-func (r *Runner) suiteOf(who Caller, name string) (helpers.Owner, error) {
-	o, err := r.helpers.Find(ownerOf(who), name, r.admin(who))
-	return o, refusedHelpers(err)
+// suiteOf finds the suite of a name to which a caller may do something.
+func (r *Runner) suiteOf(who Caller, a rights.Action, name string) (helpers.Owner, error) {
+	o, err := r.helpers.Find(ownerOf(who), name, r.policy().Administers(r.subject(who)))
+	if err != nil {
+		return o, refusedHelpers(err)
+	}
+	return o, r.authorizeSuite(who, a, rights.Owner{UID: o.UID, Name: o.Name}, name)
 }
 
 // streamHelperLogs sends the output of a helper.

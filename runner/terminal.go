@@ -14,6 +14,7 @@ import (
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // addTerminals adds the requests whose connection is upgraded: to the terminal of a
-// task, and to a command in it. Both are for the task's owner and admins only.
+// task, and to a command in it.
 func (r *Runner) addTerminals(a huma.API) {
 	upgraded := func(id, path, summary string) huma.Operation {
 		op := operation(id, http.MethodPost, path, summary)
@@ -38,7 +39,7 @@ func (r *Runner) addTerminals(a huma.API) {
 	}
 	huma.Register(a, upgraded("attach", "/v1/tasks/{task}/attach", "Connect with the terminal, or the input, of a running task"),
 		func(ctx context.Context, in *TaskRef) (*huma.StreamResponse, error) {
-			c, _, err := r.inside(ctx, in.Ref, "attach")
+			c, _, err := r.inside(ctx, in.Ref, rights.Attach, "")
 			if err != nil {
 				return nil, problem(err)
 			}
@@ -52,15 +53,16 @@ func (r *Runner) addTerminals(a huma.API) {
 			TaskRef
 			Body api.ExecRequest
 		}) (*huma.StreamResponse, error) {
-			c, driver, err := r.inside(ctx, in.Ref, "exec")
-			if err == nil {
-				err = checkExec(&in.Body)
+			if err := checkExec(&in.Body); err != nil {
+				return nil, problem(err)
 			}
+			program := in.Body.Command[0] // its arguments may be secret
+			c, driver, err := r.inside(ctx, in.Ref, rights.Exec, program)
 			if err != nil {
 				return nil, problem(err)
 			}
 			who, _ := callerFrom(ctx)
-			r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Strs("command", in.Body.Command).Msg("a command in a task")
+			r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
 			return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
 		})
 }
@@ -85,8 +87,8 @@ func checkExec(e *api.ExecRequest) error {
 	return nil
 }
 
-// inside returns the running container of a task, for its owner and admins.
-func (r *Runner) inside(ctx context.Context, ref, what string) (*console, containers.Terminals, error) {
+// inside returns the running container of a task, for those who may enter it.
+func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail string) (*console, containers.Terminals, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, nil, err
@@ -95,12 +97,12 @@ func (r *Runner) inside(ctx context.Context, ref, what string) (*console, contai
 	if !ok {
 		return nil, nil, refusef(403, callerUnknown)
 	}
-	if err := r.mayChange(who, rec); err != nil {
+	if err := r.authorize(who, a, rec, detail); err != nil {
 		return nil, nil, err
 	}
 	driver, can := able[containers.Terminals](r.Driver)
 	if !can {
-		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", what, r.Driver.Name())
+		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", a, r.Driver.Name())
 	}
 	at := rec.Task.Current()
 	if rec.Task.Suspension != nil && rec.Task.StopReason.Code == "" {

@@ -17,6 +17,7 @@ import (
 	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/rights"
 )
 
 // shell is a program that answers each line of its input, and ends with "exit N".
@@ -238,7 +239,7 @@ func TestInsideWalls(t *testing.T) {
 	open := g.runAs(ann, api.Submit{Image: "sh", Mem: int64(units.GiB), TTY: true, Visibility: VisibilityOpen})
 	g.running(open)
 	for who, ok := range map[*Caller]bool{&ann: true, &oper: true, &bob: false} {
-		_, _, err := g.inside(g.as(*who), open, "exec")
+		_, _, err := g.inside(g.as(*who), open, rights.Exec, "sh")
 		if ok != (err == nil) {
 			t.Errorf("%s: %v", who.Name, err)
 		}

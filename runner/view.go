@@ -16,6 +16,7 @@ import (
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/rights"
 )
 
 // Find returns a task's record by number or name: the newest of that name.
@@ -52,8 +53,27 @@ type queueView struct {
 	runs     bool
 }
 
-// Task returns a task as users see it.
+// Task returns a task as the caller may see it, with the values of its environment only
+// as listings have them.
 func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
+	return r.taskAs(ctx, ref, rights.ListEnvironment)
+}
+
+// Inspect returns a task with the values of its environment, for those who may see them.
+func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return api.Task{}, err
+	}
+	if who, ok := callerFrom(ctx); ok && len(rec.Submit.Env) > 0 && r.may(ctx, rights.Environment, rec) {
+		if err := r.authorize(who, rights.Environment, rec, ""); err != nil {
+			return api.Task{}, err
+		}
+	}
+	return r.taskAs(ctx, rec.ID().String(), rights.Environment)
+}
+
+func (r *Runner) taskAs(ctx context.Context, ref string, environment rights.Action) (api.Task, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return api.Task{}, err
@@ -62,7 +82,7 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	v := r.withCurves(rec, r.view(r.shown(ctx, rec), views[rec.ID()]))
+	v := r.withCurves(rec, r.present(ctx, rec, views[rec.ID()], environment))
 	v.Undelivered = r.undelivered(ctx, rec)
 	return v, nil
 }

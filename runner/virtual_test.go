@@ -58,7 +58,7 @@ func inVirtualTime(t *testing.T, do func(v *virtual)) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
-		do(&virtual{Runner: r, t: t, ctx: ctx, engine: engine})
+		do(&virtual{Runner: r, t: t, ctx: context.WithValue(ctx, callerKey{}, rootUser), engine: engine})
 		engine.Thaw()
 		cancel()
 		if err := <-ended; err != nil {

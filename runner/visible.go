@@ -2,73 +2,57 @@ package runner
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/rights"
 )
 
 // Who may see a task's environment and output.
 const (
-	VisibilityPrivate = "private" // its owner and admins
+	VisibilityPrivate = "private" // its owner, and others as the table of rights says
 	VisibilityOpen    = "open"    // everybody
 )
 
-// admin reports whether somebody may act on the tasks of others: root, the user
-// that the daemon runs as, the members of the admin group, and the users of a cluster
-// who are named as such.
-func (r *Runner) admin(who Caller) bool {
-	if who.Subject != nil {
-		return r.clusterAdmin(who.Subject)
-	}
-	return who.UID == 0 || who.UID == os.Geteuid() || (r.live().AdminGroup != "" && slices.Contains(who.Groups, r.live().AdminGroup))
-}
-
-// mayAdmin refuses a request that is for admins only.
-func (r *Runner) mayAdmin(ctx context.Context, what string) error {
+// authorizeReading refuses the output of a task that the caller may not read.
+func (r *Runner) authorizeReading(ctx context.Context, rec *Record) error {
 	who, ok := callerFrom(ctx)
-	switch {
-	case !ok:
+	if !ok && !r.may(ctx, rights.Output, rec) {
 		return refusef(403, callerUnknown)
-	case r.admin(who):
-		return nil
-	case who.Subject != nil:
-		return refusef(403, "%s is for the administrators of carma (kubernetes-admins); you are %s", what, who.Name)
-	case r.live().AdminGroup == "":
-		return refusef(403, "%s is for root; you are %s", what, who.Name)
 	}
-	return refusef(403, "%s is for root and group %s; you are %s", what, r.live().AdminGroup, who.Name)
-}
-
-// sees reports whether the caller may see all of a task. An unknown caller sees
-// as much as another user.
-func (r *Runner) sees(ctx context.Context, rec *Record) bool {
-	if rec.Submit.Visibility == VisibilityOpen {
-		return true
-	}
-	who, ok := callerFrom(ctx)
-	return ok && (owns(who, rec) || r.admin(who))
-}
-
-// mayRead refuses the output of a task that the caller may not see.
-func (r *Runner) mayRead(ctx context.Context, rec *Record) error {
-	if r.sees(ctx, rec) {
+	if !ok {
 		return nil
 	}
-	return refusef(403, "task %d is %s's and private: its output is for %s and administrators; %s can submit tasks with --visibility open", rec.ID(), rec.User, rec.User, rec.User)
+	return r.authorize(who, rights.Output, rec, "")
 }
 
-// shown returns a record as the caller may see it. Of a private task, others
-// see the names of its variables without their values, and no line of its
-// output. Its command line stays: the machine's process list has it too.
-func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
-	if r.sees(ctx, rec) {
+// present returns a task as the caller may see it. environment is the right to see the
+// values of its environment in this answer.
+func (r *Runner) present(ctx context.Context, rec *Record, q queueView, environment rights.Action) api.Task {
+	v := r.view(r.shown(ctx, rec, environment), q)
+	if !r.may(ctx, rights.Progress, rec) {
+		v.Progress, v.Params, v.Trainable = withoutOutput(v.Progress), 0, 0
+	}
+	return v
+}
+
+// shown returns a record as the caller may see it. Without the right to the environment
+// they see the names of its variables without their values; without the right to the
+// output, no line of it. Its command line stays: the machine's process list has it too.
+func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Action) *Record {
+	values, output := r.may(ctx, environment, rec), r.may(ctx, rights.Output, rec)
+	if values && output {
 		return rec
 	}
 	c := *rec
-	c.Submit.Env, c.hidden = masked(rec.Submit.Env), len(rec.Submit.Env) > 0
+	if !values {
+		c.Submit.Env, c.hidden = masked(rec.Submit.Env), len(rec.Submit.Env) > 0
+	}
+	if output {
+		return &c
+	}
 	c.Task.Attempts = slices.Clone(rec.Task.Attempts)
 	for i := range c.Task.Attempts {
 		a := &c.Task.Attempts[i]

@@ -160,6 +160,7 @@ func (d *fakeDaemon) routes() http.Handler {
 	mux.HandleFunc("POST /v1/groups/{group}/stop", d.stopGroup)
 	mux.HandleFunc("GET /v1/tasks/{ref}", d.task(func(w http.ResponseWriter, _ *http.Request, t *fakeTask) { d.answer(w, &t.Task) }))
 	mux.HandleFunc("GET /v1/tasks/{ref}/why", d.task(func(w http.ResponseWriter, _ *http.Request, t *fakeTask) { d.answer(w, &t.why) }))
+	mux.HandleFunc("GET /v1/audit", func(w http.ResponseWriter, r *http.Request) { d.answer(w, auditOf(r.URL.Query())) })
 	mux.HandleFunc("GET /v1/tasks/{ref}/history", d.task(func(w http.ResponseWriter, _ *http.Request, t *fakeTask) { d.answer(w, lifeOf(&t.Task)) }))
 	mux.HandleFunc("POST /v1/tasks/{ref}/stop", d.task(func(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 		var s api.StopRequest

@@ -23,7 +23,7 @@ type Progress struct {
 	Seen       time.Time `json:"seen,omitzero" doc:"when the count rose last"`
 	// Doubt is why the count is not relied on; empty: it is.
 	Doubt  string `json:"doubt,omitempty" doc:"why rate and share are not relied on: few lines, irregular, silent, perhaps one epoch of several"`
-	Source string `json:"source" doc:"the form of the lines that tell it: tqdm, trainer, lightning, keras, ...; prediction where its output tells nothing"`
+	Source string `json:"source" doc:"the form of the lines that tell it: tqdm, trainer, lightning, keras, ...; prediction where its output tells nothing; private where the caller may not read the output"`
 	// ETA is when the attempt is expected to end, with the neighbours that it has.
 	ETA      time.Time `json:"eta,omitzero" doc:"when it is expected to end"`
 	ETABasis string    `json:"eta_basis,omitempty" enum:"output,prediction" doc:"output: by what it prints; prediction: by earlier runs or its model"`

@@ -87,7 +87,7 @@ var (
 	taskUsed     = onGPU("carma_task_memory_used_bytes", "Memory that the task uses on this GPU.")
 	taskPeak     = onGPU("carma_task_memory_peak_bytes", "Highest memory seen in use by the task on this GPU.")
 	taskEstimate = ofTask("carma_task_memory_estimate_bytes", "Memory estimated for the task on each GPU; absent if it gets whole GPUs.")
-	taskProgress = ofTask("carma_task_progress_ratio", "Share of its work that is done, 0 to 1, as its output tells; absent where it does not.")
+	taskProgress = ofTask("carma_task_progress_ratio", "Share of its work that is done, 0 to 1, as the output of an open task tells; absent where it does not, and for private tasks.")
 	taskSlowdown = ofTask("carma_task_slowdown_ratio", "How many times as long as alone it takes beside its neighbours; absent if it has none.")
 	taskAttempts = ofTask("carma_task_attempts", "Attempts so far, the present one included.")
 	taskStarted  = ofTask("carma_task_started_timestamp_seconds", "When the present attempt started.")

@@ -26,8 +26,12 @@ journal has it: submitted, estimated, held, launched where with what memory,
 sent back to the queue and why, suspended, resumed, moved, ended. Of a long life
 it tells the first lines and the last, and says what it left out.
 
+With --audit, list what administrators did to the tasks of others and to the
+server, allowed or refused, with the latest act last. root sees all acts, others
+their own and those on their tasks. With TASK, list the acts on it.
+
 carma history verify replays the daemon's journal and checks its decisions.`,
-		Example: "  carma history --since yesterday --mine\n  carma history 17\n  carma history verify",
+		Example: "  carma history --since yesterday --mine\n  carma history 17\n  carma history --audit --since 2d\n  carma history verify",
 	}, verifyCommand(a))
 }
 

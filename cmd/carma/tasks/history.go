@@ -23,9 +23,17 @@ func ListHistory(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	last := 50
 	cli.CountFlagP(cmd.Flags(), &last, 1, "last", "n", "the latest `N` (default 50; with --since: all)")
 	form := cmd.Flags().String("format", "", "print `columns`, or a Go template for each task; json: a line for each")
+	audit := cmd.Flags().Bool("audit", false, "list what administrators did to others' tasks and to the server")
 	asJSON := cli.JSONFlag(cmd)
 	cmd.ValidArgsFunction = pick.Complete(true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *audit {
+			count := 0
+			if cmd.Flags().Changed("last") {
+				count = last
+			}
+			return listAudit(a, cmd, args, &s, count, *asJSON)
+		}
 		if len(args) > 0 {
 			return tellLife(a, cmd, args, *asJSON)
 		}

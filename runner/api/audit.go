@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// AuditRecord is an act of an administrator on something of another user, or on the
+// server.
+type AuditRecord struct {
+	At      time.Time `json:"at" doc:"the daemon's time"`
+	Who     string    `json:"who"`
+	UID     int       `json:"uid"`
+	Action  string    `json:"action" doc:"of the table of rights: stop, exec, output, drain-gpus, ..."`
+	Allowed bool      `json:"allowed" doc:"the caller had the right; the act may have failed for another reason"`
+	// Task is the task that the act was about, or 0. Object names anything else.
+	Task   int64  `json:"task,omitempty"`
+	Object string `json:"object,omitempty" doc:"what it was about, if it was no task: group x, suite y, GPU 0"`
+	// Owner is the user whose task, group or suite it was; empty if it was the server's.
+	Owner    string `json:"owner,omitempty"`
+	OwnerUID int    `json:"owner_uid,omitempty"`
+	Detail   string `json:"detail,omitempty" doc:"the program of a command without its arguments, the fields of a change, the reason that was given"`
+}
+
+// Audit is a part of the audit log.
+type Audit struct {
+	Records []AuditRecord `json:"records" doc:"the newest that fit, the earliest first"`
+	More    bool          `json:"more,omitempty" doc:"there are earlier ones that fit"`
+	Damaged int           `json:"damaged,omitempty" doc:"lines of the log that cannot be read"`
+	All     bool          `json:"all" doc:"the caller sees the acts of everybody; else the own acts, and acts on what is the caller's"`
+	Now     time.Time     `json:"now"`
+}
+
+// AuditOptions choose records of the audit log.
+type AuditOptions struct {
+	User         string // who acted, or whose task it was
+	Mine         bool   // only the caller's own acts
+	Task         int64  // 0: all
+	Since, Until time.Time
+	Limit        int // 0: 50
+}
+
+// Audit returns the records of the audit log that the caller may see.
+func (c *Client) Audit(ctx context.Context, o AuditOptions) (Audit, error) {
+	q := url.Values{}
+	if o.User != "" {
+		q.Set("user", o.User)
+	}
+	if o.Mine {
+		q.Set("mine", "true")
+	}
+	if o.Task != 0 {
+		q.Set("task", strconv.FormatInt(o.Task, 10))
+	}
+	if !o.Since.IsZero() {
+		q.Set("since", o.Since.Format(time.RFC3339Nano))
+	}
+	if !o.Until.IsZero() {
+		q.Set("until", o.Until.Format(time.RFC3339Nano))
+	}
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(min(o.Limit, MaxAudit)))
+	}
+	return call[Audit](ctx, c, http.MethodGet, "/v1/audit?"+q.Encode(), nil)
+}
+
+// MaxAudit is the largest number of records of one answer.
+const MaxAudit = 100_000

@@ -1,0 +1,183 @@
+// Package audit owns the audit log: a record of each act of an administrator, in files of
+// bounded size.
+//
+// A record is a line of JSON in audit.jsonl, and is on the disk when [Log.Add] returns.
+// When the file is full, it becomes audit.1.jsonl, audit.1.jsonl becomes audit.2.jsonl,
+// and the oldest file is deleted. The files are readable for the daemon's user only.
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"carma/runner/api"
+)
+
+const (
+	// fileBytes is the size at which a new file is begun, files the number of files that
+	// are kept: at most 16 MiB, some 80,000 records.
+	fileBytes = 4 << 20
+	files     = 4
+	// maxDetail is the length in bytes to which a detail is cut.
+	maxDetail = 400
+	// quiet is the time within which an equal act of reading is recorded once.
+	quiet = 10 * time.Minute
+	// maxQuiet is the number of acts of reading that are remembered for that.
+	maxQuiet = 4096
+)
+
+// Record is an act of an administrator.
+type Record = api.AuditRecord
+
+// reading is the part of a record by which two acts of reading are equal.
+type reading struct {
+	uid, owner  int
+	who, action string
+	object      string
+	task        int64
+	allowed     bool
+}
+
+// Log is the audit log of a daemon. It is safe for concurrent use.
+type Log struct {
+	dir   string
+	limit int64 // of a file
+
+	mu     sync.Mutex
+	file   *os.File // nil: not opened yet
+	size   int64
+	closed bool
+	quiet  map[reading]time.Time // when an act of reading was recorded last, by the wall clock
+}
+
+// New returns the log in a folder. Its file is opened with the first record.
+func New(dir string) *Log {
+	return &Log{dir: dir, limit: fileBytes, quiet: map[reading]time.Time{}}
+}
+
+// open opens the newest file for appending. The end of a line that a crash has cut off is
+// removed.
+func (l *Log) open() error {
+	f, err := os.OpenFile(l.path(0), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	whole, err := wholeLines(f)
+	if err == nil {
+		err = f.Truncate(whole)
+	}
+	if err != nil {
+		f.Close()
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	l.file, l.size = f, whole
+	return nil
+}
+
+// wholeLines returns the length of a file without a last line that has no end.
+func wholeLines(f *os.File) (int64, error) {
+	b, err := os.ReadFile(f.Name())
+	return int64(bytes.LastIndexByte(b, '\n') + 1), err
+}
+
+// path returns the path of a file; 0 is the newest one.
+func (l *Log) path(n int) string {
+	name := "audit.jsonl"
+	if n > 0 {
+		name = fmt.Sprintf("audit.%d.jsonl", n)
+	}
+	return filepath.Join(l.dir, name)
+}
+
+// Add adds a record. It is on the disk when Add returns without an error. An act of
+// reading is not added again within ten minutes.
+func (l *Log) Add(r Record, reads bool) error {
+	if len(r.Detail) > maxDetail {
+		r.Detail = r.Detail[:maxDetail] + "..."
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if reads && l.repeated(r) {
+		return nil
+	}
+	return l.write(append(line, '\n'))
+}
+
+// repeated reports whether an equal act of reading was recorded a short time ago, and
+// remembers this one otherwise. The caller holds mu.
+func (l *Log) repeated(r Record) bool {
+	key := reading{r.UID, r.OwnerUID, r.Who, r.Action, r.Object, r.Task, r.Allowed}
+	now := time.Now()
+	if at, is := l.quiet[key]; is && now.Sub(at) < quiet {
+		return true
+	}
+	if len(l.quiet) >= maxQuiet {
+		clear(l.quiet)
+	}
+	l.quiet[key] = now
+	return false
+}
+
+// write appends a line. The caller holds mu.
+func (l *Log) write(line []byte) error {
+	if l.closed {
+		return fmt.Errorf("audit log: %w", fs.ErrClosed)
+	}
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if l.size > 0 && l.size+int64(len(line)) > l.limit {
+		if err := l.rotate(); err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+	}
+	n, err := l.file.Write(line)
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil { // no half line may stand before the next one
+		return fmt.Errorf("audit log: %w", errors.Join(err, l.file.Truncate(l.size)))
+	}
+	l.size += int64(n)
+	return nil
+}
+
+// rotate begins a new file. The caller holds mu.
+func (l *Log) rotate() error {
+	for n := files - 1; n > 0; n-- {
+		if err := os.Rename(l.path(n-1), l.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	old := l.file
+	if err := l.open(); err != nil {
+		return err
+	}
+	return old.Close()
+}
+
+// Close closes the log.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Close()
+	l.file = nil
+	return err
+}
