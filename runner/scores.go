@@ -44,7 +44,7 @@ func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
 			if err != nil {
 				return s, err
 			}
-			if !s.Everybody && rec.UID != who.UID {
+			if !s.Everybody && !rights.Owns(r.subject(who), ownerOfTask(rec)) {
 				continue
 			}
 			if !scored(families, &rec.Task) {

@@ -63,7 +63,7 @@ func TestVisibility(t *testing.T) {
 				text = append(text, a.Message)
 			}
 		}
-		one, err := g.Task(g.as(who), ref)
+		one, err := g.Inspect(g.as(who), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
