@@ -71,7 +71,8 @@ type Options struct {
 	Bounds Bounds
 	// PerUser is what one user may have of the daemon.
 	PerUser PerUser
-	// AdminGroup's members may stop the tasks of others; empty: only root.
+	// AdminGroup names the group whose members are administrators, see package rights.
+	// Empty: only root and the daemon's account are.
 	AdminGroup string
 	// ClusterAdmins are the users of a cluster who may do what admins may, and, with @
 	// before them, groups of it.

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,7 +101,7 @@ func (l *Log) path(n int) string {
 // reading is not added again within ten minutes.
 func (l *Log) Add(r Record, reads bool) error {
 	if len(r.Detail) > maxDetail {
-		r.Detail = r.Detail[:maxDetail] + "..."
+		r.Detail = strings.ToValidUTF8(r.Detail[:maxDetail], "") + "..."
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -108,25 +109,18 @@ func (l *Log) Add(r Record, reads bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if reads && l.repeated(r) {
+	key, now := reading{r.UID, r.OwnerUID, r.Who, r.Action, r.Object, r.Task, r.Allowed}, time.Now()
+	if at, is := l.quiet[key]; reads && is && now.Sub(at) < quiet {
 		return nil
 	}
-	return l.write(append(line, '\n'))
-}
-
-// repeated reports whether an equal act of reading was recorded a short time ago, and
-// remembers this one otherwise. The caller holds mu.
-func (l *Log) repeated(r Record) bool {
-	key := reading{r.UID, r.OwnerUID, r.Who, r.Action, r.Object, r.Task, r.Allowed}
-	now := time.Now()
-	if at, is := l.quiet[key]; is && now.Sub(at) < quiet {
-		return true
+	if err := l.write(append(line, '\n')); err != nil || !reads {
+		return err
 	}
 	if len(l.quiet) >= maxQuiet {
 		clear(l.quiet)
 	}
 	l.quiet[key] = now
-	return false
+	return nil
 }
 
 // write appends a line. The caller holds mu.
