@@ -34,6 +34,7 @@ var mapRanges = map[string]string{
 	"(*State).movesFrom":   "asks whether there is one; the order does not matter",
 	"(*State).isHome":      "asks whether there is one; the order does not matter",
 	"(*State).Clone":       "copies into another map",
+	"Forms":                "copies into another map",
 	"(*State).cloneKin":    "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",
 	"(*State).Tasks":       "sorts afterwards",

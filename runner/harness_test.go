@@ -155,7 +155,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 // start runs a daemon; stop ends it and leaves the containers.
 func (g *rig) start() {
 	g.t.Helper()
-	j, err := journal.OpenWith(g.dir, journal.Options{Spare: g.spare})
+	j, err := journal.OpenWith(g.dir, journal.Options{Spare: g.spare, Version: g.opt.Version, Readable: Readable})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -61,9 +61,11 @@ func Verify(dir, program string) (Verification, error) {
 		return Verification{}, err
 	}
 	defer j.Close()
-	var v *verifier
+	v := newVerifier(program)
 	err = j.View(func(j *journal.Reader) error { // the view stays the same, however much is written meanwhile
-		v = newVerifier(program)
+		if err := readableAll(j); errors.Is(err, journal.ErrNewer) {
+			return err
+		}
 		err := v.read(j)
 		if other := v.other; err == nil && other != nil {
 			v = newVerifier(program)

@@ -389,3 +389,11 @@ func processors(n int) string {
 }
 
 func thousandths(n int) string { return strconv.FormatFloat(float64(n)/1000, 'g', 6, 64) }
+
+// Codes returns all codes of reasons, in no order.
+func Codes() (all []mapper.ReasonCode) {
+	for code := range sentences {
+		all = append(all, code)
+	}
+	return all
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,6 +133,12 @@ type kept struct {
 	// Down is set when it is being taken down.
 	Down *down `json:"down,omitempty"`
 }
+
+// Form returns an empty value of what the store has of a suite.
+func Form() any { return kept{} }
+
+// IsSuite reports whether a key of the store has a suite.
+func IsSuite(key string) bool { return strings.HasPrefix(key, storeKey("")) }
 
 // down is how a suite is taken down. Grace 0: as the helpers say.
 type down struct {

@@ -89,6 +89,9 @@ func checkFile(path string) (head, error) {
 	r := Reader{dir: filepath.Dir(path), ro: db, q: db}
 	h, err := r.head()
 	if err == nil {
+		err = h.understood()
+	}
+	if err == nil {
 		err = r.check()
 	}
 	return h, err

@@ -15,6 +15,7 @@ type builder struct {
 	kept          span
 	h             *head
 	acceptLoss    bool
+	version       string // of this program
 	tasks, lostID int
 }
 
@@ -27,7 +28,7 @@ func (b *builder) build() error {
 		return err
 	}
 	defer db.Close()
-	if err := migrate(db); err != nil {
+	if err := migrate(db, b.version); err != nil {
 		return err
 	}
 	var st statements
@@ -109,7 +110,7 @@ func (b *builder) copy(tx *sql.Tx, st *statements) (err error) {
 			b.tasks++
 			b.h.task = max(b.h.task, t.row.ID)
 			if err == nil {
-				err = t.row.store(tx.Stmt(st.task))
+				err = t.row.store(tx.Stmt(st.task), t.row.Body)
 			}
 		})
 	keys := map[string][]byte{}

@@ -99,6 +99,9 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 		h.event++
 		e.Seq = h.event
 		h.chain, h.at = link(h.chain, e), e.At
+		if err := h.note(j.version, "event "+e.Kind, e.Body); err != nil {
+			return err
+		}
 		if _, err := insert.Exec(e.Seq, e.At, e.Kind, blob(e.Body), h.chain); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
@@ -107,6 +110,9 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 	for _, d := range b.Decisions {
 		if d.Seq < 1 || d.Seq > h.event {
 			return fmt.Errorf("decision %d.%d: there is no such event", d.Seq, d.N)
+		}
+		if err := h.note(j.version, "decision "+d.Kind, d.Body); err != nil {
+			return err
 		}
 		if _, err := insert.Exec(d.Seq, d.N, d.Kind, blob(d.Body), d.sum()); err != nil {
 			return fmt.Errorf("decision %d.%d: %w", d.Seq, d.N, err)
@@ -117,7 +123,14 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 		if t.ID < 1 {
 			return fmt.Errorf("task %d: numbers start at 1", t.ID)
 		}
-		if err := t.store(insert); err != nil {
+		body, err := t.body()
+		if err == nil {
+			err = h.note(j.version, "task", body)
+		}
+		if err == nil {
+			err = t.store(insert, body)
+		}
+		if err != nil {
 			return fmt.Errorf("task %d: %w", t.ID, err)
 		}
 		h.task = max(h.task, t.ID)
@@ -126,6 +139,9 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 		return err
 	}
 	for _, m := range b.Meta {
+		if err := h.note(j.version, "key "+m.Key, m.Value); err != nil {
+			return err
+		}
 		if _, err := tx.Stmt(j.stmt.meta).Exec(m.Key, blob(m.Value), metaSum(m.Key, m.Value)); err != nil {
 			return fmt.Errorf("key %s: %w", m.Key, err)
 		}
@@ -139,13 +155,16 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 	return nil
 }
 
-func (t TaskRow) store(s *sql.Stmt) (err error) {
+func (t TaskRow) body() ([]byte, error) {
 	if t.Make != nil {
-		if t.Body, err = t.Make(); err != nil {
-			return err
-		}
+		return t.Make()
 	}
-	_, err = s.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group, t.sum())
+	return t.Body, nil
+}
+
+func (t TaskRow) store(s *sql.Stmt, body []byte) error {
+	t.Body = body
+	_, err := s.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group, t.sum())
 	return err
 }
 
@@ -161,6 +180,9 @@ func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	}
 	h := j.at
 	h.commits++
+	if j.version != "" {
+		h.writer = j.version
+	}
 	tx, err := j.db.Begin()
 	if err == nil {
 		err = fn(tx, &h)

@@ -25,6 +25,10 @@ type head struct {
 	// instance is the value of InstanceKey: with it the containers can be found
 	// when the database is gone.
 	instance string
+	// features is the JSON list of what a program must know to read the journal,
+	// see [Feature]. writer is the version of the program that wrote last. The
+	// witnesses have neither.
+	features, writer string
 }
 
 // InstanceKey is the key in meta of the data folder's name, which is a label of
@@ -35,7 +39,7 @@ const (
 )
 
 func (h head) sum() int64 {
-	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance).sum(h.id[:])
+	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance, h.features, h.writer).sum(h.id[:])
 }
 
 // stand describes a head for an operator, in one line.
@@ -49,8 +53,8 @@ func (h head) stand() string {
 func clock(at int64) string { return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 const (
-	headColumns = "id, commits, event, chain, base, link, decided, task, at, instance, sum"
-	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	headColumns = "id, commits, event, chain, base, link, decided, task, at, instance, features, writer, sum"
+	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 // renew gives another id to a journal that goes on from an earlier point: it is
@@ -61,7 +65,7 @@ func (h *head) renew() error {
 }
 
 func (h head) store(s *sql.Stmt) error {
-	_, err := s.Exec(h.id[:], h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at, h.instance, h.sum())
+	_, err := s.Exec(h.id[:], h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at, h.instance, h.features, h.writer, h.sum())
 	return err
 }
 
@@ -69,17 +73,26 @@ func readHead(q querier) (h head, err error) {
 	var id []byte
 	var want int64
 	err = q.QueryRow("SELECT "+headColumns+" FROM head WHERE one = 1").
-		Scan(&id, &h.commits, &h.event, &h.chain, &h.base, &h.link, &h.decided, &h.task, &h.at, &h.instance, &want)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return head{}, fmt.Errorf("%w: it does not say where it ends", ErrDamaged)
-	case err != nil:
+		Scan(&id, &h.commits, &h.event, &h.chain, &h.base, &h.link, &h.decided, &h.task, &h.at, &h.instance, &h.features, &h.writer, &want)
+	if err := h.sound(id, want, err, head.sum); err != nil {
 		return head{}, err
 	}
-	if copy(h.id[:], id) != len(h.id) || h.sum() != want {
-		return head{}, fmt.Errorf("%w: the row that says where it ends has a wrong checksum", ErrDamaged)
-	}
 	return h, nil
+}
+
+// sound sets the id of a head that was read, and returns an error if the head is
+// missing or damaged.
+func (h *head) sound(id []byte, want int64, err error, sum func(head) int64) error {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: it does not say where it ends", ErrDamaged)
+	case err != nil:
+		return err
+	}
+	if copy(h.id[:], id) != len(h.id) || sum(*h) != want {
+		return fmt.Errorf("%w: the row that says where it ends has a wrong checksum", ErrDamaged)
+	}
+	return nil
 }
 
 // head returns where the journal stands.

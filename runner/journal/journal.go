@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +67,9 @@ type Journal struct {
 	at   head // guarded by mu
 	// witnesses have a copy of at outside the database; guarded by mu.
 	witnesses witnesses
-	spare     int64 // bytes, as in Options
+	spare     int64    // bytes, as in Options
+	version   string   // as in Options
+	upgrade   *Upgrade // of this open; nil: there was none
 	// written is told how long each write took; nil: nobody asks. Guarded by mu.
 	written func(time.Duration)
 }
@@ -80,6 +83,13 @@ type Options struct {
 	// Spare is how many bytes of the disk are kept as spare room, at most a
 	// sixteenth of the disk; see [Journal.GiveUpSpare].
 	Spare int64
+	// Version is the version of this program. The journal notes it with what it
+	// writes.
+	Version string
+	// Readable looks for rows that this program does not understand, before
+	// anything is done with them. It is called if another version wrote last, or
+	// if the versions do not tell. Nil: nothing is looked at.
+	Readable func(*Reader) error
 }
 
 // Reader reads a journal. Reads see whole commits only, run beside the writer
@@ -125,7 +135,7 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	if err := private(dir); err != nil {
 		return nil, err
 	}
-	j := &Journal{Reader: Reader{dir: dir}, spare: o.Spare}
+	j := &Journal{Reader: Reader{dir: dir}, spare: o.Spare, version: o.Version}
 	if j.lock, err = takeLock(dir); err != nil {
 		return nil, err
 	}
@@ -143,7 +153,7 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	if j.db, err = connect(dir, 1, writerPragmas); err != nil {
 		return nil, err
 	}
-	if err := migrate(j.db); err != nil {
+	if err := j.upgradeWithBackup(o.Version); err != nil {
 		return nil, err
 	}
 	if err := j.stmt.prepare(j.db); err != nil {
@@ -156,6 +166,9 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	if j.at, err = readHead(j.q); err != nil {
 		return nil, err
 	}
+	if err := j.at.understood(); err != nil {
+		return nil, err
+	}
 	if err := j.confront(o); err != nil {
 		return nil, err
 	}
@@ -164,7 +177,16 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	} else {
 		err = j.checkEnd()
 	}
+	if err == nil && o.Readable != nil && !sameProgram(j.at.writer, o.Version) {
+		err = o.Readable(&j.Reader)
+	}
 	return j, err
+}
+
+// sameProgram reports whether two versions are surely of one program. A version
+// that a build from changed files has may be that of several.
+func sameProgram(a, b string) bool {
+	return a == b && a != "" && !strings.Contains(a, "dev") && !strings.Contains(a, "dirty")
 }
 
 // OpenReadOnly opens the journal in dir for reading, whether or not a daemon
@@ -181,6 +203,9 @@ func OpenReadOnly(dir string) (*Reader, error) {
 	}
 	if err == nil {
 		err = checkVersion(r.ro)
+	}
+	if err == nil {
+		err = checkFeatures(r.ro)
 	}
 	if err != nil {
 		if r.ro != nil {

@@ -87,7 +87,7 @@ func (j *Journal) lost(what, detail string, seen head) error {
 		r.Facts = append(r.Facts, detail)
 	}
 	r.Facts = append(r.Facts, "here: "+j.at.stand())
-	if seen != j.at {
+	if seen.features, seen.writer = j.at.features, j.at.writer; seen != j.at {
 		r.Facts = append(r.Facts, "last written: "+seen.stand())
 	}
 	if missing := seen.event - j.at.event; missing > 0 {

@@ -19,6 +19,8 @@ type RepairOptions struct {
 	// AcceptLoss lets the next start take in containers that the journal does
 	// not know.
 	AcceptLoss bool
+	// Version is the version of this program.
+	Version string
 }
 
 // AcceptLossKey is the key in meta that lets a start take in what the journal
@@ -45,7 +47,7 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	if err := copyJournal(dir, old); err != nil {
 		return nil, fmt.Errorf("journal %s: %w", dir, classify(dir, err))
 	}
-	db, mended, err := openDamaged(old)
+	db, mended, err := openDamaged(old, o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", dir, err)
 	}
@@ -54,9 +56,17 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	if mended > 0 {
 		s.drop("the database's description of itself; it is known, and was mended in %d places", mended)
 	}
+	if s.known.commits > 0 || s.known.features != "" {
+		if err := s.known.understood(); err != nil {
+			return nil, fmt.Errorf("journal %s: %w", dir, err)
+		}
+	}
 	kept := s.best()
-	h := s.head(kept, seen)
-	b := &builder{from: db, dir: filepath.Join(work, "new"), s: s, kept: kept, h: &h, acceptLoss: o.AcceptLoss}
+	h, err := s.head(kept, seen, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{from: db, dir: filepath.Join(work, "new"), s: s, kept: kept, h: &h, acceptLoss: o.AcceptLoss, version: o.Version}
 	if err := h.renew(); err != nil {
 		return nil, err
 	}
@@ -77,7 +87,7 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 // openDamaged opens the copy of a journal that Repair reads. It mends the
 // database's description of itself in that copy, as far as that is known.
 // mended is the number of places.
-func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
+func openDamaged(dir, version string) (_ *sql.DB, mended int, err error) {
 	path := filepath.Join(dir, dataFile)
 	if errors.Is(checkHeader(path), ErrDamaged) {
 		mended++
@@ -109,7 +119,7 @@ func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
 	switch {
 	case err == nil && v < schemaVersion:
 		// Only a sound journal is taken over from an earlier schema.
-		if err := migrate(db); err != nil {
+		if err := migrate(db, version); err != nil {
 			return nil, mended, fmt.Errorf("it is of schema %d and cannot be taken over: %w; put a backup in its place: carma journal restore", v, err)
 		}
 	case errors.Is(err, ErrNewer):
@@ -135,8 +145,9 @@ func takeOver(dir string) (*lock, error) {
 
 // head returns the head of a repaired journal. Numbers of new tasks are above
 // all that were ever given.
-func (s *salvage) head(kept span, seen head) head {
+func (s *salvage) head(kept span, seen head, version string) (head, error) {
 	h := head{
+		features: s.known.features, writer: cmp.Or(version, s.known.writer),
 		commits: 1, event: kept.last, chain: kept.chain, base: kept.first - 1, link: kept.link, at: kept.at,
 		task: max(s.known.task, seen.task), instance: cmp.Or(s.known.instance, seen.instance),
 	}
@@ -144,7 +155,16 @@ func (s *salvage) head(kept span, seen head) head {
 		_ = s.db.QueryRow("SELECT coalesce(max(seq), 0) FROM decisions").Scan(&h.decided)
 	}
 	h.decided = min(h.decided, h.event)
-	return h
+	if h.features != "" {
+		return h, nil
+	}
+	// What the journal needed is not known: it may be all that this program has.
+	h.features = "[]"
+	err := h.add(need{Name: schemaFeature(featureSchema), Since: version, Event: h.event, Task: h.task})
+	for _, f := range features {
+		err = errors.Join(err, h.add(need{Name: f.Name, Since: version}))
+	}
+	return h, err
 }
 
 // copyJournal copies the files of a journal into a new folder.

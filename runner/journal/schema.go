@@ -14,7 +14,10 @@ import (
 // user_version. A change adds a step to migrations and never edits one. Each
 // step changes the description of a table: by this a damaged number differs
 // from the number of a newer schema.
-const schemaVersion = 3
+const schemaVersion = 4
+
+// featureSchema is the first schema whose head lists features.
+const featureSchema = 4
 
 // migrations[i] takes a journal from version i to i+1.
 var migrations = [schemaVersion]string{`
@@ -83,13 +86,21 @@ CREATE TABLE head (
 	instance TEXT NOT NULL,
 	sum     INTEGER NOT NULL
 ) STRICT;
+`, `
+ALTER TABLE head ADD COLUMN features TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE head ADD COLUMN writer TEXT NOT NULL DEFAULT '';
 `}
 
 // steps do the part of a migration that SQL alone cannot do, by the version
 // that it leads to.
-var steps = map[int]func(*sql.Tx) error{3: seal}
+var steps = map[int]func(tx *sql.Tx, version string) error{
+	3: func(tx *sql.Tx, _ string) error { return seal(tx) },
+	4: listFeatures,
+}
 
-func migrate(db *sql.DB) error {
+// migrate brings a journal to this program's schema. version is that of this
+// program.
+func migrate(db *sql.DB, version string) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
@@ -107,7 +118,7 @@ func migrate(db *sql.DB) error {
 			return fmt.Errorf("migrate to schema %d: %w", v+1, err)
 		}
 		if step := steps[v+1]; step != nil {
-			if err := step(tx); err != nil {
+			if err := step(tx, version); err != nil {
 				return fmt.Errorf("migrate to schema %d: %w", v+1, err)
 			}
 		}
@@ -134,9 +145,25 @@ func version(q querier) (int, error) {
 		return 0, err
 	}
 	if v > schemaVersion {
-		return v, fmt.Errorf("%w: schema %d, this carma knows up to %d", ErrNewer, v, schemaVersion)
+		return v, &Newer{What: fmt.Sprintf("schema %d, this carma knows up to %d", v, schemaVersion), Version: schemaSince(q, v)}
 	}
 	return max(v, 0), nil
+}
+
+// schemaSince returns the version of the program that brought a journal to a
+// newer schema, or "" if that schema does not tell it as this one does.
+func schemaSince(q querier, v int) (since string) {
+	var h head
+	if q.QueryRow("SELECT features FROM head WHERE one = 1").Scan(&h.features) != nil {
+		return ""
+	}
+	all, _ := h.needs()
+	for _, n := range all {
+		if since = n.Since; n.Name == schemaFeature(v) {
+			break
+		}
+	}
+	return since
 }
 
 // classify adds ErrFull or ErrDamaged to an error of SQLite or the kernel.

@@ -39,6 +39,33 @@ func seal(tx *sql.Tx) error {
 	if err := sealMeta(tx, &h); err != nil {
 		return err
 	}
+	_, err = tx.Exec("INSERT INTO head (one, "+head3Columns+") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		h.id[:], h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at, h.instance, h.sum3())
+	return err
+}
+
+// head3Columns are the columns of a head of schema 3.
+const head3Columns = "id, commits, event, chain, base, link, decided, task, at, instance, sum"
+
+// sum3 is the checksum of a head of schema 3.
+func (h head) sum3() int64 {
+	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance).sum(h.id[:])
+}
+
+// listFeatures begins the list of features of a journal of schema 3.
+func listFeatures(tx *sql.Tx, version string) error {
+	var h head
+	var id []byte
+	var want int64
+	err := tx.QueryRow("SELECT "+head3Columns+" FROM head WHERE one = 1").
+		Scan(&id, &h.commits, &h.event, &h.chain, &h.base, &h.link, &h.decided, &h.task, &h.at, &h.instance, &want)
+	if err := h.sound(id, want, err, head.sum3); err != nil {
+		return err
+	}
+	h.features = "[]"
+	if err := h.add(need{Name: schemaFeature(featureSchema), Since: version, Event: h.event, Task: h.task}); err != nil {
+		return err
+	}
 	s, err := tx.Prepare(setHeadSQL)
 	if err != nil {
 		return err

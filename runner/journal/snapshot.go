@@ -23,6 +23,9 @@ func (j *Journal) Snapshot(seq, at int64, body []byte) error {
 		if seq < 1 || seq > h.event {
 			return fmt.Errorf("there is no event %d", seq)
 		}
+		if err := h.note(j.version, "snapshot", body); err != nil {
+			return err
+		}
 		_, err := tx.Exec("INSERT OR REPLACE INTO snapshots (seq, at, body, sum) VALUES (?, ?, ?, ?)",
 			seq, at, blob(body), sum(seq, at, "", body))
 		if err != nil {

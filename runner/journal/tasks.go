@@ -180,6 +180,9 @@ func (j *Journal) SetMeta(key string, value []byte) error {
 		if key == InstanceKey && len(value) <= maxInstance {
 			h.instance = string(value)
 		}
+		if err := h.note(j.version, "key "+key, value); err != nil {
+			return err
+		}
 		_, err := tx.Stmt(j.stmt.meta).Exec(key, blob(value), metaSum(key, value))
 		return err
 	})

@@ -46,10 +46,13 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	if err != nil {
 		return err
 	}
-	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Spare: int64(config.JournalReserve)})
+	j, err := journal.OpenWith(config.DataDir, journal.Options{
+		Outside: outsideWitness(config), Spare: int64(config.JournalReserve), Version: version, Readable: runner.Readable,
+	})
 	if err != nil {
 		return err
 	}
+	logUpgrade(j.Upgraded(), log)
 	defer closing(log, "the journal", j.Close)
 
 	driver, err := engine.Open(config)
@@ -151,6 +154,17 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		err = l
 	}
 	return err
+}
+
+// logUpgrade logs that an earlier carma does not read the journal any more.
+func logUpgrade(u *journal.Upgrade, log zerolog.Logger) {
+	switch {
+	case u == nil:
+	case u.Failed != nil:
+		log.Warn().Err(u.Failed).Int("from", u.From).Int("to", u.To).Msg("the journal has a newer schema now, which an earlier carma refuses; no backup could be made before")
+	default:
+		log.Info().Int("from", u.From).Int("to", u.To).Str("backup", u.Backup).Msg("the journal has a newer schema now, which an earlier carma refuses; it can restore this backup")
+	}
 }
 
 // openMetrics listens at the address of the page for Prometheus; nil: there is none.

@@ -133,7 +133,7 @@ it. The daemon must not run meanwhile; its tasks go on.`,
 		if err != nil {
 			return err
 		}
-		report, err := journal.Repair(dir, journal.RepairOptions{Do: yes || *accept, AcceptLoss: *accept})
+		report, err := journal.Repair(dir, journal.RepairOptions{Do: yes || *accept, AcceptLoss: *accept, Version: a.Version})
 		if errors.Is(err, fs.ErrNotExist) {
 			return cli.Usagef("name the daemon's folder with --data-dir", "there is no journal in %s", dir)
 		}

@@ -1,0 +1,231 @@
+// Package jsonform compares JSON with the Go types that read it. It finds what
+// encoding/json passes over silently: fields and values that the types do not
+// know.
+package jsonform
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Types says how some types are written, beyond what their declarations say.
+type Types struct {
+	// Words are the values of types that are words. The empty word is always one.
+	Words map[reflect.Type][]string
+	// Forms are the types whose fields JSON has in place of a type with a
+	// MarshalJSON or UnmarshalJSON of its own. It may be the type itself. Without
+	// an entry, such a type may be written in any form.
+	Forms map[reflect.Type]reflect.Type
+
+	mu    sync.Mutex
+	known map[reflect.Type]*form
+}
+
+// form is what JSON of a type may have; nil: anything.
+type form struct {
+	fields map[string]*form // of an object; nil: any
+	elem   *form            // of an array, or of an object without fields
+	words  map[string]bool  // nil: any text
+}
+
+// Unknown is a field or a value that the type of some JSON does not know.
+type Unknown struct {
+	Path  string // of the field
+	Value string // the value; empty: the field is not known
+}
+
+func (u *Unknown) Error() string {
+	if u.Value != "" {
+		return fmt.Sprintf("value %q of field %s", u.Value, u.Path)
+	}
+	return "field " + u.Path
+}
+
+// Check returns an [Unknown] if JSON has a field or a value that its type does
+// not know. JSON that does not fit otherwise is not its matter.
+func (t *Types) Check(of reflect.Type, body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	f := t.form(of)
+	t.mu.Unlock()
+	c := checker{dec: json.NewDecoder(bytes.NewReader(body))}
+	return c.value(f)
+}
+
+type checker struct {
+	dec  *json.Decoder
+	path []string
+}
+
+func (c *checker) value(f *form) error {
+	if f == nil {
+		var skipped json.RawMessage
+		return c.dec.Decode(&skipped)
+	}
+	token, err := c.dec.Token()
+	if err != nil {
+		return err
+	}
+	switch token := token.(type) {
+	case string:
+		if f.words != nil && token != "" && !f.words[token] {
+			return &Unknown{Path: strings.Join(c.path, "."), Value: token}
+		}
+	case json.Delim:
+		for c.dec.More() {
+			if token == '{' {
+				err = c.field(f)
+			} else {
+				err = c.value(f.elem)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, err = c.dec.Token() // the end
+	}
+	return err
+}
+
+func (c *checker) field(f *form) error {
+	name, err := c.dec.Token()
+	if err != nil {
+		return err
+	}
+	c.path = append(c.path, name.(string))
+	of := f.elem
+	if f.fields != nil {
+		there := false
+		if of, there = f.fields[name.(string)]; !there {
+			return &Unknown{Path: strings.Join(c.path, ".")}
+		}
+	}
+	err = c.value(of)
+	if err == nil {
+		c.path = c.path[:len(c.path)-1]
+	}
+	return err
+}
+
+// form returns the form of a type.
+func (t *Types) form(of reflect.Type) *form {
+	of = t.written(of)
+	if of == nil {
+		return nil
+	}
+	if f, ok := t.known[of]; ok {
+		return f
+	}
+	if t.known == nil {
+		t.known = map[reflect.Type]*form{}
+	}
+	f := &form{}
+	t.known[of] = f
+	switch words := t.Words[of]; {
+	case words != nil:
+		f.words = map[string]bool{}
+		for _, w := range words {
+			f.words[w] = true
+		}
+	case of.Kind() == reflect.Struct:
+		f.fields = map[string]*form{}
+		for name, field := range fields(of) {
+			f.fields[name] = t.form(field)
+		}
+	case of.Kind() == reflect.Map, of.Kind() == reflect.Slice, of.Kind() == reflect.Array:
+		f.elem = t.form(of.Elem())
+	default:
+		t.known[of] = nil
+		return nil
+	}
+	return f
+}
+
+var (
+	marshaler   = reflect.TypeFor[json.Marshaler]()
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textual     = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// written returns the type in whose form a type is written, or nil if that may be
+// any.
+func (t *Types) written(of reflect.Type) reflect.Type {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if other, ok := t.Forms[of]; ok {
+		return other
+	}
+	to := reflect.PointerTo(of)
+	if to.Implements(marshaler) || to.Implements(unmarshaler) || to.Implements(textual) {
+		return nil
+	}
+	if of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Uint8 {
+		return nil // base64
+	}
+	return of
+}
+
+// fields returns the fields of a struct by their names in JSON, with those of
+// embedded structs.
+func fields(of reflect.Type) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			for n, field := range fields(f.Type) {
+				if _, ok := all[n]; !ok {
+					all[n] = field
+				}
+			}
+		case !f.IsExported():
+		case name == "":
+			all[f.Name] = f.Type
+		default:
+			all[name] = f.Type
+		}
+	}
+	return all
+}
+
+// Items lists the fields and values of some types and of all types in them:
+// "package.Type.field" and "package.Type=value", in order.
+func (t *Types) Items(roots ...reflect.Type) []string {
+	found, seen := map[string]bool{}, map[reflect.Type]bool{}
+	var visit func(of reflect.Type)
+	visit = func(of reflect.Type) {
+		if of = t.written(of); of == nil || seen[of] {
+			return
+		}
+		seen[of] = true
+		switch words := t.Words[of]; {
+		case words != nil:
+			for _, w := range words {
+				found[of.String()+"="+w] = true
+			}
+		case of.Kind() == reflect.Struct:
+			for name, field := range fields(of) {
+				found[of.String()+"."+name] = true
+				visit(field)
+			}
+		case of.Kind() == reflect.Map, of.Kind() == reflect.Slice, of.Kind() == reflect.Array:
+			visit(of.Elem())
+		}
+	}
+	for _, of := range roots {
+		visit(of)
+	}
+	return slices.Sorted(maps.Keys(found))
+}

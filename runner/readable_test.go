@@ -1,0 +1,282 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+var writeItems = flag.Bool("write-items", false, "write testdata/journal-items.txt; only while no build with this schema is in use")
+
+const itemsFile = "testdata/journal-items.txt"
+
+// journalItems returns all that rows of a journal may have, as features name it.
+func journalItems() (all []string) {
+	types, rows := rowForms()
+	for kind := range rows {
+		if strings.Contains(kind, " ") { // not the snapshot, the task, the suite
+			all = append(all, kind)
+		}
+	}
+	all = append(all, types.Items(slices.Collect(maps.Values(rows))...)...)
+	slices.Sort(all)
+	return all
+}
+
+// TestJournalItems compares what rows may have with what the first program of
+// schema 4 wrote and with the features since.
+func TestJournalItems(t *testing.T) {
+	now := journalItems()
+	if *writeItems {
+		if err := os.WriteFile(itemsFile, grouped(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(itemsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := ungrouped(b)
+	if len(old) < 500 {
+		t.Fatalf("%s has only %d items", itemsFile, len(old))
+	}
+	of := map[string]string{}
+	for _, f := range journal.Features() {
+		for _, item := range f.Items {
+			of[item] = f.Name
+		}
+	}
+	for _, item := range now {
+		if !slices.Contains(old, item) && of[item] == "" {
+			t.Errorf("%q is new in journals: add it to a feature in runner/journal/features.go, for example\n\t{%q, []string{%q}},\nso that a carma that does not know it refuses the journal", item, "what it is for", item)
+		}
+		if slices.Contains(old, item) && of[item] != "" {
+			t.Errorf("%q of the feature %q is in every journal of schema 4", item, of[item])
+		}
+	}
+	for _, item := range append(old, slices.Collect(maps.Keys(of))...) {
+		if !slices.Contains(now, item) {
+			t.Errorf("%q may be in journals and is not read any more: a field that is there stays", item)
+		}
+	}
+}
+
+// grouped writes items in lines: "event cancel configured", "mapper.Task. after".
+func grouped(items []string) []byte {
+	lines := map[string][]string{}
+	for _, item := range items {
+		i := strings.IndexAny(item, " =")
+		if i < 0 {
+			i = strings.LastIndexByte(item, '.')
+		}
+		lines[item[:i+1]] = append(lines[item[:i+1]], item[i+1:])
+	}
+	var b bytes.Buffer
+	for _, of := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintln(&b, strings.TrimSpace(of), strings.Join(lines[of], " "))
+	}
+	return b.Bytes()
+}
+
+func ungrouped(b []byte) (items []string) {
+	for line := range strings.Lines(string(b)) {
+		words := strings.Fields(line)
+		of := words[0]
+		if !strings.HasSuffix(of, ".") && !strings.HasSuffix(of, "=") {
+			of += " "
+		}
+		for _, w := range words[1:] {
+			items = append(items, of+w)
+		}
+	}
+	return items
+}
+
+// laterRows are rows that a later program might write, in the place of a row of
+// the journal.
+var laterRows = []struct {
+	name, kind, from, to, want string
+}{
+	{"kind of event", "event", "", "", `event checkpointed (number `},
+	{"kind of decision", "decision", "", "", `decision checkpoint (number `},
+	{"field of an event", "event task-submitted", `"id":`, `"grace":7,"id":`, "field grace in event task-submitted"},
+	{"field of a decision", "decision launch", `"grants":[{`, `"grants":[{"slice":1,`, "field grants.slice in decision launch"},
+	{"field of the state", "snapshot", `"attempts":[{`, `"attempts":[{"parked":1,`, "field tasks.attempts.parked in snapshot"},
+	{"phase in the state", "snapshot", `"phase":"running"`, `"phase":"parked"`, `value "parked" of field tasks.phase in snapshot`},
+	{"reason", "snapshot", `"tasks":[{`, `"tasks":[{"reason":{"code":"eclipse"},`, `value "eclipse" of field tasks.reason.code in snapshot`},
+	{"field of a record", "task", `"submit":{`, `"submit":{"airbag":true,`, "field submit.airbag in task"},
+}
+
+// TestLaterRows has a later version add something to a journal with a running
+// task. This program refuses it before it does anything, and says what it does
+// not know and who wrote it.
+func TestLaterRows(t *testing.T) {
+	g := newRig(t)
+	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })
+	g.running(g.run(api.Submit{Image: "train", Mem: 8 << 30}))
+	g.stop()
+	for _, row := range laterRows {
+		t.Run(row.name, func(t *testing.T) {
+			dir := t.TempDir()
+			changeRow(t, g.dir, dir, row.kind, row.from, row.to)
+			before := folder(t, dir)
+			_, err := journal.OpenWith(dir, journal.Options{Version: "0.1.0", Readable: Readable})
+			if !errors.Is(err, journal.ErrNewer) {
+				t.Fatalf("opened: %v", err)
+			}
+			for _, want := range []string{row.want, "use carma 0.9.9 or newer"} {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("the refusal is %q, without %q", err, want)
+				}
+			}
+			if after := folder(t, dir); !maps.Equal(before, after) {
+				t.Error("the refusal has changed the folder")
+			}
+			if row.kind != "task" && row.kind != "snapshot" {
+				if _, err := Verify(dir, "0.1.0"); !errors.Is(err, journal.ErrNewer) {
+					t.Errorf("verify: %v", err)
+				}
+			}
+		})
+	}
+	g.start()
+}
+
+// folder returns the database and the witness of a data folder.
+func folder(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range []string{"carma.db"} {
+		b, err := os.ReadFile(dir + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(b)
+	}
+	return files
+}
+
+// changeRow copies a journal as version 0.9.9 would have written it: with the
+// text from replaced by to in a kind of rows, or with one row of a new kind.
+func changeRow(t *testing.T, from, to, kind, text, by string) {
+	t.Helper()
+	src, err := journal.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = src.Close() }()
+	dst, err := journal.OpenWith(to, journal.Options{Version: "0.9.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dst.Close() }()
+	changed := 0
+	change := func(of string, body []byte) []byte {
+		if of != kind || changed > 0 || !bytes.Contains(body, []byte(text)) {
+			return body
+		}
+		changed++
+		body = bytes.Replace(body, []byte(text), []byte(by), 1)
+		if !json.Valid(body) {
+			t.Fatalf("%s is no JSON", body)
+		}
+		return body
+	}
+	snap, err := src.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all journal.Batch
+	for ev, err := range src.Events(0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev.Body = change("event "+ev.Kind, ev.Body)
+		all.Events = append(all.Events, ev)
+	}
+	if kind == "event" {
+		all.Events = append(all.Events, journal.Event{Kind: "checkpointed", At: snap.At, Body: []byte("{}")})
+		changed++
+	}
+	for d, err := range src.Decisions(0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Body = change("decision "+d.Kind, d.Body)
+		all.Decisions = append(all.Decisions, d)
+	}
+	if kind == "decision" {
+		all.Decisions = append(all.Decisions, journal.Decision{Seq: int64(len(all.Events)), N: 9, Kind: "checkpoint", Body: []byte("{}")})
+		changed++
+	}
+	if all.Tasks, err = src.Tasks(journal.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Tasks {
+		all.Tasks[i].Body = change("task", all.Tasks[i].Body)
+	}
+	if _, err := dst.Commit(all); err != nil {
+		t.Fatal(err)
+	}
+	if kind == "snapshot" { // else all events are read
+		if err := dst.Snapshot(snap.Seq, snap.At, change("snapshot", snap.Body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changed != 1 {
+		t.Fatalf("%d rows of %s were changed, want 1", changed, kind)
+	}
+}
+
+// TestReadsItsOwn has this program look at a journal of its own with tasks in
+// several phases: it knows all of it.
+func TestReadsItsOwn(t *testing.T) {
+	g := newRig(t)
+	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })
+	g.running(g.run(api.Submit{Image: "train", Mem: 8 << 30}))
+	g.stop()
+	j, err := journal.OpenReadOnly(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(readableAll(j), j.Close()); err != nil {
+		t.Error(err)
+	}
+	g.start()
+}
+
+// TestFormsReadBack checks that each kind of row passes with every field of its
+// type that has a value.
+func TestFormsReadBack(t *testing.T) {
+	types, rows := rowForms()
+	for kind, of := range rows {
+		body, err := json.Marshal(reflect.New(of).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := types.Check(of, body); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	body, err := mapper.New(mapper.DefaultOptions()).MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := types.Check(rows["snapshot"], body); err != nil {
+		t.Error(err)
+	}
+}
