@@ -104,6 +104,11 @@ test-faults: build ## kill the daemon at every failpoint on both drivers, and ev
 test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; prints figures (CLIENTS=, DURATION=, FINISHED=)
 	$(GO) test -v -count=1 -timeout 1h -tags load -run "^Test(Load|ManyFinished)$$" ./test
 
+.PHONY: test-upgrade
+test-upgrade: build ## this carma and others take over each other's journals, with tasks in every state (root, UPGRADE_FROM=commits and tags)
+	@builds=$$(test/upgrade/builds.sh $${UPGRADE_FROM:-c2fad6d 3f37614 bd63d78 $$(git tag --list 'v*' --sort=-v:refname | head -n 2)}) && \
+	TEST_BUILDS=$$(echo $$builds) $(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test -v -count=1 -timeout 30m -tags $(TAGS) -run "^Test(Upgrade|Downgrade|LaterProgram)$$" ./test'
+
 .PHONY: test-page
 test-page: try-axe ## the page and the report of a replay in a browser, and what they cost; pictures into .cache/pictures (Chromium)
 	@mkdir -p .cache/pictures

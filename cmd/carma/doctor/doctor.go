@@ -23,8 +23,10 @@ import (
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
 	"carma/mapper/units"
+	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/journal"
 )
 
 // What a check may find.
@@ -130,9 +132,27 @@ func checkText(checks []api.Check) string {
 
 // localChecks are those that need no daemon.
 func localChecks(ctx context.Context, config configs.Config, none *api.NoDaemonError) []api.Check {
-	return []api.Check{
+	checks := []api.Check{
 		socketCheck(none), dataCheck(config.DataDir), engineCheck(ctx, config), driverCheck("/", config.GPUs),
 	}
+	if c := journalCheck(config.DataDir); c.Name != "" {
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// journalCheck returns a failure if this program does not understand the journal,
+// or an empty check.
+func journalCheck(dir string) api.Check {
+	j, err := journal.OpenReadOnly(dir)
+	if err == nil {
+		err = j.View(runner.Readable)
+		_ = j.Close()
+	}
+	if !errors.Is(err, journal.ErrNewer) {
+		return api.Check{}
+	}
+	return api.Check{Name: "journal", Status: checkFailure, Detail: err.Error(), Mend: "install that version; or docs/install.md, Back to an older version"}
 }
 
 func socketCheck(none *api.NoDaemonError) api.Check {
