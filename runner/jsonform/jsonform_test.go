@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestItems(t *testing.T) {
-	got := types().Items(reflect.TypeFor[outer]())
+	got := types().Items(reflect.TypeOf(outer{hidden: 1}))
 	want := []string{
 		"jsonform.inner.by", "jsonform.inner.phase", "jsonform.inner.raw",
 		"jsonform.outer.Plain", "jsonform.outer.any", "jsonform.outer.at", "jsonform.outer.bytes", "jsonform.outer.id", "jsonform.outer.list", "jsonform.outer.special", "jsonform.outer.times",
