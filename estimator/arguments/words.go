@@ -2,100 +2,21 @@ package arguments
 
 import (
 	"path"
-	"slices"
 	"strings"
+
+	"carma/estimator/shell"
 )
 
-// longest bounds the work on one command line, in words.
-const longest = 4096
-
-// flat is a command line without shells: of sh -c "..." the words within.
-func flat(command []string) []string {
-	for i, word := range command {
-		if i+1 < len(command) && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c") && i > 0 && isShell(command[i-1]) {
-			return lastCommand(shellWords(command[i+1]))
-		}
-	}
-	return command[:min(len(command), longest)]
-}
-
-func isShell(word string) bool {
-	switch path.Base(word) {
-	case "sh", "bash", "dash", "zsh":
-		return true
-	}
-	return false
-}
-
-// lastCommand is the command that trains, of several in a line: the one with the most
-// words.
-func lastCommand(words []string) []string {
-	var best, now []string
-	target := false // the next word is a file that output goes to
-	for _, w := range append(words, ";") {
-		redirects := strings.HasPrefix(strings.TrimLeft(w, "012&"), ">") || strings.HasPrefix(w, "<")
-		switch {
-		case slices.Contains([]string{";", "&&", "||", "|", "&", "exec"}, w):
-			if len(now) >= len(best) {
-				best = now
-			}
-			now, target = nil, false
-		case redirects:
-			target = strings.Trim(w, "012&<>") == "" // with nothing behind the sign
-		case target:
-			target = false
-		default:
-			now = append(now, w)
+// flat is the command that trains, of the commands of a line: the one with the most
+// words, of several the last.
+func flat(argv []string) (best []string) {
+	line := shell.Parse(argv, nil)
+	for i := range line.Commands {
+		if words := line.Commands[i].Words; len(words) >= len(best) {
+			best = words
 		}
 	}
 	return best
-}
-
-// shellWords splits a line as a shell does: quotes and backslashes hold words together.
-// Nothing is expanded; a word with a $ stays as it is, and no number is read from it.
-func shellWords(line string) []string {
-	var words []string
-	var word strings.Builder
-	var quote rune
-	inWord, escaped := false, false
-	end := func() {
-		if inWord {
-			words = append(words, word.String())
-		}
-		word.Reset()
-		inWord = false
-	}
-	for _, c := range line {
-		if len(words) >= longest {
-			return words
-		}
-		switch {
-		case escaped:
-			if c != '\n' { // which goes on in the next line
-				word.WriteRune(c)
-				inWord = true
-			}
-			escaped = false
-		case c == '\\' && quote != '\'':
-			escaped = true
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(c)
-		case c == '"' || c == '\'':
-			quote, inWord = c, true
-		case c == ' ' || c == '\t':
-			end()
-		case c == ';' || c == '\n':
-			end()
-			words = append(words, ";")
-		default:
-			word.WriteRune(c)
-			inWord = true
-		}
-	}
-	end()
-	return words
 }
 
 // argument is one argument of a program: --name value, --name=value or --name.

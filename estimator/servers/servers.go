@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"carma/estimator/shell"
 )
 
 // Program is what is known of a task's program.
@@ -65,16 +67,14 @@ func Recognise(p Program) (f Found, ok bool, err error) {
 	return Found{}, false, nil
 }
 
-// words are those of entrypoint and command. Words that consist of several, as a shell's
-// script, are split. plain: none did, so a flag can be added at the end.
+// words are those of the commands of entrypoint and command. plain: they are one command,
+// so that a flag can be added at its end.
 func (p *Program) words() (words []string, plain bool) {
+	line := shell.Parse(slices.Concat(p.Entrypoint, p.Command), p.Env)
 	plain = true
-	for _, w := range slices.Concat(p.Entrypoint, p.Command) {
-		if parts := strings.Fields(w); len(parts) > 1 {
-			words, plain = append(words, parts...), false
-			continue
-		}
-		words = append(words, w)
+	for i := range line.Commands {
+		words = append(words, line.Commands[i].Words...)
+		plain = plain && line.Commands[i].Plain
 	}
 	return words, plain
 }
