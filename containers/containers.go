@@ -146,6 +146,8 @@ type Image struct {
 	Labels map[string]string
 	User   string
 	Env    []string // KEY=value
+	// Entrypoint and Command are what its containers run by default.
+	Entrypoint, Command []string
 	// Unseen: the engine has not looked at the image. It fetches the image when a
 	// container starts. Only ID is set, to the image's name.
 	Unseen bool

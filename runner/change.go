@@ -130,6 +130,11 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.check(n.Submit)); err != nil {
 		return nil, err
 	}
+	if u.GPUs != nil {
+		if err := fitChange(&n.Submit); err != nil {
+			return nil, err
+		}
+	}
 	c := &candidate{rec: &n}
 	if u.Shapes() {
 		if c.est, c.expected, err = r.predict(ctx, &n, nil); err != nil {

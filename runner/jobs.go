@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"carma/containers"
@@ -127,7 +128,7 @@ func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *co
 		// That a program ended with 0 when its pod was deleted is a success of the task;
 		// of its Job it may be none.
 		if over == "" && j.Waits {
-			return r.takeInJob(ctx, j)
+			return r.takeInJob(ctx, cluster, j)
 		}
 	case rec.Task.Phase.Finished() && over == "" || rec.Task.Phase.Finished() && j.Suspended:
 		r.logJob(ctx, rec, cluster.SuspendJob(ctx, j.JobID, rec.Nonce))
@@ -209,7 +210,7 @@ func suspendedText(rec *Record) string {
 }
 
 // takeInJob makes a task of a Job.
-func (r *Runner) takeInJob(ctx context.Context, j *containers.Job) error {
+func (r *Runner) takeInJob(ctx context.Context, cluster containers.Jobber, j *containers.Job) error {
 	if j.Cannot != "" {
 		return refusef(422, "%s", j.Cannot)
 	}
@@ -218,15 +219,19 @@ func (r *Runner) takeInJob(ctx context.Context, j *containers.Job) error {
 		return err
 	}
 	who := ownerOfJob(j)
-	c, _, err := r.prepare(ctx, who, s)
+	c, lines, err := r.prepare(ctx, who, s)
 	if err != nil {
 		return inAnnotations(err)
 	}
 	c.rec.Job = &ofJob{JobID: j.JobID}
+	c.rec.Says.Unbuffered = false // its pod is as its owner wrote it
 	var recs []*Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
 	if err := r.do(ctx, r.addition(sub, &intake{who: who, tasks: []*candidate{c}}, &recs)); err != nil {
 		return inAnnotations(err)
+	}
+	if len(lines) > 0 {
+		r.logJob(ctx, recs[0], cluster.TellJob(ctx, j.JobID, "CarmaSubmitted", strings.Join(lines, "; ")))
 	}
 	r.Log.Info().Int64("task", int64(recs[0].ID())).Str("job", j.String()).Str("owner", j.Owner).Msg("an annotated Job is a task now")
 	return nil

@@ -19,7 +19,7 @@ var jobNames = map[string]string{"memory": "mem", "model": "est-model"}
 
 // jobSettings are the other flags of carma run that an annotation may give, beside
 // those that describe a training.
-var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estimator", "params", "family", "input", "layers"}
+var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estimator", "params", "family", "input", "layers", "command-check"}
 
 // submitOfJob is a Job's request. The error says which annotation is wrong.
 func submitOfJob(j *containers.Job) (api.Submit, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"carma/configs/patterns"
+	"carma/estimator/command"
 	"carma/runner/api"
 )
 
@@ -24,14 +25,14 @@ func program(rec *Record) string {
 	if batchSize(rec) == 0 {
 		return ""
 	}
-	_, rest := cutBatch(rec.Submit.Command)
+	_, rest := command.CutBatch(rec.Submit.Command)
 	return digest(rec, rest, 0)
 }
 
-func digest(rec *Record, command []string, batch int) string {
+func digest(rec *Record, argv []string, batch int) string {
 	sub := rec.Submit
 	h := sha256.New()
-	parts := [][]string{{cmp.Or(rec.ImageID, sub.Source()), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, command}
+	parts := [][]string{{cmp.Or(rec.ImageID, sub.Source()), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, argv}
 	if sub.Bare() { // without an image the same words are another program in another folder
 		parts = append(parts, []string{"folder", sub.WorkDir})
 	}
@@ -88,7 +89,7 @@ func telling(env []string) []string {
 	last := map[string]string{} // look-up only
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !batchVariable().MatchString(kv) && !perRun().MatchString(name) {
+		if !command.IsBatch(kv) && !perRun().MatchString(name) {
 			last[name] = kv
 		}
 	}
@@ -106,60 +107,5 @@ func batchSize(rec *Record) int {
 	if rec.Submit.BatchSize > 0 {
 		return rec.Submit.BatchSize
 	}
-	if batch, _ := cutBatch(rec.Submit.Command); batch > 0 {
-		return batch
-	}
-	for _, kv := range slices.Backward(rec.Submit.Env) { // the last one counts
-		if m := batchVariable().FindStringSubmatch(kv); m != nil {
-			return atLeast1(m[1])
-		}
-	}
-	return 0
-}
-
-// The usual spellings of a batch size: --batch-size 64, --batch_size=64, -b 64,
-// train.batch_size=64, --per_device_train_batch_size 8, and BATCH_SIZE=64 in
-// the environment.
-const batchWord = `(?:(?:train|micro|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?|bs|bsz`
-
-var (
-	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2}(?:[a-z_][\w-]*\.)*)(?:` + batchWord + `)=(\d{1,9})$`)
-	batchFlag     = patterns.New(`(?i)^(?:--(?:` + batchWord + `)|-(?:b|bs))$`)
-	batchShort    = patterns.New(`^-b(\d{1,9})$`)
-	batchVariable = patterns.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
-)
-
-// cutBatch finds the batch size in a command line and returns the command
-// without it; 0 and the whole command if there is none. It also looks into a
-// word that consists of several, such as a shell's script.
-func cutBatch(command []string) (batch int, rest []string) {
-	for i, word := range command {
-		m := batchAssigned().FindStringSubmatch(word)
-		if m == nil {
-			m = batchShort().FindStringSubmatch(word)
-		}
-		switch {
-		case m != nil && atLeast1(m[1]) > 0:
-			return atLeast1(m[1]), slices.Concat(command[:i], command[i+1:])
-		case batchFlag().MatchString(word) && i+1 < len(command) && atLeast1(command[i+1]) > 0:
-			return atLeast1(command[i+1]), slices.Concat(command[:i], command[i+2:])
-		}
-	}
-	for i, word := range command {
-		if words := strings.Fields(word); len(words) > 1 {
-			if batch, cut := cutBatch(words); batch > 0 {
-				return batch, slices.Concat(command[:i], []string{strings.Join(cut, " ")}, command[i+1:])
-			}
-		}
-	}
-	return 0, command
-}
-
-// atLeast1 parses a number from 1 to 1e9; 0: word is not one.
-func atLeast1(word string) int {
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 1 || n > 1e9 {
-		return 0
-	}
-	return n
+	return command.Batch(rec.Submit.Command, rec.Submit.Env)
 }

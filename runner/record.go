@@ -36,9 +36,12 @@ type Record struct {
 	ImageEnv []string `json:"image_env,omitempty"`
 	// Takes is what its program was recognised as, that takes a share of a GPU by
 	// design; nil: nothing was.
-	Takes  *servers.Found `json:"takes,omitempty"`
-	Detail string         `json:"detail,omitempty"` // the estimate's sentence
-	Task   mapper.Task    `json:"task"`
+	Takes *servers.Found `json:"takes,omitempty"`
+	// Says is what its command line says beside its training, or nil for a task of an
+	// older program.
+	Says   *api.Says   `json:"says,omitempty"`
+	Detail string      `json:"detail,omitempty"` // the estimate's sentence
+	Task   mapper.Task `json:"task"`
 	// Job is the Job of the cluster that the task is; nil: it was submitted to carma.
 	Job *ofJob `json:"job,omitempty"`
 	// Stop is how the task is to be stopped; nil: nobody has asked.

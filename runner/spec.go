@@ -57,6 +57,9 @@ func (w *worker) spec() (containers.Spec, error) {
 	if sub.BatchSize > 0 { // the batch size of the estimate, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
 	}
+	if w.rec.Says != nil && w.rec.Says.Unbuffered {
+		spec.Env = append(spec.Env, unbuffered+"=1")
+	}
 	spec.Env = append(spec.Env, sub.Env...)
 	spec.Namespace, spec.Account = sub.Namespace, sub.ServiceAccount
 	if w.rec.UID != 0 && !rights.OfCluster(w.rec.UID) {

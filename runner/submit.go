@@ -85,6 +85,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	if up, _ := r.engine.status(); err != nil || !up {
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
+	given := s.GPUs != 0 || s.NoGPU || len(s.GPUIDs) > 0
 	sub, more := fromLabels(s, image.Labels)
 	if who.Subject != nil {
 		sub.Account = sub.Namespace
@@ -97,11 +98,12 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 		}
 	}
 	rec := &Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
-	line, err := r.recognise(rec, image.Env)
+	lines, err := r.readCommand(ctx, rec, &image, given)
 	if err != nil {
 		return nil, nil, err
 	}
-	more = append(more, line...)
+	sub = rec.Submit
+	more = append(more, lines...)
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && len(s.Train) < len(sub.Train) { // a label of the image is wrong
 		more = append(more, fmt.Sprintf("labels of the image that set the training: %v; ignored", err))

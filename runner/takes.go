@@ -10,6 +10,7 @@ import (
 
 	"carma/containers"
 	"carma/estimator"
+	"carma/estimator/command"
 	"carma/estimator/servers"
 	"carma/mapper/units"
 	"carma/runner/api"
@@ -19,24 +20,19 @@ import (
 const shareMethod = "share"
 
 // recognise notes if a task's program takes a share of a GPU by design, and returns the
-// line about it for its submitter. env are the image's variables.
-func (r *Runner) recognise(rec *Record, env []string) (line []string, err error) {
+// line about it for its submitter.
+func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, err error) {
 	sub := &rec.Submit
 	if sub.GPUShare == "off" || sub.NoGPU || sub.Exclusive {
 		return nil, nil
 	}
-	caps := r.opt.Limits.Caps
-	f, ok, err := servers.Recognise(servers.Program{
-		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, Env: slices.Concat(env, sub.Env),
-		Grows: caps != CapsOff && caps != "",
-	})
-	if wrong, is := errors.AsType[*servers.ShareError](err); is {
+	if wrong, is := errors.AsType[*servers.ShareError](read.Share); is {
 		return nil, refusef(422, "command: %v; --gpu-share off, and carma does not look at it", wrong)
 	}
-	if err != nil || !ok {
-		return nil, err
+	if read.Share != nil || read.Server == nil {
+		return nil, read.Share
 	}
-	rec.Takes = &f
+	rec.Takes = read.Server
 	return []string{r.takesLine(rec)}, nil
 }
 

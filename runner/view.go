@@ -143,7 +143,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		v.Attempts = append(v.Attempts, at)
 	}
 	v.Params, v.Trainable = paramsOf(rec)
-	v.Takes = takesView(rec)
+	v.Takes, v.Says = takesView(rec), rec.Says
 	if a := t.Current(); a != nil {
 		v.Ports, _ = r.ports.of(attemptKey{t.ID, a.N})
 	}

@@ -81,7 +81,7 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	if err != nil {
 		return containers.Image{}, d.fail(ctx, what, err)
 	}
-	return containers.Image{ID: id, Labels: c.Labels, User: c.User, Env: c.Env}, nil
+	return containers.Image{ID: id, Labels: c.Labels, User: c.User, Env: c.Env, Entrypoint: c.Entrypoint, Command: c.Cmd}, nil
 }
 
 // Pull fetches ref without credentials and unpacks it. Images of a private

@@ -156,7 +156,7 @@ func (f *Fake) Image(ctx context.Context, ref string) (containers.Image, error) 
 	if img == nil || img.Remote {
 		return containers.Image{}, fmt.Errorf("look up image %q: %w", ref, containers.ErrNotFound)
 	}
-	return containers.Image{ID: "sha256:" + ref, Labels: maps.Clone(img.Labels), User: img.User, Env: slices.Clone(img.Env)}, nil
+	return containers.Image{ID: "sha256:" + ref, Labels: maps.Clone(img.Labels), User: img.User, Env: slices.Clone(img.Env), Entrypoint: slices.Clone(img.Entrypoint), Command: slices.Clone(img.Command)}, nil
 }
 
 // Pull makes a remote image local.

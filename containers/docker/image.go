@@ -32,6 +32,7 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	img := containers.Image{ID: res.ID}
 	if res.Config != nil {
 		img.Labels, img.User, img.Env = res.Config.Labels, res.Config.User, res.Config.Env
+		img.Entrypoint, img.Command = res.Config.Entrypoint, res.Config.Cmd
 	}
 	return img, nil
 }

@@ -38,6 +38,10 @@ func TestRecognise(t *testing.T) {
 		{command: "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.5", want: Found{Name: "Triton", By: "command tritonserver", Share: 0.5, Beside: gib, From: "gpu-memory-fraction 0.5 of its TensorFlow backend"}},
 		{image: "registry.example/ggml-org/llama.cpp:server-cuda", command: "-m /m.gguf -ngl 99", want: Found{Name: "llama.cpp", By: "image ggml-org/llama.cpp", Note: "it takes the size of its model's file and its cache; say it with --mem"}},
 		{command: "llama-server -m m --n-gpu-layers 0", want: Found{Name: "llama.cpp", By: "command llama-server", Note: "--n-gpu-layers 0: it computes on processors, and may run with --gpus 0"}},
+		// Ollama loads models when they are asked for.
+		{image: "ollama/ollama:0.12", want: Found{Name: "Ollama", By: "image ollama/ollama", Note: "it takes what the models that it loads take, with their caches; say it with --mem, and bound it with OLLAMA_MAX_LOADED_MODELS and OLLAMA_CONTEXT_LENGTH"}},
+		{command: "bash|-c|ollama serve & sleep 5; ollama run qwen3", want: Found{Name: "Ollama", By: "command ollama serve", Note: "it takes what the models that it loads take, with their caches; say it with --mem, and bound it with OLLAMA_MAX_LOADED_MODELS and OLLAMA_CONTEXT_LENGTH"}},
+		{command: "ollama pull qwen3"},
 		// JAX and TensorFlow.
 		{image: "lab/jax:1", command: "python t.py", grows: true, want: Found{Name: "JAX", By: "image lab/jax", Beside: gib, Note: "carma sets XLA_PYTHON_CLIENT_PREALLOCATE=false where it may share a GPU, so that it takes memory as it needs it"}},
 		{image: "lab/jax:1", command: "python t.py", want: Found{Name: "JAX", By: "image lab/jax", Share: 0.75, Beside: gib, From: "its default", Variable: jaxFractionOld}},

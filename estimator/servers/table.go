@@ -51,6 +51,7 @@ var table = []kind{
 	},
 	{name: "Triton", images: []string{"tritonserver"}, commands: []string{"tritonserver"}, other: triton},
 	{name: "llama.cpp", images: []string{"llama.cpp"}, commands: []string{"llama-server", "llama-cli", "llama-bench"}, other: llama},
+	{name: "Ollama", images: []string{"ollama"}, commands: []string{"ollama serve", "ollama run"}, other: ollama},
 	{name: "JAX", images: []string{"jax"}, variables: []string{jaxPreallocate, jaxFraction, jaxFractionOld}, library: true, other: jax},
 	{name: "TensorFlow", images: []string{"tensorflow"}, variables: []string{tfGrowth}, library: true, other: tensorflow},
 }
@@ -124,6 +125,12 @@ func llama(f *Found, _ *Program, words []string) error {
 		return nil
 	}
 	f.Note = "it takes the size of its model's file and its cache; say it with --mem"
+	return nil
+}
+
+// ollama loads models when they are asked for, on as many of its GPUs as they need.
+func ollama(f *Found, _ *Program, _ []string) error {
+	f.Note = "it takes what the models that it loads take, with their caches; say it with --mem, and bound it with OLLAMA_MAX_LOADED_MODELS and OLLAMA_CONTEXT_LENGTH"
 	return nil
 }
 

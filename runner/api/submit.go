@@ -57,8 +57,12 @@ type Submit struct {
 	// GPUShare says whether programs that take a share of a GPU by design are recognised.
 	GPUShare string `json:"gpu_share,omitempty" enum:"auto,off" help:"recognise programs like vLLM that take a share of a GPU by design, and book it: auto (default) or off"`
 
+	// CommandCheck says what becomes of a command line that cannot work with the GPUs that
+	// are asked for.
+	CommandCheck string `json:"command_check,omitempty" enum:"refuse,warn,off" help:"if its command line uses other GPUs than it asks for: refuse (default), warn, or off, which takes no number of GPUs from it either" doc:"a command line that cannot work with the GPUs that are asked for is refused (default), or warned of; off: its GPUs are not read from it"`
+
 	// When and where it runs.
-	GPUs int `json:"gpus,omitempty" minimum:"-1" label:"true" unit:"GPUs" help:"number of GPUs, all, or device=0,1 for these; 0: none, it has host memory and processors alone (default: what the image says, else 1)" doc:"number of GPUs; -1: all of the machine; 0: the image's carma.gpus label, else 1, or none with no_gpu"`
+	GPUs int `json:"gpus,omitempty" minimum:"-1" label:"true" unit:"GPUs" help:"number of GPUs, all, or device=0,1 for these; 0: none, it has host memory and processors alone (default: what its command line says, else the image, else 1)" doc:"number of GPUs; -1: all of the machine; 0: what its command line says, else the image's carma.gpus label, else 1, or none with no_gpu"`
 	// NoGPU is what the text 0 of the field above says: a 0 there asks for nothing.
 	NoGPU bool `json:"no_gpu,omitempty" doc:"it gets no GPU, only host memory and processors; gpus is 0 then"`
 	// GPUIDs is what device= in the text of GPUs names; none: carma chooses.

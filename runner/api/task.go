@@ -53,6 +53,8 @@ type Task struct {
 	Preallocates bool `json:"preallocates,omitempty" doc:"its latest attempt took most of a card within two samples, and has not changed since; not in listings"`
 	// Takes is its program, if that takes a share of a GPU by design.
 	Takes *Takes `json:"takes,omitempty"`
+	// Says is what its command line says beside its training.
+	Says *Says `json:"says,omitempty" doc:"what its command line says beside its training"`
 	// Params and Trainable are numbers of parameters of its model, as its output
 	// named them; 0: it has named none.
 	Params    float64 `json:"parameters,omitempty" doc:"parameters of its model, as its output named them"`
@@ -75,6 +77,14 @@ type Takes struct {
 	// declared; empty: none.
 	Sets string `json:"sets,omitempty"`
 	Note string `json:"note,omitempty"`
+}
+
+// Says is what the command line of a task says.
+type Says struct {
+	GPUs        string `json:"gpus,omitempty" doc:"the words that its number of GPUs was taken from"`
+	Resume      string `json:"resume,omitempty" doc:"the words that say what it resumes from"`
+	Checkpoints string `json:"checkpoints,omitempty" doc:"the words that say where it saves checkpoints"`
+	Unbuffered  bool   `json:"unbuffered,omitempty" doc:"carma sets PYTHONUNBUFFERED=1 for it, as neither it nor its image does"`
 }
 
 // Idle is about a running task that does nothing: its GPUs are still, and nobody types

@@ -239,9 +239,7 @@ func (o *options) submit(args []string) (api.Submit, error) {
 			o.notes = append(o.notes, "--gpus: "+note)
 		}
 	}
-	if r.GPUs >= 0 {
-		o.notes = append(o.notes, visibleNotes(o.env, r.GPUs)...)
-	}
+	o.notes = append(o.notes, visibleNotes(o.env)...)
 	if o.set.Changed("entrypoint") {
 		r.Entrypoint = []string{o.entrypoint}
 	}

@@ -16,6 +16,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/configs/models"
 	"carma/estimator/arguments"
+	reading "carma/estimator/command"
 	"carma/estimator/networks"
 	"carma/estimator/networks/described"
 	"carma/estimator/networks/named"
@@ -43,16 +44,45 @@ type command struct {
 	*api.Submit
 	folder string
 	built  map[string]error // networks that were tried, by what they are made of
+	taken  int              // GPUs that the daemon will take from its command line
 }
 
 func (c *command) read() (lines []string) {
+	said := c.gpus()
+	return append(said, c.training()...)
+}
+
+// gpus takes the number of GPUs from a file that the command names, where the command
+// itself does not say it. All else the daemon reads, which knows the image.
+func (c *command) gpus() []string {
+	if c.NoGPU || c.CommandCheck == "off" {
+		return nil
+	}
+	p := reading.Program{Image: c.Image, Entrypoint: c.Entrypoint, Command: c.Command, Env: c.Env}
+	asked := reading.Asked{GPUs: max(1, c.GPUs), Given: c.GPUs != 0}
+	alone := reading.Read(&p).Fit(asked)
+	p.File = c.open
+	fit := reading.Read(&p).Fit(asked)
+	switch {
+	case c.GPUs == api.AllGPUs:
+	case alone.Refusal == "" && fit.Refusal != "":
+		return []string{"command: " + fit.Refusal}
+	case alone.GPUs == asked.GPUs && fit.GPUs != asked.GPUs:
+		c.GPUs = fit.GPUs
+		return []string{fmt.Sprintf("--gpus %d, from %s", fit.GPUs, cli.Printable(fit.Taken))}
+	}
+	c.taken = fit.GPUs
+	return nil
+}
+
+func (c *command) training() (lines []string) {
 	if c.ReadSettings == "none" {
 		c.Submit.Read = nil
 	}
 	if c.ReadSettings == "none" || c.Submit.Read != nil || c.Mem > 0 || c.NoGPU || c.Probe || c.Figure() != "" {
 		return nil
 	}
-	f := arguments.Read(slices.Concat(c.Entrypoint, c.Command), c.open)
+	f := reading.Read(&reading.Program{Image: c.Image, Entrypoint: c.Entrypoint, Command: c.Command, Env: c.Env, File: c.open}).Training
 	r := &api.Read{Batch: f.Batch, Train: maps.Clone(f.Settings)}
 	var said []string
 	network := c.Network
@@ -97,7 +127,7 @@ func (c *command) read() (lines []string) {
 func (c *command) fit(r *api.Read) (note string) {
 	const key = "sequence_parallel"
 	n, err := strconv.Atoi(r.Train[key])
-	if gpus := max(c.GPUs, 1); err == nil && gpus%n != 0 {
+	if gpus := max(c.GPUs, c.taken, 1); err == nil && gpus%n != 0 {
 		delete(r.Train, key)
 		return fmt.Sprintf("the tokens of a sample are spread over %d GPUs there, and the task has %d (--gpus); not used", n, gpus)
 	}

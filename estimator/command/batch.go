@@ -1,0 +1,72 @@
+package command
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/configs/patterns"
+)
+
+// The usual spellings of a batch size: --batch-size 64, --batch_size=64, -b 64,
+// train.batch_size=64, --per_device_train_batch_size 8, and BATCH_SIZE=64 in
+// the environment.
+const batchWord = `(?:(?:train|micro|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?|bs|bsz`
+
+var (
+	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2}(?:[a-z_][\w-]*\.)*)(?:` + batchWord + `)=(\d{1,9})$`)
+	batchFlag     = patterns.New(`(?i)^(?:--(?:` + batchWord + `)|-(?:b|bs))$`)
+	batchShort    = patterns.New(`^-b(\d{1,9})$`)
+	batchVariable = patterns.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
+)
+
+// Batch returns the batch size that a command line says, else its variables, or 0.
+func Batch(command, env []string) int {
+	if batch, _ := CutBatch(command); batch > 0 {
+		return batch
+	}
+	for _, kv := range slices.Backward(env) { // the last one counts
+		if m := batchVariable().FindStringSubmatch(kv); m != nil {
+			return atLeast1(m[1])
+		}
+	}
+	return 0
+}
+
+// IsBatch reports whether a variable, KEY=value, says a batch size.
+func IsBatch(variable string) bool { return batchVariable().MatchString(variable) }
+
+// CutBatch finds the batch size in a command line. It returns the command without it,
+// or 0 and the whole command if there is none. It also looks into a word that consists
+// of several, such as a shell's script.
+func CutBatch(command []string) (batch int, rest []string) {
+	for i, word := range command {
+		m := batchAssigned().FindStringSubmatch(word)
+		if m == nil {
+			m = batchShort().FindStringSubmatch(word)
+		}
+		switch {
+		case m != nil && atLeast1(m[1]) > 0:
+			return atLeast1(m[1]), slices.Concat(command[:i], command[i+1:])
+		case batchFlag().MatchString(word) && i+1 < len(command) && atLeast1(command[i+1]) > 0:
+			return atLeast1(command[i+1]), slices.Concat(command[:i], command[i+2:])
+		}
+	}
+	for i, word := range command {
+		if words := strings.Fields(word); len(words) > 1 {
+			if batch, cut := CutBatch(words); batch > 0 {
+				return batch, slices.Concat(command[:i], []string{strings.Join(cut, " ")}, command[i+1:])
+			}
+		}
+	}
+	return 0, command
+}
+
+// atLeast1 parses a number from 1 to 1e9; 0: word is not one.
+func atLeast1(word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > 1e9 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,131 @@
+package command
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/estimator/servers"
+	"carma/estimator/shell"
+)
+
+// parallelism is how an inference server is spread over GPUs.
+type parallelism struct {
+	name string
+	// commands are its first one or two words, modules what python -m runs.
+	commands, modules []string
+	// sizes are groups of options of one meaning; the number of GPUs is their product.
+	sizes [][]string
+	// variables have the number of GPUs.
+	variables []string
+	// split is a list with an entry for each GPU, indexes are options with indexes.
+	split, indexes []string
+	// within are options by which the last group is part of the first.
+	within []string
+}
+
+var inferenceServers = []parallelism{
+	{name: "vLLM", commands: []string{"vllm serve", "vllm bench", "vllm run-batch", "aphrodite run"}, modules: []string{"vllm", "aphrodite"}, sizes: [][]string{{"tensor_parallel_size", "tp"}, {"pipeline_parallel_size", "pp"}, {"data_parallel_size_local", "dpl", "data_parallel_size", "dp"}}},
+	{name: "SGLang", commands: []string{"sglang serve"}, modules: []string{"sglang"}, sizes: [][]string{{"tensor_parallel_size", "tp_size", "tp"}, {"pipeline_parallel_size", "pp_size", "pp"}, {"data_parallel_size", "dp_size", "dp"}}, within: []string{"enable_dp_attention"}},
+	{name: "TGI", commands: []string{"text-generation-launcher"}, sizes: [][]string{{"num_shard"}}, variables: []string{"NUM_SHARD"}},
+	{name: "TensorRT-LLM", commands: []string{"trtllm-serve", "trtllm-bench"}, modules: []string{"tensorrt_llm"}, sizes: [][]string{{"tp_size", "tp"}, {"pp_size", "pp"}, {"cp_size"}}},
+	{name: "LMDeploy", commands: []string{"lmdeploy serve", "lmdeploy chat"}, modules: []string{"lmdeploy"}, sizes: [][]string{{"tp"}, {"dp"}}},
+	{name: "llama.cpp", commands: []string{"llama-server", "llama-cli", "llama-bench"}, split: []string{"tensor_split", "ts"}, indexes: []string{"main_gpu", "mg"}},
+	{name: "MII", modules: []string{"mii"}, sizes: [][]string{{"tensor_parallel"}}},
+	{name: "MLC LLM", commands: []string{"mlc_llm serve"}, modules: []string{"mlc_llm"}, sizes: [][]string{{"tensor_parallel_shards"}}},
+	{name: "FastChat", modules: []string{"fastchat.serve"}, sizes: [][]string{{"num_gpus"}}, indexes: []string{"gpus"}},
+}
+
+// parallelOf finds the inference server that a program is. found is what the image was
+// recognised as.
+func parallelOf(p *program, found *servers.Found) *parallelism {
+	for i := range inferenceServers {
+		s := &inferenceServers[i]
+		if p.module {
+			for _, m := range s.modules {
+				if p.name == m || strings.HasPrefix(p.name, m+".") {
+					return s
+				}
+			}
+			continue
+		}
+		for _, c := range s.commands {
+			first, second, two := strings.Cut(c, " ")
+			if p.name == first && (!two || len(p.args) > 0 && p.args[0] == second) {
+				return s
+			}
+		}
+	}
+	if found == nil || !strings.HasPrefix(found.By, "image ") || p.python {
+		return nil
+	}
+	i := slices.IndexFunc(inferenceServers, func(s parallelism) bool { return s.name == found.Name })
+	if i < 0 {
+		return nil
+	}
+	return &inferenceServers[i]
+}
+
+// parallel reads how many GPUs an inference server is spread over.
+func (r *reader) parallel(c *shell.Command, s *parallelism, p *program) {
+	all := argumentsOf(append([]string{p.name}, p.args...))
+	title := p.title
+	if strings.HasPrefix(title, "-") {
+		title = s.name
+	} else if len(p.args) > 0 && slices.Contains(s.commands, p.name+" "+p.args[0]) {
+		title += " " + p.args[0]
+	}
+	product, said, last := 1, []string{}, option{}
+	_, within := named(all, s.within...)
+	for i, group := range s.sizes {
+		if within && len(s.within) > 0 && i == len(s.sizes)-1 {
+			continue
+		}
+		o, ok := firstNamed(all, group)
+		if n, fine := number(o.value); ok && fine && n > 0 {
+			if said = append(said, o.String()); n > 1 {
+				last = o
+			}
+			product = min(product*n, maxGPUs+1)
+		}
+	}
+	for _, name := range s.variables {
+		if value, ok := c.Lookup(r.env, name); ok && len(said) == 0 {
+			if n, fine := number(value); fine && n > 0 {
+				product, last = n, option{word: name, glue: "=", value: value}
+				r.add(c, count(Number, "", last, n, Sure))
+				return
+			}
+		}
+	}
+	if o, ok := named(all, s.split...); ok && len(s.split) > 0 {
+		if parts := strings.FieldsFunc(o.value, func(c rune) bool { return c == ',' || c == '/' }); len(parts) > 1 {
+			d := count(Number, title, o, len(parts), Sure)
+			d.write = func(n int) string { return o.with(strings.Join(parts[:min(n, len(parts))], ",")) }
+			r.add(c, d)
+		}
+	}
+	if o, ok := named(all, s.indexes...); ok && len(s.indexes) > 0 {
+		if set, fine := listOf(o.value); fine {
+			r.add(c, indexes(Index, title, o, set, Sure))
+		}
+	}
+	if len(said) == 0 {
+		return
+	}
+	d := count(Number, title, last, product, Sure)
+	if d.From = title + " " + strings.Join(said, " "); len(said) > 1 {
+		d.write = func(n int) string { return "sizes whose product is " + strconv.Itoa(n) }
+	}
+	r.add(c, d)
+}
+
+// firstNamed returns the option of the first name that is given.
+func firstNamed(all []option, names []string) (option, bool) {
+	for _, name := range names {
+		if o, ok := named(all, name); ok {
+			return o, true
+		}
+	}
+	return option{}, false
+}

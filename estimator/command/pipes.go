@@ -1,0 +1,30 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"carma/estimator/shell"
+)
+
+// feeders are programs whose failure in front of a pipe matters to nobody.
+var feeders = strings.Fields("echo printf yes cat zcat gzip gunzip ls find seq head tail curl wget tar true : grep sed awk sort date env nvidia-smi")
+
+// pipes notes the pipelines that end as their last part does, whatever becomes of the
+// programs in front of it.
+func (r *reader) pipes(all []shell.Pipe) {
+	for _, p := range all {
+		if p.Failing {
+			continue
+		}
+		for i, c := range p.Commands {
+			if i == len(p.Commands)-1 || len(c.Words) == 0 {
+				continue
+			}
+			if name := c.Name(); !slices.Contains(feeders, name) && c.Sure {
+				r.Pipes = append(r.Pipes, p.Text)
+				break
+			}
+		}
+	}
+}

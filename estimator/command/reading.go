@@ -1,0 +1,152 @@
+package command
+
+import (
+	"slices"
+
+	"carma/estimator/arguments"
+	"carma/estimator/servers"
+	"carma/estimator/shell"
+)
+
+// Program is what a task runs.
+type Program struct {
+	Image string // the reference
+	// Entrypoint and Command are as the task gives them, or empty for the image's.
+	Entrypoint, Command []string
+	// ImageEntrypoint and ImageCommand are the image's, or empty if they are not known.
+	ImageEntrypoint, ImageCommand []string
+	// Env are the variables of the task, KEY=value, ImageEnv those of the image.
+	Env, ImageEnv []string
+	// Grows: frameworks are told to take memory as they need it.
+	Grows bool
+	// File reads the files that the command names, or is nil.
+	File arguments.File
+}
+
+// Argv returns the whole command line, as an engine puts it together.
+func (p *Program) Argv() []string {
+	entrypoint, command := p.Entrypoint, p.Command
+	if len(entrypoint) == 0 {
+		entrypoint = p.ImageEntrypoint
+		if len(command) == 0 {
+			command = p.ImageCommand
+		}
+	}
+	if len(entrypoint) == 1 && entrypoint[0] == "" { // it clears the image's
+		entrypoint = nil
+	}
+	return slices.Concat(entrypoint, command)
+}
+
+// Certainty tells how far a fact can be trusted.
+type Certainty int
+
+const (
+	// Possible facts are worth a warning.
+	Possible Certainty = iota
+	// Likely facts count where nothing else is said.
+	Likely
+	// Sure facts contradict what is said otherwise.
+	Sure
+)
+
+// Fact is a text of a command line with the words that say it.
+type Fact struct{ Value, From string }
+
+// Reading is what a command line says.
+type Reading struct {
+	// Training is its model, batch size of each GPU, precision and other settings.
+	Training *arguments.Found
+	// Batch is the batch size that the command or the environment names, or 0.
+	Batch int
+	// Server is the program that takes a share of a GPU by design, or nil. Share is the
+	// error of a share that is none.
+	Server *servers.Found
+	Share  error
+	// Demands are the GPUs that its commands use.
+	Demands []Demand
+	// Nodes is the number of machines of a launcher, if that is more than one.
+	Nodes *Fact
+	// Resume is what it resumes from, Checkpoints the folder that it saves to.
+	Resume, Checkpoints *Fact
+	// Pipes are the pipelines that hide the failure of a program.
+	Pipes []string
+	// NoGPU is the variable that hides all GPUs from its commands, or empty.
+	NoGPU string
+	// Machine is the variable that names GPUs of the machine by UUID, or empty.
+	Machine string
+}
+
+// Read reads the command line of a program.
+func Read(p *Program) *Reading {
+	argv, env := p.Argv(), slices.Concat(p.ImageEnv, p.Env)
+	r := &reader{Reading: &Reading{}, p: p, env: env}
+	r.Training = arguments.Read(argv, p.File)
+	r.Batch = Batch(argv, p.Env)
+	found, ok, err := servers.Recognise(servers.Program{Image: p.Image, Entrypoint: p.Entrypoint, Command: p.Command, Env: env, Grows: p.Grows})
+	if ok {
+		r.Server = &found
+	}
+	r.Share = err
+	line := shell.Parse(argv, env)
+	for i := range line.Commands {
+		r.command(&line.Commands[i])
+	}
+	if len(line.Commands) == 0 && len(argv) == 0 {
+		r.visible(&shell.Command{Sure: true})
+	}
+	r.join()
+	r.pipes(line.Pipes)
+	return r.Reading
+}
+
+// reader collects a reading.
+type reader struct {
+	*Reading
+	p   *Program
+	env []string
+
+	indexes, visibles []Demand // of single GPUs, to be joined
+	sees              int      // GPUs that a command sees by CUDA_VISIBLE_DEVICES, or 0
+}
+
+// command reads one command.
+func (r *reader) command(c *shell.Command) {
+	r.visible(c)
+	r.program(c, programOf(c.Words))
+}
+
+// program reads what a command starts: behind a launcher the program that it launches.
+func (r *reader) program(c *shell.Command, p program) {
+	if l, from := launcherOf(&p); l != nil {
+		r.launch(c, l, &p, from)
+		return
+	}
+	if harmless(p.name) && !p.python {
+		return
+	}
+	r.folders(p.args)
+	if s := parallelOf(&p, r.Server); s != nil {
+		r.parallel(c, s, &p)
+		return
+	}
+	r.devices(c, &p)
+}
+
+// add adds a demand of a command. One that may be skipped is only possible.
+func (r *reader) add(c *shell.Command, d Demand) {
+	if !c.Sure {
+		d.Certainty = min(d.Certainty, Possible)
+	}
+	switch {
+	case d.Count == 0 && !d.All:
+	case d.Kind == Visible:
+		r.visibles = append(r.visibles, d)
+	case d.Kind == Index:
+		if r.sees == 0 || d.Highest >= r.sees {
+			r.indexes = append(r.indexes, d)
+		}
+	default:
+		r.Demands = append(r.Demands, d)
+	}
+}

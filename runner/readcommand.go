@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"carma/containers"
+	"carma/estimator/command"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// unbuffered is the variable by which Python hands on each line at once, into a pipe too.
+const unbuffered = "PYTHONUNBUFFERED"
+
+// readCommand reads the command line of a task. It takes the number of GPUs from it if
+// none is given, and notes what else it says. The lines are for the submitter.
+func (r *Runner) readCommand(ctx context.Context, rec *Record, image *containers.Image, given bool) (lines []string, err error) {
+	sub := &rec.Submit
+	caps := r.opt.Limits.Caps
+	read := command.Read(&command.Program{
+		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, ImageEntrypoint: image.Entrypoint, ImageCommand: image.Command,
+		Env: sub.Env, ImageEnv: image.Env, Grows: caps != CapsOff && caps != "",
+	})
+	rec.Says = &api.Says{Resume: from(read.Resume), Checkpoints: from(read.Checkpoints), Unbuffered: rec.Job == nil && !sub.TTY && !sets(image.Env, unbuffered) && !sets(sub.Env, unbuffered)}
+	if sub.CommandCheck != "off" {
+		if lines, err = r.fitCommand(ctx, rec, read, given); err != nil {
+			return nil, err
+		}
+	}
+	share, err := r.recognise(rec, read)
+	return append(lines, share...), err
+}
+
+// fitCommand compares the GPUs of a task with those that its command line uses.
+func (r *Runner) fitCommand(ctx context.Context, rec *Record, read *command.Reading, given bool) (lines []string, err error) {
+	sub := &rec.Submit
+	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}
+	fit := read.Fit(asked)
+	if fit.GPUs != sub.GPUs { // taken from the command: does the machine have them?
+		if err := r.look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
+			return nil, err
+		}
+		fit = read.Fit(asked)
+	}
+	switch {
+	case fit.Refusal == "":
+	case sub.CommandCheck == "warn":
+		fit.Lines = append(fit.Lines, "command: "+fit.Refusal)
+	default:
+		return nil, refusef(422, "command: %s; --command-check warn submits it as it is", fit.Refusal)
+	}
+	if fit.GPUs != sub.GPUs {
+		rec.Says.GPUs = fit.Taken
+		sub.GPUs = fit.GPUs
+	}
+	return append(fit.Lines, read.Notes()...), nil
+}
+
+// from are the words of a fact, or nothing.
+func from(f *command.Fact) string {
+	if f == nil {
+		return ""
+	}
+	return f.From
+}
+
+// sets reports whether variables set one.
+func sets(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+}
+
+// fitChange refuses another number of GPUs that the task's own words contradict.
+func fitChange(sub *api.Submit) error {
+	if sub.CommandCheck != "" && sub.CommandCheck != "refuse" {
+		return nil
+	}
+	read := command.Read(&command.Program{Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, Env: sub.Env})
+	if fit := read.Fit(command.Asked{GPUs: sub.GPUs, Given: true, None: sub.NoGPU}); fit.Refusal != "" {
+		return refusef(422, "command: %s", fit.Refusal)
+	}
+	return nil
+}
