@@ -144,9 +144,6 @@ func (s *named) open(in io.Reader, args []string, more bool) (*sources, error) {
 			out.Folder = folder
 		}
 	}
-	if len(out.Profiles) == 0 {
-		out.Profiles, err = compose.ProfilesOf(out.Options)
-	}
 	return out, wrongFile(err)
 }
 

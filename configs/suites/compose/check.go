@@ -139,6 +139,9 @@ func (c *checker) unknown(n *yaml.Node, at string, rules map[string]rule) error 
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
+		if k.Value == "device_requests" {
+			return c.errorf(k.Line, join(at, k.Value), "that is the name in docker's API; write gpus: [{count: 1}]")
+		}
 		if _, known := rules[k.Value]; !known && !strings.HasPrefix(k.Value, "x-") && !strings.HasPrefix(k.Value, baseKey) {
 			return c.errorf(k.Line, join(at, k.Value), "unknown key; nearest: %s", nearest.Names(k.Value, slices.Sorted(maps.Keys(rules)), 1)[0])
 		}

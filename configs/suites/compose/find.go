@@ -51,11 +51,15 @@ func WithOverride(path string) []string {
 	return []string{path}
 }
 
-// ProfilesOf are the profiles that the variables choose.
-func ProfilesOf(o Options) ([]string, error) {
-	env, err := variables(o)
-	if list := env[consts.ComposeProfiles]; err == nil && list != "" {
-		return strings.Split(list, ","), nil
+// chosen returns the profiles whose services run: the given ones, else those of
+// COMPOSE_PROFILES. As with docker compose, the profile "" is chosen if neither says one.
+func (o *Options) chosen(env map[string]string) []string {
+	if len(o.Profiles) > 0 {
+		return o.Profiles
 	}
-	return nil, err
+	all := strings.Split(env[consts.ComposeProfiles], ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
 }

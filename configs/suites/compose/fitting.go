@@ -46,6 +46,9 @@ func (t *translator) fit(c types.ServiceConfig, r *api.Submit) {
 		set("ulimits", "ulimit", text)
 	}
 	for _, d := range c.Devices {
+		if _, is := gpuDevice(d.Source); is {
+			continue // it is read with the number of GPUs
+		}
 		text := d.Source
 		if d.Target != "" {
 			text += ":" + d.Target

@@ -11,91 +11,205 @@ import (
 	"carma/runner/api"
 )
 
-// gpus reads how many GPUs a service asks for, from either of the two places.
-// carma decides which ones it gets.
-func (t *translator) gpus(c types.ServiceConfig, s *Service) {
-	requests, keys := c.Gpus, []string{"gpus"}
-	if d := c.Deploy; d != nil {
-		if mode := d.Mode; mode != "" && mode != "replicated" && mode != "replicated-job" {
-			t.refuseAt(c.Name, mode+" is for a swarm; replicas is how many tasks there are", "deploy", "mode")
-		}
-		if reserved := d.Resources.Reservations; reserved != nil && len(reserved.Devices) > 0 {
-			if len(requests) > 0 {
-				t.refuseAt(c.Name, "deploy.resources.reservations.devices asks for GPUs as well; leave one of them out", keys...)
-				return
+// gpuAsk is what a service asks for of GPUs, in all spellings together.
+type gpuAsk struct {
+	// asks: it asks for GPUs. None: it says that it wants none.
+	asks, none bool
+	// all GPUs, or count; a count of 0 is not said.
+	all   bool
+	count int
+	// keys is where it is said, at which entries if that is a list of requests.
+	keys     []string
+	requests []types.DeviceRequest
+	// twice: both places for requests ask.
+	twice bool
+	// looks is what makes it look like a service with GPUs that asks for none.
+	looks string
+}
+
+// Names of the environment of NVIDIA's container runtime.
+const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
+
+// gpusOf returns what a service asks for: by gpus, by reservations, by devices, or by
+// NVIDIA's runtime and its variable, which counts where the others say nothing.
+func gpusOf(c types.ServiceConfig) gpuAsk {
+	a := gpuAsk{requests: c.Gpus, keys: []string{"gpus"}}
+	if d := c.Deploy; d != nil && d.Resources.Reservations != nil && len(d.Resources.Reservations.Devices) > 0 {
+		a.twice = len(a.requests) > 0
+		a.requests, a.keys = d.Resources.Reservations.Devices, []string{"deploy", "resources", "reservations", "devices"}
+	}
+	if len(a.requests) > 0 {
+		a.asks = true
+		return a
+	}
+	for _, d := range c.Devices {
+		switch name, is := gpuDevice(d.Source); {
+		case !is:
+		case isAll(name):
+			a.asks, a.all, a.keys = true, true, []string{"devices"}
+		default:
+			a.asks, a.keys = true, []string{"devices"}
+			if name != "" {
+				a.count++
 			}
-			requests, keys = reserved.Devices, []string{"deploy", "resources", "reservations", "devices"}
 		}
 	}
-	if len(requests) > 0 && (s.Submit.GPUs > 0 || s.Submit.NoGPU) {
-		t.refuseAt(c.Name, Extension+" says how many GPUs as well; leave one of them out", keys...)
-		return
+	if a.asks {
+		return a
 	}
-	for i, r := range requests {
-		if why, of := notGPU(r); why != "" {
-			line, key := t.itemAt(c.Name, keys, i, of)
-			t.refuse(line, key, why)
+	list, given := c.Environment[visibleDevices]
+	text := ""
+	if list != nil {
+		text = strings.TrimSpace(*list)
+	}
+	a.keys = []string{"runtime"}
+	n := listed(text)
+	switch {
+	case given && (text == "" && list != nil || text == "none" || text == "void"):
+		a.none = true
+	case c.Runtime != "nvidia":
+		if given && (n > 0 || text == "all") {
+			a.looks = visibleDevices + "=" + text
+		}
+	default:
+		a.asks, a.all, a.count = true, text == "all", n
+	}
+	return a
+}
+
+// gpuDevice reports whether a device is a GPU's, by its node or in CDI's words. name is
+// its index or UUID, empty for the nodes that all GPUs share.
+func gpuDevice(source string) (name string, is bool) {
+	if name, is := strings.CutPrefix(source, "nvidia.com/gpu="); is {
+		return name, true
+	}
+	name, is = strings.CutPrefix(source, "/dev/nvidia")
+	if !is {
+		return "", false
+	}
+	if _, err := strconv.Atoi(name); err != nil {
+		name = ""
+	}
+	return name, true
+}
+
+// gpus reads how many GPUs a service asks for. carma decides which ones it gets.
+func (t *translator) gpus(c types.ServiceConfig, s *Service) {
+	if d := c.Deploy; d != nil && d.Mode != "" && d.Mode != "replicated" && d.Mode != "replicated-job" {
+		t.refuseAt(c.Name, d.Mode+" is for a swarm; replicas is how many tasks there are", "deploy", "mode")
+	}
+	a := gpusOf(c)
+	own := s.Submit.GPUs > 0 || s.Submit.NoGPU
+	switch {
+	case a.twice:
+		t.refuseAt(c.Name, "deploy.resources.reservations.devices asks for GPUs as well; leave one of them out", "gpus")
+		return
+	case len(a.requests) > 0 && own:
+		t.refuseAt(c.Name, Extension+" says how many GPUs as well; leave one of them out", a.keys...)
+		return
+	case len(a.requests) > 0:
+		if !t.requested(c, s, &a) {
 			return
 		}
+	case !own && a.none:
+		s.Submit.NoGPU = true
+	case !own:
+		s.AllGPUs, s.Submit.GPUs = a.all, min(a.count, maxGPUs)
+	}
+	if s.AllGPUs {
+		s.Submit.GPUs = 0
+	}
+	t.visible(c, &a, own)
+	t.unsaid(c, s, &a)
+}
+
+// maxGPUs is the most GPUs of one task.
+const maxGPUs = 1024
+
+// requested reads a list of requests for devices. It returns false for a refused one.
+func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) bool {
+	for i, r := range a.requests {
+		if why, of := notGPU(r); why != "" {
+			line, key := t.itemAt(c.Name, a.keys, i, of)
+			t.refuse(line, key, why)
+			return false
+		}
 		for _, note := range (api.GPURequest{Capabilities: r.Capabilities}).Notes() {
-			line, key := t.itemAt(c.Name, keys, i, "capabilities")
+			line, key := t.itemAt(c.Name, a.keys, i, "capabilities")
 			t.warn(line, key, note)
 		}
 		switch {
 		case slices.ContainsFunc(r.IDs, isAll):
 			s.AllGPUs = true
 		case len(r.IDs) > 0:
-			line, key := t.itemAt(c.Name, keys, i, "device_ids")
+			line, key := t.itemAt(c.Name, a.keys, i, "device_ids")
 			ids := strings.ReplaceAll(strings.Join(r.IDs, ","), "nvidia.com/gpu=", "")
 			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are; in its place x-carma: {gpus: %q} takes these", ids, len(r.IDs), "device="+ids))
 			s.Submit.GPUs += len(r.IDs)
 		case r.Count < 0:
 			s.AllGPUs = true
 		case r.Count == 0:
-			line, key := t.itemAt(c.Name, keys, i, "count")
+			line, key := t.itemAt(c.Name, a.keys, i, "count")
 			t.refuse(line, key, "a count of 0; x-carma: {gpus: 0} makes it a task without a GPU")
-		case r.Count > 1024:
-			line, key := t.itemAt(c.Name, keys, i, "count")
-			t.refuse(line, key, fmt.Sprintf("%d GPUs; 1024 are the most that are taken", r.Count))
+		case r.Count > maxGPUs:
+			line, key := t.itemAt(c.Name, a.keys, i, "count")
+			t.refuse(line, key, fmt.Sprintf("%d GPUs; %d are the most that are taken", r.Count, maxGPUs))
 		default:
 			s.Submit.GPUs += int(r.Count)
 		}
 	}
-	if s.AllGPUs {
-		s.Submit.GPUs = 0
-	}
-	t.visible(c, &s.Submit)
-	switch line, key := t.at(c.Name); {
-	case len(requests) > 0 || s.Submit.GPUs > 0 || s.Submit.NoGPU || saysMemory(&s.Submit):
-	case slices.Contains(t.follows, c.Name):
-		s.Submit.NoGPU = true
-		t.say(line, key, "it reserves no GPU and waits for the end of a task, so it is a task without a GPU; x-carma: {gpus: 1} gives it one")
-	default:
-		t.warn(line, key, "it reserves no GPU, but a task has one unless it says x-carma: {gpus: 0}: it gets as many as the image's labels say, else a whole one; x-carma: {mem: 64M} lets it share")
-	}
+	return true
 }
 
-func saysMemory(r *api.Submit) bool { return r.Mem > 0 || r.EstModel != "" || r.Probe }
-
-// visible reads how many GPUs the variable of NVIDIA's runtime names, where nothing
-// else says it. carma decides which GPUs a task sees.
-func (t *translator) visible(c types.ServiceConfig, r *api.Submit) {
+// visible tells what becomes of the devices and variables that choose GPUs. own: x-carma
+// says how many.
+func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	line, key := t.at(c.Name, "environment")
-	if list, given := c.Environment["NVIDIA_VISIBLE_DEVICES"]; given {
-		n := 0
-		if list != nil && c.Runtime == "nvidia" && !asksForDevices(c) && r.GPUs == 0 && !r.NoGPU {
-			n = listed(*list)
-		}
-		if r.GPUs = r.GPUs + n; n > 0 {
-			t.say(line, key, fmt.Sprintf("NVIDIA_VISIBLE_DEVICES names %d GPUs; it gets as many, and carma chooses which", n))
-		} else {
+	if _, given := c.Environment[visibleDevices]; given && !a.none {
+		switch named := a.keys[0] == "runtime" && !own; {
+		case named && a.all:
+			t.say(line, key, "NVIDIA_VISIBLE_DEVICES=all: it gets all GPUs of the machine")
+		case named && a.count > 0:
+			t.say(line, key, fmt.Sprintf("GPUs that NVIDIA_VISIBLE_DEVICES names: %d; it gets as many, and carma chooses which", a.count))
+		default:
 			t.warn(line, key, "carma sets NVIDIA_VISIBLE_DEVICES to the task's GPUs; gpus says how many")
 		}
+	}
+	if a.keys[0] == "devices" {
+		line, key := t.at(c.Name, "devices")
+		what := "it gets them by its number of GPUs"
+		switch {
+		case a.all && !own:
+			what += ", all"
+		case a.count > 0 && !own:
+			what += fmt.Sprintf(", %d, and carma chooses which", a.count)
+		}
+		t.say(line, key, "devices of NVIDIA's GPUs are not passed on: "+what)
 	}
 	if _, given := c.Environment["CUDA_VISIBLE_DEVICES"]; given {
 		t.say(line, key, "CUDA_VISIBLE_DEVICES counts the task's GPUs, from 0, not those of the machine")
 	}
 }
+
+// unsaid tells what a task gets that says no number of GPUs.
+func (t *translator) unsaid(c types.ServiceConfig, s *Service, a *gpuAsk) {
+	line, key := t.at(c.Name)
+	const many = "it gets as many as its command or the image's labels say, else "
+	switch {
+	case s.AllGPUs || s.Submit.GPUs > 0 || s.Submit.NoGPU && !slices.Contains(t.follows, c.Name):
+	case saysMemory(&s.Submit):
+	case a.asks:
+		line, key = t.at(c.Name, a.keys...)
+		t.say(line, key, "it says no number of GPUs; "+many+"one; gpus: all, or gpus: [{count: 2}], says how many")
+	case slices.Contains(t.follows, c.Name):
+		s.Submit.NoGPU = true
+		t.say(line, key, "it reserves no GPU and waits for the end of a task, so it is a task without a GPU; x-carma: {gpus: 1} gives it one")
+	default:
+		t.warn(line, key, "it reserves no GPU, but a task has one unless it says x-carma: {gpus: 0}: "+many+"a whole one; x-carma: {mem: 64M} lets it share")
+	}
+}
+
+func saysMemory(r *api.Submit) bool { return r.Mem > 0 || r.EstModel != "" || r.Probe }
 
 // listed is the number of GPUs in a list of indices or UUIDs; 0: it is another word.
 func listed(text string) (n int) {
@@ -129,10 +243,15 @@ func notGPU(r types.DeviceRequest) (why, key string) {
 		return fmt.Sprintf("%q is another driver; carma gives NVIDIA GPUs", r.Driver), "driver"
 	case r.Driver == "cdi" && !slices.ContainsFunc(r.IDs, isGPU):
 		return "cdi without a device nvidia.com/gpu=...", "driver"
-	case len(r.Capabilities) > 0 && !slices.Contains(r.Capabilities, "gpu") && !slices.Contains(r.Capabilities, "nvidia"):
+	case r.Driver == "" && len(r.Capabilities) > 0 && !slices.ContainsFunc(r.Capabilities, isCapability):
 		return fmt.Sprintf("[%s] without gpu; carma gives GPUs", strings.Join(r.Capabilities, ", ")), "capabilities"
 	}
 	return "", ""
+}
+
+// isCapability reports whether a capability is one by which Docker picks NVIDIA's driver.
+func isCapability(name string) bool {
+	return slices.Contains([]string{"gpu", "nvidia", "compute", "compat32", "graphics", "utility", "video", "display", "ngx"}, name)
 }
 
 func isGPU(id string) bool { return strings.HasPrefix(id, "nvidia.com/gpu=") }

@@ -84,8 +84,13 @@ func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 		t.refuseAt(c.Name, "a helper has its own; for a larger /dev/shm write shm_size: 8g", "ipc")
 	}
 	t.platform(c)
-	if c.Runtime != "" && c.Runtime != "runc" {
+	switch a := gpusOf(c); {
+	case c.Runtime == "nvidia" && a.none:
+		t.warnAt(c.Name, "it asks for no GPU, so it runs in the engine's ordinary runtime", "runtime")
+	case c.Runtime != "" && c.Runtime != "runc":
 		t.refuseAt(c.Name, "a helper runs in the engine's ordinary runtime", "runtime")
+	case a.looks != "":
+		t.warnAt(c.Name, a.looks+" gives a helper no GPU; if it needs one, write gpus: [{count: 1}], which makes it a task", "environment")
 	}
 	t.security(c)
 }

@@ -30,7 +30,7 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 			}
 		}
 		if !fixed[c.Name] {
-			is[c.Name] = own || asksForGPUs(c)
+			is[c.Name] = own || gpusOf(c).asks
 		}
 		any = any || is[c.Name]
 	}
@@ -53,17 +53,6 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 		}
 	}
 	return is
-}
-
-// asksForGPUs reports whether a service reserves GPUs, in any of the three ways.
-func asksForGPUs(c types.ServiceConfig) bool {
-	return c.Runtime == "nvidia" || asksForDevices(c)
-}
-
-// asksForDevices reports the same of the two ways that say how many.
-func asksForDevices(c types.ServiceConfig) bool {
-	return len(c.Gpus) > 0 ||
-		c.Deploy != nil && c.Deploy.Resources.Reservations != nil && len(c.Deploy.Resources.Reservations.Devices) > 0
 }
 
 // kind reads task and helper of an x-carma.

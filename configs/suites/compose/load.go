@@ -206,7 +206,7 @@ func (d *document) load(ctx context.Context, content []byte, name string, env ma
 		Environment: maps.Clone(env),
 	}, func(l *loader.Options) {
 		l.SetProjectName(name, true)
-		l.Profiles = o.Profiles
+		l.Profiles = o.chosen(env)
 		l.ResolvePaths = true
 	})
 	if err != nil {
