@@ -69,18 +69,25 @@ func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err er
 	if fit.Groups, err = groupsOf(who, s.Groups); err != nil {
 		return fit, err
 	}
-	if s.IPC == "host" {
-		if r.opt.MPS == nil || !r.opt.MPS.HostIPC {
-			return fit, refusef(403, "--ipc host: a task has its own; --shm-size makes its /dev/shm larger. Only a daemon with mps-ipc: host gives tasks the machine's")
-		}
-		fit.HostIPC = true
-	}
+	fit.HostIPC = s.IPC == "host" && r.hostIPC()
 	fit.Tmpfs, err = r.tmpfs(s)
 	for _, text := range s.Ports {
 		p, _ := api.ParsePort(text)
 		fit.Ports = append(fit.Ports, containers.Port{Port: p.Port, Protocol: p.Protocol, Host: p.Host})
 	}
 	return fit, err
+}
+
+// hostIPC reports whether tasks may have the machine's IPC namespace.
+func (r *Runner) hostIPC() bool { return r.opt.MPS != nil && r.opt.MPS.HostIPC }
+
+// ipcLine tells that a task does not get the machine's IPC namespace. It asks for it, as
+// the lines of vLLM and NGC do, to have a large /dev/shm.
+func (r *Runner) ipcLine(s *api.Submit) []string {
+	if s.IPC != "host" || r.hostIPC() {
+		return nil
+	}
+	return []string{"--ipc host: not honoured: a task has its own, and a /dev/shm of half of its host memory; --shm-size 8G makes it larger. Only a daemon with mps-ipc: host gives tasks the machine's"}
 }
 
 // tmpfs are a task's folders in memory. One without a size may take half of the

@@ -59,7 +59,6 @@ func TestFittingsRefused(t *testing.T) {
 		"set-uid programs and devices have no effect":                                  {Tmpfs: []string{"/x:suid"}},
 		"is 3.0 GiB; all of it counts as the task's memory, which is 2.0 GiB":          {Tmpfs: []string{"/x:size=1G", "/y:size=2G"}, HostMem: 2 << 30},
 		"is 2.0 GiB; all of it counts as the task's memory, which is 1.5 GiB":          {Tmpfs: []string{"/x:size=1G"}, ShmSize: 1 << 30, HostMem: 3 << 29},
-		"--ipc host: a task has its own":                                               {IPC: "host"},
 	} {
 		s.Image = "ok"
 		_, err := g.Submit(g.ctx(), ann, s)
@@ -152,5 +151,20 @@ func TestPortsShown(t *testing.T) {
 	}
 	if v := g.finished(task); len(v.Ports) != 0 {
 		t.Errorf("ports of an ended task: %v", v.Ports)
+	}
+}
+
+// TestHostIPC: --ipc host, part of the lines that vLLM and NGC print, stops no task: it
+// gets its own and is told so, where the daemon does not give the machine's.
+func TestHostIPC(t *testing.T) {
+	got := make(chan containers.Spec, 1)
+	g := newRig(t)
+	g.script("show", func(_ context.Context, p *containerstest.Process) int { got <- p.Spec; return 0 })
+	sub, err := g.api.Submit(g.ctx(), api.Submit{Image: "show", IPC: "host"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec := <-got; spec.HostIPC || !strings.HasPrefix(strings.Join(sub.Warnings, "\n"), "--ipc host: not honoured: a task has its own, and a /dev/shm of half of its host memory; --shm-size 8G makes it larger.") {
+		t.Errorf("%v, said %q", spec.HostIPC, sub.Warnings)
 	}
 }

@@ -70,7 +70,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkFittings(ctx, who, s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
-	var warn []string
+	warn := r.ipcLine(&s)
 	var image containers.Image
 	var err error
 	if !s.Bare() {

@@ -30,7 +30,7 @@ func TestParseTime(t *testing.T) {
 
 // TestParseAmount: a number without a unit is asked about.
 func TestParseAmount(t *testing.T) {
-	for text, want := range map[string]Bytes{"0": 0, "12G": 12 * GiB, "1073741824B": GiB, " 512m ": 512 * MiB, "0.5g": 512 * MiB} {
+	for text, want := range map[string]Bytes{"0": 0, "12G": 12 * GiB, "1073741824B": GiB, " 512m ": 512 * MiB, "0.5g": 512 * MiB, "20Gi": 20 * GiB, "512Mi": 512 * MiB, "1Ti": TiB} {
 		if got, err := ParseAmount(text); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}

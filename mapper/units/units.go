@@ -48,14 +48,14 @@ func (b Bytes) Scale(f float64) Bytes {
 
 var byteUnits = map[string]Bytes{
 	"": 1, "b": 1,
-	"k": KiB, "kb": KiB, "kib": KiB,
-	"m": MiB, "mb": MiB, "mib": MiB,
-	"g": GiB, "gb": GiB, "gib": GiB,
-	"t": TiB, "tb": TiB, "tib": TiB,
+	"k": KiB, "kb": KiB, "kib": KiB, "ki": KiB,
+	"m": MiB, "mb": MiB, "mib": MiB, "mi": MiB,
+	"g": GiB, "gb": GiB, "gib": GiB, "gi": GiB,
+	"t": TiB, "tb": TiB, "tib": TiB, "ti": TiB,
 }
 
-// ParseBytes reads an amount of memory the way Docker does: "512m", "12G",
-// "12.5GiB", all units binary. A number without a unit is bytes: in files that
+// ParseBytes reads an amount of memory the way Docker and Kubernetes do: "512m", "12G",
+// "12.5GiB", "20Gi", all units binary. A number without a unit is bytes: in files that
 // programs write. People are asked, by [ParseAmount].
 func ParseBytes(s string) (Bytes, error) {
 	t := strings.TrimSpace(s)

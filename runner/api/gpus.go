@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"carma/configs/patterns"
 	"carma/mapper/units"
 )
 
@@ -18,15 +19,20 @@ type GPURequest struct {
 	Capabilities []string // of the driver
 }
 
-// ParseGPUs reads all, a number, or docker's list of count=, device=, capabilities=
-// and driver=, with or without its quotes.
+// ParseGPUs reads all, a number, UUIDs, or docker's list of count=, device=, capabilities=
+// and driver=, with or without its quotes. Its errors say what to write.
 func ParseGPUs(text string) (g GPURequest, err error) {
 	key, counted := "", false
+	if instead := otherwise(strings.Trim(text, `"' `)); instead != "" {
+		return g, fmt.Errorf("%q: %s", text, instead)
+	}
 	for i, word := range strings.Split(strings.NewReplacer(`"`, "", `'`, "").Replace(text), ",") {
 		k, value, keyed := strings.Cut(word, "=")
 		switch {
 		case keyed:
 			key = k
+		case i == 0 && isUUID(word):
+			key, value = "device", word
 		case i == 0:
 			key, value = "count", word
 		default:
@@ -79,4 +85,47 @@ func (g GPURequest) Notes() (notes []string) {
 		notes = append(notes, "the driver's capability "+strings.Join(more, ", ")+" is the engine's to give; NVIDIA_DRIVER_CAPABILITIES in the image asks for it")
 	}
 	return notes
+}
+
+// isUUID reports whether a word names a GPU by its UUID.
+func isUUID(word string) bool {
+	return strings.HasPrefix(word, "GPU-") || strings.HasPrefix(word, "MIG-")
+}
+
+var (
+	indexList   = patterns.New(`^\d+(,\d+)+,?$`)
+	partOfGPU   = patterns.New(`^\d*\.\d+$`)
+	ofOneModel  = patterns.New(`^(?:(?:gpu|gres/gpu|gres:gpu|nvidia\.com/gpu)[:=])?(?:[A-Za-z][\w.-]*:|[A-Za-z]+\d[\w.-]*[=x])?(\d+)$`)
+	modelAlone  = patterns.New(`(?i)^(?:(?:nvidia|tesla|rtx|gtx|quadro)[ _-]?)*(?:[ahlvptb]\d{1,4}|gh200|gb200|titan|\d{4}(?:ti)?)[\w -]*$`)
+	cdiDevice   = patterns.New(`^nvidia\.com/gpu=([\w-]+)$`)
+	countedWord = patterns.New(`^(?:all|-1|\d+)$`)
+)
+
+// otherwise says what to write in place of a text that other tools take, or returns
+// nothing.
+func otherwise(text string) string {
+	switch {
+	case countedWord().MatchString(text):
+		return ""
+	case indexList().MatchString(text):
+		list := strings.TrimRight(text, ",")
+		return fmt.Sprintf("write device=%s for these GPUs, or %d for so many", list, strings.Count(list, ",")+1)
+	case partOfGPU().MatchString(text):
+		return "a task has whole GPUs by number and shares them by memory; write 1, and its part as --mem, for example --mem 10G"
+	case text == "none":
+		return "write 0"
+	case cdiDevice().MatchString(text):
+		if name := cdiDevice().FindStringSubmatch(text)[1]; name != "all" {
+			return "write device=" + name
+		}
+		return "write all"
+	case strings.HasPrefix(text, "count=") || strings.HasPrefix(text, "device="):
+		return ""
+	case ofOneModel().MatchString(text):
+		n := ofOneModel().FindStringSubmatch(text)[1]
+		return "carma does not choose GPUs by their model; write " + n + ", or device=0,1 for some of those that carma gpus lists"
+	case modelAlone().MatchString(text):
+		return "carma does not choose GPUs by their model; write 1, or device=0 for one of those that carma gpus lists"
+	}
+	return ""
 }

@@ -105,6 +105,17 @@ func Mounts(args []string) ([]api.Mount, error) {
 	return mounts, nil
 }
 
+// Relabelled returns a line for each -v source:target:z, whose SELinux label carma leaves
+// as it is.
+func Relabelled(args []string) (lines []string) {
+	for _, arg := range args {
+		if parts := strings.Split(arg, ":"); len(parts) == 3 && slices.ContainsFunc(strings.Split(parts[2], ","), func(mode string) bool { return mode == "z" || mode == "Z" }) {
+			lines = append(lines, "-v "+arg+": not honoured: files get no new SELinux label")
+		}
+	}
+	return lines
+}
+
 // settled is a mount with its source made absolute, if both ends are possible.
 func settled(m api.Mount, flag string) (api.Mount, error) {
 	if !filepath.IsAbs(m.Target) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,18 @@ type fieldValue struct {
 	to    *api.Submit
 	text  string
 	set   bool
+	first string // the value that a later one has replaced, or empty
+}
+
+// Repeated returns a line for each flag of a field that was given another value before:
+// the last one counts.
+func Repeated(flags *pflag.FlagSet) (lines []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		if v, is := f.Value.(*fieldValue); is && v.first != "" {
+			lines = append(lines, fmt.Sprintf("--%s comes twice: %s counts, %s does not", f.Name, v.text, v.first))
+		}
+	})
+	return lines
 }
 
 func (v *fieldValue) String() string { return v.text }
@@ -91,6 +104,9 @@ func (v *fieldValue) Set(s string) error {
 	}
 	err := v.field.Set(v.to, s)
 	if err == nil {
+		if v.set && !v.field.List && v.text != s {
+			v.first = v.text
+		}
 		v.text, v.set = s, true
 	}
 	return err

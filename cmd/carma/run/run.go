@@ -239,7 +239,9 @@ func (o *options) submit(args []string) (api.Submit, error) {
 			o.notes = append(o.notes, "--gpus: "+note)
 		}
 	}
+	o.notes = append(o.notes, cli.Repeated(o.set)...)
 	o.notes = append(o.notes, visibleNotes(o.env)...)
+	o.notes = append(o.notes, cli.Relabelled(o.mounts)...)
 	if o.set.Changed("entrypoint") {
 		r.Entrypoint = []string{o.entrypoint}
 	}
