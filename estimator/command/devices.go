@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"carma/configs/patterns"
@@ -12,7 +13,7 @@ import (
 var (
 	numberName = patterns.New(`^(?:(?:n|num|nr|nb)_?gpus?|gpus?_(?:num|nums|count)|n?gpus_per_node|(?:n|num)_gpus?_per_node|num_devices|n_devices|devices_per_node|nproc_per_node|gpus|devices|tensor_parallel_size|tp_size|distributed_world_size)$`)
 	otherName  = patterns.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
-	indexName  = patterns.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_list|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
+	indexName  = patterns.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_indices|device_list|g|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
 	cudaWord   = patterns.New(`^(?:cuda|gpu):(\d{1,4})$`)
 	keyValue   = patterns.New(`^\+{0,2}[A-Za-z_][\w.-]*=`)
 )
@@ -59,7 +60,17 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 		}
 		return certain
 	}
-	for _, o := range argumentsOf(p.args) {
+	all := argumentsOf(p.args)
+	cpu := slices.ContainsFunc(all, onCPU)
+	r.inVariables(c)
+	for _, w := range p.args {
+		if m := cudaWord().FindStringSubmatch(w); m != nil && !slices.ContainsFunc(all, func(o option) bool { return o.value == w }) {
+			n, _ := number(m[1])
+			prefix, _, _ := strings.Cut(w, ":")
+			r.add(c, indexes(Index, "", option{word: prefix, glue: ":", value: m[1]}, []int{n}, weaker(Sure)))
+		}
+	}
+	for _, o := range all {
 		value := strings.ToLower(strings.Trim(o.value, `"'`))
 		set, isList := listOf(value)
 		listed := isList && strings.ContainsAny(value, ",[ ")
@@ -67,23 +78,52 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 		case m != nil:
 			n, _ := number(m[1])
 			r.add(c, indexes(Index, "", o, []int{n}, weaker(Sure)))
+		case cpu && numberName().MatchString(o.name):
 		case numberName().MatchString(o.name) && !listed:
 			r.numbered(c, p, o, weaker(Sure), len(launched) > 0)
 		case otherName().MatchString(o.name) && !listed:
 			r.numbered(c, p, o, Possible, len(launched) > 0)
+		case o.name == "g" && listed:
+			r.add(c, indexes(Index, p.title, o, set, weaker(Likely)))
 		case (numberName().MatchString(o.name) || indexName().MatchString(o.name)) && listed:
 			r.add(c, indexes(Index, p.title, o, set, weaker(Sure)))
 		case indexName().MatchString(o.name) && isList:
-			certain := Possible // --gpu 2 may be a number as well
-			if strings.Contains(o.name, "id") || strings.Contains(o.name, "index") || strings.HasPrefix(o.name, "device") || o.name == "cuda_device" || o.name == "main_gpu" {
-				certain = Sure
+			if certain := indexCertainty(p, o.name); certain >= 0 {
+				r.add(c, indexes(Index, p.title, o, set, weaker(certain)))
 			}
-			r.add(c, indexes(Index, p.title, o, set, weaker(certain)))
 		case strings.HasPrefix(value, "cuda:") && strings.Contains(value, ","):
 			if set, ok := listOf(strings.ReplaceAll(value, "cuda:", "")); ok {
 				d := indexes(Index, p.title, o, set, weaker(Sure))
 				d.write = func(n int) string { return o.with("cuda:0") }
 				r.add(c, d)
+			}
+		}
+	}
+}
+
+// indexCertainty tells how sure one number behind a name is an index of a GPU: --gpu 2 may
+// be a number of GPUs, --device 2 a camera. It is -1 for no index.
+func indexCertainty(p *program, name string) Certainty {
+	switch {
+	case name == "g":
+		return -1
+	case p.name == "yolo", strings.HasPrefix(name, "gpu_id"), strings.HasPrefix(name, "gpu_i"), name == "gpuid", name == "cuda_device", name == "cuda_id", name == "cuda_visible_devices", name == "main_gpu":
+		return Sure
+	case strings.HasPrefix(name, "device"):
+		return Likely
+	}
+	return Possible
+}
+
+// scriptVariables are names by which scripts take a number of GPUs.
+var scriptVariables = strings.Fields("NPROC_PER_NODE NGPUS NGPU N_GPUS N_GPU NUM_GPUS NUM_GPU GPUS GPUS_PER_NODE NGPUS_PER_NODE N_GPUS_PER_NODE NUM_PROCESSES GPU_NUM GPU_COUNT")
+
+// inVariables reads variables that scripts take a number of GPUs from.
+func (r *reader) inVariables(c *shell.Command) {
+	for _, name := range scriptVariables {
+		if value, ok := c.Lookup(r.p.Env, name); ok {
+			if n, fine := number(value); fine && n > 1 {
+				r.add(c, count(Number, "", option{word: name, glue: "=", value: value}, n, Possible))
 			}
 		}
 	}
@@ -119,7 +159,7 @@ func (r *reader) special(c *shell.Command, p *program) bool {
 	all := argumentsOf(p.args)
 	switch {
 	case p.name == "gmx" || p.name == "gmx_mpi" || strings.HasPrefix(p.name, "mdrun"): // -gpu_id 01
-		if o, ok := named(all, "gpu_id"); ok {
+		if o, ok := named(all, "gpu_id", "gputasks"); ok {
 			var set []int
 			for _, digit := range o.value {
 				n, fine := number(string(digit))

@@ -148,6 +148,9 @@ func (d *Demand) refusal(n int) string {
 		if d.Count > 1 {
 			text += fmt.Sprintf(" and write --gpus %d", d.Count)
 		}
+		if d.Count == 1 {
+			return text + fmt.Sprintf("; --gpus device=%s asks for GPU %[1]s of the machine", d.machines())
+		}
 		return text + "; --gpus device=" + d.machines() + " asks for these of the machine"
 	case d.Kind == Index && d.gap():
 		text := what + sees(n) + ": write " + d.write(d.Count)

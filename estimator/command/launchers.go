@@ -66,6 +66,7 @@ var launchers = []launcher{
 	{names: []string{"fleetrun"}, modules: []string{"paddle.distributed.launch", "paddle.distributed.fleet.launch"}, processes: []string{"nproc_per_node"}, devices: []string{"gpus", "devices", "selected_gpus"}, nodes: []string{"nnodes"}},
 	{names: []string{"torchx run"}, switches: "--dryrun --wait --log", own: true},
 	{names: []string{"dist_train.sh", "dist_test.sh"}, own: true},
+	{names: []string{"trl", "axolotl"}, own: true, processes: []string{"num_processes", "nproc_per_node"}},
 	{names: []string{"swift", "megatron", "xtuner", "llamafactory-cli", "NPROC_PER_NODE"}, own: true, variables: []string{"NPROC_PER_NODE"}},
 }
 
@@ -122,6 +123,7 @@ func (r *reader) launch(c *shell.Command, l *launcher, p *program, from int) {
 	call.options, call.rest = optionsOf(p.args[from:], l.switches, l.pairs)
 	if l.own {
 		call.rest = p.args[from:]
+		call.options = argumentsOf(call.rest)
 	}
 	if !r.cpuOnly(call) {
 		r.processes(c, call)
@@ -162,22 +164,19 @@ func (r *reader) cpuOnly(l *launched) bool {
 	if _, is := named(l.options, l.cpu...); is && len(l.cpu) > 0 {
 		return true
 	}
-	for _, a := range argumentsOf(l.rest) {
-		value := strings.ToLower(a.value)
-		switch a.name {
-		case "no_cuda", "cpu", "use_cpu", "cpu_only":
-			if value == "" || value == "true" || value == "1" {
-				return true
-			}
-		case "backend", "dist_backend", "ddp_backend":
-			if value == "gloo" {
-				return true
-			}
-		case "device", "accelerator":
-			if value == "cpu" {
-				return true
-			}
-		}
+	return slices.ContainsFunc(argumentsOf(l.rest), onCPU)
+}
+
+// onCPU reports whether an argument says that a program uses no GPU.
+func onCPU(a option) bool {
+	value := strings.ToLower(a.value)
+	switch a.name {
+	case "no_cuda", "cpu", "use_cpu", "cpu_only":
+		return value == "" || value == "true" || value == "1"
+	case "backend", "dist_backend", "ddp_backend":
+		return value == "gloo"
+	case "device", "accelerator":
+		return value == "cpu"
 	}
 	return false
 }
@@ -201,7 +200,8 @@ func (r *reader) processes(c *shell.Command, l *launched) {
 		n, fine := number(o.value)
 		switch {
 		case fine && n > 0:
-			if nodes, ok := named(l.options, "num_machines"); ok { // accelerate counts those of all machines
+			total := name == "num_processes" || name == "n" || name == "ntasks"
+			if nodes, ok := named(l.options, l.nodes...); ok && total { // they are those of all machines
 				if m, fine := number(nodes.value); fine && m > 1 {
 					n = (n + m - 1) / m
 				}

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"path"
 	"slices"
+	"strings"
 
 	"carma/estimator/arguments"
 	"carma/estimator/servers"
@@ -27,7 +29,9 @@ type Program struct {
 func (p *Program) Argv() []string {
 	entrypoint, command := p.Entrypoint, p.Command
 	if len(entrypoint) == 0 {
-		entrypoint = p.ImageEntrypoint
+		if entrypoint = p.ImageEntrypoint; len(entrypoint) > 0 && len(command) > 0 && !runs(entrypoint[0]) && runs(command[0]) {
+			return command // who names a program there has an entrypoint that runs it
+		}
 		if len(command) == 0 {
 			command = p.ImageCommand
 		}
@@ -36,6 +40,17 @@ func (p *Program) Argv() []string {
 		entrypoint = nil
 	}
 	return slices.Concat(entrypoint, command)
+}
+
+// runs reports whether a program is known to run others, or to be read here.
+func runs(name string) bool {
+	name = path.Base(name)
+	if interpreter().MatchString(name) || shell.Runs(name) || consoleScript(name) {
+		return true
+	}
+	is := func(command string) bool { first, _, _ := strings.Cut(command, " "); return first == name }
+	return slices.ContainsFunc(launchers, func(l launcher) bool { return slices.ContainsFunc(l.names, is) }) ||
+		slices.ContainsFunc(inferenceServers, func(s parallelism) bool { return slices.ContainsFunc(s.commands, is) })
 }
 
 // Certainty tells how far a fact can be trusted.

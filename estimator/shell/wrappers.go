@@ -45,6 +45,11 @@ const (
 	singularityValued = "-B --bind -H --home --env --env-file --pwd -W --workdir --overlay -S --scratch --app --nvccli -c --fusemount --mount"
 )
 
+// Runs reports whether a program is a shell, or one that only starts another.
+func Runs(name string) bool {
+	return name == "env" || slices.Contains(shells, name) || len(wrappers[name]) > 0
+}
+
 // unwrap takes the programs that only start another one off some words. It returns the
 // variables that they set.
 func unwrap(words []string) (rest, env []string) {
