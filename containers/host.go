@@ -54,8 +54,6 @@ type Hosted struct {
 	// that container must run. Then Networks, Ports, Hosts and Hostname are empty.
 	Within  string
 	Volumes []VolumeMount
-	// Files are put into the container before it starts.
-	Files []File
 	// Ports are reached from this machine only, through 127.0.0.1.
 	Ports []Port
 	// Hosts are lines name:address for its /etc/hosts.
@@ -99,14 +97,6 @@ type Join struct {
 type VolumeMount struct {
 	Volume, Target   string
 	ReadOnly, NoCopy bool
-}
-
-// File is a file in a container.
-type File struct {
-	Path     string
-	Content  []byte
-	UID, GID int
-	Mode     uint32 // permission bits
 }
 
 // Health is a check of a container's health. Test is as in an image: CMD or

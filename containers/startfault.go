@@ -108,6 +108,8 @@ var startRules = []startRule{
 		"the image has files of the NVIDIA driver in it", "build the image without them"},
 	{ScopeTask, "port-taken", re(`port is already allocated|listen (tcp|udp)\d? ?\S*: bind: address already in use|port \d+/(tcp|udp) of this machine is taken`),
 		"another program has a port of this machine that the task asks for", "leave the machine's port out, for any that is free: -p 8888"},
+	{ScopeTask, "mount-point", re(`value too large for defined data type`),
+		"a mount point or the working folder is missing in a mounted folder, where the engine may make nothing; a link may lead there", "make it there yourself, or choose another path"},
 	{ScopeTask, "limit-refused", re(`error setting rlimit`),
 		"the engine may not set a limit of its processes so high", "ask for less with --ulimit"},
 

@@ -150,6 +150,9 @@ func TestBareVenv(t *testing.T) {
 		t.Errorf("%+v", spec)
 	}
 	g.live().AllowedMounts = []string{home + "/v"}
+	if err := os.Chown(home+"/v", ann.UID, ann.GID); err != nil { // the engine's /etc/hosts is made there
+		t.Fatal(err)
+	}
 	g.finished(g.runAs(annAt(home), api.Submit{Host: true, Command: []string{"ls"}, Mem: 1 << 30, Mounts: []api.Mount{{Source: home + "/v", Target: "/etc"}}}))
 	spec := <-made
 	if !slices.Contains(spec.Env, "HOME=/tmp") || spec.WorkDir != "/tmp" {
@@ -230,7 +233,7 @@ func TestBareWho(t *testing.T) {
 		}
 	}
 	g.live().HostTasks = "none" // after the submission
-	_, done, err := g.place(g.ctx(), &Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil)
+	_, done, err := g.place(g.ctx(), &Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, beside{})
 	if done(); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "runs no tasks without an image") {
 		t.Errorf("at the launch: %v", err)
 	}

@@ -112,7 +112,7 @@ func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, so
 	}
 	done := make(chan opened, 1)
 	go func() { // it ends when the file system answers
-		s, err := mounts.Gate{Allowed: allowed}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
+		s, err := mounts.Gate{Allowed: allowed}.Open(mountsUser(who), source)
 		<-r.opening
 		done <- opened{s, err}
 	}()
@@ -129,6 +129,10 @@ func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, so
 		}()
 		return nil, context.Cause(ctx)
 	}
+}
+
+func mountsUser(who Caller) mounts.User {
+	return mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}
 }
 
 // notMountable reports whether the request itself is at fault: trying again
@@ -168,7 +172,7 @@ func (w *worker) placeAgain(ctx context.Context, c *containers.Container) (done 
 	if c.State != containers.StateCreated {
 		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
 	}
-	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec))
+	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec), beside{})
 	return done, err
 }
 
@@ -185,7 +189,7 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 // of the machine's folders. done, never nil, removes the places. It leaves
 // them if the daemon is stopping: the engine may be about to use them, and the
 // next daemon goes on.
-func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount) (host []containers.Mount, done func(), err error) {
+func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in beside) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
 	if !r.hasPlaces(rec) {
 		return nil, done, nil
@@ -207,6 +211,7 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 	for _, m := range list {
 		s, err := r.openMount(ctx, who, r.live().AllowedMounts, m.Source, placeLimit)
 		if err == nil {
+			s.Guarded = in.files
 			sources = append(sources, s)
 			continue
 		}
@@ -215,6 +220,9 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 			return nil, done, fmt.Errorf("%w: %s", containers.ErrInvalid, text)
 		}
 		return nil, done, errors.New(text)
+	}
+	if err := in.makePoints(mountsUser(who), list, sources); err != nil {
+		return nil, done, err
 	}
 	if rec.Submit.Bare() {
 		shown, err := r.showHost(ctx, who, &rec.Submit, placeLimit)
@@ -230,6 +238,9 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 		return host, done, nil
 	}
 	places, err := r.stage().Place(name, sources)
+	if errors.Is(err, mounts.ErrNoGuard) {
+		err = fmt.Errorf("%w: a task or helper with secrets or configs: %w; leave out the secrets and configs, or that mount", containers.ErrInvalid, err)
+	}
 	if err != nil {
 		return nil, done, err
 	}
@@ -248,7 +259,13 @@ func (r *Runner) hasPlaces(rec *Record) bool {
 }
 
 func (r *Runner) unplace(ctx context.Context, rec *Record, name string) {
-	if r.opt.MountDir == "" || !r.hasPlaces(rec) || (ctx.Err() != nil && r.work.Err() != nil) {
+	if ctx.Err() != nil && r.work.Err() != nil {
+		return
+	}
+	if err := r.suiteFiles().Clear(name); err != nil {
+		r.Log.Warn().Err(err).Str("container", name).Msg("the files of a suite could not be removed; the next start does it")
+	}
+	if r.opt.MountDir == "" || !r.hasPlaces(rec) {
 		return
 	}
 	if err := r.stage().Clear(name); err != nil {
@@ -260,19 +277,23 @@ func (r *Runner) stage() *mounts.Stage {
 	return &mounts.Stage{Dir: filepath.Join(r.opt.MountDir, r.instance)}
 }
 
-// sweepMounts removes the places that an earlier daemon made, except those of
-// attempts that may be starting.
+// sweepMounts removes the places and files that an earlier daemon made, except those
+// of attempts that may be starting, and of helpers.
 func (r *Runner) sweepMounts() {
-	if r.opt.MountDir == "" {
-		return
-	}
 	starting := map[string]bool{}
 	for _, t := range r.state.Tasks() {
 		if a := t.Current(); a != nil && a.Started == units.Instant(0) {
 			starting[r.containerName(t.ID, a.N)] = true
 		}
 	}
-	if err := r.stage().Sweep(func(name string) bool { return starting[name] || r.helpers.Has(name) }); err != nil {
+	keep := func(name string) bool { return starting[name] || r.helpers.Has(name) }
+	if err := r.suiteFiles().Sweep(keep); err != nil {
+		r.Log.Warn().Err(err).Msg("the files of an earlier daemon's suites could not be removed")
+	}
+	if r.opt.MountDir == "" {
+		return
+	}
+	if err := r.stage().Sweep(keep); err != nil {
 		r.Log.Warn().Err(err).Msg("the places of mounts of an earlier daemon could not be removed")
 	}
 	r.stage().SweepEmpty()

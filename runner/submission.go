@@ -86,6 +86,9 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intak
 		if err == nil {
 			err = mayMount(t.Mounts)
 		}
+		if err == nil {
+			err = r.checkFiles(who, s.Group, &t)
+		}
 		if err != nil {
 			return nil, nil, inTask(s, i, err)
 		}

@@ -29,6 +29,8 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		Machine: helperBooks{r}, Booked: helperBooks{r}.suites(),
 		Bound:   func(spec *containers.Spec, s *api.Submit) { r.live().Bounds.boundHelper(spec, *s) },
 		Place:   r.placeHelper,
+		Give:    r.giveFiles,
+		Shown:   r.canGiveFiles,
 		Unplace: func(o helpers.Owner, name string) { r.unplaceHelper(o, name) },
 		Keep:    r.helperOut.keep,
 		Newest:  r.Journal.MaxTaskID,
@@ -85,8 +87,9 @@ func helperRecord(o helpers.Owner, n int) *Record {
 
 // placeHelper checks a helper's mounts as those of a task are, and shows the engine
 // what was checked.
-func (r *Runner) placeHelper(ctx context.Context, o helpers.Owner, name string, list []containers.Mount) error {
-	_, _, err := r.place(ctx, helperRecord(o, len(list)), name, list)
+func (r *Runner) placeHelper(ctx context.Context, o helpers.Owner, spec *containers.Spec, files bool) error {
+	n := len(spec.Mounts)
+	_, _, err := r.place(ctx, helperRecord(o, n), spec.Name, spec.Mounts, besideOf(spec, n, files))
 	return err
 }
 
@@ -114,12 +117,13 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 	return !slices.ContainsFunc(recs, func(rec *Record) bool { return !rec.Task.Phase.Finished() }), nil
 }
 
-// joinSuite gives an attempt what it has of its suite.
+// joinSuite gives an attempt what it has of its suite, and keeps the files that its
+// container gets.
 func (w *worker) joinSuite(spec *containers.Spec) {
 	if w.rec.Group == "" {
 		return
 	}
-	spec.Hosted = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
+	spec.Hosted, w.files = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
 }
 
 // PutSuite brings the helpers of a suite up, or looks whether it could.

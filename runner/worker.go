@@ -7,6 +7,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper"
+	"carma/runner/api"
 	"carma/runner/tasklog"
 	"carma/test/failpoint"
 )
@@ -37,7 +38,9 @@ type worker struct {
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
-	heard   atomic.Int64 // lines of output that have come
+	// files are what its suite gives the container.
+	files []api.SuiteFile
+	heard atomic.Int64 // lines of output that have come
 	// erred is when a line of output last named exhausted memory, in nanoseconds of the
 	// wall clock; 0: never.
 	erred atomic.Int64
@@ -217,13 +220,17 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	host, placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:len(w.rec.Submit.Mounts)])
+	asked := len(w.rec.Submit.Mounts)
+	host, placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:asked], besideOf(&spec, asked, len(w.files) > 0))
 	defer placed()
 	if err != nil {
 		return "", err
 	}
 	if w.rec.Submit.Bare() {
 		w.furnish(&spec, host)
+	}
+	if err := w.addFiles(&spec); err != nil {
+		return "", err
 	}
 	if id, err = w.create(ctx, spec); err != nil || id == "" {
 		return "", err

@@ -105,8 +105,8 @@ func build(name, pkg string, flags ...string) (string, error) {
 // carmaWithRace is carma built with the race detector.
 var carmaWithRace = sync.OnceValues(func() (string, error) { return build("carma-race", "carma/cmd/carma", "-race") })
 
-// importProgram makes an image of one static program.
-func (w *watcher) importProgram(ctx context.Context, path, entrypoint, ref string) error {
+// importProgram makes an image of one static program, with links, by their paths.
+func (w *watcher) importProgram(ctx context.Context, path, entrypoint, ref string, links ...[2]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	program, err := os.ReadFile(path)
@@ -121,6 +121,11 @@ func (w *watcher) importProgram(ctx context.Context, path, entrypoint, ref strin
 	}
 	if _, err := tw.Write(program); err != nil {
 		return err
+	}
+	for _, l := range links {
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(l[0], "/"), Linkname: l[1], Mode: 0o777}); err != nil {
+			return err
+		}
 	}
 	if err := tw.Close(); err != nil {
 		return err

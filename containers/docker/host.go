@@ -1,15 +1,11 @@
 package docker
 
 import (
-	"archive/tar"
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -95,10 +91,10 @@ func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.Ho
 	return networking, nil
 }
 
-// furnish joins a new container to its other networks and puts its files there. A
-// container that has been started is left as it is.
+// furnish joins a new container to its other networks. A container that has been
+// started is left as it is.
 func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id string, s *containers.Hosted) error {
-	if s == nil || len(s.Networks) < 2 && len(s.Files) == 0 {
+	if s == nil || len(s.Networks) < 2 {
 		return nil
 	}
 	c, _, err := d.inspect(ctx, what, id)
@@ -108,7 +104,7 @@ func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id strin
 	if state(c.State.Status) != containers.StateCreated {
 		return nil
 	}
-	for _, n := range s.Networks[min(1, len(s.Networks)):] {
+	for _, n := range s.Networks[1:] {
 		if _, joined := c.NetworkSettings.Networks[n.Network]; joined {
 			continue
 		}
@@ -116,25 +112,7 @@ func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id strin
 			return d.fail(ctx, cli, what, err)
 		}
 	}
-	if len(s.Files) == 0 {
-		return nil
-	}
-	_, err = cli.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: packed(s.Files), CopyUIDGID: true})
-	return d.fail(ctx, cli, what, err)
-}
-
-// packed is an archive of files, with the folders that they are in.
-func packed(files []containers.File) *bytes.Buffer {
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, f := range files {
-		name := strings.TrimPrefix(path.Clean(f.Path), "/")
-		// The engine makes missing folders itself, readable by all.
-		_ = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(f.Mode), Uid: f.UID, Gid: f.GID, Size: int64(len(f.Content))})
-		_, _ = w.Write(f.Content)
-	}
-	_ = w.Close()
-	return &b
+	return nil
 }
 
 // MakeNetwork makes a bridge network.

@@ -110,6 +110,8 @@ type SuiteFile struct {
 	UID  int    `json:"uid"`
 	GID  int    `json:"gid"`
 	Mode uint32 `json:"mode" maximum:"511"`
+	// Writable lets the container change its copy.
+	Writable bool `json:"writable,omitempty" doc:"the container may change its copy"`
 }
 
 // HelperPort is a port of a helper that this machine reaches at 127.0.0.1.

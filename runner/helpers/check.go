@@ -56,12 +56,17 @@ func (m *Manager) check(o Owner, name string, s *api.Suite) error {
 		}
 	}
 	for part, j := range s.Tasks {
-		if err := c.joined(&j); err != nil {
+		if err := c.joined(&j, Covered{}); err != nil {
 			return wrong("tasks %s: %v", part, err)
 		}
 	}
 	if err := c.waits("the tasks", s.Waits); err != nil {
 		return wrong("%v", err)
+	}
+	if m.Shown != nil && hasFiles(s) {
+		if err := m.Shown(); err != nil {
+			return wrong("secrets and configs: %v", err)
+		}
 	}
 	if _, err := levels(s.Helpers); err != nil {
 		return wrong("%v", err)
@@ -82,7 +87,7 @@ func (c *checker) helper(h *api.Helper) error {
 	if err := onlyContainer(&h.Container); err != nil {
 		return err
 	}
-	if err := c.joined(&h.Joined); err != nil {
+	if err := c.joined(&h.Joined, coveredIn(h)); err != nil {
 		return err
 	}
 	if err := c.within(h); err != nil {
@@ -136,8 +141,8 @@ func onlyContainer(s *api.Submit) error {
 	return nil
 }
 
-// joined checks what a container has of the suite.
-func (c *checker) joined(j *api.Joined) error {
+// joined checks what a container has of the suite, beside what covers paths in it.
+func (c *checker) joined(j *api.Joined, covered Covered) error {
 	for _, n := range j.Networks {
 		if !c.networks[n.Network] {
 			return fmt.Errorf("no network %s in this suite", n.Network)
@@ -156,13 +161,8 @@ func (c *checker) joined(j *api.Joined) error {
 			return fmt.Errorf("volume %s: %q is no folder in the container", v.Volume, v.Target)
 		}
 	}
-	for _, f := range j.Files {
-		if !filepath.IsAbs(f.Path) || filepath.Clean(f.Path) == "/" || strings.ContainsRune(f.Path, 0) {
-			return fmt.Errorf("file %q: not the absolute path of a file", f.Path)
-		}
-		if f.Mode&^0o777 != 0 {
-			return fmt.Errorf("file %s: mode %o; no more than 777 is possible", f.Path, f.Mode)
-		}
+	if err := CheckFiles(j.Files, covered.withVolumes(j)); err != nil {
+		return err
 	}
 	for _, line := range j.Hosts {
 		if !goodLine().MatchString(line) {

@@ -44,11 +44,14 @@ func TestWalls(t *testing.T) {
 		"target":       {func(_ *api.Suite, h *api.Helper) { h.Volumes = []api.VolumePlace{{Volume: "data", Target: "/x/.."}} }, "no folder in the container", false},
 		"file":         {func(_ *api.Suite, h *api.Helper) { h.Files = []api.SuiteFile{{Path: "etc/x"}} }, "not the absolute path of a file", false},
 		"set-uid file": {func(_ *api.Suite, h *api.Helper) { h.Files = []api.SuiteFile{{Path: "/x", Mode: 0o4755}} }, "mode 4755", false},
-		"restart":      {func(_ *api.Suite, h *api.Helper) { h.Restart = "sometimes" }, "restart \"sometimes\"", false},
-		"health":       {func(_ *api.Suite, h *api.Helper) { h.Health = &api.HelperHealth{Test: []string{"curl"}} }, "write CMD, CMD-SHELL or NONE", false},
-		"unknown":      {func(_ *api.Suite, h *api.Helper) { h.Waits = []api.HelperWait{{Helper: "x", Condition: "ok"}} }, "there is no such helper", false},
-		"circle":       {func(_ *api.Suite, h *api.Helper) { h.Waits = []api.HelperWait{{Helper: "tracker", Condition: "ok"}} }, "in a circle", false},
-		"name":         {func(_ *api.Suite, h *api.Helper) { h.Name = "../x" }, "helper \"../x\"", false},
+		"task's file": {func(s *api.Suite, _ *api.Helper) {
+			s.Tasks = map[string]api.Joined{"t": {Files: []api.SuiteFile{{Path: "/m/x"}}, Volumes: []api.VolumePlace{{Volume: "data", Target: "/m"}}}}
+		}, "tasks t: file /m/x: its path meets the mount at /m", false},
+		"restart": {func(_ *api.Suite, h *api.Helper) { h.Restart = "sometimes" }, "restart \"sometimes\"", false},
+		"health":  {func(_ *api.Suite, h *api.Helper) { h.Health = &api.HelperHealth{Test: []string{"curl"}} }, "write CMD, CMD-SHELL or NONE", false},
+		"unknown": {func(_ *api.Suite, h *api.Helper) { h.Waits = []api.HelperWait{{Helper: "x", Condition: "ok"}} }, "there is no such helper", false},
+		"circle":  {func(_ *api.Suite, h *api.Helper) { h.Waits = []api.HelperWait{{Helper: "tracker", Condition: "ok"}} }, "in a circle", false},
+		"name":    {func(_ *api.Suite, h *api.Helper) { h.Name = "../x" }, "helper \"../x\"", false},
 		"task's volume": {func(s *api.Suite, _ *api.Helper) {
 			s.Tasks = map[string]api.Joined{"t": {Volumes: []api.VolumePlace{{Volume: "x", Target: "/x"}}}}
 		}, "tasks t: no volume x", false},
@@ -117,8 +120,7 @@ func TestPowers(t *testing.T) {
 		t.Errorf("all dropped: %v", s.Hosted.Capabilities)
 	}
 	h.Container.Mounts, h.Container.User, h.CapDrop = []api.Mount{{Source: "/home/ada", Target: "/x"}}, "", nil
-	h.Files = []api.SuiteFile{{Path: "/f", UID: -1, GID: -1}}
-	if s = g.spec(k, &h, 1); s.User != "1000:100" || !s.Hosted.Reduced || len(s.Hosted.Capabilities) != 0 || s.Hosted.Files[0].UID != 1000 || s.Hosted.Files[0].GID != 100 {
+	if s = g.spec(k, &h, 1); s.User != "1000:100" || !s.Hosted.Reduced || len(s.Hosted.Capabilities) != 0 {
 		t.Errorf("with a folder: %+v %+v", s, s.Hosted)
 	}
 }

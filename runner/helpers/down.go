@@ -92,6 +92,12 @@ func (m *Manager) clear(ctx context.Context, k *kept) (removed api.SuiteRemoved,
 		}
 	}
 	slices.Sort(removed.Helpers)
+	for i := range k.Suite.Helpers { // also of a container that an earlier daemon removed
+		h := &k.Suite.Helpers[i]
+		for n := range max(1, h.Replicas) {
+			m.Unplace(k.Owner, m.containerName(k, h.Name, n+1))
+		}
+	}
 	return removed, m.clearGrounds(ctx, k, &removed)
 }
 

@@ -222,6 +222,21 @@ type rig struct {
 	books   ledger   // endedMu guards it, and the next
 	keptOf  []string // whose output was kept, and how many containers there were
 	kill    func()
+	given   map[string][]api.SuiteFile // by container; endedMu guards it
+}
+
+// give notes the files of a container, and what it would mount.
+func (g *rig) give(name string, files []api.SuiteFile) (shown []containers.Mount) {
+	g.endedMu.Lock()
+	defer g.endedMu.Unlock()
+	if g.given == nil {
+		g.given = map[string][]api.SuiteFile{}
+	}
+	g.given[name] = files
+	for _, f := range files {
+		shown = append(shown, containers.Mount{Source: "/data" + f.Path, Target: f.Path, ReadOnly: !f.Writable})
+	}
+	return shown
 }
 
 func newRig(t *testing.T) *rig {
@@ -240,9 +255,12 @@ func (g *rig) start() {
 			g.keptOf = append(g.keptOf, fmt.Sprintf("%d/%s %s of %d", o.UID, suite, name, g.left()[0]))
 			return nil
 		},
-		Booked:  slices.Sorted(maps.Keys(g.books.of)),
-		Bound:   func(s *containers.Spec, r *api.Submit) { s.Memory = max(r.HostMem, 512) },
-		Place:   func(context.Context, Owner, string, []containers.Mount) error { return nil },
+		Booked: slices.Sorted(maps.Keys(g.books.of)),
+		Bound:  func(s *containers.Spec, r *api.Submit) { s.Memory = max(r.HostMem, 512) },
+		Place:  func(context.Context, Owner, *containers.Spec, bool) error { return nil },
+		Give: func(name string, files []api.SuiteFile) ([]containers.Mount, error) {
+			return g.give(name, files), nil
+		},
 		Unplace: func(Owner, string) {},
 		Newest:  func() (int64, error) { return 7, nil },
 		Ended: func(_ Owner, group string, after int64) (bool, error) {

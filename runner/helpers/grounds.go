@@ -14,6 +14,9 @@ import (
 
 // grounds makes the networks and volumes.
 func (m *Manager) grounds(ctx context.Context, k *kept) error {
+	if m.Host == nil {
+		return nil // see onlyFiles
+	}
 	for _, n := range k.Suite.Networks {
 		name, labels := m.thing(k, n.Name, n.Shared)
 		err := try(ctx, func() error {
@@ -66,6 +69,9 @@ func (m *Manager) open(folder string) {
 // clearGrounds removes networks and volumes. A network that another suite of the
 // owner shares stays.
 func (m *Manager) clearGrounds(ctx context.Context, k *kept, removed *api.SuiteRemoved) error {
+	if m.Host == nil {
+		return nil
+	}
 	for _, n := range k.Suite.Networks {
 		if n.Shared && m.shared(k, n.Name) {
 			continue

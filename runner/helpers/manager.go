@@ -61,11 +61,16 @@ type Deps struct {
 	Booked []string
 	// Bound sets the limits of a helper's container.
 	Bound func(*containers.Spec, *api.Submit)
-	// Place replaces the sources of an owner's mounts by places that show what was
+	// Place replaces the sources of the mounts of an owner's container by places that show what was
 	// checked. They must stay as long as the engine may start the container again,
-	// until Unplace.
-	Place   func(ctx context.Context, o Owner, name string, list []containers.Mount) error
+	// until Unplace. With files, Place refuses a mount that root could write to.
+	Place func(ctx context.Context, o Owner, spec *containers.Spec, files bool) error
+	// Give writes the files of a container and returns the mounts that show them,
+	// until Unplace too.
+	Give    func(name string, files []api.SuiteFile) ([]containers.Mount, error)
 	Unplace func(o Owner, name string)
+	// Shown returns nil if the engine can show files of the daemon; nil: it can.
+	Shown func() error
 	// Keep keeps the output of a container that is about to be removed, for its
 	// owner; read gives it, after an instant. nil: it goes.
 	Keep func(o Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error

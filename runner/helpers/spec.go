@@ -109,7 +109,6 @@ func (m *Manager) spec(k *kept, h *api.Helper, n int) containers.Spec {
 	if t := h.Health; t != nil {
 		hosted.Health = &containers.Health{Test: t.Test, Interval: t.Interval, Timeout: t.Timeout, StartPeriod: t.StartPeriod, Retries: t.Retries}
 	}
-	hosted.Files = ownedBy(hosted.Files, s.User)
 	s.Hosted = hosted
 	return s
 }
@@ -130,33 +129,7 @@ func (m *Manager) joined(k *kept, j *api.Joined) *containers.Hosted {
 	for _, v := range j.Volumes {
 		h.Volumes = append(h.Volumes, containers.VolumeMount{Volume: m.volume(k, v.Volume), Target: v.Target, ReadOnly: v.ReadOnly, NoCopy: v.NoCopy})
 	}
-	for _, f := range j.Files {
-		h.Files = append(h.Files, containers.File{Path: f.Path, Content: f.Content, UID: f.UID, GID: f.GID, Mode: f.Mode})
-	}
 	return h
-}
-
-// ownedBy gives the files without an owner to a container's user, if that is a
-// number, else to root.
-func ownedBy(files []containers.File, user string) []containers.File {
-	uid, gid, _ := strings.Cut(user, ":")
-	u, err := strconv.Atoi(uid)
-	if err != nil {
-		u = 0
-	}
-	g, err := strconv.Atoi(gid)
-	if err != nil {
-		g = 0
-	}
-	for i := range files {
-		if files[i].UID < 0 {
-			files[i].UID = u
-		}
-		if files[i].GID < 0 {
-			files[i].GID = g
-		}
-	}
-	return files
 }
 
 // made is a digest of a helper's description.
@@ -169,22 +142,25 @@ func made(h *api.Helper) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Join returns what a task of a suite has of it; nil: the owner has no such suite
-// that is up, or that has nothing for this part.
-func (m *Manager) Join(o Owner, group, part, user string) *containers.Hosted {
+// Join returns what a task of a suite has of it, and the files that its container
+// gets. Both are nil if the owner has no such suite that is up, or if the suite has
+// nothing for this part. A suite that has only files leaves the task's network alone.
+func (m *Manager) Join(o Owner, group, part, user string) (*containers.Hosted, []api.SuiteFile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.suites[key{o.UID, group}]
 	if s == nil || s.Down != nil || part == "" {
-		return nil
+		return nil, nil
 	}
 	j, has := s.Suite.Tasks[part]
 	if !has {
-		return nil
+		return nil, nil
 	}
-	h := m.joined(&s.kept, &j)
-	h.Files = ownedBy(h.Files, user)
-	return h
+	files := ownedBy(j.Files, user)
+	if m.Host == nil {
+		return nil, files
+	}
+	return m.joined(&s.kept, &j), files
 }
 
 // Has reports whether a container of this name is a helper of a suite.

@@ -97,7 +97,7 @@ func sentence(err error) string { return strings.Join(strings.Fields(err.Error()
 // Up brings a suite up, or changes one that is up to what is asked for. It returns
 // when that is stored. With check it only says whether it could.
 func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, check, unlimited bool) error {
-	if m.Host == nil {
+	if m.Host == nil && !onlyFiles(&s) {
 		return refusef(http.StatusUnprocessableEntity, "suite %s has helpers, networks or volumes, and %v; write x-carma: {task: true} to make a helper a task, or use a daemon with --driver docker", name, m.Why)
 	}
 	after(&s)

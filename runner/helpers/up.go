@@ -35,7 +35,7 @@ func try(ctx context.Context, call func() error) error {
 // bringUp makes all of a suite that is missing. fresh: what was made from another
 // description or image is made anew.
 func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, fresh bool) error {
-	if m.Host == nil {
+	if m.Host == nil && !onlyFiles(&k.Suite) {
 		return m.Why
 	}
 	if err := m.book(ctx, s, k, fresh); err != nil {
@@ -145,10 +145,17 @@ func (a *ascent) start(ctx context.Context, h *api.Helper, n int) error {
 	}
 	if len(spec.Mounts) > 0 {
 		if _, there := a.found[spec.Name]; !there || a.fresh {
-			if err := a.Place(ctx, a.kept.Owner, spec.Name, spec.Mounts); err != nil {
+			if err := a.Place(ctx, a.kept.Owner, &spec, len(h.Files) > 0); err != nil {
 				return err
 			}
 		}
+	}
+	if len(h.Files) > 0 {
+		shown, err := a.Give(spec.Name, ownedBy(h.Files, spec.User))
+		if err != nil {
+			return err
+		}
+		spec.Mounts = append(spec.Mounts, shown...)
 	}
 	id, err := a.create(ctx, h, spec)
 	if err != nil {

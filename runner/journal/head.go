@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -80,12 +81,17 @@ func readHead(q querier) (h head, err error) {
 	return h, nil
 }
 
+// scanError begins the errors of database/sql for a value of another type than the column.
+const scanError = "sql: Scan error"
+
 // sound sets the id of a head that was read, and returns an error if the head is
 // missing or damaged.
 func (h *head) sound(id []byte, want int64, err error, sum func(head) int64) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: it does not say where it ends", ErrDamaged)
+	case err != nil && strings.Contains(err.Error(), scanError):
+		return fmt.Errorf("%w: %w", ErrDamaged, err) // a flipped bit can change a value's type
 	case err != nil:
 		return err
 	}

@@ -32,6 +32,9 @@ type Source struct {
 	Path string
 	// ReadOnly: nothing can be written at its place, sub-mounts included.
 	ReadOnly bool
+	// Guarded makes it an error, [ErrNoGuard], if root could write to a folder at its
+	// place.
+	Guarded bool
 	// Name is that of its place; empty: its number among the sources. With a name
 	// it finds its place also if there are other sources than before.
 	Name string
@@ -52,6 +55,9 @@ func (s *Source) Close() { _ = s.file.Close() }
 // is a folder. The kernel checks what the task does inside, because the task
 // runs as the same user.
 func (g Gate) Open(u User, path string) (*Source, error) {
+	if u.UID == standIn {
+		return nil, fmt.Errorf("user %d cannot mount folders: root's files are shown as that user's", standIn)
+	}
 	var fd int
 	var folders []int
 	err := u.do(func() (err error) {

@@ -57,8 +57,7 @@ func (s *Source) bind(place string) error {
 		return err
 	}
 	if !same {
-		object := "/proc/self/fd/" + strconv.Itoa(int(s.file.Fd()))
-		if err := unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := s.show(place); err != nil {
 			return err
 		}
 		if err := apart(place); err != nil {
@@ -69,6 +68,18 @@ func (s *Source) bind(place string) error {
 		return nil
 	}
 	return seal(place)
+}
+
+// show mounts the source at a place. A folder that can be written to is without
+// root's rights, where the kernel can do that.
+func (s *Source) show(place string) error {
+	if s.dir && !s.ReadOnly {
+		if err := s.bindWithoutRoot(place); !errors.Is(err, ErrNoGuard) || s.Guarded {
+			return err
+		}
+	}
+	object := "/proc/self/fd/" + strconv.Itoa(int(s.file.Fd()))
+	return unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
 // seal makes a place read-only with all its sub-mounts. An engine's own read-only

@@ -32,10 +32,6 @@ func (t *translator) addHelper(s *Suite, c types.ServiceConfig) {
 	t.runs(c, h)
 	h.Joined = t.volumes(c, &service)
 	t.files(c, &h.Joined)
-	if h.ReadOnly && len(h.Files) > 0 {
-		t.warnAt(c.Name, "its secrets and configs are put into the container", "read_only")
-		h.ReadOnly = false
-	}
 	h.Networks = t.joins(c)
 	t.within(c, h)
 	t.build(c, &service)

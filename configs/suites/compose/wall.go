@@ -87,7 +87,7 @@ func (t *translator) copies(s *Service) (files []api.SuiteFile, ok bool) {
 				return err
 			}
 			// Readable by all in the container, as only its programs are there.
-			files = append(files, api.SuiteFile{Path: filepath.Join(m.Target, rel), Content: content, UID: -1, GID: -1, Mode: uint32(info.Mode().Perm()) | 0o444})
+			files = append(files, api.SuiteFile{Path: filepath.Join(m.Target, rel), Content: content, UID: -1, GID: -1, Mode: uint32(info.Mode().Perm()) | 0o444, Writable: !m.ReadOnly})
 			return nil
 		})
 		if err != nil {

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/helpers"
+	"carma/runner/mounts"
+)
+
+// suiteFiles keeps the secrets, configs and copied files of suites. They are in the
+// data folder, which a restart of the machine keeps: the engine starts helpers again
+// before the daemon is there.
+func (r *Runner) suiteFiles() mounts.Files {
+	return mounts.Files{Dir: filepath.Join(r.opt.DataDir, "suite-files")}
+}
+
+// canGiveFiles returns nil if the engine can mount files of the daemon. An engine that
+// does not answer may be able to.
+func (r *Runner) canGiveFiles() error {
+	near, ok := able[containers.Near](r.Driver)
+	if !ok {
+		return fmt.Errorf("the engine %s cannot mount files of this machine; write them into the image", r.Driver.Name())
+	}
+	err := near.SameFiles()
+	switch {
+	case errors.Is(err, containers.ErrUnavailable):
+		return nil
+	case errors.Is(err, containers.ErrRemote):
+		return fmt.Errorf("%w, and they are mounted from the daemon's machine; use an engine of this machine (docker-host), or write them into the image", err)
+	}
+	return err
+}
+
+// giveFiles writes the files of a container and returns the mounts that show them.
+func (r *Runner) giveFiles(name string, files []api.SuiteFile) (shown []containers.Mount, err error) {
+	if err := r.canGiveFiles(); err != nil {
+		return nil, fmt.Errorf("%w: secrets and configs: %w", containers.ErrInvalid, err)
+	}
+	list := make([]mounts.File, len(files))
+	for i, f := range files {
+		list[i] = mounts.File{Content: f.Content, UID: f.UID, GID: f.GID, Mode: f.Mode, Kept: f.Writable}
+	}
+	paths, err := r.suiteFiles().Write(name, list)
+	if errors.Is(err, mounts.ErrOwner) {
+		err = fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("files of the suite: %w", err)
+	}
+	for i, f := range files {
+		shown = append(shown, containers.Mount{Source: paths[i], Target: filepath.Clean(f.Path), ReadOnly: !f.Writable})
+	}
+	return shown, nil
+}
+
+// addFiles gives an attempt's container the files of its suite.
+func (w *worker) addFiles(spec *containers.Spec) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	if err := helpers.CheckFiles(w.files, covered(spec)); err != nil {
+		return fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
+	shown, err := w.giveFiles(spec.Name, w.files)
+	spec.Mounts = append(spec.Mounts, shown...)
+	return err
+}
+
+// covered lists what a container mounts beside its files.
+func covered(spec *containers.Spec) (c helpers.Covered) {
+	for _, m := range spec.Mounts {
+		c.Mounts = append(c.Mounts, m.Target)
+	}
+	for _, t := range spec.Tmpfs {
+		c.Tmpfs = append(c.Tmpfs, t.Target)
+	}
+	if spec.Hosted != nil {
+		for _, v := range spec.Hosted.Volumes {
+			c.Mounts = append(c.Mounts, v.Target)
+		}
+	}
+	return c
+}
+
+// checkFiles refuses a task whose mounts meet a file that it gets of its suite.
+func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
+	if group == "" || s.Part == "" {
+		return nil
+	}
+	_, files := r.helpers.Join(ownerOf(who), group, s.Part, "")
+	c := helpers.Covered{}
+	for _, m := range s.Mounts {
+		c.Mounts = append(c.Mounts, m.Target)
+	}
+	for _, text := range s.Tmpfs {
+		if t, err := api.ParseTmpfs(text); err == nil {
+			c.Tmpfs = append(c.Tmpfs, t.Target)
+		}
+	}
+	if err := helpers.CheckFiles(files, c); err != nil {
+		return refusef(422, "%v", err)
+	}
+	return nil
+}

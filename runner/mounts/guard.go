@@ -1,0 +1,107 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/containerd/containerd/v2/core/mount"
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoGuard: the kernel cannot keep root's writes out of a mount: it is older than
+// Linux 5.12, or the file system (NFS, for example) has no mounts with mapped users.
+var ErrNoGuard = errors.New("its file system cannot be mounted without root's rights")
+
+// standIn is the user that root's files seem to belong to. Nobody has this number: it
+// is the last one before the kernel's "no user".
+const standIn = 1<<32 - 2
+
+// withoutRoot is a user namespace for mounts in which every user is itself, except
+// that root's files are those of standIn. So there is no user 0.
+var withoutRoot = sync.OnceValues(func() (*os.File, error) {
+	return mount.GetUsernsFD(fmt.Sprintf("0:%d:1,1:1:%d", standIn, standIn-1), "0:0:4294967295")
+})
+
+// bindWithoutRoot binds an open folder to a place where root can create nothing. A
+// container runtime works as root: it makes missing mount points and working folders,
+// and follows links of the image and of the folder to them. Here it cannot, whatever
+// path it was led by. Everybody else has the rights that they have in the folder.
+func (s *Source) bindWithoutRoot(place string) error {
+	users, err := withoutRoot()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoGuard, err)
+	}
+	for _, depth := range []uint{unix.AT_RECURSIVE, 0} { // a mount in it may be of another file system
+		if err = s.moveWithoutRoot(users, place, depth); !errors.Is(err, ErrNoGuard) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Source) moveWithoutRoot(users *os.File, place string, depth uint) error {
+	tree, err := unix.OpenTree(int(s.file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoGuard, err)
+	}
+	defer unix.Close(tree)
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|depth, attr); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoGuard, err)
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// Make makes a folder or an empty file below the source, and the folders above it, with
+// the rights of user u. What is there stays. A link on the way ends it without an
+// error: the container's runtime follows it, and then the mount is there or not.
+func (s *Source) Make(u User, below string, dir bool) error {
+	return u.do(func() error {
+		at, err := unix.Openat(int(s.file.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		names := strings.Split(strings.Trim(path.Clean("/"+below), "/"), "/")
+		for i, name := range names {
+			if err != nil {
+				break
+			}
+			if i == len(names)-1 && !dir {
+				err = makeFile(at, name)
+				break
+			}
+			above := at
+			at, err = makeFolder(above, name)
+			_ = unix.Close(above)
+		}
+		if at >= 0 {
+			_ = unix.Close(at)
+		}
+		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+			return nil
+		}
+		return err
+	})
+}
+
+// makeFolder opens a folder, and makes it if it is missing.
+func makeFolder(above int, name string) (int, error) {
+	failed := unix.Mkdirat(above, name, 0o755)
+	at, err := unix.Openat(above, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return -1, failed
+	}
+	return at, err
+}
+
+func makeFile(at int, name string) error {
+	fd, err := unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
+}
