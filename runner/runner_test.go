@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,8 +168,10 @@ func TestRestartKeepsEverything(t *testing.T) {
 			list[i].Progress = nil // of the moment
 		}
 	}
-	if fmt.Sprint(before) != fmt.Sprint(after) {
-		t.Errorf("the tasks differ after a restart:\n%v\n%v", before, after)
+	was, err := json.Marshal(before)
+	is, err2 := json.Marshal(after)
+	if !bytes.Equal(was, is) || err != nil || err2 != nil {
+		t.Errorf("the tasks differ after a restart:\n%s\n%s, %v, %v", was, is, err, err2)
 	}
 	if n := starts.Load(); n != 2 {
 		t.Errorf("%d starts after the restart, want 2", n)
