@@ -24,9 +24,9 @@ func WrittenAs() [][2]any {
 func Words() []any {
 	return []any{
 		Phases, Conditions,
-		[]Class{ExitOK, ExitProgram, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped},
+		[]Class{ExitOK, ExitProgram, ExitGPUOOM, ExitSuspectedOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped},
 		[]SuspendKind{SuspendHere, SuspendMove},
 		[]Sharing{SharingUsers, SharingTurns, SharingAlone},
-		[]Scope{ScopeEngine, ScopeGPU, ScopeNamespace},
+		[]Scope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown},
 	}
 }

