@@ -13,6 +13,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/containers/containerd"
+	"carma/runner/gpu/devices"
 	"carma/runner/suspend"
 )
 
@@ -28,6 +29,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == suspend.ProgramCommand { // started in a container by carma doctor --prove
 		os.Exit(suspend.RunProgram(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == devices.ChildCommand { // started by the daemon
+		os.Exit(devices.RunChild(os.Stdin, os.Stdout))
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" && strings.HasPrefix(info.Main.Version, "v") {
 		version = info.Main.Version // go install: the commit, as Go writes it
