@@ -245,6 +245,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"resumed":          decodeAs[Resumed],
 	"leaves":           decodeAs[Leaves],
 	"found-away":       decodeAs[FoundAway],
+	"devices-checked":  decodeAs[DevicesChecked],
 	"hold-changed":     decodeAs[HoldChanged],
 	"recalled":         decodeAs[Recalled],
 	"request-changed":  decodeAs[RequestChanged],

@@ -138,6 +138,8 @@ func (s *State) take(ev Event) {
 		s.leaves(ev)
 	case FoundAway:
 		s.foundAway(ev)
+	case DevicesChecked:
+		s.devicesChecked(ev)
 	case SuspendAsked:
 		s.suspendAsked(ev)
 	case Suspended:

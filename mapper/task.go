@@ -204,6 +204,8 @@ type Attempt struct {
 	// Host is what is booked of its machine, HostPeak the highest host memory seen.
 	Host     HostShare   `json:"host,omitzero"`
 	HostPeak units.Bytes `json:"host_peak,omitempty"`
+	// Devices says that it can no longer open the devices of its GPUs, or is nil.
+	Devices *DeviceLoss `json:"devices,omitempty"`
 	// Resized: Host was changed while it ran, see [Resize].
 	Resized bool `json:"resized,omitempty"`
 	// Message is the worker's text about its end, for people. Reason is why the

@@ -172,7 +172,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 		if len(a.GPUs) == 0 {
 			return fmt.Sprintf("it does not wait: attempt %d is %s, without a GPU", a.N, t.Phase) + again(t)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + again(t)
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + r.whyDevices(t) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }

@@ -63,6 +63,8 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 		}
 	case mapper.FoundAway:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(mapper.Reason{Code: mapper.ReasonFoundAway})
+	case mapper.DevicesChecked:
+		l.Attempt, l.Text = ev.Attempt, r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
 	case mapper.Suspended:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {

@@ -30,6 +30,10 @@ func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]stri
 		list = m.ofFaults(p, ev, faults)
 	case mapper.GPUsFound:
 		list = m.ofMissing(ctx, p, faults)
+	case mapper.DevicesChecked:
+		if ev.State != "" {
+			list = m.ofDevices(list, ev)
+		}
 	case mapper.Started:
 		if ev.Attempt == 1 && m.begins(ev) {
 			list = m.add(list, ev.Task, api.NotifyStarted, mapper.Reason{}, nil)
@@ -58,6 +62,16 @@ func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]stri
 	for i := range list {
 		list[i].Time = at.Time()
 		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.seq, i, strconv.FormatInt(int64(at), 36))
+	}
+	return list
+}
+
+// ofDevices adds the message that a task can no longer open its GPUs.
+func (m *messenger) ofDevices(list []notify.Owned, ev mapper.DevicesChecked) []notify.Owned {
+	list = m.add(list, ev.Task, api.NotifyDevice, mapper.Reason{}, nil)
+	if n := len(list); n > 0 {
+		list[n-1].Reason = m.r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; what runs on them goes on, what opens them anew fails; the task is started again without blame if it fails or has no process on a GPU"
+		list[n-1].Public = list[n-1].Reason
 	}
 	return list
 }

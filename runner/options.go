@@ -33,6 +33,9 @@ type Options struct {
 	NearCPUs bool
 	// Devices adds what every container needs to reach the GPUs; nil: nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
+	// DeviceAccess checks whether containers can open their GPUs; nil: that is not
+	// checked, as with simulated GPUs and in a cluster.
+	DeviceAccess DeviceChecker
 	// Boot names the machine's boot; empty: the kernel is asked.
 	Boot string
 	// Speed is how fast a simulated server's time runs from the start on.

@@ -68,6 +68,7 @@ type Runner struct {
 	limiter    limiter
 	sharing    sharing
 	hostMem    *hostMemory
+	access     *deviceWatch
 	ready      readiness // to suspend
 	promised   *promised
 	users      func(uid, gid int) Caller // looks a user up in the system
@@ -180,7 +181,11 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.openPost(opt.Notify, host)
 	r.recallEnergy()
-	r.monitor.spend, r.monitor.clients = r.spend, r.lookAtClients
+	r.access = newDeviceWatch(opt.DeviceAccess, r.devicesChanged)
+	r.monitor.spend, r.monitor.clients = r.spend, func(samples []gpu.Sample) {
+		r.lookAtClients(samples)
+		r.access.follow(samples)
+	}
 	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}
@@ -216,6 +221,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.side.Go(func() { r.access.run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.noteWaits(r.work) })
 	r.side.Go(func() { r.tellPaces(r.work) })
@@ -284,6 +290,9 @@ func (r *Runner) greet(ctx context.Context) error {
 }
 
 func (r *Runner) engineChanged(up bool, why string) {
+	if up {
+		r.access.checkAll() // an engine that starts may apply its device rules again
+	}
 	if r.draining.Load() {
 		return // nothing is started anyway
 	}

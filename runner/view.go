@@ -178,6 +178,9 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
 		v.Grant = max(v.Grant, int64(g.Memory))
 	}
+	if a.Devices != nil {
+		v.Devices = r.saidDevices(a.Devices)
+	}
 	return v
 }
 

@@ -35,6 +35,8 @@ type worker struct {
 	// not become one.
 	client     *mpsClient
 	withoutGPU atomic.Bool
+	// deviceLost: it was stopped because it cannot open its GPUs.
+	deviceLost atomic.Bool
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
@@ -133,6 +135,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	w.post(fact(mapper.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
+	defer w.watchDevices(ctx, id)()
 	var done func()
 	w.following, done = w.followers.add(attemptKey{w.launch.Task, w.launch.Attempt})
 	defer done()
@@ -155,7 +158,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err != nil { // the daemon stops
 		return id, ending{class: mapper.ExitInfrastructure, message: err.Error()}
 	}
-	return id, w.classify(ctx, exit, &tail, outages > 0)
+	return id, w.deviceEnding(w.classify(ctx, exit, &tail, outages > 0))
 }
 
 // account has the energy of the attempt counted from now on. A container that has

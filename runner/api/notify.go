@@ -20,16 +20,17 @@ const (
 	NotifyStopped   = "stopped"
 	NotifyRecovered = "recovered"
 	NotifyIdle      = "idle"
+	NotifyDevice    = "device"
 	NotifySuspended = "suspended"
 	NotifyResumed   = "resumed"
 	NotifyFault     = "fault"
 )
 
 // NotifyEvents are the events that a user can ask for, in the order of a task's life.
-var NotifyEvents = []string{NotifyStarted, NotifyFinished, NotifyFailed, NotifyStopped, NotifyRecovered, NotifyIdle, NotifySuspended, NotifyResumed}
+var NotifyEvents = []string{NotifyStarted, NotifyFinished, NotifyFailed, NotifyStopped, NotifyRecovered, NotifyIdle, NotifyDevice, NotifySuspended, NotifyResumed}
 
 // NotifyDefaults are the events that a channel gets if nothing else is said.
-var NotifyDefaults = []string{NotifyFinished, NotifyFailed, NotifyRecovered, NotifyIdle}
+var NotifyDefaults = []string{NotifyFinished, NotifyFailed, NotifyRecovered, NotifyIdle, NotifyDevice}
 
 // A NotifyWant says of which events of a task a message is sent, and where.
 type NotifyWant struct {

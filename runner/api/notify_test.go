@@ -9,7 +9,7 @@ func TestParseNotify(t *testing.T) {
 	for text, want := range map[string]string{
 		"failed": "failed", "finished,failed": "finished,failed", "failed, idle,failed": "failed,idle", "failed:phone": "failed:phone",
 		"all": "all", "all:phone": "all:phone", "none": "none",
-		"started,finished,failed,stopped,recovered,idle,suspended,resumed": "all",
+		"started,finished,failed,stopped,recovered,idle,device,suspended,resumed": "all",
 	} {
 		w, err := ParseNotify(text)
 		if err != nil || w.String() != want {

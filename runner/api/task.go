@@ -116,7 +116,9 @@ type Attempt struct {
 	// Suspended is how long it was off its GPUs, up to now.
 	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
 	// Leaves: its program leaves its GPUs by itself when it is asked to.
-	Leaves    bool   `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
+	Leaves bool `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
+	// Devices says why it cannot open its GPUs any more, or is empty.
+	Devices   string `json:"devices,omitempty" doc:"why its programs can no longer open its GPUs; empty: they can, or that is not known"`
 	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, suspected-gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int    `json:"exit_code"`
 	Peak      int64  `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`

@@ -15,7 +15,7 @@ import (
 // verbs are what an event says of a task.
 var verbs = map[string]string{
 	api.NotifyStarted: "started", api.NotifyFinished: "finished", api.NotifyFailed: "failed", api.NotifyStopped: "was stopped",
-	api.NotifyRecovered: "goes back to the queue", api.NotifyIdle: "does nothing", api.NotifySuspended: "is suspended", api.NotifyResumed: "goes on",
+	api.NotifyRecovered: "goes back to the queue", api.NotifyIdle: "does nothing", api.NotifyDevice: "cannot open its GPUs any more", api.NotifySuspended: "is suspended", api.NotifyResumed: "goes on",
 	api.NotifyFault: "GPU fault", eventTest: "test message",
 }
 

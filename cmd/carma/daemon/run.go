@@ -20,6 +20,7 @@ import (
 	"carma/containers"
 	"carma/estimator/booking"
 	"carma/runner"
+	"carma/runner/gpu/devices"
 	"carma/runner/journal"
 	"carma/runner/metrics"
 	"carma/runner/mounts"
@@ -94,6 +95,9 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	defer closing(log, "the GPUs", source.Close)
 	setMPS(config, &opt, log)
 	defer closing(log, "the suspend helper", setSuspending(config, source, &opt, log))
+	if os.Geteuid() == 0 && opt.SetSpeed == nil && !inCluster(config) {
+		opt.DeviceAccess = &devices.Checker{}
+	}
 	if err := setLimits(config, &opt); err != nil {
 		return err
 	}

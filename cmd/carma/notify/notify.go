@@ -26,12 +26,12 @@ else sees your channels.
       kind: webhook              # or slack, or mail
       url: https://ntfy.sh/a-topic-of-yours
       format: text               # default: json
-      events: [failed, idle]     # default: finished, failed, recovered, idle
+      events: [failed, idle]     # default: finished, failed, recovered, idle, device
     me:
       kind: mail
       to: ada@example.org        # by the administrator's relay, or a server
 
-Events: started, finished, failed, stopped, recovered, idle, suspended, resumed.
+Events: started, finished, failed, stopped, recovered, idle, device, suspended, resumed.
 carma run --notify chooses others for one task. docs/messages.md has all keys.`
 
 // Command is carma notify with its commands.

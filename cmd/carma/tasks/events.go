@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,8 @@ func Events(a *cli.App) *cobra.Command {
 each new attempt, until Ctrl-C: time, event, number, name, user, and what there is
 to know about it. The events are the phases: estimating, queued, held, launching,
 running, recovering, suspending, suspended, resuming, stopping, succeeded,
-failed, cancelled.
+failed, cancelled. Others are idle, busy, and device: its GPUs can no longer be
+opened in the container, or can again.
 
 With --json each line is an object with time, event, before, task, name, user,
 group, attempt, gpus, exit_code and reason. After a restart of the daemon the
@@ -89,6 +91,7 @@ type state struct {
 	phase   string
 	attempt int
 	idle    bool
+	devices string // why it cannot open its GPUs
 }
 
 // teller prints the events of the tasks that are chosen.
@@ -159,7 +162,7 @@ func (e *teller) catchUp(ctx context.Context, first bool) error {
 func stateOf(t *api.Task) state {
 	s := state{phase: t.Phase, idle: t.Idle != nil}
 	if last := cli.LastAttempt(t); last != nil {
-		s.attempt = last.N
+		s.attempt, s.devices = last.N, last.Devices
 	}
 	return s
 }
@@ -183,6 +186,8 @@ func (e *teller) tell(t api.Task) error {
 		ev.Event, ev.Time, ev.Reason = "idle", time.Now(), cli.IdleText(t.Idle)
 	case !now.idle && before.idle && now.phase == before.phase:
 		ev.Event, ev.Time = "busy", time.Now()
+	case now.devices != before.devices && now.phase == before.phase && now.attempt == before.attempt:
+		ev.Event, ev.Time, ev.Reason = "device", time.Now(), cmp.Or(now.devices, "its GPUs can be opened in the container again")
 	}
 	if t.Suspension != nil && ev.Reason == "" {
 		ev.Reason = Hint(&t)
@@ -212,7 +217,9 @@ func (e *teller) print(ev *event, t *api.Task) error {
 func about(t *api.Task) string {
 	text := Hint(t)
 	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(mapper.Suspending) {
-		text = cli.Beside(last.GPUs)
+		if text = cli.Beside(last.GPUs); last.Devices != "" {
+			text = last.Devices
+		}
 	}
 	if text == "" {
 		return ""

@@ -56,7 +56,7 @@ func (k *Checker) Check(ctx context.Context, all []Container) []Result {
 
 // Find returns the first process of each container, by name. It reads all of /proc, so
 // callers keep what it returns.
-func Find(names map[string]bool) map[string]int {
+func (*Checker) Find(names map[string]bool) map[string]int {
 	found := map[string]int{}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -139,8 +139,8 @@ func TestFirstVersion(t *testing.T) {
 		t.Skip("no devices controller of version 1")
 	}
 	b.wants(allOpen)
-	before := Rules(b.c.PID, b.c.Names)
-	if before == "" || before != Rules(b.c.PID, b.c.Names) {
+	before := (&Checker{}).Rules(b.c.PID, b.c.Names)
+	if before == "" || before != (&Checker{}).Rules(b.c.PID, b.c.Names) {
 		t.Errorf("rules %q", before)
 	}
 	rule := func(file string) {
@@ -155,7 +155,7 @@ func TestFirstVersion(t *testing.T) {
 	if got := b.check(); got.State() != Denied || len(got.Lost()) != 3 {
 		t.Errorf("%+v", got)
 	}
-	if after := Rules(b.c.PID, b.c.Names); after == before {
+	if after := (&Checker{}).Rules(b.c.PID, b.c.Names); after == before {
 		t.Error("the rules seem not to have changed")
 	}
 	rule("devices.allow")
@@ -206,10 +206,10 @@ func TestSecondVersion(t *testing.T) {
 	if i < 0 {
 		t.Skip("no control groups of version 2")
 	}
-	before := Rules(b.c.PID, b.c.Names)
+	before := (&Checker{}).Rules(b.c.PID, b.c.Names)
 	detach := denyAll(t, b.groups[i].dir)
 	b.wants("nvidia0 denied, nvidia1 denied, nvidiactl denied")
-	if after := Rules(b.c.PID, b.c.Names); after == before || after == "" {
+	if after := (&Checker{}).Rules(b.c.PID, b.c.Names); after == before || after == "" {
 		t.Errorf("the rules seem not to have changed: %q", after)
 	}
 	detach()
@@ -259,7 +259,7 @@ func TestNotThere(t *testing.T) {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
-	if got := Find(map[string]bool{b.c.Names[0]: true}); got[b.c.Names[0]] != b.c.PID {
+	if got := (&Checker{}).Find(map[string]bool{b.c.Names[0]: true}); got[b.c.Names[0]] != b.c.PID {
 		t.Errorf("found %v, want %d", got, b.c.PID)
 	}
 	// An answer that does not come leaves the containers unknown.
@@ -310,6 +310,6 @@ func TestPaths(t *testing.T) {
 
 func BenchmarkRules(b *testing.B) {
 	for b.Loop() {
-		Rules(os.Getpid(), []string{"none"})
+		(&Checker{}).Rules(os.Getpid(), []string{"none"})
 	}
 }

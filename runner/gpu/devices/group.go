@@ -84,7 +84,7 @@ func innermost(text []byte, names []string) bool {
 // Rules returns a text that changes when the device rules of a container change, by
 // the number of one of its processes. It costs a few system calls. The text is
 // empty if the rules cannot be read.
-func Rules(pid int, names []string) string {
+func (*Checker) Rules(pid int, names []string) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil || !innermost(text, names) {
 		return ""

@@ -1,0 +1,444 @@
+package runner
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/gpu"
+	"carma/runner/gpu/devices"
+)
+
+// DeviceChecker tells whether the processes of containers can open their device nodes.
+// [devices.Checker] is one.
+type DeviceChecker interface {
+	// Find returns the first process of each container, by the container's name.
+	Find(names map[string]bool) map[string]int
+	// Rules returns a text that changes with the device rules of a container, or an
+	// empty text if they cannot be read.
+	Rules(pid int, names []string) string
+	// Check returns a result for each container, in order.
+	Check(ctx context.Context, all []devices.Container) []devices.Result
+}
+
+const (
+	// rulesEvery is the time between two comparisons of device rules with the rules
+	// of before. A comparison reads some files and costs no process.
+	rulesEvery = 2 * time.Second
+	// accessEvery is the time between two checks of all containers, whose nodes can
+	// be lost without a change of the rules.
+	accessEvery = 5 * time.Minute
+	// accessPatience is how long an attempt that lost its devices and has used them
+	// before may be without a process on its GPUs: its program may be between two
+	// stages, or end well without a GPU.
+	accessPatience = 10 * time.Minute
+)
+
+// mostMisses is how often the process of a container is looked for in vain: it may be on
+// another machine.
+const mostMisses = 5
+
+// deviceCheck is the result of the last check of an attempt's devices.
+type deviceCheck struct {
+	State devices.State
+	At    time.Time
+	// Lost are the paths of the nodes that cannot be opened.
+	Lost []string
+}
+
+// deviceWatch checks whether the containers of running attempts can open the devices
+// of their GPUs.
+type deviceWatch struct {
+	checker DeviceChecker // nil: nothing is checked
+	now     func() time.Time
+	changed func(attemptKey, deviceCheck)
+	nudge   chan struct{}
+
+	faults string // of the GPUs, in the last reading; only follow uses it
+
+	mu sync.Mutex
+	of map[attemptKey]*watchedDevices
+}
+
+// watchedDevices is what is known of one attempt's devices.
+type watchedDevices struct {
+	names []string // of the container, in control groups
+	gpus  []string
+	// pid is the container's first process, or 0 if it is not found yet; misses counts
+	// how often it was not. rules are its device rules. Only round uses these.
+	pid, misses int
+	rules       string
+
+	seen []devices.Node // by the first check that found some
+	due  bool           // it is checked in the next round
+	last deviceCheck
+
+	// used: a process of it was on its GPUs. quiet counts the readings in a row
+	// without one since the devices were lost, quietSince is the time of the first.
+	used       bool
+	quiet      int
+	quietSince time.Time
+	lost       chan struct{} // closed when the attempt is to end
+	ended      bool          // lost is closed
+}
+
+func newDeviceWatch(c DeviceChecker, changed func(attemptKey, deviceCheck)) *deviceWatch {
+	return &deviceWatch{checker: c, now: time.Now, changed: changed, nudge: make(chan struct{}, 1), of: map[attemptKey]*watchedDevices{}}
+}
+
+// add begins to watch an attempt, until stop is called. last is the state that an
+// earlier daemon recorded. used says that the attempt may have used its GPUs before,
+// which this daemon has not seen.
+func (d *deviceWatch) add(key attemptKey, gpus []string, last deviceCheck, used bool, names ...string) (w *watchedDevices, stop func()) {
+	w = &watchedDevices{names: names, gpus: gpus, used: used, due: true, last: last, lost: make(chan struct{})}
+	if d.checker == nil || len(gpus) == 0 {
+		return w, func() {}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.of[key] = w
+	d.wake()
+	return w, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.of, key)
+	}
+}
+
+// wake has a round made now.
+func (d *deviceWatch) wake() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// checkAll has all attempts checked now: something has happened that can take devices
+// away.
+func (d *deviceWatch) checkAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.of {
+		w.due = true
+	}
+	d.wake()
+}
+
+// state returns the last check of an attempt that runs.
+func (d *deviceWatch) state(key attemptKey) deviceCheck {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.of[key]; w != nil {
+		return w.last
+	}
+	return deviceCheck{State: devices.Unknown}
+}
+
+// run checks until ctx ends.
+func (d *deviceWatch) run(ctx context.Context) {
+	if d.checker == nil {
+		return
+	}
+	tick, all := time.NewTicker(rulesEvery), time.NewTicker(accessEvery)
+	defer tick.Stop()
+	defer all.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.nudge:
+		case <-tick.C:
+		case <-all.C:
+			d.checkAll()
+		}
+		d.round(ctx)
+	}
+}
+
+// round checks the attempts that are due and those whose device rules have changed.
+func (d *deviceWatch) round(ctx context.Context) {
+	d.mu.Lock()
+	list := maps.Clone(d.of)
+	d.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	d.find(list)
+	var keys []attemptKey
+	var ask []devices.Container
+	for key, w := range list {
+		if w.pid == 0 {
+			continue
+		}
+		due, rules := w.isDue(d), d.checker.Rules(w.pid, w.names)
+		switch {
+		case rules == "": // its process has ended, or nothing can be read
+			w.pid = 0
+			continue
+		case rules == w.rules && !due:
+			continue
+		}
+		w.rules = rules
+		keys, ask = append(keys, key), append(ask, devices.Container{PID: w.pid, Names: w.names})
+	}
+	if len(ask) == 0 {
+		return
+	}
+	for i, r := range d.checker.Check(ctx, ask) {
+		if ctx.Err() == nil {
+			d.note(keys[i], list[keys[i]], r)
+		}
+	}
+}
+
+// isDue reports whether an attempt is to be checked, and takes that back.
+func (w *watchedDevices) isDue(d *deviceWatch) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	due := w.due
+	w.due = false
+	return due
+}
+
+// find finds the processes of the containers that are due and have none yet.
+func (d *deviceWatch) find(list map[attemptKey]*watchedDevices) {
+	names := map[string]bool{}
+	d.mu.Lock()
+	for _, w := range list {
+		for _, name := range w.names {
+			if w.pid == 0 && w.due {
+				names[name] = true
+			}
+		}
+	}
+	d.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	found := d.checker.Find(names)
+	for _, w := range list {
+		if w.pid != 0 {
+			continue
+		}
+		for _, name := range w.names {
+			w.pid = max(w.pid, found[name])
+		}
+		if w.misses++; w.pid != 0 || w.misses >= mostMisses {
+			w.misses = 0
+		}
+		if w.pid == 0 && w.misses == 0 {
+			w.isDue(d) // not before the next check of all
+		}
+	}
+}
+
+// note enters the result of a check. One that could not be made changes nothing.
+func (d *deviceWatch) note(key attemptKey, w *watchedDevices, r devices.Result) {
+	d.mu.Lock()
+	r = r.Missing(w.seen)
+	now := deviceCheck{State: r.State(), At: d.now(), Lost: r.Lost()}
+	if now.State == devices.Unknown || d.of[key] != w {
+		d.mu.Unlock()
+		return
+	}
+	if w.seen == nil {
+		w.seen = r.Nodes
+	}
+	was := w.last
+	w.last = now
+	if !now.State.Lost() {
+		w.quiet = 0
+	}
+	d.mu.Unlock()
+	if was.State.Lost() != now.State.Lost() || now.State.Lost() && (was.State != now.State || !slices.Equal(was.Lost, now.Lost)) {
+		d.changed(key, now)
+	}
+}
+
+// follow follows a reading of all GPUs. An attempt that lost its devices and has nothing
+// on its GPUs is to end: what it starts there fails.
+func (d *deviceWatch) follow(samples []gpu.Sample) {
+	var faults strings.Builder
+	for _, s := range samples {
+		_, _ = faults.WriteString(s.UUID + s.Fault + strings.Join(s.Warnings, ""))
+	}
+	if faults.String() != d.faults {
+		d.faults = faults.String()
+		d.checkAll()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, w := range d.of {
+		here, known := present(key, w.gpus, samples)
+		switch {
+		case here:
+			w.used, w.quiet = true, 0
+		case !known || !w.last.State.Lost() || w.ended:
+		default:
+			if w.quiet++; w.quiet == 1 {
+				w.quietSince = d.now()
+			}
+			if w.quiet >= lookedLeast && (!w.used || d.now().Sub(w.quietSince) >= accessPatience) {
+				w.ended = true
+				close(w.lost)
+			}
+		}
+	}
+}
+
+// present reports whether a reading shows a process of an attempt on its GPUs. It is not
+// known if a GPU has a fault or a process without a number.
+func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known bool) {
+	known = true
+	for _, uuid := range gpus {
+		i := slices.IndexFunc(samples, func(s gpu.Sample) bool { return s.UUID == uuid })
+		if i < 0 || samples[i].Fault != "" {
+			known = false
+			continue
+		}
+		for _, p := range samples[i].Processes {
+			here = here || p.Task == key.task && p.Attempt == key.attempt
+			known = known && p.PID != 0
+		}
+	}
+	return here, known
+}
+
+// devicesChanged records that an attempt lost its devices, or has them back.
+func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
+	ev := mapper.DevicesChecked{At: r.Clock.Now(), Task: key.task, Attempt: key.attempt}
+	line := r.Log.Info()
+	if now.State.Lost() {
+		ev.State, ev.GPUs = mapper.DeviceState(now.State), r.lostGPUs(key, now)
+		line = r.Log.Warn().Strs("nodes", now.Lost)
+	}
+	text := r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+	line.Int64("task", int64(key.task)).Int("attempt", key.attempt).Msg(text)
+	r.consoles.say(key.task, text)
+	r.post(fact(ev))
+}
+
+// lostGPUs returns the GPUs of an attempt whose own nodes are lost, or all of its GPUs if
+// only nodes are lost that GPUs share, or it is not known which GPU has which node.
+func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID) {
+	rec, _ := r.records.get(key.task)
+	if rec == nil || rec.Task.Alive() == nil {
+		return nil
+	}
+	all := make([]mapper.GPUID, 0, 1)
+	for _, g := range rec.Task.Alive().Grants {
+		all = append(all, g.GPU)
+		own := r.nodes(containers.AttachCDI, []string{string(g.GPU)})
+		if slices.ContainsFunc(own, func(path string) bool { return slices.Contains(now.Lost, path) }) {
+			lost = append(lost, g.GPU)
+		}
+	}
+	if len(lost) == 0 {
+		return all
+	}
+	return lost
+}
+
+// saidDevices is a loss of devices as a sentence without a subject of its own.
+func (r *Runner) saidDevices(l *mapper.DeviceLoss) string {
+	which := "its GPUs"
+	if len(l.GPUs) > 0 {
+		which = r.saidGPUs(l.GPUs)
+	}
+	switch l.State {
+	case mapper.DevicesDenied:
+		return which + " can no longer be opened in the container (device cgroup)"
+	case mapper.DevicesGone:
+		return which + " can no longer be opened in the container (the device node is gone)"
+	}
+	return "its GPUs can be opened in the container again"
+}
+
+// whyDevices is what carma why says of a running task that lost its devices, or empty.
+func (r *Runner) whyDevices(t *mapper.Task) string {
+	a := t.Current()
+	if a == nil || a.Devices == nil {
+		return ""
+	}
+	return "; " + r.saidDevices(a.Devices) + " since " + a.Devices.Since.Time().Local().Format("2006-01-02 15:04") +
+		": what runs on them goes on, what opens them anew fails; if the task fails, or has no process on a GPU, it is started again without blame"
+}
+
+// watchDevices watches the devices of an attempt, until stop is called, and ends the
+// attempt if it has lost them and does not use them.
+func (w *worker) watchDevices(ctx context.Context, id string) (stop func()) {
+	watched, forget := w.access.add(w.key(), w.uuids(), w.recordedDevices(), w.resumed, id, w.containerName(w.launch.Task, w.launch.Attempt))
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-ctx.Done():
+		case <-watched.lost:
+			w.endWithoutDevices(ctx, id)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+		forget()
+	}
+}
+
+// endWithoutDevices stops an attempt by its stop signal and, after the grace, kills it.
+func (w *worker) endWithoutDevices(ctx context.Context, id string) {
+	if w.stopRequested() {
+		return
+	}
+	w.deviceLost.Store(true)
+	w.Log.Warn().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Msg("the task cannot open its GPUs and has no process on them; it is stopped, and started again without blame")
+	short, cancel := context.WithTimeout(ctx, signalLimit)
+	err := w.Driver.Signal(short, id)
+	cancel()
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.grace(w.rec)):
+		}
+	}
+	_ = w.kill(ctx, id)
+}
+
+// deviceState returns the last check of the attempt's devices while it ran, by this
+// daemon or an earlier one. The zero time means that there was none.
+func (w *worker) deviceState() deviceCheck { return w.access.state(w.key()) }
+
+// recordedDevices returns the state of the attempt's devices as it is in the journal.
+func (w *worker) recordedDevices() deviceCheck {
+	rec, _ := w.records.get(w.launch.Task)
+	if rec == nil || rec.Task.Alive() == nil || rec.Task.Alive().N != w.launch.Attempt || rec.Task.Alive().Devices == nil {
+		return deviceCheck{State: devices.Unknown}
+	}
+	l := rec.Task.Alive().Devices
+	return deviceCheck{State: devices.State(l.State), At: l.Since.Time()}
+}
+
+// deviceEnding returns the end of an attempt that has lost its devices as a fault of the
+// infrastructure: if it was ended for that, or if its program failed.
+func (w *worker) deviceEnding(end ending) ending {
+	now := w.deviceState()
+	failed := end.class == mapper.ExitProgram && now.State.Lost()
+	if w.stopRequested() || end.fault != nil || !failed && !w.deviceLost.Load() {
+		return end
+	}
+	loss := &mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}
+	parts := []string{w.saidDevices(loss)}
+	if failed {
+		parts = append(parts, withoutQuote(end.message)) // others may read the reasons of this class
+	} else {
+		parts = append(parts, "and it had no process on it")
+	}
+	end.class, end.message = mapper.ExitInfrastructure, strings.Join(parts, "; ")
+	return end
+}

@@ -1,0 +1,282 @@
+package runner
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/gpu/devices"
+)
+
+// access is a DeviceChecker whose answer the test sets. Each container's first process
+// is 1, and all have the same rules.
+type access struct {
+	mu     sync.Mutex
+	state  devices.State
+	checks int
+	hides  bool // no container's process is found
+}
+
+func (a *access) set(s devices.State) { a.mu.Lock(); defer a.mu.Unlock(); a.state = s }
+
+func (a *access) Find(names map[string]bool) map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := map[string]int{}
+	for name := range names {
+		if !a.hides {
+			found[name] = 1
+		}
+	}
+	return found
+}
+
+func (a *access) Rules(int, []string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return "rules: " + string(a.state)
+}
+
+func (a *access) Check(_ context.Context, all []devices.Container) []devices.Result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.checks++
+	out := make([]devices.Result, len(all))
+	for i := range out {
+		out[i].Nodes = []devices.Node{{Path: "/dev/nvidia0", State: a.state}}
+	}
+	return out
+}
+
+// loses sets the state and has it seen.
+func (g *rig) loses(a *access, s devices.State) {
+	a.set(s)
+	g.access.wake()
+}
+
+func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *access) {
+	a := &access{state: devices.Openable}
+	return newRig(t, append(change, func(g *rig) { g.opt.DeviceAccess = a })...), a
+}
+
+// TestDeviceLost: a task that never used its GPU and cannot open it any more is stopped
+// and runs again without blame, also if its program ends well on the stop signal.
+func TestDeviceLost(t *testing.T) {
+	box := newMailbox(t)
+	g, a := newAccessRig(t, posting())
+	g.channels(box.channel("mine", api.NotifyEvents...))
+	g.script("train", func(ctx context.Context, _ *containerstest.Process) int { <-ctx.Done(); return 0 })
+	ref := g.run(api.Submit{Image: "train", Name: "train", Mem: int64(units.GiB)})
+	g.running(ref)
+	g.eventually("its device was checked", func() bool { return g.access.state(attemptKey{1, 1}).State == devices.Openable })
+	g.loses(a, devices.Denied)
+	g.until(ref, "its second attempt", func(t api.Task) bool { return len(t.Attempts) == 2 })
+	a.set(devices.Openable)
+	first := g.running(ref).Attempts[0]
+	const loss = "GPU 0 can no longer be opened in the container (device cgroup)"
+	if first.Outcome != string(mapper.ExitInfrastructure) || !strings.HasPrefix(first.Message, loss) || first.Devices != loss {
+		t.Errorf("%+v", first)
+	}
+	life, err := g.History(g.ctx(), ref)
+	if err != nil || !strings.Contains(textOf(life), "1: "+loss) {
+		t.Errorf("%s, %v", textOf(life), err)
+	}
+	g.eventually("the messages", func() bool {
+		m, n := box.of("train", api.NotifyDevice)
+		again, _ := box.of("train", api.NotifyRecovered)
+		return n >= 1 && strings.HasPrefix(m.Reason, loss) && strings.Contains(again.Reason, loss)
+	})
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(ref)
+}
+
+func textOf(h api.History) string {
+	var b strings.Builder
+	for _, l := range h.Lines {
+		_, _ = b.WriteString(strings.Join([]string{string(rune('0' + l.Attempt)), l.Text}, ": ") + "\n")
+	}
+	return b.String()
+}
+
+// TestDeviceLostInUse: a task with a process on its GPU goes on. Its end decides: a
+// failure is no fault of the program, a success is one.
+func TestDeviceLostInUse(t *testing.T) {
+	for code, outcome := range map[int]mapper.Class{0: mapper.ExitOK, 1: mapper.ExitInfrastructure} {
+		g, a := newAccessRig(t)
+		end := make(chan struct{})
+		g.script("train", func(ctx context.Context, p *containerstest.Process) int {
+			select {
+			case <-end:
+				p.Err("RuntimeError: CUDA error: no CUDA-capable device is detected")
+				return code
+			case <-ctx.Done():
+				return 143
+			}
+		})
+		ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+		g.uses(ref, units.GiB)
+		g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+		g.loses(a, devices.Gone)
+		g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
+		why, err := g.Why(g.ctx(), ref)
+		if err != nil || !strings.Contains(why.Summary, "GPU 0 can no longer be opened in the container (the device node is gone) since") {
+			t.Errorf("%+v, %v", why, err)
+		}
+		for range 2 * lookedLeast { // it is not ended by readings that show it
+			g.monitor.sample(t.Context())
+			g.access.follow(g.monitor.readings())
+		}
+		if rec, _ := g.Find(ref); rec.Task.Phase != mapper.Running {
+			t.Errorf("it is %s", rec.Task.Phase)
+		}
+		close(end)
+		task := g.until(ref, "its first end", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
+		if got := task.Attempts[0]; got.Outcome != string(outcome) || code == 1 && !strings.HasSuffix(got.Message, "exit code 1") {
+			t.Errorf("exit code %d: %+v", code, got)
+		}
+		g.loses(a, devices.Openable)
+		if g.finished(ref).Phase == "succeeded" != (code == 0) {
+			t.Errorf("exit code %d: it did not end as it should", code)
+		}
+	}
+}
+
+// TestDeviceBack: devices that can be opened again are told of, and a failure is the
+// program's own then.
+func TestDeviceBack(t *testing.T) {
+	g, a := newAccessRig(t)
+	end := make(chan struct{})
+	g.script("train", func(context.Context, *containerstest.Process) int { <-end; return 3 })
+	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+	g.uses(ref, units.GiB)
+	g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+	g.loses(a, devices.Denied)
+	g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
+	g.stop()
+	a.set(devices.Openable)
+	g.start()
+	g.until(ref, "its return", func(t api.Task) bool { return t.Attempts[0].Devices == "" })
+	close(end)
+	if got := g.finished(ref); got.Attempts[0].Outcome != string(mapper.ExitProgram) || got.Phase != "failed" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDeviceLostAcrossRestart: what one daemon has seen counts for the next one, if the
+// container has ended meanwhile.
+func TestDeviceLostAcrossRestart(t *testing.T) {
+	g, a := newAccessRig(t)
+	end := make(chan struct{})
+	g.script("train", func(context.Context, *containerstest.Process) int { <-end; return 1 })
+	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+	g.uses(ref, units.GiB)
+	g.eventually("it is seen", func() bool { _, c := g.monitor.sighting(1, 1); return c != nil })
+	g.loses(a, devices.Denied)
+	g.until(ref, "its loss", func(t api.Task) bool { return t.Attempts[0].Devices != "" })
+	g.stop()
+	close(end)
+	a.mu.Lock()
+	a.hides = true
+	a.mu.Unlock()
+	g.start()
+	task := g.until(ref, "its end", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
+	if got := task.Attempts[0]; got.Outcome != string(mapper.ExitInfrastructure) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAccessPatience: when an attempt that lost its devices is ended.
+func TestAccessPatience(t *testing.T) {
+	key := attemptKey{1, 1}
+	mine := gpu.Process{PID: 7, Task: 1, Attempt: 1}
+	on := func(p ...gpu.Process) []gpu.Sample { return []gpu.Sample{{UUID: "GPU-a", Processes: p}} }
+	for name, c := range map[string]struct {
+		state  devices.State
+		before []gpu.Sample // the reading before the loss
+		after  []gpu.Sample
+		wait   time.Duration
+		ends   bool
+	}{
+		"never used":                    {devices.Denied, on(), on(), 0, true},
+		"the node is gone":              {devices.Gone, on(), on(), 0, true},
+		"can be opened":                 {devices.Openable, on(), on(), time.Hour, false},
+		"not known":                     {devices.Unknown, on(), on(), time.Hour, false},
+		"in use":                        {devices.Denied, on(mine), on(mine), time.Hour, false},
+		"used a moment ago":             {devices.Denied, on(mine), on(), accessPatience - time.Second, false},
+		"used long ago":                 {devices.Denied, on(mine), on(), accessPatience, true},
+		"beside another task":           {devices.Denied, on(), on(gpu.Process{PID: 8, Task: 2, Attempt: 1}), 0, true},
+		"beside a process of no number": {devices.Denied, on(), on(gpu.Process{}), time.Hour, false},
+		"a GPU with a fault":            {devices.Denied, on(), []gpu.Sample{{UUID: "GPU-a", Fault: "lost"}}, time.Hour, false},
+		"no reading":                    {devices.Denied, on(), nil, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			d := newDeviceWatch(&access{state: c.state}, func(attemptKey, deviceCheck) {})
+			d.now = func() time.Time { return now }
+			w, stop := d.add(key, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
+			defer stop()
+			d.follow(c.before)
+			d.round(t.Context())
+			for range lookedLeast - 1 {
+				d.follow(c.after)
+			}
+			if w.ended {
+				t.Fatal("too early")
+			}
+			now = now.Add(c.wait)
+			if d.follow(c.after); w.ended != c.ends {
+				t.Errorf("ended: %v", w.ended)
+			}
+		})
+	}
+}
+
+// TestAccessRounds: a container is checked when it is new, when its device rules have
+// changed, and when something else asks for it; not otherwise.
+func TestAccessRounds(t *testing.T) {
+	a := &access{state: devices.Openable}
+	var told []devices.State
+	d := newDeviceWatch(a, func(_ attemptKey, c deviceCheck) { told = append(told, c.State) })
+	_, stop := d.add(attemptKey{1, 1}, []string{"GPU-a"}, deviceCheck{State: devices.Unknown}, false, "box")
+	step := func(what string, checks int) {
+		t.Helper()
+		if d.round(t.Context()); a.checks != checks {
+			t.Errorf("%s: %d checks, want %d", what, a.checks, checks)
+		}
+	}
+	step("it is new", 1)
+	step("nothing", 1)
+	a.set(devices.Denied)
+	step("its rules", 2)
+	step("nothing", 2)
+	d.checkAll()
+	step("asked for", 3)
+	d.follow([]gpu.Sample{{UUID: "GPU-a", Warnings: []string{"Xid 94"}}})
+	step("an Xid", 4)
+	a.set(devices.Unknown)
+	step("its rules", 5)
+	if got := d.state(attemptKey{1, 1}); got.State != devices.Denied {
+		t.Errorf("a check that failed has changed it to %+v", got)
+	}
+	a.set(devices.Openable)
+	step("its rules", 6)
+	if len(told) != 2 || told[0] != devices.Denied || told[1] != devices.Openable {
+		t.Errorf("told: %v", told)
+	}
+	stop()
+	a.set(devices.Denied)
+	step("it has ended", 6)
+	if _, stop := d.add(attemptKey{2, 1}, nil, deviceCheck{State: devices.Unknown}, false, "box"); len(d.of) != 0 {
+		stop()
+		t.Error("a task without GPUs is checked")
+	}
+}
