@@ -87,19 +87,19 @@ func standin(t *testing.T) *mps.Groups {
 	return groups
 }
 
-// runGPUTasks runs tasks of an image whose user is uid.
-func runGPUTasks(t *testing.T, driver containers.Driver, attached string, uid int) {
-	groups := standin(t)
-	s := newServer(t) // only for its folders and commands; the daemon is this process
+// gpuDaemon runs a daemon in this process, on the toolkit's GPUs.
+func gpuDaemon(t *testing.T, driver containers.Driver, source gpu.Source, change func(*runner.Options)) *server {
+	t.Helper()
+	s := newServer(t) // only for its folders and commands
 	j, err := journal.Open(s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	opt := runner.Options{Version: "test", DataDir: s.dir, Mapper: mapper.DefaultsOf("first-fit"), SampleEvery: 50e6, Pull: "never"}
 	opt.Mapper.WarmUp, opt.Mapper.Backoff, opt.Mapper.IdleFirst = 0, 10e6, false
-	opt.MPS = &runner.MPS{Groups: groups, LimitMemory: true}
+	change(&opt)
 	r, err := runner.New(t.Context(), opt, runner.Deps{
-		Journal: j, Logs: tasklog.Open(filepath.Join(s.dir, "logs"), 0), Driver: driver, GPUs: idle{},
+		Journal: j, Logs: tasklog.Open(filepath.Join(s.dir, "logs"), 0), Driver: driver, GPUs: source,
 		Estimator: estimator.NewCatalogue(nil), Clock: runner.NewClock(1), Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel),
 	})
 	if err != nil {
@@ -121,6 +121,13 @@ func runGPUTasks(t *testing.T, driver containers.Driver, attached string, uid in
 			t.Error(err)
 		}
 	})
+	return s
+}
+
+// runGPUTasks runs tasks of an image whose user is uid.
+func runGPUTasks(t *testing.T, driver containers.Driver, attached string, uid int) {
+	groups := standin(t)
+	s := gpuDaemon(t, driver, idle{}, func(opt *runner.Options) { opt.MPS = &runner.MPS{Groups: groups, LimitMemory: true} })
 	if out := s.carma("doctor").out; !strings.Contains(out, "GPU attachment") || !strings.Contains(out, attached) || !strings.Contains(out, "each user's tasks by MPS") {
 		t.Errorf("carma doctor:\n%s", out)
 	}

@@ -156,7 +156,7 @@ var free = []string{
 	"carma/test", "carma/test/starts", "carma/mapper/sim/fit", "carma/estimator/fit", "carma/estimator/report",
 	"carma/estimator/networks/timm/pack", "carma/configs/traces/synth/write",
 	"carma/containers/containerstest/engine", "carma/containers/containerstest/tool",
-	"carma/runner/limits/standin", "carma/runner/mps/standin",
+	"carma/runner/gpu/devices/devicestest", "carma/runner/limits/standin", "carma/runner/mps/standin",
 }
 
 // pure packages may import only the standard library and the packages in the

@@ -8,14 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"carma/runner/gpu/devices/devicestest"
 )
 
 // TestMain also plays the child of a Checker, and a container's program.
@@ -138,19 +138,17 @@ func TestFirstVersion(t *testing.T) {
 	if i < 0 {
 		t.Skip("no devices controller of version 1")
 	}
+	dir := b.groups[i].dir
+	if err := os.WriteFile(filepath.Join(dir, "devices.deny"), []byte("a"), 0); err != nil {
+		t.Fatal(err)
+	}
+	devicestest.AllowFirst(t, dir, "1:3") // as engines do: what is not named is denied
 	b.wants(allOpen)
 	before := (&Checker{}).Rules(b.c.PID, b.c.Names)
 	if before == "" || before != (&Checker{}).Rules(b.c.PID, b.c.Names) {
 		t.Errorf("rules %q", before)
 	}
-	rule := func(file string) {
-		if err := os.WriteFile(filepath.Join(b.groups[i].dir, file), []byte("c 1:3 rw"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(b.groups[i].dir, "devices.deny"), []byte("a"), 0); err != nil {
-		t.Fatal(err)
-	}
+	devicestest.DenyFirst(t, dir, "1:3")
 	b.wants("nvidia0 denied, nvidia1 denied, nvidiactl denied")
 	if got := b.check(); got.State() != Denied || len(got.Lost()) != 3 {
 		t.Errorf("%+v", got)
@@ -158,45 +156,8 @@ func TestFirstVersion(t *testing.T) {
 	if after := (&Checker{}).Rules(b.c.PID, b.c.Names); after == before {
 		t.Error("the rules seem not to have changed")
 	}
-	rule("devices.allow")
+	devicestest.AllowFirst(t, dir, "1:3")
 	b.wants(allOpen)
-}
-
-// denyAll attaches a program to a group that denies every device, as an engine or
-// systemd does with control groups of version 2.
-func denyAll(t *testing.T, dir string) (detach func()) {
-	t.Helper()
-	code := [2]uint64{0xb7, 0x95} // r0 = 0; exit
-	license := []byte("GPL\x00")
-	load := struct {
-		kind, count    uint32
-		code, license  uint64
-		level, size    uint32
-		log            uint64
-		version, flags uint32
-		_              [24]byte
-		_, expected    uint32
-	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: 2, code: uint64(uintptr(unsafe.Pointer(&code))), license: uint64(uintptr(unsafe.Pointer(&license[0])))}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&load)), unsafe.Sizeof(load))
-	runtime.KeepAlive(license)
-	if errno != 0 {
-		t.Skipf("the kernel takes no device program: %v", errno)
-	}
-	group, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attach := struct{ target, program, kind, flags uint32 }{uint32(group), uint32(fd), unix.BPF_CGROUP_DEVICE, 2 /* BPF_F_ALLOW_MULTI */}
-	if _, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_ATTACH, uintptr(unsafe.Pointer(&attach)), unsafe.Sizeof(attach)); errno != 0 {
-		t.Fatalf("attach: %v", errno)
-	}
-	return func() {
-		attach.flags = 0
-		if _, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_DETACH, uintptr(unsafe.Pointer(&attach)), unsafe.Sizeof(attach)); errno != 0 {
-			t.Errorf("detach: %v", errno)
-		}
-		_, _ = unix.Close(int(fd)), unix.Close(group)
-	}
 }
 
 // TestSecondVersion: a BPF program denies the devices, and is detached again.
@@ -207,12 +168,12 @@ func TestSecondVersion(t *testing.T) {
 		t.Skip("no control groups of version 2")
 	}
 	before := (&Checker{}).Rules(b.c.PID, b.c.Names)
-	detach := denyAll(t, b.groups[i].dir)
+	allow := devicestest.DenySecond(t, b.groups[i].dir)
 	b.wants("nvidia0 denied, nvidia1 denied, nvidiactl denied")
 	if after := (&Checker{}).Rules(b.c.PID, b.c.Names); after == before || after == "" {
 		t.Errorf("the rules seem not to have changed: %q", after)
 	}
-	detach()
+	allow()
 	b.wants(allOpen)
 }
 
