@@ -133,6 +133,9 @@ type Engine struct {
 	// CDIDirs are the folders in which the engine looks for CDI files; none: it
 	// does not inject CDI devices.
 	CDIDirs []string `json:"cdi_dirs,omitempty"`
+	// CgroupDriver is who manages the control groups of containers: "cgroupfs" or
+	// "systemd". Empty: unknown.
+	CgroupDriver string `json:"cgroup_driver,omitempty"`
 	// Root is the folder in which the engine keeps containers and volumes; empty:
 	// unknown.
 	Root string `json:"root,omitempty"`

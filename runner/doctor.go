@@ -30,7 +30,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	} else {
 		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach())
 		if !elsewhere {
-			checks = append(checks, checkControlGroups())
+			checks = append(checks, r.checkDeviceAccess(ctx, "/"), r.checkDriverFiles("/"), checkControlGroups())
 		}
 	}
 	checks = append(checks, r.checkTrouble()...)

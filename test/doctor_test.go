@@ -42,7 +42,7 @@ func TestDoctorAnswers(t *testing.T) {
 			`^ok +GPUs +1 from nvml`,
 			`^ok +GPU activity +from gpm on GPU 0`,
 			`^failure +GPU attachment +containers cannot get GPUs: neither`,
-			`^ +mend: .*nvidia-ctk`,
+			`^ +fix: .*nvidia-ctk`,
 		}, "simulated"},
 		{"all of it", true, []string{"--gpus", "nvml"}, 0, []string{
 			`^ok +container engine +docker \d`,

@@ -130,3 +130,24 @@ func (f *Files) nodes(name string) (paths []string) {
 	}
 	return paths
 }
+
+// Mounts returns the files of the machine that NVIDIA's CDI files mount into
+// containers, in order and each once.
+func (f *Files) Mounts() (paths []string) {
+	vendor, class, _ := strings.Cut(Kind, "/")
+	for _, spec := range f.cache.GetVendorSpecs(vendor) {
+		if spec.GetClass() != class {
+			continue
+		}
+		for _, m := range spec.ContainerEdits.Mounts {
+			paths = append(paths, m.HostPath)
+		}
+		for _, d := range spec.Devices {
+			for _, m := range d.ContainerEdits.Mounts {
+				paths = append(paths, m.HostPath)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}

@@ -104,3 +104,22 @@ func TestMadeAnew(t *testing.T) {
 		t.Error("a GPU that was split is still there")
 	}
 }
+
+// TestMounts: the files that containers get, of all devices, without those of others.
+func TestMounts(t *testing.T) {
+	f := read(t, `cdiVersion: "0.5.0"
+kind: nvidia.com/gpu
+containerEdits:
+  mounts: [{hostPath: /usr/lib/libcuda.so.550.54.14, containerPath: /usr/lib/libcuda.so.550.54.14}]
+devices:
+- name: GPU-a
+  containerEdits:
+    mounts: [{hostPath: /run/nvidia-persistenced/socket, containerPath: /run/nvidia-persistenced/socket}, {hostPath: /usr/lib/libcuda.so.550.54.14, containerPath: /x}]
+`)
+	if got := f.Mounts(); !slices.Equal(got, []string{"/run/nvidia-persistenced/socket", "/usr/lib/libcuda.so.550.54.14"}) {
+		t.Errorf("%q", got)
+	}
+	if got := read(t, strings.ReplaceAll(file, "nvidia.com", "other.com")).Mounts(); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}

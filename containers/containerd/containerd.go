@@ -166,7 +166,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: v.Version, APIVersion: "v1", Runtimes: []string{runtimeName}, CDIDirs: cdi.Dirs}
+	e := containers.Engine{Version: v.Version, APIVersion: "v1", Runtimes: []string{runtimeName}, CDIDirs: cdi.Dirs, CgroupDriver: "cgroupfs"}
 	if d.opts.CDIDirs != nil {
 		e.CDIDirs = d.opts.CDIDirs
 	}

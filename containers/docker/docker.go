@@ -150,7 +150,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs, Root: res.Info.DockerRootDir}
+	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs, Root: res.Info.DockerRootDir, CgroupDriver: res.Info.CgroupDriver}
 	for name := range res.Info.Runtimes {
 		e.Runtimes = append(e.Runtimes, name)
 	}

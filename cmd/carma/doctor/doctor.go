@@ -124,7 +124,7 @@ func checkText(checks []api.Check) string {
 	for _, c := range checks {
 		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", c.Status, name, cli.Printable(c.Name), cli.Printable(c.Detail))
 		if c.Mend != "" {
-			fmt.Fprintf(&b, "%-7s  %-*s  mend: %s\n", "", name, "", cli.Printable(c.Mend))
+			fmt.Fprintf(&b, "%-7s  %-*s  fix: %s\n", "", name, "", cli.Printable(c.Mend))
 		}
 	}
 	return b.String()
