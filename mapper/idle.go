@@ -35,6 +35,8 @@ type Idle struct {
 	Since units.Instant `json:"since"`
 	// Ends is when the task will be stopped for it; 0: not, or not yet known.
 	Ends units.Instant `json:"ends,omitempty"`
+	// Unused: it has never had memory on its GPUs.
+	Unused bool `json:"unused,omitempty"`
 }
 
 func (Idle) decisionKind() string { return "idle" }
@@ -50,18 +52,22 @@ type Idleness struct {
 	// been warned.
 	Told bool          `json:"told,omitempty"`
 	Ends units.Instant `json:"ends,omitempty"`
+	// Unused: it has never had memory on its GPUs.
+	Unused bool `json:"unused,omitempty"`
 }
 
 // quiet keeps since when a GPU has done nothing for each of its tasks. Where several
 // share it and it does something, only the share of time in which a task's own
 // kernels ran can tell. Coarse activity is no evidence, nor are readings of a GPU
-// with a fault.
+// with a fault. A task that has never had memory there, on a GPU all of whose memory is
+// known to be tasks', has done nothing whatever the GPU's activity is.
 func (s *State) quiet(g *GPU) {
 	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
 	for i := range g.Residents {
 		r := &g.Residents[i]
+		unused := g.Read && g.Fault == "" && r.Peak == 0 && g.Foreign == 0
 		switch {
-		case !still && (!g.Read || g.Fault != "" || !r.Timed || r.Active > 0):
+		case !still && !unused && (!g.Read || g.Fault != "" || !r.Timed || r.Active > 0):
 			r.QuietSince = 0
 		case r.QuietSince == 0:
 			r.QuietSince = max(s.now, 1)
@@ -93,22 +99,25 @@ func (s *State) touch(ev Touched) {
 	}
 }
 
-// idleSince is since when a running task does nothing; 0: it works, or that is not
-// known. One without a terminal must hold memory: else it may be reading data.
-func (s *State) idleSince(t *Task) units.Instant {
+// idleSince returns since when a running task does nothing, or 0 if it works or that is
+// not known. unused: it has never had memory on its GPUs, and holds them all the same.
+// A task without a terminal that had memory and holds none now may be between two
+// stages.
+func (s *State) idleSince(t *Task) (since units.Instant, unused bool) {
 	a := t.Current()
-	since, holds := max(a.Started, a.Back, t.Idle.Touched), t.Terminal
+	since, unused = max(a.Started, a.Back, t.Idle.Touched), a.Back == 0 // suspended tasks had memory
+	holds := t.Terminal
 	for _, grant := range a.Grants {
 		r := s.byID[grant.GPU].resident(t.ID)
 		if r == nil || r.QuietSince == 0 {
-			return 0
+			return 0, false
 		}
-		since, holds = max(since, r.QuietSince), holds || r.Used > 0
+		since, holds, unused = max(since, r.QuietSince), holds || r.Used > 0, unused && r.Peak == 0
 	}
-	if !holds || len(a.Grants) == 0 { // what a task without GPUs does is not seen
-		return 0
+	if !holds && !unused || len(a.Grants) == 0 { // what a task without GPUs does is not seen
+		return 0, false
 	}
-	return since
+	return since, unused
 }
 
 // idleStop is after which idle time a task is stopped; 0: never.
@@ -127,12 +136,13 @@ func (s *State) lookIdle(t *Task) {
 	if t.Phase != Running {
 		return
 	}
-	since := s.idleSince(t)
+	since, unused := s.idleSince(t)
 	if since == t.Idle.Since {
+		t.Idle.Unused = unused
 		return
 	}
 	told := t.Idle.Told || t.Idle.Ends != 0
-	t.Idle = Idleness{Since: since, Touched: t.Idle.Touched}
+	t.Idle = Idleness{Since: since, Touched: t.Idle.Touched, Unused: unused}
 	if told {
 		s.decide(Idle{Task: t.ID, Attempt: t.Last().N})
 	}
@@ -169,7 +179,7 @@ func (s *State) judgeIdle(t *Task) {
 		t.Idle.Ends = 0
 	}
 	if t.Idle != told {
-		s.decide(Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends})
+		s.decide(Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
 	}
 	switch {
 	case t.Idle.Ends > s.now:

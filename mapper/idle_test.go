@@ -72,8 +72,14 @@ func TestIdleHog(t *testing.T) {
 // TestNoEvidence: what does not show that a task does nothing.
 func TestNoEvidence(t *testing.T) {
 	for name, show := range map[string]func(w *world, id TaskID){
-		"coarse activity":  func(w *world, id TaskID) { w.seesGPU(0, true, TaskUse{Task: id, Used: units.GiB}) },
-		"no memory":        func(w *world, id TaskID) { w.seesGPU(0, false, TaskUse{Task: id}) },
+		"coarse activity": func(w *world, id TaskID) { w.seesGPU(0, true, TaskUse{Task: id, Used: units.GiB}) },
+		"no memory any more": func(w *world, id TaskID) {
+			w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+			w.seesGPU(0, false)
+		},
+		"never seen, beside memory that nobody knows": func(w *world, _ TaskID) {
+			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", SMACT: 0.5, Used: units.GiB, Foreign: units.GiB}}})
+		},
 		"no sample":        func(*world, TaskID) {},
 		"a busy neighbour": func(w *world, id TaskID) { w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB}) },
 		"kernels of its own": func(w *world, id TaskID) {
@@ -196,5 +202,46 @@ func TestIdleSinceBack(t *testing.T) {
 	w.step(Resumed{At: w.now, Task: id, Attempt: 1})
 	if got := w.idle(id); got.Told || got.Since != w.now {
 		t.Fatalf("back for no time: %+v, now %d", got, w.now)
+	}
+}
+
+// TestSquatter: a task that never touches its GPUs is reported as a task that holds
+// memory is, and one that touches them is not unused any more.
+func TestSquatter(t *testing.T) {
+	for name, show := range map[string]func(w *world){
+		"alone":            func(w *world) { w.seesGPU(0, false) },
+		"coarse activity":  func(w *world) { w.seesGPU(0, true) },
+		"a busy neighbour": func(w *world) { w.seesGPU(0.9, false, TaskUse{Task: 2, Used: units.GiB}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := idleWorld(t, func(o *Options) { o.IdleYield = 2 * time.Hour })
+			id := w.runs(nil)
+			w.runs(nil)
+			show(w)
+			began := w.now
+			w.wait(31 * time.Minute)
+			if got := w.idle(id); !got.Told || !got.Unused || got.Since != began {
+				t.Fatalf("after 31 minutes: %+v", got)
+			}
+			w.wait(2 * time.Hour)
+			if len(w.stops) == 0 || w.stops[0].Task != id || w.stops[0].Reason.Code != ReasonIdle {
+				t.Errorf("stops: %+v", w.stops)
+			}
+		})
+	}
+	w := idleWorld(t, nil)
+	id := w.runs(func(r *Request) { r.GPUs = 2 })
+	w.seesGPU(0, false)
+	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-1"}}})
+	if got := w.idle(id); !got.Unused {
+		t.Errorf("before: %+v", got)
+	}
+	w.seesGPU(0.6, false, TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got != (Idleness{}) {
+		t.Errorf("it works: %+v", got)
+	}
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got.Since == 0 || got.Unused {
+		t.Errorf("it has worked: %+v", got)
 	}
 }

@@ -126,6 +126,9 @@ func (s *State) sampled(ev Sampled) {
 				if u.Timed {
 					r.Active, r.Timed = score(u.Active), true
 				}
+				if r.Peak == 0 && r.Used > 0 {
+					r.QuietSince = 0 // it has done something: it took memory
+				}
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
 					s.shrinkLater(r)

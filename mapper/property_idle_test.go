@@ -3,8 +3,6 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
-
 	"pgregory.net/rapid"
 )
 
@@ -21,6 +19,11 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 		}
 	case Sampled:
 		for _, g := range e.GPUs {
+			for _, u := range g.Tasks {
+				if u.Used > 0 && slices.ContainsFunc(m.live[u.Task].Grants, func(grant Grant) bool { return grant.GPU == g.ID }) {
+					m.touched[u.Task] = m.tries[u.Task]
+				}
+			}
 			if g.Coarse || g.Fault != "" || g.SMACT > idleMost {
 				own := slices.ContainsFunc(g.Tasks, func(u TaskUse) bool { return u.Timed && u.Active == 0 }) && g.Fault == ""
 				if !own {
@@ -35,7 +38,7 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 		switch d := d.(type) {
 		case Idle:
 			m.warned[d.Task] = d
-			if r := m.shape[d.Task]; d.Since != 0 && m.stirredAfter(d.Task, d.Since) {
+			if r := m.shape[d.Task]; d.Since != 0 && m.stirredAfter(d) {
 				t.Fatalf("%+v: task %d (%+v) did something later than %d", ev, d.Task, r, d.Since)
 			}
 		case Stop:
@@ -62,15 +65,20 @@ func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
 	if r.IdleStop != 0 {
 		limit = r.IdleStop
 	}
-	if limit <= 0 || w.Since == 0 || w.Ends == 0 || w.Ends > now || w.Since.Add(limit) > now || m.stirredAfter(id, w.Since) {
+	if limit <= 0 || w.Since == 0 || w.Ends == 0 || w.Ends > now || w.Since.Add(limit) > now || m.stirredAfter(w) {
 		t.Fatalf("%+v stopped task %d for idleness at %d: its limit is %s, it was told %+v", ev, id, now, limit, w)
 	}
 }
 
-// stirredAfter reports whether a task did something after an instant.
-func (m *machine) stirredAfter(id TaskID, since units.Instant) bool {
-	if max(m.typed[id], m.ranFrom[id].at) > since {
+// stirredAfter reports whether a task did something after an instant from which it is
+// said to do nothing. One that is said to have never used its GPUs has had no memory there
+// in this attempt.
+func (m *machine) stirredAfter(d Idle) bool {
+	if max(m.typed[d.Task], m.ranFrom[d.Task].at) > d.Since {
 		return true
 	}
-	return slices.ContainsFunc(m.live[id].Grants, func(g Grant) bool { return m.stirred[g.GPU] > since })
+	if d.Unused {
+		return m.touched[d.Task] == d.Attempt
+	}
+	return slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.stirred[g.GPU] > d.Since })
 }

@@ -43,6 +43,28 @@ func (m *machine) findsAway(t *rapid.T) {
 	m.isAway = FoundAway{}
 }
 
+// checksDevices tells of an attempt, or of an earlier one, that it has lost its devices or
+// has them back. The record follows, and nothing is decided.
+func (m *machine) checksDevices(t *rapid.T) {
+	id, ok := m.any(t, Running)
+	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
+		id = m.aTask(t)
+	}
+	ev := DevicesChecked{At: m.now, Task: id, Attempt: m.tries[id] - rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "attempts ago"), State: rapid.SampledFrom([]DeviceState{"", DevicesDenied, DevicesGone}).Draw(t, "state")}
+	before, open := m.s.Task(id)
+	m.step(t, ev)
+	after, _ := m.s.Task(id)
+	if !open || before.Alive() == nil || before.Alive().N != ev.Attempt || after.Alive() == nil {
+		return
+	}
+	switch was, is := before.Alive().Devices, after.Alive().Devices; {
+	case (is != nil) != (ev.State != ""), is != nil && is.State != ev.State:
+		t.Fatalf("%+v: %+v", ev, is)
+	case was != nil && is != nil && was.Since != is.Since:
+		t.Fatalf("%+v: lost since %d, before since %d", ev, is.Since, was.Since)
+	}
+}
+
 func (m *machine) bringsBack(t *rapid.T) {
 	id, ok := m.any(t, Suspending, Away)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {

@@ -118,7 +118,11 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 	case mapper.Idle:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
 		if d.Since != 0 {
-			l.Text = "does nothing since " + d.Since.Time().Local().Format("2006-01-02 15:04")
+			what := "does nothing since "
+			if d.Unused {
+				what = "has not used its GPUs since "
+			}
+			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
 	case mapper.Overuse:
 		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.saidGPUs([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/mapper"
+	"carma/mapper/units"
 	"carma/runner/api"
 )
 
@@ -16,7 +17,7 @@ func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
 	if t.Phase != mapper.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
 		return nil
 	}
-	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends)}
+	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends), Unused: t.Idle.Unused}
 }
 
 // tellIdle tells the owner of an idle task in its terminal, and the administrator in
@@ -28,7 +29,7 @@ func (r *Runner) tellIdle(d mapper.Idle) {
 	}
 	idle := r.Clock.Now().Sub(d.Since).Round(time.Second)
 	logIdle(r.Log, d, rec.User, idle)
-	text := idleText(rec, idle, d.Ends.Sub(r.Clock.Now()).Round(time.Second), d.Ends != 0)
+	text := idleText(rec, d, r.Clock.Now())
 	r.consoles.say(d.Task, text)
 }
 
@@ -41,10 +42,15 @@ func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration)
 	line.Msg("it does nothing")
 }
 
-func idleText(rec *Record, idle, left time.Duration, ends bool) string {
+// idleText says what an idle task does not do, and what follows.
+func idleText(rec *Record, d mapper.Idle, now units.Instant) string {
+	idle, left, ends := now.Sub(d.Since).Round(time.Second), d.Ends.Sub(now).Round(time.Second), d.Ends != 0
 	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)
-	if rec.Submit.TTY {
+	switch {
+	case rec.Submit.TTY:
 		text = fmt.Sprintf("nothing was typed and its GPUs have done nothing for %s", idle)
+	case d.Unused:
+		text = fmt.Sprintf("it has not used its GPUs for %s, since it started, and others cannot have them", idle)
 	}
 	switch {
 	case ends && rec.Submit.TTY:

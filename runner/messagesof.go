@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"carma/mapper"
 	"carma/mapper/words"
@@ -162,6 +161,6 @@ func (m *messenger) sayIdle(list []notify.Owned, p past, d mapper.Idle) {
 	}
 	at := mapper.EventTime(p.event)
 	o := &list[len(list)-1]
-	o.Reason = idleText(rec, at.Sub(d.Since).Round(time.Second), d.Ends.Sub(at).Round(time.Second), d.Ends != 0)
+	o.Reason = idleText(rec, d, at)
 	o.Public = o.Reason
 }

@@ -94,6 +94,8 @@ type Idle struct {
 	// Ends is when it will be stopped for that; zero: it will not, or has not been
 	// warned yet.
 	Ends time.Time `json:"ends,omitzero" doc:"when it will be stopped for that"`
+	// Unused: it has never had memory on its GPUs.
+	Unused bool `json:"unused,omitempty" doc:"it has never had memory on its GPUs"`
 }
 
 // Finished reports whether the task's phase is final.

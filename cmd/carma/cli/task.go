@@ -40,6 +40,9 @@ func OnGPUs(gpus []api.GPURef) string {
 // IdleText says that a running task does nothing, and what follows.
 func IdleText(i *api.Idle) string {
 	text := "it has done nothing since " + i.Since.Local().Format("15:04 on 2 January")
+	if i.Unused {
+		text = "it has not used its GPUs since " + i.Since.Local().Format("15:04 on 2 January")
+	}
 	if !i.Ends.IsZero() {
 		text += "; it is stopped at " + i.Ends.Local().Format("15:04")
 	}
