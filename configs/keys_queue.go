@@ -61,13 +61,13 @@ var queueKeys = []key{
 	{"watchdog", "what happens to a task that uses more than its grant: off (nothing), warn (and book more if there is room) or relaunch (also run it again with more, if others need the room)", func(c *Config) any { return &c.Mapper.Watchdog }, func(c *Config) error {
 		return oneOf("watchdog", c.Mapper.Watchdog, mapper.Watchdogs)
 	}},
-	{"idle-report", "`time` after which a running task that holds GPU memory and does nothing is reported; 0: never", func(c *Config) any { return &c.Mapper.IdleReport }, func(c *Config) error {
+	{"idle-report", "`time` after which a running task that holds GPU memory and does nothing, or has never used its GPUs, is reported; 0: never", func(c *Config) any { return &c.Mapper.IdleReport }, func(c *Config) error {
 		return notNegative(c.Mapper.IdleReport)
 	}},
 	{"idle-stop", "idle `time` after which a task with a terminal (run -t) is stopped: nothing typed, and its GPUs do nothing; 0: never", func(c *Config) any { return &c.Mapper.IdleStop }, func(c *Config) error {
 		return notNegative(c.Mapper.IdleStop)
 	}},
-	{"idle-yield", "idle `time` after which any other task is stopped that holds GPU memory and does nothing; 0: never", func(c *Config) any { return &c.Mapper.IdleYield }, func(c *Config) error {
+	{"idle-yield", "idle `time` after which any other task is stopped that holds GPU memory and does nothing, or has never used its GPUs; 0: never", func(c *Config) any { return &c.Mapper.IdleYield }, func(c *Config) error {
 		return notNegative(c.Mapper.IdleYield)
 	}},
 	{"suspend-overuse", "suspend a task, where that can be, that the watchdog would stop", func(c *Config) any { return &c.Mapper.SuspendOveruse }, nil},

@@ -55,14 +55,14 @@ func program() int {
 
 // box is a process in control groups of its own, as a container's are.
 type box struct {
-	t      *testing.T
+	t      testing.TB
 	groups []group
 	c      Container
 	in     io.WriteCloser
 	out    *bufio.Scanner
 }
 
-func newBox(t *testing.T) *box {
+func newBox(t testing.TB) *box {
 	t.Helper()
 	mounted := hierarchies()
 	if os.Geteuid() != 0 || len(mounted) == 0 {
@@ -266,11 +266,5 @@ func TestPaths(t *testing.T) {
 		if got := fmt.Sprint(groups(mounted, []byte(text))); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
-	}
-}
-
-func BenchmarkRules(b *testing.B) {
-	for b.Loop() {
-		(&Checker{}).Rules(os.Getpid(), []string{"none"})
 	}
 }

@@ -1,0 +1,23 @@
+package devices
+
+import "testing"
+
+// BenchmarkRules is the comparison that is made every two seconds for each container.
+func BenchmarkRules(b *testing.B) {
+	x := newBox(b)
+	for b.Loop() {
+		if (&Checker{}).Rules(x.c.PID, x.c.Names) == "" {
+			b.Fatal("no rules")
+		}
+	}
+}
+
+// BenchmarkCheck is the check of one container, with its child process.
+func BenchmarkCheck(b *testing.B) {
+	x := newBox(b)
+	for b.Loop() {
+		if x.check().State() != Openable {
+			b.Fatal("not openable")
+		}
+	}
+}
