@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/gpu"
+	"carma/runner/gpu/devices"
 )
 
 // ending is how an attempt ended. It becomes an event.
@@ -88,6 +89,12 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	_, most := w.capacities()
 	facts.MostMemory = int64(most)
 	facts.Memory.Neighbours = w.overranBeside(ctx)
+	switch now := w.deviceState(); {
+	case now.State.Lost():
+		facts.DeviceLost = w.saidDevices(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
+	case now.State == devices.Openable:
+		facts.DeviceOpen = true
+	}
 	return facts
 }
 
