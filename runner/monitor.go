@@ -280,11 +280,3 @@ func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
 	}
 	return gpu.Sample{}, false
 }
-
-// fullness is the share of a card's memory that was in use in the last sample.
-func (m *monitor) fullness(uuid string, capacity units.Bytes) float64 {
-	if s, ok := m.reading(uuid); ok && capacity > 0 {
-		return float64(s.Used) / float64(capacity)
-	}
-	return 0
-}

@@ -16,16 +16,16 @@ import (
 	"carma/mapper/units"
 )
 
-// program is one that takes over journals of others.
-type program struct{ name, path string }
+// carmaBuild is a program that takes over journals of others.
+type carmaBuild struct{ name, path string }
 
 // programs returns those of TEST_BUILDS ("NAME=PATH ..."), see
 // test/upgrade/builds.sh.
-func programs(t *testing.T, want func(name string) bool) (all []program) {
+func programs(t *testing.T, want func(name string) bool) (all []carmaBuild) {
 	t.Helper()
 	for _, build := range strings.Fields(os.Getenv("TEST_BUILDS")) {
 		if name, path, _ := strings.Cut(build, "="); want(name) {
-			all = append(all, program{name, path})
+			all = append(all, carmaBuild{name, path})
 		}
 	}
 	if len(all) == 0 {
