@@ -140,7 +140,7 @@ func TestDeviceLostInUse(t *testing.T) {
 		}
 		close(end)
 		task := g.until(ref, "its first end", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
-		if got := task.Attempts[0]; got.Outcome != string(outcome) || code == 1 && !strings.HasSuffix(got.Message, "exit code 1") {
+		if got := task.Attempts[0]; got.Outcome != string(outcome) || code == 1 && !strings.Contains(got.Message, "can no longer be opened in the container") {
 			t.Errorf("exit code %d: %+v", code, got)
 		}
 		g.loses(a, devices.Openable)
