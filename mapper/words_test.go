@@ -30,6 +30,7 @@ var speakers = map[string]string{
 	"DecodeEvent":    "what cannot be decoded ends the start",
 	"DecodeDecision": "as above",
 	"UnmarshalJSON":  "as above",
+	"Forms":          "names of kinds of rows, as the journal has them",
 	"state":          "as above: a snapshot that contradicts itself",
 	"Validate":       "an option that makes no sense",
 	"validWeights":   "as above",
