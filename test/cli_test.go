@@ -41,12 +41,15 @@ func environment(socket string) []string {
 	return append(os.Environ(), "CARMA_CONFIG=/dev/null", "CARMA_SOCKET="+socket, "TZ=UTC")
 }
 
-// begin starts a command. as is the user who runs it; nil: the test's own user.
+// begin starts a command. as is the user who runs it; nil: the server's who.
 func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	s.t.Helper()
 	c := &command{t: s.t, cmd: exec.Command(s.cli, args...), done: make(chan struct{})}
 	c.cmd.Env = environment(s.socket)
 	c.cmd.Dir = "/"
+	if as == nil {
+		as = s.who
+	}
 	if as != nil {
 		c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 		c.cmd.Env = append(c.cmd.Env, "HOME=/nonexistent")

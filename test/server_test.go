@@ -19,9 +19,11 @@ import (
 // server is a carma daemon: a process with its own data folder and socket. It can
 // be killed and started again.
 type server struct {
-	t      *testing.T
-	bin    string // path of the daemon's program
-	cli    string // path of the commands' program
+	t   *testing.T
+	bin string // path of the daemon's program
+	cli string // path of the commands' program
+	// who runs the commands that name no user; nil: the test's own user.
+	who    *syscall.Credential
 	root   string // short: a socket's path has a limit
 	dir    string // the data folder
 	socket string
@@ -57,6 +59,23 @@ func newServer(t *testing.T, flags ...string) *server {
 	}
 	s.api = api.NewClient(s.socket)
 	t.Cleanup(s.cleanUp)
+	return s
+}
+
+// newUsersServer prepares a daemon of root's whose commands an ordinary user runs. The
+// server's folder belongs to that user.
+func newUsersServer(t *testing.T, flags ...string) *server {
+	t.Helper()
+	s := newServer(t, flags...)
+	if os.Geteuid() != 0 {
+		return s // the test's user is an ordinary one
+	}
+	id := uint32(12346 + 2*people.Add(1))
+	s.who = &syscall.Credential{Uid: id, Gid: id}
+	if err := os.Chown(s.root, int(id), int(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.borrowCommand()
 	return s
 }
 
@@ -182,6 +201,8 @@ func (s *server) speed(speed float64) {
 // verified replays the journal, in this process and by the command.
 func (s *server) verified() runner.Verification {
 	s.t.Helper()
+	defer func(who *syscall.Credential) { s.who = who }(s.who)
+	s.who = nil // the journal is root's
 	v, err := runner.Verify(s.dir, "")
 	if err != nil {
 		s.t.Fatal(err)

@@ -266,7 +266,7 @@ secrets: {key: {file: key.txt}}
 // nothing.
 func TestSuiteEndsHelpers(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := newUsersServer(t)
 	s.start()
 	h := &helped{server: s, name: strings.ToLower("ends-" + filepath.Base(s.root))}
 	t.Cleanup(h.clear)

@@ -66,7 +66,7 @@ func readReport(t *testing.T, path string) (r report) {
 // because it used memory booked for a growing neighbour.
 func TestSuiteMixed(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, "--policy", "carma")
+	s := newUsersServer(t, "--policy", "carma", "--high-priority", "all")
 	s.start()
 	junit := filepath.Join(s.root, "report.xml")
 	r := s.carma("suite", "up", "--json", "--junit", junit, shipped(t, s, "mixed"))
@@ -134,7 +134,7 @@ func TestSuiteMixed(t *testing.T) {
 // words, and services that wait for it are cancelled.
 func TestSuiteFails(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := newUsersServer(t)
 	s.start()
 	file := s.write("ci.yaml", fmt.Sprintf(`name: ci
 x-carma: {mem: 1G}
@@ -171,7 +171,7 @@ services:
 // the same from elsewhere; a second down does no harm.
 func TestSuiteStops(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := newUsersServer(t)
 	s.start()
 	file := s.write("long.yaml", fmt.Sprintf(`name: long
 x-carma: {mem: 1G}
@@ -211,7 +211,7 @@ services:
 // submitted.
 func TestSuiteRefused(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := newUsersServer(t)
 	s.start()
 	tests := map[string]struct {
 		content string

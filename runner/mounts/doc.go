@@ -13,5 +13,10 @@
 // mounts in a namespace of its own, and the kernel refuses a descriptor of
 // another one (EINVAL).
 //
+// At the place of a folder root can create nothing, where the file system has mounts
+// with mapped users: the container's runtime works as root and is led by links.
+//
+// The package also keeps files that carma gives containers ([Files]).
+//
 // Linux 5.8 or newer, and root, are needed to act for other users.
 package mounts
