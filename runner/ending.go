@@ -77,7 +77,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 		erred = time.Time{} // samples of other machines have their own times
 	}
 	facts.Memory, facts.GPUFault = w.monitor.measured(w.key(), erred, exit.Finished)
-	if peak, exact := w.monitor.accounted(w.key()); exact {
+	if peak, exact := w.accounted(ctx); exact {
 		facts.Memory.Seen, facts.Memory.Exact, facts.Memory.Peak = true, true, max(facts.Memory.Peak, int64(peak))
 	}
 	for _, grant := range w.grants() {
@@ -96,6 +96,13 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 		facts.DeviceOpen = true
 	}
 	return facts
+}
+
+// accounted returns the driver's own record of the attempt's highest memory use.
+func (w *worker) accounted(ctx context.Context) (peak units.Bytes, exact bool) {
+	ctx, enough := context.WithTimeout(ctx, sampleLimit)
+	defer enough()
+	return w.monitor.accounted(ctx, w.key())
 }
 
 // oomExits returns exit codes as numbers; the submission was checked.

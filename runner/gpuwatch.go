@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -137,7 +138,7 @@ func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containe
 
 // accounted returns the highest use of one of its GPUs that the driver itself has
 // recorded for the processes of an attempt.
-func (m *monitor) accounted(key attemptKey) (peak units.Bytes, exact bool) {
+func (m *monitor) accounted(ctx context.Context, key attemptKey) (peak units.Bytes, exact bool) {
 	source, ok := m.source.(gpu.Accounting)
 	if !ok {
 		return 0, false
@@ -153,7 +154,7 @@ func (m *monitor) accounted(key attemptKey) (peak units.Bytes, exact bool) {
 	for uuid, list := range pids {
 		sum := units.Bytes(0)
 		for _, pid := range list {
-			used, ok := source.Accounted(uuid, pid)
+			used, ok := source.Accounted(ctx, uuid, pid)
 			if !ok {
 				return 0, false
 			}

@@ -157,7 +157,7 @@ type Sample struct {
 type Accounting interface {
 	// Accounted returns the highest memory use of a process on a GPU in bytes, or false
 	// if the mode is off or the driver does not know the process.
-	Accounted(uuid string, pid int) (units.Bytes, bool)
+	Accounted(ctx context.Context, uuid string, pid int) (units.Bytes, bool)
 }
 
 // Process is a process with GPU memory.
