@@ -222,8 +222,10 @@ func TestFollowFlood(t *testing.T) {
 	if f.left >= 1 || !f.torn {
 		t.Fatalf("%v lines are left after a flood", f.left)
 	}
-	at = at.Add(time.Minute)
-	f.take(clock, at, containers.Stdout, []byte("step 5/1000"), false)
+	for _, line := range []string{"step 3/1000", "step 4/1000", "step 5/1000"} {
+		at = at.Add(time.Minute)
+		f.take(clock, at, containers.Stdout, []byte(line), false)
+	}
 	if p, _, ok := f.progress(units.InstantOf(at)); !ok || p.Done != 5 || f.left < 1 {
 		t.Errorf("after the flood: %+v, %v", p, ok)
 	}

@@ -178,9 +178,10 @@ func unitOf(p progress.Progress) string {
 	return p.Unit
 }
 
-// shareOf is the share of the whole work that is done; 0: not known.
+// shareOf returns the share of the whole work that is done, or 0 if it is not known or
+// not trusted.
 func shareOf(p progress.Progress) float64 {
-	if p.Doubt == progress.PerhapsOf {
+	if !p.Trusted {
 		return 0
 	}
 	return p.Share

@@ -19,12 +19,6 @@ var (
 	speedRE = patterns.New(`(\d[\d.]*)([kmg]?) ?([a-z]+)/s\b|(\d[\d.]*)s/([a-z]+)`)
 	// openRE is tqdm's count without a total.
 	openRE = patterns.New(`(?:^|[ :])(\d[\d.]*[kmg]?) ?([a-z]+) \[(\d+:\d\d(?::\d\d)?), `)
-	// richRE is Lightning's RichProgressBar.
-	richRE = patterns.New(`(\d+)/(\d+) +(\d+:\d\d:\d\d) \x01 ?(\d+:\d\d:\d\d|-:--:--)`)
-	// kerasRE is the bar of Keras 2 and 3, and the line of verbose=2.
-	kerasRE = patterns.New(`^ *(\d+)/(\d+|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b`)
-	// stepTimeRE is 8ms/step.
-	stepTimeRE = patterns.New(`(\d+)(us|ms|s)/(?:step|epoch|iter|sample)`)
 
 	labelEpochRE = patterns.New(`\bepoch[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
 	yoloRE       = patterns.New(`^ *(\d+)/(\d+) +[\d.]+(?:g|gb|m|mb) `)
@@ -131,58 +125,23 @@ func (m *mark) label(s string) {
 		m.wholeEpochs()
 	case yoloRE().MatchString(s):
 		f := yoloRE().FindStringSubmatch(s)
-		m.form, m.name, m.strength, m.last = YOLO, "yolo", 3, true
+		m.form, m.name, m.strength, m.last, m.scope = YOLO, "yolo", 3, true, scopeEpoch
 		m.setEpoch(f[1], f[2])
 	case torchtuneRE().MatchString(s):
 		m.setEpoch(torchtuneRE().FindStringSubmatch(s)[1], "")
-		m.strength = 3
+		m.strength, m.scope = 3, scopeEpoch
 	case labelEpochRE().MatchString(s):
 		f := labelEpochRE().FindStringSubmatch(s)
 		m.setEpoch(f[1], f[2])
-		m.strength = 3
+		m.strength, m.scope = 3, scopeEpoch
 		if f[2] == "" {
 			m.form, m.zero = Lightning, true
 		}
+	case strings.Contains(s, "training progress"), strings.Contains(s, "overall"), strings.HasPrefix(s, "total"):
+		m.strength, m.scope = 3, scopeRun
 	case strings.Contains(s, "train"), strings.HasPrefix(s, "steps"):
 		m.strength = 3
 	}
-}
-
-// rich reads RichProgressBar. Its "Epoch 4/9" counts from 0 and ends with the
-// last one's number.
-func rich(line string) (mark, bool) {
-	if strings.IndexByte(line, graphic) < 0 {
-		return mark{}, false
-	}
-	at := richRE().FindStringSubmatchIndex(line)
-	if at == nil {
-		return mark{}, false
-	}
-	m := newMark(Rich, 2)
-	ok := m.setStep(line[at[2]:at[3]], line[at[4]:at[5]])
-	m.label(line[:at[0]])
-	m.form, m.unit = Rich, Steps
-	m.last = m.epochs > 0
-	m.elapsed = clockTime(line[at[6]:at[7]])
-	return m, ok
-}
-
-// keras reads the bar of model.fit.
-func keras(line string) (mark, bool) {
-	if rest := strings.TrimLeft(line, " "); rest == "" || rest[0] < '0' || rest[0] > '9' {
-		return mark{}, false
-	}
-	f := kerasRE().FindStringSubmatch(line)
-	if f == nil {
-		return mark{}, false
-	}
-	m := newMark(Keras, 3)
-	m.unit = Steps
-	ok := m.setStep(f[1], f[2])
-	if t := stepTimeRE().FindStringSubmatch(line); t != nil {
-		m.paceOf(duration(t[1], t[2]))
-	}
-	return m, ok
 }
 
 // letters is a label without digits and signs, of at most 24 letters.

@@ -13,6 +13,11 @@ type counter struct {
 	active        float64 // seconds in which it moved
 	seen          int
 	from, stride  float64 // the first count, and by how much it rose last
+	moves         int     // how often it rose, each at a later time
+	rises         int     // how often it rose, at whatever time
+	moved         float64 // when it rose last
+	second        float64 // the count of its first move
+	secondAt      float64
 	done, total   float64
 	length        float64 // the highest count of a run that is over
 	lower         int     // lines in a row that counted lower
@@ -23,6 +28,10 @@ type counter struct {
 	overall  bool    // it counts through the epochs
 	through  int     // epochs through which it counted on
 	boundary float64 // done when the latest epoch began
+	bounds   int     // epochs that began while it counted
+	scope    scope   // what its total covers, as its form, its name or settings say
+	resumed  bool    // it began far above zero
+	passed   float64 // what its bar said to have passed when it was first seen; -1: nothing
 
 	outer     int     // the bar that it is nested in; -1: none
 	outerDone float64 // that one's count when this began to run
@@ -33,6 +42,31 @@ type counter struct {
 
 func (k *counter) is(m mark) bool {
 	return k.form == m.form && k.name == m.name && (m.name != "" || k.unnamed == max(0, m.steps))
+}
+
+// counts reports whether the counter has moved twice, or several times at once, as
+// buffered output does. One line may be a setting, and one move may lead from a setting
+// to the count.
+func (k *counter) counts() bool { return k.moves >= 2 || k.rises >= atOnce }
+
+// atOnce is the number of rises that count although their lines came at one time.
+const atOnce = 4
+
+// renew makes the counter begin at a count. What it has told before was no count.
+func (k *counter) renew(step, at float64) {
+	k.done, k.from, k.latest, k.first = step, step, at, at
+	k.moves, k.rises, k.moved, k.lower, k.active, k.stride = 0, 0, at, 0, 0, 0
+}
+
+// begunBefore reports whether a bar began far above zero, as it does in a resumed
+// run: it says that less time has passed than its steps take.
+func (k *counter) begunBefore() bool {
+	const share = 0.02 // of the total
+	if k.passed < 0 || k.total <= 0 || k.from < max(few, share*k.total) || k.active <= 0 {
+		return false
+	}
+	speed := (k.done - k.from) / k.active
+	return speed*k.passed < k.from/4
 }
 
 // complete reports whether a run of the counter is over, or nearly: the last
@@ -52,6 +86,14 @@ func (k *counter) stale(step float64) bool {
 // advance moves to a higher count.
 func (k *counter) advance(to, at float64) {
 	if to > k.done {
+		k.rises++
+		if at > k.moved {
+			k.moves++
+			k.moved = at
+			if k.moves == 1 {
+				k.second, k.secondAt = to, at
+			}
+		}
 		k.active += at - k.latest
 		k.stride = to - k.done
 		k.done = to

@@ -8,9 +8,11 @@ type counters struct {
 	epochs  epochs
 	version int  // rises when the count begins anew
 	trainer bool // Hugging Face's dictionaries were seen
+	told    told
+	outer   outer
+	several bool // a run that was over, or nearly, has begun anew: there may be more
 
-	// The total as it follows from a printed time to the end; see estimate.
-	estimated float64
+	left timeLeft
 }
 
 // outcome is what a mark was about.
@@ -29,15 +31,15 @@ func (c *counters) take(m mark, at float64) (outcome, float64) {
 	if m.form == Dictionary {
 		c.trainer = true
 	}
-	if m.epochs > 0 && m.epoch < 0 {
-		c.epochs.total = m.epochs
-	}
 	moved := stays
 	if m.epoch >= 0 {
 		switch moved = c.epochs.take(m); moved {
+		case none:
+			m.epoch = unset
 		case earlier:
 			return nothing, at
 		case anew:
+			c.several = true
 			c.restart()
 		}
 	}
@@ -102,7 +104,7 @@ func (c *counters) find(m mark, at float64) int {
 	}
 	c.list[i] = counter{
 		form: m.form, name: m.name, first: at, latest: at, from: m.step, done: m.step, index: c.epochs.index,
-		outer: -1, unit: m.unit, overall: m.form == Dictionary,
+		outer: -1, unit: m.unit, overall: m.form == Dictionary || m.scope == scopeRun, moved: at, passed: m.elapsed, scope: m.scope,
 	}
 	if m.name == "" {
 		c.list[i].unnamed = max(0, m.steps)
@@ -117,13 +119,19 @@ func (c *counters) step(i int, m mark, at float64) {
 	if m.steps > 0 {
 		k.total = m.steps
 	}
+	if s := c.told.scopeOf(k.total); s != scopeUnknown && k.scope == scopeUnknown && !k.weak() {
+		k.scope = s
+		k.overall = k.overall || s == scopeRun
+	}
 	k.seen++
 	switch {
 	case k.seen == 1:
 		c.nest(i)
+	case k.moves == 0 && m.step < k.done:
+		k.renew(m.step, at)
 	case (m.epoch >= 0 || k.form == Keras) && c.epochs.index > k.index:
 		k.newEpoch(c.epochs.index, m.step, at)
-		if k.overall && !c.runsThrough(k) {
+		if k.overall && k.scope != scopeRun && !c.runsThrough(k) {
 			k.overall, k.through = false, 0
 		}
 	case m.step >= k.done:
@@ -131,9 +139,10 @@ func (c *counters) step(i int, m mark, at float64) {
 			break
 		}
 		if c.epochs.index > k.index && m.step > k.done && m.epoch < 0 && !k.weak() {
-			k.countsOn(c.epochs.index)
+			k.countsOn(m.step, c.epochs.index)
 		}
 		k.advance(m.step, at)
+		k.resumed = k.resumed || k.moves == 2 && k.begunBefore()
 	case m.step > k.done/2 && m.step > 0:
 		// A process that is behind another.
 	case k.complete() || c.epochs.index > k.index || k.done > few && (k.runs > 0 || k.outer >= 0):
@@ -141,6 +150,7 @@ func (c *counters) step(i int, m mark, at float64) {
 	case k.done > few:
 		if k.lower++; k.lower >= again || m.step == 0 && m.epoch < 0 {
 			if c.main == i+1 {
+				c.several = c.several || m.step <= k.done/10
 				c.restart()
 			}
 			k.done, k.from, k.latest, k.lower = m.step, m.step, at, 0
@@ -154,7 +164,9 @@ func (k *counter) weak() bool { return k.unit == EpochsU || k.unit == Shares || 
 
 // newEpoch follows a line that has a later epoch and a step.
 func (k *counter) newEpoch(index, step, at float64) {
-	if k.done > 0 && step >= k.done && (k.total == 0 || k.done < 0.95*k.total) {
+	if k.scope == scopeRun {
+		k.overall = true
+	} else if k.done > 0 && step >= k.done && (k.total == 0 || k.done < 0.95*k.total) {
 		if k.through++; k.through >= 2 || step <= k.done+2*k.stride {
 			k.overall = true
 		}
@@ -163,8 +175,31 @@ func (k *counter) newEpoch(index, step, at float64) {
 		k.length = max(k.length, k.done)
 	}
 	k.boundary, k.index = k.done, index
+	k.bounds++
 	k.active += at - k.latest
 	k.done, k.latest, k.lower = step, at, 0
+	if at > k.moved {
+		k.moves, k.moved = k.moves+1, at
+	}
+}
+
+// nextRun begins the next of several equal runs.
+func (c *counters) nextRun() {
+	c.epochs = epochs{known: c.epochs.known, total: c.epochs.total, fromOne: c.epochs.fromOne, told: c.epochs.told}
+	for i := range c.list[:c.n] {
+		k := &c.list[i]
+		k.length = max(k.length, k.done)
+		k.done, k.runs, k.index, k.through, k.boundary, k.outerDone, k.from, k.lower = 0, 0, 0, 0, 0, 0, 0, 0
+	}
+}
+
+// setting takes what a line tells of the run's length. It reports whether it was one.
+func (c *counters) setting(line string) bool {
+	found := c.told.read(line)
+	if found && !c.epochs.told {
+		c.epochs.total = c.told.epochs.get()
+	}
+	return found
 }
 
 // runsThrough reports whether a counter can count through the epochs: its share
@@ -182,10 +217,12 @@ func (c *counters) runsThrough(k *counter) bool {
 // countsOn follows a step that is higher than before although a line has begun
 // another epoch: the counter counts through epochs, unless it was the last
 // line of its run.
-func (k *counter) countsOn(index float64) {
-	if k.through++; k.through >= again {
+func (k *counter) countsOn(step, index float64) {
+	within := k.total > 0 && k.done < 0.9*k.total && k.stride > 0 && step-k.done <= 2*k.stride
+	if k.through++; k.through >= again || within {
 		k.overall, k.through = true, 0
 		k.boundary, k.index = k.done, index
+		k.bounds++
 	}
 }
 
@@ -195,6 +232,12 @@ func (c *counters) runAgain(i int, m mark, at float64) {
 	k.length = max(k.length, k.done)
 	k.overall, k.through, k.lower, k.fresh = false, 0, 0, few
 	k.runs++
+	if k.weak() || k.scope == scopeRun {
+		c.several = true
+		if c.main == i+1 {
+			c.version++
+		}
+	}
 	if m.epoch < 0 && k.outer < 0 && c.main == i+1 && c.epochs.known && c.epochs.index == k.index && !k.weak() {
 		c.epochs.index++ // the line that says so comes at the epoch's end, or never
 	}
@@ -210,7 +253,7 @@ func (c *counters) runAgain(i int, m mark, at float64) {
 // another model.
 func (c *counters) restart() {
 	c.version++
-	c.estimated = 0
+	c.left = timeLeft{anew: c.left.anew}
 	for i := range c.list[:c.n] {
 		k := &c.list[i]
 		k.done, k.runs, k.index, k.overall, k.through, k.boundary, k.outerDone, k.from = 0, 0, c.epochs.index, false, 0, 0, 0, 0
@@ -277,7 +320,7 @@ func (c *counters) refute(i int) {
 func (c *counters) choose(at float64) {
 	best := -1
 	for i := range c.list[:c.n] {
-		if c.list[i].aside || c.list[i].rests || c.isOuter(i) {
+		if c.list[i].aside || c.list[i].rests || c.isOuter(i) || !c.list[i].counts() {
 			continue
 		}
 		if best < 0 || c.ahead(i, best) {

@@ -9,6 +9,10 @@ type epochs struct {
 	total   float64 // 0: not known
 	fromOne bool    // no epoch 0 was seen
 	behind  int     // lines in a row that were about an earlier epoch
+	// seen is an epoch that one line has told, and no other has confirmed; 0: none. A
+	// program that prints its settings may print any number.
+	seen float64
+	told bool // total stood beside the epoch itself
 }
 
 // again is how many lines in a row about an earlier epoch, or of a lower
@@ -22,14 +26,25 @@ const (
 	moves
 	earlier // another process's line
 	anew    // the program has started again
+	none    // the number is no epoch, or not yet
 )
+
+// confirms reports whether an epoch that no line leads up to was told before.
+func (e *epochs) confirms(index float64) bool {
+	before := e.seen
+	e.seen = index
+	return before > 0 && index >= before
+}
 
 // take follows a mark that has an epoch.
 func (e *epochs) take(m mark) move {
 	if m.epochs > 0 {
-		e.total = m.epochs
+		e.total, e.told = m.epochs, true
 	}
 	index := m.epoch
+	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && index > e.total {
+		return none // above the told number
+	}
 	switch {
 	case m.completed:
 	case m.epoch == 0:
@@ -44,6 +59,14 @@ func (e *epochs) take(m mark) move {
 		e.total = m.epochs + 1
 	}
 	index = float64(int64(index))
+	from, far := e.index, 1.0
+	if !e.known {
+		from, far = 0, 0
+	}
+	if index > from+far && m.step < 0 && m.epochs < 0 && !e.confirms(index) {
+		return none
+	}
+	e.seen = 0
 	switch {
 	case !e.known:
 		e.known, e.index, e.behind = true, index, 0

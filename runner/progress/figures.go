@@ -33,7 +33,7 @@ func (m *mark) figures(line string) {
 			}
 			i += n
 			if f := figureRE().FindStringSubmatch(line[max(0, i-40):min(len(line), i+10)]); f != nil {
-				m.figure, m.per = number(f[1]+f[2]), counted(f[3])
+				m.figure, m.per = number(f[1]+f[2]), countedBy(f[3])
 				return
 			}
 		}
@@ -55,8 +55,8 @@ func (m *mark) figures(line string) {
 	}
 }
 
-// counted is the unit of a figure by its name.
-func counted(name string) string {
+// countedBy is the unit of a figure by its name.
+func countedBy(name string) string {
 	switch name[0] {
 	case 'i':
 		return Images

@@ -152,7 +152,8 @@ func escape(b []byte) int {
 
 // hints are what a line that counts something has beside digits, if neither a
 // slash nor a percent sign.
-var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param")}
+var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param"), []byte("remaining"), []byte(" left"), []byte("fold"), []byte("trial"), []byte("round"),
+	[]byte("iters"), []byte("up. "), []byte("eta")}
 
 // promising reports whether a clean line may say something: a search of bytes
 // before any parsing. Most output is not.
@@ -167,6 +168,9 @@ func promising(text []byte) bool {
 		if bytes.Contains(text, h) {
 			return true
 		}
+	}
+	if text[0] == '[' && len(text) > 2 && text[1] >= '0' && text[1] <= '9' && bytes.IndexByte(text[:min(len(text), 12)], ']') > 0 { // [120] train-rmse:0.5
+		return true
 	}
 	return bytes.Contains(text, []byte("s [")) // tqdm without a total: 12images [00:10,
 }

@@ -3,6 +3,8 @@ package progress
 import (
 	"strconv"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Form is the form of the lines that progress was read from.
@@ -21,6 +23,7 @@ const (
 	Dictionary Form = "dictionary" // {'loss': 0.7, 'epoch': 0.12}, {"epoch": 3, "update": 2.5}
 	Epochs     Form = "epochs"     // Epoch 3/10, and nothing within
 	Bare       Form = "bare"       // [120/5000]
+	Table      Form = "table"      // rows under a header: epoch train_loss time
 	Percent    Form = "percent"    // 12%
 	Figure     Form = "figure"     // 1158.7 images/s, and no counter
 )
@@ -56,9 +59,11 @@ type mark struct {
 
 	step, steps float64
 	unit        string
+	// scope is what steps covers, leftScope what left covers.
+	scope, leftScope scope
 
 	elapsed float64 // seconds since the bar began
-	left    float64 // seconds to the end of the run
+	left    float64 // seconds to the end of what leftScope says
 	pace    float64 // steps per second, as printed
 	figure  float64 // images, samples or tokens per second, as printed
 	per     string  // what figure counts
@@ -120,6 +125,54 @@ func number(s string) float64 {
 	return x * factor
 }
 
+// partRE is one part of a time: "1 day", "12m", "40.1 seconds".
+var partRE = patterns.New(`(\d[\d.]*) *(days?|hours?|hrs?|minutes?|mins?|milliseconds?|seconds?|secs?|us|ms|d|h|m|s)\b`)
+
+// clockRE is a time as clocks show it.
+var clockRE = patterns.New(`\d+(?::\d\d){1,2}(?:\.\d+)?`)
+
+// duration reads a time in seconds: 27:10, 1 day, 2:03:04, 16m 39s, 32.1s, 3 hours,
+// 1 minute and 40.1 seconds, or a plain number.
+func duration(s string) float64 {
+	if s == "" {
+		return unset
+	}
+	total, found := 0.0, false
+	if strings.IndexByte(s, ':') >= 0 {
+		if clock := clockRE().FindString(s); clock != "" {
+			total, found = clockTime(clock), true
+		}
+	}
+	for _, f := range partRE().FindAllStringSubmatch(s, 8) {
+		x := number(f[1])
+		if x < 0 {
+			return unset
+		}
+		total, found = total+x*secondsOf(f[2]), true
+	}
+	if !found {
+		return number(s)
+	}
+	return min(total, most)
+}
+
+// secondsOf returns how many seconds a unit of time has.
+func secondsOf(unit string) float64 {
+	switch {
+	case unit[0] == 'd':
+		return 86400
+	case unit[0] == 'h':
+		return 3600
+	case unit == "us":
+		return 1e-6
+	case unit == "ms", strings.HasPrefix(unit, "milli"):
+		return 1e-3
+	case unit[0] == 'm':
+		return 60
+	}
+	return 1
+}
+
 // clockTime reads 27:10, 1:02:03 or 32.1s, in seconds.
 func clockTime(s string) float64 {
 	s = strings.TrimSuffix(s, "s")
@@ -132,20 +185,6 @@ func clockTime(s string) float64 {
 		total = total*60 + x
 	}
 	return min(total, most)
-}
-
-// duration reads a number with us, ms or s behind, in seconds.
-func duration(s, unit string) float64 {
-	x := number(s)
-	switch {
-	case x < 0:
-		return unset
-	case unit == "us":
-		return x / 1e6
-	case unit == "ms":
-		return x / 1e3
-	}
-	return x
 }
 
 // paceOf sets the pace by the seconds of a step.

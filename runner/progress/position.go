@@ -6,7 +6,7 @@ type position struct {
 	unit          string
 	form          Form
 	epoch, epochs float64 // the present one, from 1; 0: not known
-	whole         bool    // total is the run's, not perhaps one epoch's
+	doubt         Doubt   // why total may not be the run's
 	scale         scale
 }
 
@@ -52,30 +52,69 @@ func (c *counters) position() position {
 	}
 	switch {
 	case k.form == Dictionary && k.weak():
-		p.done, p.total, p.whole, p.scale = k.done, c.epochs.total, true, ofParts
+		p.done, p.total, p.scale = k.done, c.epochs.total, ofParts
 		p.setEpoch(float64(int64(k.done)), p.total)
 	case k.weak():
-		p.done, p.total, p.whole, p.scale = k.done, k.total, true, ofParts
-	case k.overall:
-		p.done, p.total, p.whole, p.scale = k.done, k.total, true, ofRun
+		p.done, p.total, p.scale = k.done, k.total, ofParts
+		if k.unit == EpochsU && p.total == 0 {
+			p.total = c.epochs.total
+		}
+		if k.unit == Shares && k.scope != scopeRun && (known || k.form == Tqdm) {
+			p.doubt = PerhapsOf
+		}
+	case k.overall, k.resumed && k.runs == 0:
+		p.done, p.total, p.scale = k.done, k.total, ofRun
 		if p.total == 0 && index > 0 && k.boundary > 0 {
 			p.total = k.boundary / index * total
 		}
 	case p.form == Trainer:
-		p.done, p.total, p.whole = k.done, k.total, true
+		p.done, p.total = k.done, k.total
 	case !known && k.runs == 0:
 		p.done, p.total = k.done, k.total
-		p.whole = k.form != Tqdm && k.form != Keras
+		if k.scope == scopeEpoch || k.form == Tqdm || k.form == Bare {
+			p.doubt = PerhapsOf
+		}
 	default:
-		p.done, p.total, p.whole = index*length+c.within(k), total*length, true
+		p.done, p.total = index*length+c.within(k), total*length
+		if k.scope != scopeEpoch && k.runs == 0 && k.bounds == 0 && !c.inner(k) {
+			p.doubt = PerhapsOf
+		}
 	}
 	if p.total == 0 {
-		p.total, p.whole = c.estimated, true
+		p.doubt = NoDoubt
+		c.extend(&p, k)
 	}
-	if p.total > 0 {
-		p.total = max(p.total, p.done)
+	if p.total > 0 && p.doubt == NoDoubt && c.epochs.total > 0 && known && !k.overall && index >= total {
+		p.doubt = SeveralRuns // above the last epoch
 	}
+	c.ofSeveral(&p)
 	return p
+}
+
+// extend takes the total from the settings or from the printed time to the end.
+func (c *counters) extend(p *position, k *counter) {
+	steps := c.told.runSteps.get()
+	switch {
+	case c.left.total > 0:
+		p.total = c.left.total
+		if !c.left.steady() {
+			p.doubt = Irregular
+		}
+	case steps >= p.done && k.unit == Steps && c.told.epochs.value == 0 && !c.epochs.known && k.runs == 0:
+		p.total = steps
+	}
+}
+
+// ofSeveral extends a position in one of several equal runs to all of them.
+func (c *counters) ofSeveral(p *position) {
+	switch {
+	case c.outer.explains():
+		if p.total > 0 {
+			p.done, p.total = c.outer.index*p.total+min(p.done, p.total), c.outer.total*p.total
+		}
+	case c.outer.known, c.several:
+		p.doubt = SeveralRuns
+	}
 }
 
 // within is the steps done in the present epoch: none if the counter was last
@@ -93,23 +132,4 @@ func (p *position) setEpoch(index, total float64) {
 	if total > 0 {
 		p.epoch = min(p.epoch, total)
 	}
-}
-
-// estimate works out the total from the time to the run's end that a line has:
-// the program knows the total, and its speed is that of the whole run so far.
-func (c *counters) estimate(s *pace, m mark, done float64) {
-	const enough = 4 // intervals
-	n := s.count
-	if m.left < 0 || n <= enough {
-		return
-	}
-	speed, ok := s.overall()
-	if !ok {
-		return
-	}
-	total := done + m.left*speed
-	if c.estimated == 0 {
-		c.estimated = total
-	}
-	c.estimated += (total - c.estimated) / 8
 }

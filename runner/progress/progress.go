@@ -15,10 +15,11 @@ type Progress struct {
 	// last 16 intervals between counts, and at least a minute; 0: not known. RateError is its relative
 	// standard error; 1: only what the program printed.
 	Rate, RateError float64
-	// Share is Done/Total, 0 to 1, and 0 if Total is not known.
+	// Share is Done/Total, 0 to 1, and 0 if Total is not known or may be another
+	// counter's: one epoch of several, one run of several, a run that is over.
 	Share float64
 	// Remaining is the time to the end, with pauses as frequent as up to now;
-	// -1: not known.
+	// -1: not known, as Share.
 	Remaining time.Duration
 	// Seen is when Done rose last. Source is the form of the line.
 	Seen   time.Time
@@ -46,6 +47,10 @@ const (
 	Irregular Doubt = "irregular"
 	Silent    Doubt = "silent"
 	PerhapsOf Doubt = "perhaps one epoch of several"
+	// SeveralRuns: the count has begun anew, or lines tell of folds or trials.
+	SeveralRuns Doubt = "perhaps one run of several"
+	// PastEnd: the count has reached its total, and the program goes on.
+	PastEnd Doubt = "past its end"
 )
 
 // A rate is over the latest intervals, and the latest seconds, of which a bar
@@ -72,7 +77,6 @@ func (r *Reader) Progress(now time.Time) (Progress, bool) {
 	}
 	if p.Total > 0 {
 		p.Total = max(p.Total, p.Done)
-		p.Share = p.Done / p.Total
 	}
 	points := r.pace.latest(recent, recentLeast)
 	s, ok := speed(points)
@@ -82,30 +86,41 @@ func (r *Reader) Progress(now time.Time) (Progress, bool) {
 	case r.printed > 0 && c.unit != EpochsU && c.unit != Shares:
 		p.Rate, p.RateError = r.printed, 1
 	}
-	quiet := r.seconds(now) - r.seen
-	if p.Total > 0 && p.Rate > 0 {
-		left := (p.Total-p.Done)/p.Rate*(1+r.pace.overhead()) - max(0, quiet)
-		p.Remaining = time.Duration(min(max(0, left), longestLeft) * float64(time.Second))
+	p.Doubt = r.doubt(s, r.seconds(now)-r.heard, c)
+	if p.Total > 0 && !p.Doubt.ofShare() {
+		p.Share = p.Done / p.Total
+		if quiet := r.seconds(now) - r.seen; p.Rate > 0 {
+			left := (p.Total-p.Done)/p.Rate*(1+r.pace.overhead()) - max(0, quiet)
+			p.Remaining = time.Duration(min(max(0, left), longestLeft) * float64(time.Second))
+		}
 	}
-	p.Doubt = r.doubt(s, r.seconds(now)-r.heard, c.whole || c.total == 0, p.Share)
 	p.Trusted = p.Doubt == NoDoubt
 	return p, true
 }
 
+// ofShare reports whether a doubt is of the share, not only of the rate.
+func (d Doubt) ofShare() bool { return d == PerhapsOf || d == SeveralRuns || d == PastEnd }
+
 // longestLeft bounds the time to the end, in seconds: 100 years.
 const longestLeft = 100 * 365 * 86400
 
-// doubt is what speaks against a rate.
-func (r *Reader) doubt(s Speed, quiet float64, whole bool, share float64) Doubt {
+// afterEnd is how long a program may take to end once its count has, in seconds.
+const afterEnd = 5
+
+// doubt is what speaks against a share or a rate.
+func (r *Reader) doubt(s Speed, quiet float64, c position) Doubt {
+	over := c.total > 0 && r.high >= c.total
 	switch {
+	case c.doubt != NoDoubt && c.doubt != Irregular:
+		return c.doubt
+	case over && (quiet > afterEnd || r.after > again):
+		return PastEnd
 	case s.Intervals < enough:
 		return FewLines
-	case s.Error > irregular:
+	case c.doubt != NoDoubt, s.Error > irregular:
 		return Irregular
-	case quiet > max(4*r.lull, 30) && share < 1:
+	case quiet > max(4*r.lull, 30) && !over:
 		return Silent
-	case !whole:
-		return PerhapsOf
 	}
 	return NoDoubt
 }

@@ -108,8 +108,10 @@ func TestLongLine(t *testing.T) {
 	for i := range 3000 {
 		r.Feed(start.Add(time.Duration(i)*time.Millisecond), Stdout, bytes.Repeat([]byte("step 7/9 "), 1000))
 	}
-	r.Feed(start.Add(4*time.Second), Stdout, []byte("\nstep 12/40\n"))
-	if p, ok := r.Progress(start.Add(4 * time.Second)); !ok || p.Total != 40 {
+	r.Feed(start.Add(4*time.Second), Stdout, []byte("\nstep 10/40\n"))
+	r.Feed(start.Add(5*time.Second), Stdout, []byte("step 11/40\n"))
+	r.Feed(start.Add(6*time.Second), Stdout, []byte("step 12/40\n"))
+	if p, ok := r.Progress(start.Add(6 * time.Second)); !ok || p.Total != 40 {
 		t.Errorf("%+v", p)
 	}
 	bounded(t, &r)

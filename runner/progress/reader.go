@@ -23,6 +23,7 @@ type Reader struct {
 	count  counters
 	pace   pace
 	figure figures
+	table  table
 	params Parameters
 
 	began bool
@@ -38,6 +39,7 @@ type Reader struct {
 	restarts int
 	high     float64 // the highest count since then
 	printed  float64 // steps per second, as printed; 0: not printed
+	after    int     // lines of other counters since the count reached its total
 
 	clean []byte
 }
@@ -134,13 +136,22 @@ func (r *Reader) line(text []byte, at float64) {
 	}
 	r.look.tokens--
 	r.clean = clean(r.clean[:0], text)
-	if !promising(r.clean) {
+	if !promising(r.clean) && !r.table.row(r.clean) && !header(r.clean) {
 		return
 	}
 	r.parse.tokens -= 1 + float64(len(r.clean)/costlyLine)
 	line := string(r.clean)
 	r.params.read(line)
-	m, ok := parse(line)
+	if r.count.outer.read(line) {
+		r.count.nextRun()
+	}
+	if r.count.setting(line) || settingsLine(line) {
+		return
+	}
+	m, ok := r.table.read(line)
+	if !ok {
+		m, ok = parse(line)
+	}
 	if !ok {
 		r.pace.aside = r.pace.aside || asideLabel(behindStamp(line))
 		return
@@ -148,6 +159,7 @@ func (r *Reader) line(text []byte, at float64) {
 	r.figure.take(m, at)
 	if m.aside {
 		r.pace.aside = true
+		r.after++
 		return
 	}
 	r.take(m, at)
@@ -165,13 +177,24 @@ func (r *Reader) take(m mark, at float64) {
 	p := r.count.position()
 	if r.version != r.count.version || r.scale != p.scale {
 		r.version, r.scale, r.high = r.count.version, p.scale, 0
-		r.restarts++
+		if r.pace.began {
+			r.restarts++
+		}
 		r.pace = pace{}
 	}
+	if !r.pace.began {
+		r.replay(p.done)
+	}
 	switch what {
+	case nothing:
+		r.after++
 	case besides:
 		r.pace.aside = true
+		r.after++
 	case training:
+		if p.total == 0 || p.done < p.total {
+			r.after = 0
+		}
 		if m.pace > 0 {
 			r.printed = m.pace
 		}
@@ -183,5 +206,19 @@ func (r *Reader) take(m mark, at float64) {
 			r.seen, r.heard = at, r.now
 		}
 		r.count.estimate(&r.pace, m, p.done)
+	}
+}
+
+// replay gives the pace the first counts of the training's counter, which came before
+// it was known to count.
+func (r *Reader) replay(done float64) {
+	k := &r.count.list[r.count.main-1]
+	if k.moves != 2 || k.runs > 0 || k.bounds > 0 || k.done < k.second {
+		return
+	}
+	for _, early := range [...]struct{ at, done float64 }{{k.first, k.from}, {k.secondAt, k.second}} {
+		if d := done - (k.done - early.done); d >= 0 {
+			r.pace.add(early.at, d)
+		}
 	}
 }

@@ -21,6 +21,13 @@ func (k *task) print(after time.Duration, format string, a ...any) {
 	k.Feed(k.at, Stdout, fmt.Appendf(nil, format, a...))
 }
 
+// confirm takes the counters for confirmed, as if they had moved twice.
+func (k *task) confirm() {
+	for i := range k.count.list[:k.count.n] {
+		k.count.list[i].moves = 2
+	}
+}
+
 func (k *task) want(t *testing.T, done, total float64, unit string) Progress {
 	t.Helper()
 	p, ok := k.Progress(k.at)
@@ -78,6 +85,11 @@ func TestLines(t *testing.T) {
 		"  45/Unknown - 2s 87us/step - loss: 0.8068":                                                                               {45, 0, 0},
 	} {
 		k := newTask()
+		k.print(0, "%s\n", line)
+		if _, ok := k.Progress(k.at); ok {
+			t.Errorf("%q: one line counts", line)
+		}
+		k.confirm()
 		k.print(0, "%s\n", line)
 		if p, ok := k.Progress(k.at); !ok || p.Done != want.done || p.Total != want.total || p.Epoch != want.epoch {
 			t.Errorf("%q: %g of %g, epoch %g; want %+v (%s)", line, p.Done, p.Total, p.Epoch, want, p.Source)
@@ -259,12 +271,15 @@ func TestFlood(t *testing.T) {
 // time more.
 func TestSampled(t *testing.T) {
 	k := newTask()
+	for s := range 3 {
+		k.print(time.Second, "step %d/50000\n", s)
+	}
 	var b strings.Builder
 	for s := range 20000 {
 		fmt.Fprintf(&b, "step %d/50000\n", s)
 	}
 	k.print(0, "%s", b.String())
-	k.want(t, parseBurst-1, 50000, Steps)
+	k.want(t, parseBurst-2, 50000, Steps) // one was parsed just before
 	k.print(time.Second, "step 21000/50000\n")
 	k.want(t, 21000, 50000, Steps)
 }
@@ -274,11 +289,12 @@ func TestSampled(t *testing.T) {
 func TestCursor(t *testing.T) {
 	for _, then := range []string{"\b\b\b\b", "\x1b[A", "\x1b[0m"} {
 		k := newTask()
-		k.print(0, "step 1/40\n")
+		k.print(0, "step 0/40\n")
+		k.print(7*time.Second, "step 1/40\n")
 		k.print(7*time.Second, "step 2/40")
 		k.print(60*time.Second, "%s", then)
 		k.print(0, "\r")
-		if p := k.want(t, 2, 40, Steps); p.Seen != start.Add(7*time.Second) {
+		if p := k.want(t, 2, 40, Steps); p.Seen != start.Add(14*time.Second) {
 			t.Errorf("%q: seen %v", then, p.Seen.Sub(start))
 		}
 	}
@@ -318,10 +334,15 @@ func TestParameters(t *testing.T) {
 // TestLine: what engines hand over, lines without their ends and parts of lines.
 func TestLine(t *testing.T) {
 	var r Reader
-	r.Line(start, Stdout, []byte("step 1"), true)
-	r.Line(start, Stderr, []byte("step 7/70 is another stream"), false)
-	r.Line(start, Stdout, []byte("2/70"), false)
-	if p, ok := r.Progress(start); !ok || p.Done != 12 || p.Total != 70 {
+	for i := range 3 {
+		at := start.Add(time.Duration(i) * time.Second)
+		r.Line(at, Stdout, []byte("step 1"), true)
+		if i == 0 {
+			r.Line(at, Stderr, []byte("step 7/70 is another stream"), false)
+		}
+		r.Line(at, Stdout, fmt.Appendf(nil, "%d/70", i), false)
+	}
+	if p, ok := r.Progress(start.Add(2 * time.Second)); !ok || p.Done != 12 || p.Total != 70 {
 		t.Errorf("%+v", p)
 	}
 }

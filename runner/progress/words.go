@@ -14,24 +14,32 @@ var (
 	// timm, OpenMMLab, Paddle, fairseq and PyTorch's examples.
 	bracketsRE = patterns.New(`\b(train epoch|epoch\(train\)|epoch|train) *(:?) *(\[?) *(\d+) *(?:/ *(\d+) *(?:\( *\d+%\))?)? *\]? *[:\[ ] *(\d+) */ *(\d+)`)
 	// wordRE is a word that counts, where one begins, and its number.
-	wordRE = patterns.New(`^(epoch|ep|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?`)
+	wordRE = patterns.New(`^(epoch|ep|round|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?`)
 	// dictRE is a key of a dictionary, Python's or JSON, and its number.
 	dictRE = patterns.New(`['"](epoch|step|global_step|update|num_updates|iter|iteration)['"]: *['"]?(\d+(?:\.\d+)?)`)
 	bareRE = patterns.New(`^(?:[\[(] *(\d+) */ *(\d+) *[\])]|(\d+) */ *(\d+))(?:[ :,|-] *([a-z]*)|$)`)
 	dateRE = patterns.New(`^\[?\d+/\d+ \d+:\d\d`)
 	// percentRE is a line that begins with a share.
 	percentRE = patterns.New(`^(?:.{0,40}\b(?:progress|complete|completed|done|training)[ :=]*)?[\[(]? *(\d{1,3}(?:\.\d+)?) ?%(?:[ ,;:.)\]|]|$)`)
-	etaRE     = patterns.New(`\beta[: ]+(?:(\d+) days?, *)?(\d+(?::\d\d){1,2})`)
-	// summaryRE is the summary of a trainer before it begins.
-	summaryRE = patterns.New(`\b(?:num(?:ber of)? epochs|num_train_epochs|max_epochs) *[:=] *(\d+)`)
+	// leftRE is the time to the end, behind its words or before them.
+	leftRE = patterns.New(`\b(?:eta|(?:time )?(?:remaining|left|to (?:finish|go|completion))(?: time)?)\b *[:=]? *(` + timeText + `)|(` + timeText + `) *(?:left|remaining|to go)\b`)
 )
 
-// parse reads a clean line.
+// timeText is a time as clocks or words show it.
+const timeText = `(?:\d+ days?,? *)?\d+(?::\d\d){1,2}|(?:\d[\d.]* *(?:days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|ms|d|h|m|s)\b(?:,? and |,? *))+`
+
+// parse reads a clean line. Lines of settings count nothing.
 func parse(line string) (mark, bool) {
+	if m, ok := tabled(line); ok { // first as it is: CatBoost's lines begin as srun's
+		return m, true
+	}
 	if p := rankRE().FindString(line); p != "" {
 		line = line[len(p):]
+		if m, ok := tabled(line); ok {
+			return m, true
+		}
 	}
-	for _, read := range [...]func(string) (mark, bool){bar, rich, keras, dictionary, brackets, words, bare, percent} {
+	for _, read := range [...]func(string) (mark, bool){bar, dictionary, brackets, words, countOfSteps.read, bare, percent} {
 		if m, ok := read(line); ok {
 			m.figures(line)
 			return m, true
@@ -42,11 +50,22 @@ func parse(line string) (mark, bool) {
 	return m, m.figure > 0
 }
 
+// tabled reads a line of one of the formats.
+func tabled(line string) (mark, bool) {
+	for i := range formats {
+		if m, ok := formats[i].read(line); ok {
+			m.figures(line)
+			return m, true
+		}
+	}
+	return mark{}, false
+}
+
 // dictionary reads what Hugging Face's Trainer and fairseq log.
 func dictionary(line string) (mark, bool) {
 	begin := strings.IndexByte(line, '{')
 	if begin < 0 {
-		return summary(line)
+		return mark{}, false
 	}
 	m := newMark(Dictionary, 1)
 	m.name, m.unit = "epochs", EpochsU
@@ -77,20 +96,6 @@ func dictionary(line string) (mark, bool) {
 	return m, true
 }
 
-// summary reads how many epochs there will be.
-func summary(line string) (mark, bool) {
-	if !strings.Contains(line, "epochs") {
-		return mark{}, false
-	}
-	f := summaryRE().FindStringSubmatch(line)
-	if f == nil {
-		return mark{}, false
-	}
-	m := newMark(Epochs, 0)
-	m.epochs = number(f[1])
-	return m, m.epochs > 0
-}
-
 // brackets reads an epoch with a step of so many.
 func brackets(line string) (mark, bool) {
 	if !strings.Contains(line, "epoch") && !strings.Contains(line, "train") {
@@ -107,7 +112,7 @@ func brackets(line string) (mark, bool) {
 		return line[at[2*i]:at[2*i+1]]
 	}
 	m := newMark(Brackets, 3)
-	m.unit = Steps
+	m.unit, m.scope = Steps, scopeEpoch
 	m.name = letters(group(1))
 	m.setEpoch(group(4), group(5))
 	if !m.setStep(group(6), group(7)) {
@@ -124,6 +129,7 @@ func brackets(line string) (mark, bool) {
 	// OpenMMLab and Paddle say when the run ends, torchvision the epoch.
 	if strings.Contains(line, "data_time") || strings.Contains(line, "batch_cost") {
 		m.readLeft(line)
+		m.leftScope = scopeRun
 	}
 	return m, true
 }
@@ -132,11 +138,12 @@ func brackets(line string) (mark, bool) {
 var settings = map[string]bool{
 	"max": true, "total": true, "num": true, "warmup": true, "eval": true, "val": true, "test": true, "save": true, "saving": true,
 	"logging": true, "log": true, "every": true, "per": true, "micro": true, "best": true, "last": true, "start": true, "validation": true,
-	"from": true, "until": true, "at": true, "end": true, "after": true, "decay": true, "final": true, "evaluation": true,
+	"from": true, "until": true, "at": true, "end": true, "after": true, "decay": true, "final": true, "evaluation": true, "fps": true, "each": true, "training": false, "number": true, "of": true, "previous": true, "next": true,
+	"resume": true, "resumed": true, "resuming": true,
 }
 
 // counting are the words that count; see wordRE.
-var counting = []string{"epoch", "ep", "step", "iter", "batch", "update", "it"}
+var counting = []string{"epoch", "ep", "step", "iter", "batch", "update", "it", "round"}
 
 // wordAt reports whether a word that counts begins at i, and the word before it
 // does not make it something else: max_steps, eval step, or the name of a
@@ -167,9 +174,9 @@ func wordAt(line string, i int) bool {
 func words(line string) (mark, bool) {
 	m := newMark(Words, 2)
 	m.unit, m.name = Steps, "steps"
-	found := false
+	found, end := false, 0 // end: behind the latest word that counts
 	for i := 0; i < len(line); i++ {
-		if b := line[i]; b != 'e' && b != 's' && b != 'i' && b != 'b' && b != 'u' || !wordAt(line, i) {
+		if b := line[i]; strings.IndexByte("esibur", b) < 0 || !wordAt(line, i) {
 			continue
 		}
 		f := wordRE().FindStringSubmatch(line[i:])
@@ -179,8 +186,16 @@ func words(line string) (mark, bool) {
 		if !found && (f[2] == "val" || f[2] == "test" || asideLabel(behindStamp(line[:i]))) {
 			m.aside = true
 		}
+		if found && m.step < 0 && evaluates(line[end:i]) {
+			m.aside = true
+		}
+		before := m.step
 		found = m.word(f[1], f[3], f[4]) || found
+		if before < 0 && m.step >= 0 {
+			m.stepScope(line[:i], f[1])
+		}
 		i += len(f[0]) - 1
+		end = i + 1
 	}
 	switch {
 	case !found:
@@ -192,18 +207,47 @@ func words(line string) (mark, bool) {
 		}
 	case m.epoch >= 0:
 		m.strength = 3
+		if m.scope == scopeUnknown && m.steps > 0 && m.epochs > 0 {
+			m.scope = scopeEpoch
+		}
 	}
-	if m.steps < 0 || m.epochs > 0 {
-		m.readLeft(line)
+	m.readLeft(line)
+	if m.epoch < 0 || strings.Contains(line, "batch_cost") {
+		m.leftScope = scopeRun
 	}
 	return m, true
+}
+
+// stepScope sets what a count covers by its word and what stands before it.
+func (m *mark) stepScope(before, word string) {
+	switch {
+	case strings.HasSuffix(strings.TrimRight(before, "_ -"), "global"):
+		m.scope, m.strength = scopeRun, 3
+	case word == "batch":
+		m.scope = scopeEpoch
+	}
+}
+
+// evaluates reports whether the words between an epoch and a step name an evaluation:
+// "ep 1 dev eval, step 0".
+func evaluates(between string) bool {
+	if strings.ContainsAny(between, "0123456789=:") {
+		return false
+	}
+	for word := range strings.FieldsFuncSeq(between, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		switch {
+		case word == "dev", word == "val", word == "test", strings.HasPrefix(word, "valid"), strings.HasPrefix(word, "eval"):
+			return true
+		}
+	}
+	return false
 }
 
 // word takes a counter's word with its number, and of how many if that is told.
 // It reports whether it is one that was missing.
 func (m *mark) word(word, n, of string) bool {
 	switch {
-	case word == "epoch" || word == "ep":
+	case word == "epoch" || word == "ep" || word == "round":
 		if m.epoch >= 0 {
 			return false
 		}
@@ -231,18 +275,13 @@ func letterOrPoint(rest string) bool {
 	return b >= 'a' && b <= 'z' || b == '_' || b == '%' || b == '.' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9'
 }
 
-// readLeft reads the time to the run's end.
+// readLeft reads the time to the end.
 func (m *mark) readLeft(line string) {
-	if !strings.Contains(line, "eta") {
+	if !strings.Contains(line, "eta") && !strings.Contains(line, "left") && !strings.Contains(line, "remaining") && !strings.Contains(line, "to ") {
 		return
 	}
-	f := etaRE().FindStringSubmatch(line)
-	if f == nil {
-		return
-	}
-	m.left = clockTime(f[2])
-	if days := number(f[1]); days > 0 && m.left >= 0 {
-		m.left += days * 86400
+	if f := leftRE().FindStringSubmatch(line); f != nil {
+		m.left = duration(f[1] + f[2])
 	}
 }
 

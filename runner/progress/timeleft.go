@@ -1,0 +1,67 @@
+package progress
+
+import "math"
+
+// timeLeft is the total as it follows from the printed time to the end: the program
+// knows the total, and its speed is that of the whole run so far.
+type timeLeft struct {
+	total  float64 // in the counter's unit; 0: not known
+	spread float64 // how much the latest estimates differ from the mean, relative
+
+	seen   bool
+	first  float64 // the epoch in which a time was seen first
+	least  float64 // the shortest time since the last rise
+	most   float64 // the longest time
+	anew   bool    // the time ran out and began anew: it is the time to an epoch's end
+	counts int
+}
+
+// steady reports whether the estimates agree.
+func (l *timeLeft) steady() bool { return l.counts >= 3 && l.spread <= 0.04 }
+
+// follow takes a printed time in an epoch.
+func (l *timeLeft) follow(left, epoch float64) {
+	if !l.seen {
+		l.seen, l.first, l.least, l.most = true, epoch, left, left
+	}
+	if l.least < 0.2*l.most && left > 2*l.least+10 {
+		l.anew, l.least = true, left
+	}
+	l.least, l.most = min(l.least, left), max(l.most, left)
+}
+
+// scopeOf returns what a printed time covers.
+func (l *timeLeft) scopeOf(m mark, e *epochs) scope {
+	switch {
+	case l.anew:
+		return scopeEpoch
+	case m.leftScope != scopeUnknown && (m.leftScope != scopeRun || !e.known || m.form == Brackets || m.epoch >= 0):
+		return m.leftScope
+	case !e.known, e.total == 1, e.index > l.first:
+		return scopeRun
+	}
+	return scopeUnknown
+}
+
+// estimate follows the time to the end that a line has.
+func (c *counters) estimate(s *pace, m mark, done float64) {
+	if m.left < 0 {
+		return
+	}
+	c.left.follow(m.left, c.epochs.index)
+	if c.left.scopeOf(m, &c.epochs) != scopeRun {
+		c.left.total = 0
+		return
+	}
+	speed, ok := s.overall()
+	if !ok || s.count <= enough {
+		return
+	}
+	total := done + m.left*speed
+	if c.left.total == 0 {
+		c.left.total = total
+	}
+	c.left.spread += (math.Abs(total/c.left.total-1) - c.left.spread) / 8
+	c.left.total += (total - c.left.total) / 8
+	c.left.counts++
+}
