@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// GPUMemory is what was measured of a run's GPU memory, on the GPU where it used the
+// GPUMemory holds the measurements of a run's GPU memory on the GPU where it used the
 // most. All amounts are in bytes. The zero value is no measurement.
 type GPUMemory struct {
 	// Readings is the number of samples between the start and the end, Span the time that
@@ -22,7 +22,7 @@ type GPUMemory struct {
 	// AtError: a sample was taken after the program had printed its error and before
 	// it ended.
 	AtError bool
-	// Grant is what the task had been given, Limit the driver's limit for it, or 0.
+	// Grant is the memory allocated to the task, Limit the driver's limit for it, or 0.
 	Grant, Limit int64
 	// CardFull: more than 95 % of the memory of one of its GPUs was in use at the end.
 	CardFull bool
@@ -30,7 +30,7 @@ type GPUMemory struct {
 	Neighbours string
 }
 
-// MemoryState is what a measurement says about a failed allocation of GPU memory.
+// MemoryState classifies a measurement with regard to a failed allocation of GPU memory.
 type MemoryState string
 
 // The states.

@@ -70,7 +70,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// measurement is what NVML shows of a run that ended as a sample says: at its grant if
+// measurement returns NVML's figures of a run that ended as a sample says: at its grant if
 // GPU memory ran out, else far below it.
 func (s *sample) measurement() GPUMemory {
 	if s.class == ClassGPUOOM || s.class == ClassSuspectedOOM {

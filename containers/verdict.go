@@ -18,7 +18,7 @@ type Facts struct {
 	// EngineLost: the engine stopped during the run. It may have ended the
 	// container too.
 	EngineLost bool
-	// Memory is what was measured of its GPU memory.
+	// Memory holds the measurements of its GPU memory.
 	Memory GPUMemory
 	// NoGPU: the task had none.
 	NoGPU bool
@@ -35,11 +35,11 @@ type Facts struct {
 	OOMExits []int
 	// MostMemory is the memory in bytes of the largest GPU, or 0 if not known.
 	MostMemory int64
-	// Ages are how long before the end the last lines came; see [endtext.Options].
+	// Ages has the times between the last lines and the end; see [endtext.Options].
 	Ages []time.Duration
 }
 
-// Source is where a witness comes from.
+// Source names the origin of a witness.
 type Source string
 
 // The sources.
@@ -64,7 +64,7 @@ type Witness struct {
 	Strength string `json:"strength,omitempty"`
 	// Rule is the rule that matched, of an output.
 	Rule string `json:"rule,omitempty"`
-	// Text is what was observed: for an output the line, which is private.
+	// Text describes the observation. For an output it is the line, which is private.
 	Text string `json:"text"`
 }
 
@@ -88,7 +88,7 @@ type Verdict struct {
 	// Confirmed: of a GPU OOM there are two witnesses. One alone gives a task no GPU
 	// of its own.
 	Confirmed bool
-	// Remark is what people should know beside the class, or empty.
+	// Remark is a note for people beside the class, or empty.
 	Remark string
 	// Witnesses are all observations, the deciding ones first.
 	Witnesses []Witness
@@ -96,7 +96,7 @@ type Verdict struct {
 	Start *StartFault
 }
 
-// evidence is what the table of verdicts decides by.
+// evidence is the input of the table of verdicts.
 type evidence struct {
 	exit  Exit
 	facts Facts
@@ -160,7 +160,7 @@ var table = []row{
 	{"program", func(*evidence) bool { return true }, ClassProgram, own, []Source{SourceExit}},
 }
 
-// Classify says why a container ended. Its inputs are how it ended, the last
+// Classify concludes why a container ended. Its inputs are how it ended, the last
 // lines of its output (see [Tail]) and other facts.
 //
 // It collects witnesses, and a table turns them into a class. Exit code 0 is ok,
@@ -255,7 +255,7 @@ func (e *evidence) demand() int64 {
 	return 0
 }
 
-// remark says what people should know beside the class.
+// remark returns a note for people beside the class.
 func (e *evidence) remark(class Class) string {
 	c := e.text.Cause
 	switch {

@@ -16,7 +16,7 @@ type Overran struct {
 	At    units.Instant `json:"at"`
 }
 
-// overranFor is how long a neighbour's overuse explains a GPU OOM: samples are a second
+// overranFor is the time for which a neighbour's overuse explains a GPU OOM: samples are a second
 // apart, and both tasks may end by the same lack of memory, the neighbour first.
 const overranFor = 10 * time.Second
 

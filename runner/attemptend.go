@@ -7,10 +7,10 @@ import (
 	"carma/runner/api"
 )
 
-// attemptEnd is what was observed of the end of an attempt, for people. The journal keeps
-// it in the task's record.
+// attemptEnd holds the observations about the end of an attempt, for people. The journal
+// keeps it in the task's record.
 type attemptEnd struct {
-	// Remark is what people should know beside the outcome, or empty.
+	// Remark is a note for people beside the outcome, or empty.
 	Remark    string               `json:"remark,omitempty"`
 	Witnesses []containers.Witness `json:"witnesses,omitempty"`
 }
@@ -41,7 +41,7 @@ func (e *attemptEnd) withoutQuotes() *attemptEnd {
 	return &hidden
 }
 
-// viewEnd adds what was observed of an attempt's end to its view.
+// viewEnd adds the observations about an attempt's end to its view.
 func (r *Record) viewEnd(v *api.Attempt) {
 	end := r.Ends[v.N]
 	if end == nil {

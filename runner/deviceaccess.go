@@ -366,7 +366,7 @@ func (r *Runner) whyDevices(t *mapper.Task) string {
 		return ""
 	}
 	return "; " + r.saidDevices(a.Devices) + " since " + a.Devices.Since.Time().Local().Format("2006-01-02 15:04") +
-		": what runs on them goes on, what opens them anew fails; if the task fails, or has no process on a GPU, it is started again without blame"
+		": running programs go on, programs that open them again fail; if the task fails, or has no process on a GPU, it is started again without blame"
 }
 
 // watchDevices watches the devices of an attempt, until stop is called, and ends the

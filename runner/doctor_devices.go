@@ -94,14 +94,14 @@ func driverFilesCheck(root string, mounts []string) api.Check {
 	}
 	if named := driverfiles.VersionIn(mounts); module != "" && len(named) > 0 && !slices.Contains(named, module) {
 		worse("failure", fmt.Sprintf("the CDI files are of driver %s, and the kernel module is of %s: containers do not start, or CUDA programs in them fail", strings.Join(named, ", "), module),
-			"make the CDI files anew: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+			"make the CDI files again: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
 	}
 	socket, program := driverfiles.Persistence(root)
 	switch {
 	case socket:
 	case slices.ContainsFunc(mounts, driverfiles.IsPersistenceSocket):
 		worse("failure", "the CDI files mount "+driverfiles.PersistenceSocket+", which is not there: containers with GPUs do not start",
-			"systemctl enable --now nvidia-persistenced, or make the CDI files anew without it: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+			"systemctl enable --now nvidia-persistenced, or make the CDI files again without it: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
 	case program && module != "":
 		worse("warning", "nvidia-persistenced is installed and does not run: a GPU without a program is shut down, and the next program waits for it",
 			"systemctl enable --now nvidia-persistenced")

@@ -23,7 +23,7 @@ type ending struct {
 	demand  units.Bytes
 	// unconfirmed: of a GPU OOM there is one witness only.
 	unconfirmed bool
-	// verdict is what was observed of the end; nil: nothing was.
+	// verdict holds the observations about the end, or nil.
 	verdict *attemptEnd
 	fault   *mapper.Fault // why it could not start, if the task is not at fault; else nil
 	// finished is when the container ended, if it had ended before this daemon
@@ -59,7 +59,7 @@ func (w *worker) hearsMemory(line []byte) {
 // hearAgain is the shortest time between two readings that lines of output ask for.
 const hearAgain = 200 * time.Millisecond
 
-// endFacts collects what is known of a container that ran, beside its output.
+// endFacts collects the facts about a container that ran, beside its output.
 func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage, unseen bool) containers.Facts {
 	facts := containers.Facts{
 		Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit),

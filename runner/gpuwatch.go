@@ -11,8 +11,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// lookedLeast is how many readings in a row must show that a task has nothing on its
-// GPUs to say that it never touched them.
+// lookedLeast is the least number of readings in a row without memory of a task that show
+// that it never touched its GPUs.
 const lookedLeast = 5
 
 const (
@@ -39,9 +39,9 @@ type gpuWatch struct {
 	// use; 0: there was none.
 	fullAt int
 	fault  string // the last fault of one of its GPUs
-	// first is when the first reading began, by the wall clock.
+	// first is the wall-clock time at which the first reading began.
 	first time.Time
-	// began are when the last readings began, by the wall clock, the last one last.
+	// began are the wall-clock times at which the last readings began, in order.
 	began []time.Time
 	pids  map[string][]int // by GPU, the processes that were seen
 }
@@ -106,7 +106,7 @@ func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 	}
 }
 
-// measured returns what was measured of an attempt's GPU memory. erred is when its output
+// measured returns the measurements of an attempt's GPU memory. erred is when its output
 // named exhausted memory, ended when it ended; zero: never, or not known.
 func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
 	m.mu.Lock()

@@ -53,7 +53,7 @@ type Record struct {
 	// Untouched are the attempts of which it was measured that they had no memory on
 	// their GPUs.
 	Untouched []int `json:"untouched,omitempty"`
-	// Ends are what was observed of the ends of its attempts, by number.
+	// Ends are the observations about the ends of its attempts, by number.
 	Ends map[int]*attemptEnd `json:"ends,omitempty"`
 	// Params are the numbers of parameters that its output has named; nil: none.
 	Params *progress.Parameters `json:"params,omitempty"`

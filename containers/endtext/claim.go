@@ -1,6 +1,6 @@
 package endtext
 
-// Says is what a line claims to be the failure.
+// Says names the failure that a line claims.
 type Says string
 
 // The failures that a line can name.
@@ -14,7 +14,7 @@ const (
 	Program        Says = "program"        // the program itself
 )
 
-// Strength is how much a claim counts.
+// Strength grades how much a claim counts.
 type Strength uint8
 
 const (
@@ -35,7 +35,7 @@ func (s Strength) String() string {
 	return [...]string{"none", "weak", "hint", "words", "strong"}[s]
 }
 
-// Claim is what one line of output says about the end.
+// Claim holds one statement of the output about the end.
 type Claim struct {
 	Says     Says
 	Strength Strength
@@ -48,7 +48,7 @@ type Claim struct {
 	Demand, Refused int64
 }
 
-// Reading is what the end of an output says.
+// Reading holds the claims of the end of an output.
 type Reading struct {
 	// Cause is the claim that counts, nil if there is none above [Weak].
 	Cause *Claim

@@ -8,8 +8,8 @@ import (
 
 // Options are facts about a run that decide how its output is read.
 type Options struct {
-	// Ages are how long before the end each line came, for the last lines: the ages of
-	// earlier lines are not known. A negative age is not known.
+	// Ages has the time between each of the last lines and the end. The ages of earlier
+	// lines are unknown, and so is a negative age.
 	Ages []time.Duration
 	// OOMTexts are texts of the program's own that mean that GPU memory ran out.
 	OOMTexts []string
@@ -115,8 +115,8 @@ func (r *reader) chained(i int) bool {
 	return false
 }
 
-// near is how many lines above its traceback an error can be that an exception follows
-// from.
+// near limits the number of lines between an error and the traceback of an exception that
+// follows from it.
 const near = 12
 
 // follows reports whether an exception names no cause of its own and comes right after
@@ -147,12 +147,12 @@ const (
 	// atEnd is the age of lines that belong to the end whatever follows them: buffered
 	// output comes after the error that ended the program.
 	atEnd = 3 * time.Second
-	// maxShapes is how many different lines of ordinary output may follow a claim. After
-	// more the program has gone on. Lines that differ in numbers only count once: they
+	// maxShapes is the largest number of different lines of ordinary output after a claim.
+	// With more the program has gone on. Lines that differ in numbers only count once: they
 	// are a dump.
 	maxShapes = 20
-	// leastWork is how many lines of ordinary work show that the program has gone on: a
-	// progress bar prints its last state once more when it is closed.
+	// leastWork is the number of lines of ordinary work that show that the program has gone
+	// on: a progress bar prints its last state once more when it is closed.
 	leastWork = 2
 )
 

@@ -131,9 +131,9 @@ type Attempt struct {
 	EnergyJ   float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran; 0: nothing, or not known"`
 	Blameless bool    `json:"blameless,omitempty"`
 	Message   string  `json:"message,omitempty"`
-	// Remark is what people should know beside the outcome.
+	// Remark is a note for people beside the outcome.
 	Remark string `json:"remark,omitempty" doc:"what to know beside the outcome, such as an error in the output of a task that ended with 0"`
-	// Witnesses are what the outcome was concluded from.
+	// Witnesses are the observations that the outcome was concluded from.
 	Witnesses []Witness `json:"witnesses,omitempty" doc:"what the outcome was concluded from, the deciding ones first"`
 	// Reason is why the task ran again after it.
 	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
