@@ -10,7 +10,7 @@ type section struct {
 var menu = []section{
 	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
 	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page", "docs/messages", "docs/mcp"}},
-	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/security", "docs/monitoring"}},
+	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/endings", "docs/security", "docs/monitoring"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
 	{"Scheduling", []string{"docs/policies", "docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
 	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-26", "docs/hardware/h100-2026-11-26/kubernetes", "docs/hardware/h100-2026-11-22"}},
