@@ -152,6 +152,8 @@ var table = []row{
 	{"ended-with-engine", func(e *evidence) bool {
 		return e.facts.EngineLost && (e.exit.Code == 137 || e.exit.Code == 143 || e.exit.Code == 255)
 	}, ClassInfrastructure, says("ended with the container engine"), []Source{SourceEngine, SourceExit}},
+	{"device-taken", func(e *evidence) bool { return e.facts.DeviceLost != "" }, ClassInfrastructure,
+		func(e *evidence) string { return e.facts.DeviceLost + "; " + codeText(e.exit.Code) }, []Source{SourceDevice, SourceExit}},
 	{"gpu-fault", func(e *evidence) bool { return e.facts.GPUFault != "" && e.text.CUDA }, ClassInfrastructure,
 		func(e *evidence) string { return "its GPU failed: " + line(e.facts.GPUFault) }, []Source{SourceGPU, SourceOutput}},
 	{"never-ran", func(e *evidence) bool {

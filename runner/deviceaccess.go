@@ -424,21 +424,17 @@ func (w *worker) recordedDevices() deviceCheck {
 	return deviceCheck{State: devices.State(l.State), At: l.Since.Time()}
 }
 
-// deviceEnding returns the end of an attempt that has lost its devices as a fault of the
-// infrastructure: if it was ended for that, or if its program failed.
+// deviceEnding returns the end of an attempt that carma has ended because it lost its
+// devices and had no process on them, as a fault of the infrastructure.
 func (w *worker) deviceEnding(end ending) ending {
-	now := w.deviceState()
-	failed := end.class == mapper.ExitProgram && now.State.Lost()
-	if w.stopRequested() || end.fault != nil || !failed && !w.deviceLost.Load() {
+	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
 		return end
 	}
-	loss := &mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)}
-	parts := []string{w.saidDevices(loss)}
-	if failed {
-		parts = append(parts, withoutQuote(end.message)) // others may read the reasons of this class
-	} else {
-		parts = append(parts, "and it had no process on it")
-	}
-	end.class, end.message = mapper.ExitInfrastructure, strings.Join(parts, "; ")
+	end.class, end.message = mapper.ExitInfrastructure, w.saidLoss(w.deviceState())+"; and it had no process on it"
 	return end
+}
+
+// saidLoss says which GPUs of the attempt a check of its devices found lost.
+func (w *worker) saidLoss(now deviceCheck) string {
+	return w.saidDevices(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
 }

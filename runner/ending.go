@@ -91,7 +91,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	facts.Memory.Neighbours = w.overranBeside(ctx)
 	switch now := w.deviceState(); {
 	case now.State.Lost():
-		facts.DeviceLost = w.saidDevices(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
+		facts.DeviceLost = w.saidLoss(now)
 	case now.State == devices.Openable:
 		facts.DeviceOpen = true
 	}
