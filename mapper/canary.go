@@ -100,7 +100,10 @@ func (s *State) canaryAt(at units.Instant) {
 func (s *State) complains(t *Task, f Fault) {
 	s.askCanary()
 	if s.sick.paused() || s.sick != nil && s.sick.Unknown {
-		s.sick = s.worse(s.sick, t, f)
+		cause := s.sick.Fault
+		if s.sick = s.worse(s.sick, t, f); s.canary.failing() {
+			s.sick.Fault = cause // the canary tells more than a task
+		}
 		return
 	}
 	if s.complaints == nil {

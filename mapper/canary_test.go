@@ -352,3 +352,27 @@ func TestFailingCanaryOutlivesTasks(t *testing.T) {
 		t.Errorf("%+v", w.s.Sick())
 	}
 }
+
+// TestCauseOfFailingCanary: while the canary fails, its message is the cause that people
+// see, also after the test launch of a task has failed.
+func TestCauseOfFailingCanary(t *testing.T) {
+	w := newWorld(t, plain(), 2)
+	first := w.submit(units.GiB, nil)
+	w.noStartUnknown(first)
+	w.canary(CanaryFailed)
+	cause := w.s.sick.Fault.Cause
+	for range 20 { // a test launch and further canaries come with time
+		if w.s.CanaryDue() {
+			w.canary(CanaryFailed)
+		}
+		if w.task(first).Phase == Launching {
+			w.noStartUnknown(first)
+			if got := w.s.sick.Fault.Cause; got != cause {
+				t.Errorf("the cause is %q after a test launch, was %q", got, cause)
+			}
+			return
+		}
+		w.wakeAt()
+	}
+	t.Error("there was no test launch")
+}
