@@ -3,6 +3,8 @@ package containers
 import (
 	"bytes"
 	"time"
+
+	"carma/containers/endtext"
 )
 
 // Limits of a [Tail], in lines and bytes.
@@ -24,6 +26,7 @@ const (
 type Tail struct {
 	ring  [TailLines]string
 	times [TailLines]time.Time
+	from  [TailLines]Stream
 	now   time.Time
 	first int // index of the oldest line
 	count int
@@ -55,7 +58,7 @@ func (t *Tail) Add(stream Stream, line []byte, partial bool) {
 	if partial {
 		return
 	}
-	t.push(string(bothEnds(line, tailLine)))
+	t.push(stream, string(bothEnds(line, tailLine)))
 	*open = (*open)[:0]
 }
 
@@ -69,14 +72,15 @@ func bothEnds(line []byte, limit int) []byte {
 	return append(append(short, tailCut...), line[len(line)-tailEnd:]...)
 }
 
-func (t *Tail) push(line string) {
+func (t *Tail) push(stream Stream, line string) {
 	for t.count == TailLines || t.count > 0 && t.bytes+len(line) > TailBytes {
 		t.bytes -= len(t.ring[t.first])
 		t.ring[t.first] = ""
 		t.first = (t.first + 1) % TailLines
 		t.count--
 	}
-	t.ring[(t.first+t.count)%TailLines], t.times[(t.first+t.count)%TailLines] = line, t.now
+	i := (t.first + t.count) % TailLines
+	t.ring[i], t.times[i], t.from[i] = line, t.now, stream
 	t.count++
 	t.bytes += len(line)
 }
@@ -95,22 +99,24 @@ func (t *Tail) Lines() []string {
 	return out
 }
 
-// Ages returns for each line of [Tail.Lines] how long before the end it was printed, or -1
-// where that is not known.
-func (t *Tail) Ages(end time.Time) []time.Duration {
-	out := make([]time.Duration, 0, t.count+2)
-	age := func(at time.Time) time.Duration {
-		if at.IsZero() || end.IsZero() {
-			return -1
+// Origins returns for each line of [Tail.Lines] its stream, and how long before the end it
+// was printed, or -1 where that is not known.
+func (t *Tail) Origins(end time.Time) []endtext.Origin {
+	out := make([]endtext.Origin, 0, t.count+2)
+	add := func(at time.Time, stream Stream) {
+		age := time.Duration(-1)
+		if !at.IsZero() && !end.IsZero() {
+			age = max(0, end.Sub(at))
 		}
-		return max(0, end.Sub(at))
+		out = append(out, endtext.Origin{Age: age, Stream: int(stream)})
 	}
 	for i := range t.count {
-		out = append(out, age(t.times[(t.first+i)%TailLines]))
+		j := (t.first + i) % TailLines
+		add(t.times[j], t.from[j])
 	}
-	for _, open := range t.open {
+	for i, open := range t.open {
 		if len(open) > 0 {
-			out = append(out, age(t.now))
+			add(t.now, Stdout+Stream(i))
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTailBounds(t *testing.T) {
@@ -75,5 +76,37 @@ func BenchmarkClassify(b *testing.B) {
 	s := readSample(b, "testdata/tails/tensorflow.txt")
 	for b.Loop() {
 		Classify(s.exit, s.lines, s.facts)
+	}
+}
+
+// TestBufferedOutput: output that was buffered on another stream comes after the exception
+// that ended the program, and does not show that the program went on; lines of work on the
+// same stream do.
+func TestBufferedOutput(t *testing.T) {
+	end := time.Unix(100, 0)
+	for name, row := range map[string]struct {
+		stream Stream
+		before time.Duration
+		want   Class
+	}{
+		"buffered":          {Stdout, 10 * time.Millisecond, ClassGPUOOM},
+		"of the same":       {Stderr, 10 * time.Millisecond, ClassProgram},
+		"long before":       {Stdout, time.Minute, ClassProgram},
+		"time is not known": {Stdout, -1, ClassProgram},
+	} {
+		var tail Tail
+		if row.before >= 0 {
+			tail.At(end.Add(-row.before))
+		}
+		for _, l := range []string{"Traceback (most recent call last):", `  File "train.py", line 3, in <module>`, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."} {
+			tail.Add(Stderr, []byte(l), false)
+		}
+		for i := range 40 {
+			tail.Add(row.stream, fmt.Appendf(nil, "step %d loss 0.%d", i, i), false)
+		}
+		exit := Exit{Code: 1, Started: time.Unix(1, 0), Finished: end}
+		if v := Classify(exit, tail.Lines(), Facts{Origins: tail.Origins(end)}); v.Class != row.want {
+			t.Errorf("%s: %s, want %s", name, v.Class, row.want)
+		}
 	}
 }

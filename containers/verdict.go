@@ -3,7 +3,6 @@ package containers
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"carma/containers/endtext"
 )
@@ -35,8 +34,8 @@ type Facts struct {
 	OOMExits []int
 	// MostMemory is the memory in bytes of the largest GPU, or 0 if not known.
 	MostMemory int64
-	// Ages has the times between the last lines and the end; see [endtext.Options].
-	Ages []time.Duration
+	// Origins tells where the last lines come from; see [endtext.Options].
+	Origins []endtext.Origin
 }
 
 // Source names the origin of a witness.
@@ -170,7 +169,7 @@ var table = []row{
 // carma stopped is stopped. A failure without a witness is the program's own, never an
 // out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
-	e := &evidence{exit: exit, facts: facts, text: endtext.Read(tail, endtext.Options{Ages: facts.Ages, OOMTexts: facts.OOMTexts, MostMemory: facts.MostMemory})}
+	e := &evidence{exit: exit, facts: facts, text: endtext.Read(tail, endtext.Options{Origins: facts.Origins, OOMTexts: facts.OOMTexts, MostMemory: facts.MostMemory})}
 	e.facts.Memory.CardFull = facts.Memory.CardFull || facts.CardFull
 	v := Verdict{Code: exit.Code, CUDA: e.text.CUDA}
 	request := int64(0)

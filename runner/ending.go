@@ -64,7 +64,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	facts := containers.Facts{
 		Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit),
 		NoGPU: len(w.launch.Grants) == 0, OOMTexts: append(slices.Clone(w.live().OOMTexts), w.rec.Submit.OOMTexts...), OOMExits: oomExits(w.rec.Submit.OOMExits),
-		Ages: tail.Ages(exit.Finished),
+		Origins: tail.Origins(exit.Finished),
 	}
 	if facts.NoGPU {
 		return facts

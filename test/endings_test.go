@@ -37,7 +37,7 @@ func TestServerOOMBesideANeighbour(t *testing.T) {
 	neighbour := s.submit("--mem", "20G", "--gpus", "device=0", image, "resnet50-imagenet-bs64", "--peak", "18G", "--time", "2h", "--smact", "0.1")
 	s.holds(neighbour, 18*units.GiB)
 	text := sampleOf(t, "case-vllm-kv", dir)
-	served := s.submit("--host", "--mem", "4G", "--gpus", "device=0", "-v", dir+":"+dir, "--", "sh", "-c",
+	served := s.submit("--host", "--mem", "4G", "--gpus", "device=0", "-v", dir+":"+dir, "-w", dir, "--", "sh", "-c",
 		"test -e "+dir+"/again && exit 0; touch "+dir+"/again; cat "+text+" >&2; exit 1")
 	s.succeeded(served)
 	task := s.inspect(served)
@@ -64,7 +64,7 @@ func TestTranscriptIsNoOOM(t *testing.T) {
 	s.start()
 	dir := t.TempDir()
 	for _, name := range []string{"case-llm-transcript", "case-eb1", "case-caught-then-exit"} {
-		ref := s.submit("--host", "--mem", "4G", "-v", dir+":"+dir, "--", "sh", "-c", "cat "+sampleOf(t, name, dir)+"; exit 1")
+		ref := s.submit("--host", "--mem", "4G", "-v", dir+":"+dir, "-w", dir, "--", "sh", "-c", "cat "+sampleOf(t, name, dir)+"; exit 1")
 		task := s.until(ref, "its end", func(t *api.Task) bool { return t.Finished() })
 		if task.Phase != "failed" || len(task.Attempts) != 1 || task.Attempts[0].Outcome != "program" {
 			t.Errorf("%s: %s after %d attempts, %+v", name, task.Phase, len(task.Attempts), task.Attempts)

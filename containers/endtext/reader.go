@@ -8,14 +8,22 @@ import (
 
 // Options are facts about a run that decide how its output is read.
 type Options struct {
-	// Ages has the time between each of the last lines and the end. The ages of earlier
-	// lines are unknown, and so is a negative age.
-	Ages []time.Duration
+	// Origins tells where each of the last lines comes from. Nothing is known of earlier
+	// lines.
+	Origins []Origin
 	// OOMTexts are texts of the program's own that mean that GPU memory ran out.
 	OOMTexts []string
 	// MostMemory is the memory of the largest GPU in bytes, or 0 if not known. A
 	// request above it is a fault of the program.
 	MostMemory int64
+}
+
+// Origin tells where a line comes from.
+type Origin struct {
+	// Age is the time between the line and the end, or negative if not known.
+	Age time.Duration
+	// Stream is the number of its stream, or 0 if not known.
+	Stream int
 }
 
 // Read returns what the last lines of an output say about the end.
@@ -71,7 +79,7 @@ type item struct {
 	handler bool
 	chain   int // index of the exception that was being handled when this one was raised, or -1
 	opened  int // index of the line that began its traceback, or -1
-	age     time.Duration
+	origin  Origin
 }
 
 type kind uint8
@@ -144,8 +152,8 @@ func (r *reader) follows(i int) bool {
 }
 
 const (
-	// atEnd is the age of lines that belong to the end whatever follows them: buffered
-	// output comes after the error that ended the program.
+	// atEnd is the age of an exception up to which lines of another stream do not show that
+	// the program went on: buffered output comes after the exception that ends a program.
 	atEnd = 3 * time.Second
 	// maxShapes is the largest number of different lines of ordinary output after a claim.
 	// With more the program has gone on. Lines that differ in numbers only count once: they
@@ -158,12 +166,11 @@ const (
 
 // wentOn reports whether the program worked on after a line.
 func (r *reader) wentOn(i int) bool {
-	if age := r.items[i].age; age >= 0 && age <= atEnd {
-		return false
-	}
+	claim := r.items[i]
+	buffered := claim.kind == raised && claim.origin.Stream > 0 && claim.origin.Age >= 0 && claim.origin.Age <= atEnd
 	shapes, work := map[string]bool{}, map[string]bool{}
 	for _, it := range r.items[i+1:] {
-		if it.kind != output || it.lane != r.items[i].lane || it.text == "" || indented(it.text) || it.sev == failure || chatter().MatchString(it.text) {
+		if buffered && it.origin.Stream != claim.origin.Stream || it.kind != output || it.lane != claim.lane || it.text == "" || indented(it.text) || it.sev == failure || chatter().MatchString(it.text) {
 			continue
 		}
 		if goesOn().MatchString(it.text) && !suggestion().MatchString(it.text) {
@@ -215,7 +222,7 @@ func newReader(tail []string, opt Options) *reader {
 	r := &reader{opt: opt, items: make([]item, len(tail))}
 	r.items = r.items[:0]
 	lanes := map[string]*lane{}
-	first := len(tail) - len(opt.Ages)
+	first := len(tail) - len(opt.Origins)
 	for i, text := range tail {
 		text = ansi().ReplaceAllString(text, "")
 		mark := marked().FindString(text)
@@ -224,9 +231,9 @@ func newReader(tail []string, opt Options) *reader {
 			ln = &lane{previous: -1, opened: -1}
 			lanes[mark] = ln
 		}
-		age := time.Duration(-1)
+		origin := Origin{Age: -1}
 		if i >= first && first >= 0 {
-			age = opt.Ages[i-first]
+			origin = opt.Origins[i-first]
 		}
 		text = strings.TrimRight(text[len(mark):], " \t\r")
 		sev, lines := unnamed, []string{text}
@@ -235,7 +242,7 @@ func newReader(tail []string, opt Options) *reader {
 		}
 		for _, text := range lines {
 			it := ln.item(text, len(r.items), sev)
-			it.lane, it.age = strings.TrimSpace(mark), age
+			it.lane, it.origin = strings.TrimSpace(mark), origin
 			r.items = append(r.items, it)
 		}
 	}
