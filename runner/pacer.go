@@ -115,7 +115,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	if !ok || !(speed.Error <= rateErrorMost) {
 		return mapper.Pace{}, paceTold{}, false
 	}
-	told := paceTold{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: shareOf(p)}
+	told := paceTold{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: p.Share}
 	if again && !told.differs(before) {
 		return mapper.Pace{}, paceTold{}, false
 	}
@@ -176,15 +176,6 @@ func unitOf(p progress.Progress) string {
 		return fmt.Sprintf("%s %d", p.Unit, p.Restarts)
 	}
 	return p.Unit
-}
-
-// shareOf returns the share of the whole work that is done, or 0 if it is not known or
-// not trusted.
-func shareOf(p progress.Progress) float64 {
-	if !p.Trusted {
-		return 0
-	}
-	return p.Share
 }
 
 // rounded keeps the first digits of a number.

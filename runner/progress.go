@@ -37,7 +37,7 @@ func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.Going) {
 	}
 	if told {
 		out.Source, out.Doubt, out.Unit, out.Seen = string(p.Source), string(p.Doubt), p.Unit, p.Seen
-		out.Done, out.Total, out.Epoch, out.Epochs, out.Share = p.Done, p.Total, p.Epoch, p.Epochs, shareOf(p)
+		out.Done, out.Total, out.Epoch, out.Epochs, out.Share = p.Done, p.Total, p.Epoch, p.Epochs, p.Share
 		out.Rate, out.RateError = rounded(p.Rate, significant), rounded(p.RateError, 2)
 		out.Throughput, out.PerSecond = p.Throughput, p.PerSecond
 	}

@@ -127,7 +127,7 @@ func (c *counters) step(i int, m mark, at float64) {
 	switch {
 	case k.seen == 1:
 		c.nest(i)
-	case k.moves == 0 && m.step < k.done:
+	case k.moves == 0 && (k.rises == 0 || k.total == 0) && m.step < k.done:
 		k.renew(m.step, at)
 	case (m.epoch >= 0 || k.form == Keras) && c.epochs.index > k.index:
 		k.newEpoch(c.epochs.index, m.step, at)
@@ -142,7 +142,7 @@ func (c *counters) step(i int, m mark, at float64) {
 			k.countsOn(m.step, c.epochs.index)
 		}
 		k.advance(m.step, at)
-		k.resumed = k.resumed || k.moves == 2 && k.begunBefore()
+		k.resumed = k.resumed || k.moves == 2 && k.bounds == 0 && k.runs == 0 && k.begunBefore()
 	case m.step > k.done/2 && m.step > 0:
 		// A process that is behind another.
 	case k.complete() || c.epochs.index > k.index || k.done > few && (k.runs > 0 || k.outer >= 0):

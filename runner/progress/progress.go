@@ -87,7 +87,7 @@ func (r *Reader) Progress(now time.Time) (Progress, bool) {
 		p.Rate, p.RateError = r.printed, 1
 	}
 	p.Doubt = r.doubt(s, r.seconds(now)-r.heard, c)
-	if p.Total > 0 && !p.Doubt.ofShare() {
+	if p.Total > 0 && c.doubt == NoDoubt && p.Doubt != PastEnd {
 		p.Share = p.Done / p.Total
 		if quiet := r.seconds(now) - r.seen; p.Rate > 0 {
 			left := (p.Total-p.Done)/p.Rate*(1+r.pace.overhead()) - max(0, quiet)
@@ -97,9 +97,6 @@ func (r *Reader) Progress(now time.Time) (Progress, bool) {
 	p.Trusted = p.Doubt == NoDoubt
 	return p, true
 }
-
-// ofShare reports whether a doubt is of the share, not only of the rate.
-func (d Doubt) ofShare() bool { return d == PerhapsOf || d == SeveralRuns || d == PastEnd }
 
 // longestLeft bounds the time to the end, in seconds: 100 years.
 const longestLeft = 100 * 365 * 86400

@@ -241,6 +241,27 @@ func TestOtherClock(t *testing.T) {
 	}
 }
 
+// TestEpochAtOnce: an engine's log hands over the bar of an epoch when its line ends. Each
+// epoch's lines then come at one time.
+func TestEpochAtOnce(t *testing.T) {
+	for _, counts := range [][]int{{522, 1303, 1563}, {800, 1563}} {
+		var r Reader
+		for epoch := 1; epoch <= 12; epoch++ {
+			var b strings.Builder
+			for _, n := range counts {
+				fmt.Fprintf(&b, "\rEpoch %d/50: %3d%%|███▎      | %d/1563 [00:%02d<00:15, 65.12it/s, loss=6.03]", epoch, 100*n/1563, n, 24*n/1563)
+			}
+			now := start.Add(time.Duration(epoch) * 24 * time.Second)
+			r.Feed(now, Stderr, []byte(b.String()+"\n"))
+			p, ok := r.Progress(now)
+			if ok && math.Abs(p.Share-float64(epoch)/50) > 0.001 || epoch > 6 && (!ok || !p.Trusted) {
+				t.Errorf("%d lines an epoch, epoch %d: %+v, %v", len(counts), epoch, p, ok)
+			}
+		}
+	}
+}
+
+
 // TestSilent: a training that prints no more is not trusted.
 func TestSilent(t *testing.T) {
 	k := newTask()
