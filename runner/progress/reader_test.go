@@ -261,7 +261,6 @@ func TestEpochAtOnce(t *testing.T) {
 	}
 }
 
-
 // TestSilent: a training that prints no more is not trusted.
 func TestSilent(t *testing.T) {
 	k := newTask()
