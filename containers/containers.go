@@ -47,8 +47,8 @@ type Driver interface {
 	Ping(ctx context.Context) (Engine, error)
 	// Image looks up an image on this machine; ErrNotFound if it is not there.
 	Image(ctx context.Context, ref string) (Image, error)
-	// Pull fetches an image from its registry.
-	Pull(ctx context.Context, ref string) error
+	// Pull fetches an image from its registry, which is shown the credential.
+	Pull(ctx context.Context, ref string, by Credential) error
 	// Create makes the container without starting it. If a container of the same
 	// name exists and has spec's Identity, Create returns its id, whatever spec
 	// it was made from: a name is fixed by task and attempt, so no attempt can

@@ -34,9 +34,13 @@ type ending struct {
 // endedByEngine reports whether a container died of a signal because its engine
 // ends: `systemctl restart docker` ends all containers that way, and reports
 // their ends before it is gone itself.
-func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit) bool {
+// A restart can be over before it is asked, so an outage since the end counts as well.
+func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard time.Time) bool {
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
+	}
+	if w.engine.awayAfter(heard.Add(-pingEvery)) {
+		return true
 	}
 	e, ok := able[containers.Ender](w.Driver)
 	return ok && e.Ending(ctx)
@@ -60,9 +64,9 @@ func (w *worker) hearsMemory(line []byte) {
 const hearAgain = 200 * time.Millisecond
 
 // endFacts collects the facts about a container that ran, beside its output.
-func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage, unseen bool) containers.Facts {
+func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *containers.Tail, byEngine, unseen bool) containers.Facts {
 	facts := containers.Facts{
-		Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit),
+		Stopped: w.stopRequested() && !unseen, EngineLost: byEngine || unseen,
 		NoGPU: len(w.launch.Grants) == 0, OOMTexts: append(slices.Clone(w.live().OOMTexts), w.rec.Submit.OOMTexts...), OOMExits: oomExits(w.rec.Submit.OOMExits),
 		Origins: tail.Origins(exit.Finished),
 	}

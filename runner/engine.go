@@ -25,6 +25,7 @@ type engine struct {
 	info  containers.Engine
 	since chan struct{} // closed when it answers; replaced when it does not
 	kick  chan struct{} // look now
+	away  time.Time     // when it last did not answer; zero: never
 	// refused is how many calls are being refused by an engine that answers,
 	// each at least refusedAfter times; refusal is the text of the last.
 	refused int
@@ -60,6 +61,7 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	e.up, e.why = err == nil, ill
 	if err != nil {
 		e.why = fmt.Sprintf("the container engine (%s) does not answer: %v%s%s", e.where(), err, toMend, e.remedy())
+		e.away = time.Now()
 		if was {
 			e.since = make(chan struct{})
 		}
@@ -191,6 +193,9 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 			return outages, err
 		}
 		outages++
+		e.mu.Lock()
+		e.away = time.Now()
+		e.mu.Unlock()
 		if e.answers() {
 			call.refused(err.Error())
 		}
@@ -209,6 +214,13 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 			return outages, ctx.Err()
 		}
 	}
+}
+
+// awayAfter reports whether the engine did not answer at some time after t.
+func (e *engine) awayAfter(t time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.away.After(t)
 }
 
 // look makes the watcher look at once.

@@ -22,11 +22,11 @@ type failingDriver struct{ containers.Driver }
 
 func (d failingDriver) Unwrap() containers.Driver { return d.Driver }
 
-func (d failingDriver) Pull(ctx context.Context, ref string) error {
+func (d failingDriver) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	if err := failpoint.Error("engine-before-pull"); err != nil {
 		return err
 	}
-	err := d.Driver.Pull(ctx, ref)
+	err := d.Driver.Pull(ctx, ref, by)
 	failpoint.Hit("engine-after-pull")
 	return err
 }

@@ -66,7 +66,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var recs []*Record
-	submission := g.addition(later, in, &recs)
+	submission := g.addition(later, in, nil, &recs)
 	submission.done = make(chan error, 1)
 	// Both wait before the loop may go on, so it takes them in one round.
 	entered, release := make(chan struct{}), make(chan struct{})

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/pull"
 )
 
 func (r *Runner) pullPolicy(asked string) string {
@@ -18,8 +20,22 @@ func (r *Runner) pullPolicy(asked string) string {
 	return r.live().Pull
 }
 
-// image finds the image, fetching it if the pull policy says so.
-func (r *Runner) image(ctx context.Context, s api.Submit) (containers.Image, error) {
+// image finds the image, fetching it if the pull policy says so. It is refused if it is
+// another user's; see package pull.
+func (r *Runner) image(ctx context.Context, who Caller, s api.Submit) (containers.Image, error) {
+	by := credentialsFrom(ctx)
+	img, err := r.findImage(ctx, who, s, by)
+	if err != nil {
+		return img, err
+	}
+	err = r.pull.May(ctx, who.UID, s.Image, img, by)
+	if denied := (*pull.DeniedError)(nil); errors.As(err, &denied) {
+		return containers.Image{}, refusef(403, "%v", denied)
+	}
+	return img, imageError(s.Image, err)
+}
+
+func (r *Runner) findImage(ctx context.Context, who Caller, s api.Submit, by pull.Credentials) (containers.Image, error) {
 	policy := r.pullPolicy(s.Pull)
 	if policy != "always" {
 		if img, ok := r.images.get(s.Image); ok {
@@ -36,7 +52,7 @@ func (r *Runner) image(ctx context.Context, s api.Submit) (containers.Image, err
 			return img, refusef(422, "unknown image %s: it is not on this machine, and pulling is off", s.Image)
 		}
 	}
-	if err := r.pullNow(ctx, s.Image); err != nil {
+	if err := r.pullNow(ctx, who, s.Image, by); err != nil {
 		if errors.Is(err, containers.ErrUnavailable) {
 			return containers.Image{}, err
 		}
@@ -63,13 +79,13 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 // pullNow fetches an image while somebody waits for it. It may take as long as
 // the registry takes, but only while the engine answers. If the engine has just
 // not answered, it is not asked again.
-func (r *Runner) pullNow(ctx context.Context, ref string) error {
+func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Credentials) error {
 	if !r.engine.answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
 	}
 	ctx, end := r.whileAnswering(ctx)
 	defer end()
-	err := r.Driver.Pull(ctx, ref)
+	err := r.pull.Pull(ctx, who.UID, ref, by)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, containers.ErrUnavailable) {
 		err = cause
 	}
@@ -77,6 +93,24 @@ func (r *Runner) pullNow(ctx context.Context, ref string) error {
 		r.images.noAnswer()
 	}
 	return err
+}
+
+// keepCredentials keeps what the submitter has sent for those of the tasks whose image
+// could not be looked up.
+func (r *Runner) keepCredentials(by pull.Credentials, recs []*Record) {
+	var waiting []int64
+	for _, rec := range recs {
+		if rec.ImageID == "" && !rec.Submit.Bare() {
+			waiting = append(waiting, int64(rec.ID()))
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	r.pull.Keep(waiting, by, func(task int64) bool {
+		rec, _ := r.records.get(mapper.TaskID(task))
+		return rec != nil && !rec.Task.Phase.Finished()
+	})
 }
 
 func imageError(ref string, err error) error {

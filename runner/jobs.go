@@ -227,7 +227,7 @@ func (r *Runner) takeInJob(ctx context.Context, cluster containers.Jobber, j *co
 	c.rec.Says.Unbuffered = false // its pod is as its owner wrote it
 	var recs []*Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
-	if err := r.do(ctx, r.addition(sub, &intake{who: who, tasks: []*candidate{c}}, &recs)); err != nil {
+	if err := r.do(ctx, r.addition(sub, &intake{who: who, tasks: []*candidate{c}}, nil, &recs)); err != nil {
 		return inAnnotations(err)
 	}
 	if len(lines) > 0 {

@@ -21,6 +21,7 @@ import (
 	"carma/runner/helpers"
 	"carma/runner/journal"
 	"carma/runner/metrics"
+	"carma/runner/pull"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -59,6 +60,7 @@ type Runner struct {
 	monitor    *monitor
 	energy     *energyBook
 	images     imageCache
+	pull       *pull.Puller
 	probers    probers
 	trials     trials
 	gpus       atomic.Pointer[knownGPUs]
@@ -170,6 +172,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	if err := r.load(); err != nil {
+		return nil, err
+	}
+	if r.pull, err = pull.New(r.Driver, suiteStore{r}); err != nil {
 		return nil, err
 	}
 	if r.helpers, err = r.newHelpers(); err != nil {

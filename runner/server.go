@@ -183,10 +183,17 @@ const callerUnknown = "the caller is not known: connect through the unix socket"
 
 func (r *Runner) addTaskRoutes(a huma.API) {
 	huma.Register(a, operation("submit", http.MethodPost, "/v1/tasks", "Submit a task; it is durable when this answers"),
-		func(ctx context.Context, in *struct{ Body api.Submit }) (*output[api.Submitted], error) {
+		func(ctx context.Context, in *struct {
+			RegistryAuth
+			Body api.Submit
+		}) (*output[api.Submitted], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			ctx, err := in.within(ctx)
+			if err != nil {
+				return nil, err
 			}
 			return answer(r.Submit(ctx, who, in.Body))
 		})

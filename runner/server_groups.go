@@ -31,18 +31,32 @@ func (r *Runner) addGroupRoutes(a huma.API) {
 		return op
 	}
 	huma.Register(a, large("submit-all", "/v1/submissions", "Submit several tasks, all or none; they are durable when this answers"),
-		func(ctx context.Context, _ *struct{ Body api.Submission }) (*output[api.SubmittedAll], error) {
+		func(ctx context.Context, in *struct {
+			RegistryAuth
+			Body api.Submission
+		}) (*output[api.SubmittedAll], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
 			}
+			ctx, err := in.within(ctx)
+			if err != nil {
+				return nil, err
+			}
 			return answer(r.SubmitAll(ctx, who, submissionFrom(ctx)))
 		})
 	huma.Register(a, large("preview", "/v1/submissions/preview", "What would become of a submission now; nothing is submitted"),
-		func(ctx context.Context, _ *struct{ Body api.Submission }) (*output[api.Preview], error) {
+		func(ctx context.Context, in *struct {
+			RegistryAuth
+			Body api.Submission
+		}) (*output[api.Preview], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			ctx, err := in.within(ctx)
+			if err != nil {
+				return nil, err
 			}
 			return answer(r.Preview(ctx, who, submissionFrom(ctx)))
 		})

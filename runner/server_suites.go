@@ -24,12 +24,17 @@ func (r *Runner) addSuiteRoutes(a huma.API) {
 	huma.Register(a, operation("put-suite", http.MethodPut, "/v1/suites/{suite}", "Bring the helpers, networks and volumes of a suite up; durable when this answers"),
 		func(ctx context.Context, in *struct {
 			SuiteRef
+			RegistryAuth
 			Check bool `query:"check" doc:"only look whether it could"`
 			Body  api.Suite
 		}) (*output[api.SuiteState], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
 				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			ctx, err := in.within(ctx)
+			if err != nil {
+				return nil, err
 			}
 			return answer(r.PutSuite(ctx, who, in.Suite, in.Body, in.Check))
 		})

@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/units"
+	"carma/runner/pull"
 	"carma/runner/rights"
 )
 
@@ -98,6 +99,21 @@ func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
 // empty ID without an error means that the task was stopped while the image was
 // fetched.
 func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
+	by := w.pull.Of(int64(w.launch.Task))
+	if !w.rec.Submit.Bare() && spec.Job == nil {
+		_, err = w.engine.retry(ctx, func() error { return w.pull.Check(ctx, w.rec.UID, spec.Image, by) })
+		if denied := (*pull.DeniedError)(nil); errors.As(err, &denied) {
+			return "", fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	defer func() {
+		if err == nil {
+			w.pull.Drop(int64(w.launch.Task))
+		}
+	}()
 	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 	if errors.Is(err, containers.ErrNotFound) && w.rec.Submit.Bare() {
 		if err = w.makeHostImage(ctx); err == nil {
@@ -110,7 +126,7 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	}
 	// The task was accepted while the engine was down, or the image was removed
 	// since.
-	if err = w.pull(ctx, spec.Image); err == nil {
+	if err = w.fetch(ctx, spec.Image, by); err == nil {
 		_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 		return id, err
 	}
@@ -138,14 +154,14 @@ func (w *worker) handed() {
 	}})
 }
 
-// pull fetches an image, unless the task is stopped meanwhile.
-func (w *worker) pull(ctx context.Context, image string) error {
+// fetch fetches an image, unless the task is stopped meanwhile.
+func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) error {
 	w.handed() // that may take long
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.engine.retry(ctx, func() error { return w.Driver.Pull(ctx, image) })
+		_, err := w.engine.retry(ctx, func() error { return w.pull.Pull(ctx, w.rec.UID, image, by) })
 		done <- err
 	}()
 	select {

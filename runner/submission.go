@@ -12,6 +12,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/pull"
 )
 
 // intake is a submission on its way into the state.
@@ -29,7 +30,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 		return api.SubmittedAll{}, err
 	}
 	var recs []*Record
-	if err := r.do(ctx, r.addition(s, in, &recs)); err != nil {
+	if err := r.do(ctx, r.addition(s, in, credentialsFrom(ctx), &recs)); err != nil {
 		return api.SubmittedAll{}, err
 	}
 	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
@@ -41,7 +42,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 
 // addition is the change that adds the prepared tasks of a submission; recs receives
 // their records.
-func (r *Runner) addition(s api.Submission, in *intake, recs *[]*Record) *change {
+func (r *Runner) addition(s api.Submission, in *intake, by pull.Credentials, recs *[]*Record) *change {
 	return &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
 		events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
@@ -56,6 +57,7 @@ func (r *Runner) addition(s api.Submission, in *intake, recs *[]*Record) *change
 				r.names[all[0].Group] = true
 			}
 			r.nextID += mapper.TaskID(len(all))
+			r.keepCredentials(by, all) // before any of them is launched
 			*recs = all
 			return events, all, nil
 		},

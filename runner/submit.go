@@ -74,7 +74,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	var image containers.Image
 	var err error
 	if !s.Bare() {
-		image, err = r.image(ctx, s)
+		image, err = r.image(ctx, who, s)
 	}
 	if unknown := unknownImage(ctx, err); unknown != "" {
 		warn, err = append(warn, unknown), nil

@@ -47,7 +47,7 @@ func TestSuiteRights(t *testing.T) {
 		g.helperOut.runs = append(g.helperOut.runs, helperRun{ID: -int64(o.UID) - 1, UID: o.UID, User: o.Name, Suite: "down-" + o.Name, Names: []string{"down-x-1"}})
 	}
 	var err error
-	if g.Runner.helpers, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine}); err != nil {
+	if g.Runner.helpers, err = helpers.New(helpers.Deps{Store: store, Driver: g.engine, Images: g.pull}); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0

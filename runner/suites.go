@@ -20,7 +20,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		return nil, err
 	}
 	d := helpers.Deps{
-		Instance: r.instance, Driver: r.Driver, Store: suiteStore{r}, Log: r.Log,
+		Instance: r.instance, Driver: r.Driver, Store: suiteStore{r}, Images: r.pull, Log: r.Log,
 		Root: func() string { return r.engine.found().Root },
 		Limits: func() helpers.Limits {
 			u := r.live().PerUser
@@ -148,7 +148,7 @@ func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Su
 	if !check && r.records.openGroup(name) {
 		return api.SuiteState{}, refusef(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
 	}
-	if err := r.helpers.Up(ctx, ownerOf(who), name, s, check, r.mayServer(rights.Unlimited, who)); err != nil {
+	if err := r.helpers.Up(ctx, ownerOf(who), name, s, credentialsFrom(ctx), check, r.mayServer(rights.Unlimited, who)); err != nil {
 		return api.SuiteState{}, refusedHelpers(err)
 	}
 	if check {

@@ -52,8 +52,8 @@ func (b bounded) Image(ctx context.Context, ref string) (img containers.Image, e
 	return img, err
 }
 
-func (b bounded) Pull(ctx context.Context, ref string) error {
-	return within(ctx, pullLimit, "pull image", func(ctx context.Context) error { return b.Driver.Pull(ctx, ref) })
+func (b bounded) Pull(ctx context.Context, ref string, by containers.Credential) error {
+	return within(ctx, pullLimit, "pull image", func(ctx context.Context) error { return b.Driver.Pull(ctx, ref, by) })
 }
 
 func (b bounded) Create(ctx context.Context, spec containers.Spec) (id string, err error) {

@@ -37,7 +37,7 @@ func TestCallsHaveLimits(t *testing.T) {
 		f.Freeze()
 		for what, call := range map[string]func() error{
 			"image":    func() error { _, err := d.Image(ctx, "i"); return err },
-			"pull":     func() error { return d.Pull(ctx, "i") },
+			"pull":     func() error { return d.Pull(ctx, "i", containers.Credential{}) },
 			"create":   func() error { _, err := d.Create(ctx, containers.Spec{Name: "other", Image: "i"}); return err },
 			"start":    func() error { return d.Start(ctx, id) },
 			"signal":   func() error { return d.Signal(ctx, id) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"carma/containers"
 	"carma/mapper"
@@ -149,6 +150,8 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
 	exit, outages, err := w.await(ctx, id)
+	heard := time.Now()
+	byEngine := err == nil && (outages > 0 || w.endedByEngine(ctx, exit, heard)) // asked at once: it may be back soon
 	endStop()
 	<-stopping
 	w.awaitOutput(ctx, logged, out, endLog) // what it printed last decides how it ended
@@ -158,7 +161,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err != nil { // the daemon stops
 		return id, ending{class: mapper.ExitInfrastructure, message: err.Error()}
 	}
-	return id, w.deviceEnding(w.classify(ctx, exit, &tail, outages > 0))
+	return id, w.deviceEnding(w.classify(ctx, exit, &tail, byEngine || w.endedByEngine(ctx, exit, heard)))
 }
 
 // account has the energy of the attempt counted from now on. A container that has

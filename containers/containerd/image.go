@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/remotes"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -84,9 +87,8 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	return containers.Image{ID: id, Labels: c.Labels, User: c.User, Env: c.Env, Entrypoint: c.Entrypoint, Command: c.Cmd}, nil
 }
 
-// Pull fetches ref without credentials and unpacks it. Images of a private
-// registry must be imported, see [Driver.Import].
-func (d *Driver) Pull(ctx context.Context, ref string) error {
+// Pull fetches ref and unpacks it.
+func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	what := fmt.Sprintf("pull image %q", ref)
 	name, err := fullName(ref)
 	if err != nil || strings.HasPrefix(name, "sha256:") {
@@ -95,7 +97,7 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 	if _, err := d.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	_, err = d.cli.Pull(ctx, name, client.WithPullUnpack, client.WithPullSnapshotter(d.opts.Snapshotter))
+	_, err = d.cli.Pull(ctx, name, client.WithPullUnpack, client.WithPullSnapshotter(d.opts.Snapshotter), client.WithResolver(resolver(ref, by)))
 	err = d.fail(ctx, what, err)
 	if errors.Is(err, containers.ErrUnavailable) {
 		// Find out who failed: the registry or containerd.
@@ -104,6 +106,31 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 		}
 	}
 	return err
+}
+
+// resolver finds images in registries: those of this machine also without TLS. Only the
+// image's own registry, or the service that it names for tokens, is shown the credential.
+func resolver(ref string, by containers.Credential) remotes.Resolver {
+	own, _ := containers.RegistryOf(ref)
+	if own == "docker.io" {
+		own = "registry-1.docker.io"
+	}
+	secret := func(host string) (string, string, error) {
+		switch {
+		case host != own:
+			return "", "", nil
+		case by.IdentityToken != "":
+			return "", by.IdentityToken, nil
+		}
+		return by.Username, by.Password, nil
+	}
+	var header http.Header
+	if by.RegistryToken != "" {
+		header = http.Header{"Authorization": {"Bearer " + by.RegistryToken}}
+	}
+	authorizer := docker.NewDockerAuthorizer(docker.WithAuthCreds(secret))
+	return docker.NewResolver(docker.ResolverOptions{Headers: header, Hosts: docker.ConfigureDefaultRegistries(
+		docker.WithAuthorizer(authorizer), docker.WithPlainHTTP(docker.MatchLocalhost))})
 }
 
 // Import loads the images of a tar file, unpacks them and returns their names.

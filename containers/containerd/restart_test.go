@@ -244,7 +244,7 @@ func TestEngineAway(t *testing.T) {
 	_, list := d.List(ctx, nil)
 	_, wait := d.Wait(ctx, "x")
 	logs := d.Logs(ctx, "x", time.Time{}, true, func(time.Time, containers.Stream, []byte, bool) {})
-	for _, err := range []error{ping, image, create, list, wait, logs, d.Pull(ctx, toolRef), d.Start(ctx, "x"), d.Signal(ctx, "x"), d.Kill(ctx, "x"), d.Remove(ctx, "x")} {
+	for _, err := range []error{ping, image, create, list, wait, logs, d.Pull(ctx, toolRef, containers.Credential{}), d.Start(ctx, "x"), d.Signal(ctx, "x"), d.Kill(ctx, "x"), d.Remove(ctx, "x")} {
 		if !errors.Is(err, containers.ErrUnavailable) {
 			t.Errorf("without containerd: %v, want ErrUnavailable", err)
 		}

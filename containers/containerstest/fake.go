@@ -70,6 +70,8 @@ type Image struct {
 	Programs []string
 	// Remote: the image must be pulled first.
 	Remote bool
+	// Key is the credential that its registry wants. The zero value: none.
+	Key containers.Credential
 }
 
 // Fake is an engine and its driver in one. Its containers are goroutines. As
@@ -160,7 +162,7 @@ func (f *Fake) Image(ctx context.Context, ref string) (containers.Image, error) 
 }
 
 // Pull makes a remote image local.
-func (f *Fake) Pull(ctx context.Context, ref string) error {
+func (f *Fake) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	lost, err := f.call(ctx, OpPull)
 	if err != nil {
 		return err
@@ -170,6 +172,9 @@ func (f *Fake) Pull(ctx context.Context, ref string) error {
 	img := f.images[ref]
 	if img == nil {
 		return fmt.Errorf("pull image %q: %w", ref, containers.ErrNotFound)
+	}
+	if img.Key != (containers.Credential{}) && by != img.Key {
+		return fmt.Errorf("pull image %q: unauthorized", ref)
 	}
 	img.Remote = false
 	return lost

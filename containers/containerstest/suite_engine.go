@@ -33,7 +33,7 @@ func testImage(t *testing.T, s *suite) {
 	}
 	_, err = s.d.Image(s.ctx, s.img.Missing)
 	s.failsWith("image", err, containers.ErrNotFound)
-	if err := s.d.Pull(s.ctx, s.img.Missing); err == nil {
+	if err := s.d.Pull(s.ctx, s.img.Missing, containers.Credential{}); err == nil {
 		t.Error("Pull of a missing image succeeded")
 	}
 }

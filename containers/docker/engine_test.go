@@ -129,7 +129,7 @@ func TestEngineComesLater(t *testing.T) {
 	_, imageErr := d.Image(ctx, toolRef)
 	_, createErr := d.Create(ctx, containers.Spec{Name: "carma-suite-never", Image: toolRef})
 	_, listErr := d.List(ctx, nil)
-	for _, err := range []error{pingErr, imageErr, createErr, listErr, d.Pull(ctx, toolRef), d.Start(ctx, "x"),
+	for _, err := range []error{pingErr, imageErr, createErr, listErr, d.Pull(ctx, toolRef, containers.Credential{}), d.Start(ctx, "x"),
 		d.Signal(ctx, "x"), d.Kill(ctx, "x"), d.Remove(ctx, "x")} {
 		if !errors.Is(err, containers.ErrUnavailable) {
 			t.Errorf("without an engine: %v, want ErrUnavailable", err)

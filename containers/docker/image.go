@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	"github.com/moby/moby/api/pkg/authconfig"
+	"github.com/moby/moby/api/types/registry"
 	"github.com/moby/moby/client"
 
 	"carma/containers"
@@ -37,9 +39,9 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	return img, nil
 }
 
-// Pull fetches ref without credentials. Images of a private registry must be
-// pulled by hand.
-func (d *Driver) Pull(ctx context.Context, ref string) error {
+// Pull fetches ref. The credential goes to the engine with the request and is not kept
+// there.
+func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	what := fmt.Sprintf("pull image %q", ref)
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
@@ -48,7 +50,20 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	res, err := cli.ImagePull(ctx, ref, client.ImagePullOptions{})
+	var how client.ImagePullOptions
+	if by != (containers.Credential{}) {
+		host, err := containers.RegistryOf(ref)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		how.RegistryAuth, err = authconfig.Encode(registry.AuthConfig{
+			Username: by.Username, Password: by.Password, IdentityToken: by.IdentityToken, RegistryToken: by.RegistryToken, ServerAddress: host,
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	res, err := cli.ImagePull(ctx, ref, how)
 	if err != nil {
 		return d.fail(ctx, cli, what, err)
 	}

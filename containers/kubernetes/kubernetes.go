@@ -184,4 +184,4 @@ func (d *Driver) Image(_ context.Context, ref string) (containers.Image, error) 
 }
 
 // Pull does nothing: the node that gets the pod fetches the image.
-func (d *Driver) Pull(context.Context, string) error { return nil }
+func (d *Driver) Pull(context.Context, string, containers.Credential) error { return nil }

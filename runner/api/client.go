@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"carma/containers"
 )
 
 // RetryAfter is the header in which a stopping daemon says when to ask again.
@@ -28,6 +30,9 @@ type Client struct {
 	// is then repeated for a while: the next daemon may answer it. A request
 	// that changes something is not repeated: it may have been carried out.
 	Stopping func()
+	// Registries, if not nil, returns the user's credentials for the registries of images.
+	// They are sent with requests that name images, and not over TLS.
+	Registries func(images []string) map[string]containers.Credential
 }
 
 // NewClient returns a client for the daemon at a socket path. It does not

@@ -132,6 +132,15 @@ func (c *Client) once(ctx context.Context, method, path string, body any) (*http
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if names, ok := body.(interface{ images() []string }); ok && c.Registries != nil && !c.remote {
+		value, err := EncodeRegistryAuth(c.Registries(names.images()))
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			req.Header.Set(RegistryAuthHeader, value)
+		}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -82,7 +82,7 @@ func TestBooks(t *testing.T) {
 			t.Errorf("%v; still booked: %v", err, g.books.of)
 		}
 		s.Helpers[0].Container.HostReserve = 2000
-		if err := g.Up(t.Context(), ada, "lab", s, true, false); err == nil || err.Error() != "never" {
+		if err := g.Up(t.Context(), ada, "lab", s, nil, true, false); err == nil || err.Error() != "never" {
 			t.Errorf("what can never be: %v", err)
 		}
 	})

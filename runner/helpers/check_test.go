@@ -60,7 +60,7 @@ func TestWalls(t *testing.T) {
 			for _, o := range []Owner{ada, root} {
 				s := lab()
 				tc.change(&s, &s.Helpers[1])
-				err := g.Up(t.Context(), o, "lab", s, true, true)
+				err := g.Up(t.Context(), o, "lab", s, nil, true, true)
 				if tc.want == "" || o == root && tc.root {
 					if err != nil {
 						t.Errorf("%s: %v", o.Name, err)
@@ -97,7 +97,7 @@ func TestOpenRoot(t *testing.T) {
 		taken bool
 	}{{open, ada, lab(), false}, {open, Owner{}, lab(), true}, {open, ada, mounted, true}, {shut, ada, lab(), true}, {filepath.Join(shut, "gone"), ada, lab(), true}, {"", ada, lab(), true}} {
 		g.Root = func() string { return tc.root }
-		if err := g.Up(t.Context(), tc.o, "lab", tc.s, true, true); (err == nil) != tc.taken {
+		if err := g.Up(t.Context(), tc.o, "lab", tc.s, nil, true, true); (err == nil) != tc.taken {
 			t.Errorf("%s, user %d: %v", tc.root, tc.o.UID, err)
 		}
 	}

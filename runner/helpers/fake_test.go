@@ -14,6 +14,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/pull"
 )
 
 // engine is a driver that keeps containers, networks and volumes as names.
@@ -79,7 +80,11 @@ func (e *engine) Create(_ context.Context, s containers.Spec) (string, error) {
 	return s.Name, nil
 }
 
-func (e *engine) Pull(_ context.Context, ref string) error {
+func (e *engine) Image(_ context.Context, ref string) (containers.Image, error) {
+	return containers.Image{}, fmt.Errorf("%s: %w", ref, containers.ErrNotFound)
+}
+
+func (e *engine) Pull(_ context.Context, ref string, _ containers.Credential) error {
 	return errors.New("no registry has " + ref)
 }
 
@@ -246,8 +251,12 @@ func newRig(t *testing.T) *rig {
 }
 
 func (g *rig) start() {
+	images, err := pull.New(g.engine, g.store)
+	if err != nil {
+		g.t.Fatal(err)
+	}
 	m, err := New(Deps{
-		Instance: "i", Driver: g.engine, Host: g.engine, Store: g.store, Limits: func() Limits { return g.limits },
+		Instance: "i", Driver: g.engine, Host: g.engine, Store: g.store, Images: images, Limits: func() Limits { return g.limits },
 		Machine: g,
 		Keep: func(o Owner, suite string, since time.Time, name string, _ func(time.Time, containers.LogSink) error) error {
 			g.endedMu.Lock()
@@ -301,7 +310,7 @@ func (g *rig) left() [3]int {
 
 func (g *rig) up(o Owner, name string, s api.Suite) {
 	g.t.Helper()
-	if err := g.Up(g.t.Context(), o, name, s, false, false); err != nil {
+	if err := g.Up(g.t.Context(), o, name, s, nil, false, false); err != nil {
 		g.t.Fatal(err)
 	}
 }

@@ -43,7 +43,7 @@ func TestFilesBesideMounts(t *testing.T) {
 		h.Tmpfs = []string{"/tmp:size=1m"}
 		h.Files = []api.SuiteFile{{Path: "/twice"}, {Path: path}}
 		for _, o := range []Owner{ada, {Name: "root"}} {
-			err := g.Up(t.Context(), o, "lab", s, true, true)
+			err := g.Up(t.Context(), o, "lab", s, nil, true, true)
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || status(err) != 422) {
 				t.Errorf("%s of %s: %v, want %s", path, o.Name, err, want)
 			}
@@ -62,7 +62,7 @@ func TestFilesGiven(t *testing.T) {
 		db := &s.Helpers[1]
 		db.Container.User = "70:71"
 		db.Files = []api.SuiteFile{{Path: "/run/secrets/key", UID: -1, GID: -1, Mode: 0o400}, {Path: "/etc/db.conf", UID: 5, GID: -1, Mode: 0o644, Writable: true}}
-		if err := g.Up(t.Context(), ada, "lab", s, false, true); err != nil {
+		if err := g.Up(t.Context(), ada, "lab", s, nil, false, true); err != nil {
 			t.Fatal(err)
 		}
 		name := "carma-i-1000-lab.db.1"
@@ -75,7 +75,7 @@ func TestFilesGiven(t *testing.T) {
 			t.Errorf("given %+v", f)
 		}
 		g.Shown = func() error { return errors.New("the engine is far away") }
-		if err := g.Up(t.Context(), ada, "lab", s, true, true); err == nil || err.Error() != "secrets and configs: the engine is far away" || status(err) != 422 {
+		if err := g.Up(t.Context(), ada, "lab", s, nil, true, true); err == nil || err.Error() != "secrets and configs: the engine is far away" || status(err) != 422 {
 			t.Errorf("an engine that is far away: %v", err)
 		}
 	})
@@ -93,7 +93,7 @@ func TestFilesOfTasks(t *testing.T) {
 			Networks: []api.SuiteNetwork{{Name: "default"}},
 			Tasks:    map[string]api.Joined{"train": {Networks: place, Files: []api.SuiteFile{{Path: "/run/secrets/key", UID: -1, GID: -1}}}},
 		}
-		if err := g.Up(t.Context(), ada, "lab", s, false, true); err != nil {
+		if err := g.Up(t.Context(), ada, "lab", s, nil, false, true); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -115,7 +115,7 @@ func TestFilesOfTasks(t *testing.T) {
 		} {
 			other := s
 			change(&other)
-			if err := g.Up(t.Context(), ada, "other", other, true, true); err == nil || !strings.Contains(err.Error(), "it has no networks") {
+			if err := g.Up(t.Context(), ada, "other", other, nil, true, true); err == nil || !strings.Contains(err.Error(), "it has no networks") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -134,7 +134,7 @@ func TestFails(t *testing.T) {
 		set  func(*rig)
 		want string
 	}{
-		"image":     {func(g *rig) { g.engine.missing["db:1"] = true }, "helper db: image db:1 is not on this machine and cannot be pulled: no registry has db:1"},
+		"image":     {func(g *rig) { g.engine.missing["db:1"] = true }, "helper db: image db:1 is not on this machine and cannot be pulled: no registry has db:1; no credential of yours for docker.io was sent: if the image is private, log in with `docker login docker.io` and submit again"},
 		"start":     {func(g *rig) { g.engine.refuse = errors.New("port is already\nallocated") }, "helper db: port is already allocated"},
 		"unhealthy": {func(g *rig) { g.engine.set("db", func(l *containers.Look) { l.Health = containers.HealthUnhealthy }) }, "helper tracker: helper db is not healthy; `carma suite logs` shows its output"},
 		"ended": {func(g *rig) {
@@ -228,15 +228,15 @@ func TestOwners(t *testing.T) {
 			t.Errorf("an admin means both: %v", err)
 		}
 		g.up(ada, "second", s)
-		if err := g.Up(t.Context(), ada, "third", s, false, false); status(err) != 429 {
+		if err := g.Up(t.Context(), ada, "third", s, nil, false, false); status(err) != 429 {
 			t.Errorf("a third suite: %v", err)
 		}
-		if err := g.Up(t.Context(), ada, "third", s, false, true); err != nil {
+		if err := g.Up(t.Context(), ada, "third", s, nil, false, true); err != nil {
 			t.Errorf("without limits: %v", err)
 		}
 		s.Helpers = slices.Clone(s.Helpers)
 		s.Helpers[0].Replicas = 9
-		if err := g.Up(t.Context(), bob, "lab", s, true, false); status(err) != 429 {
+		if err := g.Up(t.Context(), bob, "lab", s, nil, true, false); status(err) != 429 {
 			t.Errorf("ten helpers: %v", err)
 		}
 	})

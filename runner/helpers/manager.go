@@ -14,6 +14,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/pull"
 )
 
 // Owner is whose a suite is.
@@ -53,6 +54,8 @@ type Deps struct {
 	Host  containers.Hoster
 	Why   error
 	Store Store
+	// Images fetches the helpers' images, and says who may use which.
+	Images *pull.Puller
 	// Root is the engine's folder; see [containers.Engine].
 	Root    func() string
 	Limits  func() Limits

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/runner/api"
+	"carma/runner/pull"
 )
 
 // RefusedError is a request that is refused. Status is the HTTP status.
@@ -34,6 +35,7 @@ const (
 // suite is a suite with what is being done about it. The manager's mu guards it.
 type suite struct {
 	kept
+	by            pull.Credentials // for the images of what is begun next
 	phase, reason string
 	cancel        func()        // ends what is being done
 	done          chan struct{} // closed when it has ended; nil: nothing was begun
@@ -61,7 +63,8 @@ func (m *Manager) begin(s *suite, fresh bool) {
 	}
 	ctx, cancel := context.WithCancel(m.work)
 	s.cancel, s.done = cancel, make(chan struct{})
-	done, k := s.done, s.kept
+	done, k, by := s.done, s.kept, s.by
+	s.by = nil
 	if k.Down != nil {
 		s.tell(stopping, "")
 	} else {
@@ -77,7 +80,7 @@ func (m *Manager) begin(s *suite, fresh bool) {
 			m.bringDown(ctx, s, &k)
 			return
 		}
-		err := m.bringUp(ctx, s, &k, fresh)
+		err := m.bringUp(ctx, s, &k, by, fresh)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		switch {
@@ -96,7 +99,7 @@ func sentence(err error) string { return strings.Join(strings.Fields(err.Error()
 
 // Up brings a suite up, or changes one that is up to what is asked for. It returns
 // when that is stored. With check it only says whether it could.
-func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, check, unlimited bool) error {
+func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, by pull.Credentials, check, unlimited bool) error {
 	if m.Host == nil && !onlyFiles(&s) {
 		return refusef(http.StatusUnprocessableEntity, "suite %s has helpers, networks or volumes, and %v; write x-carma: {task: true} to make a helper a task, or use a daemon with --driver docker", name, m.Why)
 	}
@@ -138,7 +141,7 @@ func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, che
 		old = &suite{changed: make(chan struct{})}
 		m.suites[next.key()] = old
 	}
-	old.kept = next
+	old.kept, old.by = next, by
 	m.begin(old, true)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/pull"
 )
 
 // pause is the time between two looks at something that is waited for.
@@ -34,7 +35,7 @@ func try(ctx context.Context, call func() error) error {
 
 // bringUp makes all of a suite that is missing. fresh: what was made from another
 // description or image is made anew.
-func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, fresh bool) error {
+func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, by pull.Credentials, fresh bool) error {
 	if m.Host == nil && !onlyFiles(&k.Suite) {
 		return m.Why
 	}
@@ -51,7 +52,7 @@ func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, fresh bool) er
 	if err := m.clearOthers(ctx, k, found); err != nil {
 		return err
 	}
-	up := &ascent{Manager: m, suite: s, kept: k, fresh: fresh, found: found, started: map[string]chan struct{}{}}
+	up := &ascent{Manager: m, suite: s, kept: k, by: by, fresh: fresh, found: found, started: map[string]chan struct{}{}}
 	for i := range k.Suite.Helpers {
 		up.started[k.Suite.Helpers[i].Name] = make(chan struct{})
 	}
@@ -103,6 +104,7 @@ type ascent struct {
 	*Manager
 	suite   *suite
 	kept    *kept
+	by      pull.Credentials
 	fresh   bool
 	found   map[string]containers.Container // not changed any more
 	started map[string]chan struct{}        // closed when a helper has started
@@ -204,6 +206,9 @@ func (a *ascent) create(ctx context.Context, h *api.Helper, spec containers.Spec
 		}
 	}
 	make := func() error {
+		if err := try(ctx, func() error { return a.Images.Check(ctx, a.kept.Owner.UID, spec.Image, a.by) }); err != nil {
+			return err
+		}
 		return try(ctx, func() (err error) { id, err = a.Driver.Create(ctx, spec); return err })
 	}
 	if err = make(); !errors.Is(err, containers.ErrNotFound) {
@@ -220,7 +225,7 @@ func (a *ascent) create(ctx context.Context, h *api.Helper, spec containers.Spec
 
 func (a *ascent) pull(ctx context.Context, h *api.Helper) error {
 	a.step(fmt.Sprintf("helper %s: fetching the image %s", h.Name, h.Container.Image))
-	if err := try(ctx, func() error { return a.Driver.Pull(ctx, h.Container.Image) }); err != nil {
+	if err := try(ctx, func() error { return a.Images.Pull(ctx, a.kept.Owner.UID, h.Container.Image, a.by) }); err != nil {
 		return fmt.Errorf("image %s is not on this machine and cannot be pulled: %w", h.Container.Image, err)
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestWithin(t *testing.T) {
 		} {
 			wrong := api.Suite{Helpers: append([]api.Helper{}, s.Helpers...)}
 			change(&wrong.Helpers[0])
-			if err := g.Up(t.Context(), ada, "lab", wrong, true, false); err == nil || !strings.Contains(err.Error(), name) {
+			if err := g.Up(t.Context(), ada, "lab", wrong, nil, true, false); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

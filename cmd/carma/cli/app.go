@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/contexts"
+	"carma/cmd/carma/dockerconfig"
 	"carma/configs"
+	"carma/containers"
 	"carma/runner/api"
 )
 
@@ -40,6 +42,13 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 		return nil, err
 	}
 	client.Stopping = func() { a.Say("the daemon is stopping; waiting for the next one") }
+	client.Registries = func(images []string) map[string]containers.Credential {
+		by, err := dockerconfig.Credentials(images)
+		if err != nil {
+			a.Say("%v; the image is fetched without it", err)
+		}
+		return by
+	}
 	return client, nil
 }
 

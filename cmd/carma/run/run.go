@@ -73,6 +73,7 @@ func (r *command) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	submit.Proxies(r.app, client, request.Tasks, nil)
 	if err := resolve(cmd.Context(), client, &request); err != nil && !(r.many.dryRun && cli.Away(err)) {
 		return err
 	}

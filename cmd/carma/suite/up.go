@@ -89,6 +89,7 @@ func up(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, args []
 		return cli.Usagef("", "%v", err)
 	}
 	around := s.Around()
+	submit.Proxies(a, client, request.Tasks, around)
 	if around != nil {
 		around.Keep = o.keep || len(request.Tasks) == 0
 		if err := raiseUnlessStopped(ctx, a, client, s.Name, *around); err != nil {

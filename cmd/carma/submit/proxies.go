@@ -1,0 +1,36 @@
+package submit
+
+import (
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/dockerconfig"
+	"carma/runner/api"
+)
+
+// Proxies gives the containers of a submission, and of a suite unless that is nil, the
+// proxies of the user's docker configuration, as docker run and docker compose do. A
+// cluster has proxies of its own.
+func Proxies(a *cli.App, client *api.Client, tasks []api.Submit, around *api.Suite) {
+	if client.Remote() {
+		return
+	}
+	all := make([]*api.Submit, 0, len(tasks))
+	for i := range tasks {
+		all = append(all, &tasks[i])
+	}
+	if around != nil {
+		for i := range around.Helpers {
+			all = append(all, &around.Helpers[i].Container)
+		}
+	}
+	for _, s := range all {
+		if s.Image == "" {
+			continue
+		}
+		env, err := dockerconfig.WithProxies(s.Env)
+		if err != nil {
+			a.Say("%v; its proxies are left out", err)
+			return
+		}
+		s.Env = env
+	}
+}

@@ -1,0 +1,42 @@
+package containers
+
+import (
+	"fmt"
+
+	"github.com/distribution/reference"
+)
+
+// Credential is what a user shows a registry: a name and a password, or a token. The
+// zero value is none.
+type Credential struct {
+	Username string `json:"username,omitempty" maxLength:"1000"`
+	Password string `json:"password,omitempty" maxLength:"20000"`
+	// IdentityToken is exchanged for a token of the registry; RegistryToken is one.
+	IdentityToken string `json:"identity_token,omitempty" maxLength:"20000"`
+	RegistryToken string `json:"registry_token,omitempty" maxLength:"20000"`
+}
+
+// String hides the credential from logs and messages.
+func (c Credential) String() string {
+	if c == (Credential{}) {
+		return "no credential"
+	}
+	return "a credential"
+}
+
+// GoString is [Credential.String].
+func (c Credential) GoString() string { return c.String() }
+
+// RegistryOf returns the registry that an image's name is of, for example docker.io, as
+// host or host:port. An image's id has none: an error that wraps [ErrInvalid].
+func RegistryOf(image string) (string, error) {
+	ref, err := reference.ParseAnyReference(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: %w: %w", image, ErrInvalid, err)
+	}
+	named, ok := ref.(reference.Named)
+	if !ok {
+		return "", fmt.Errorf("image %q: %w: an id", image, ErrInvalid)
+	}
+	return reference.Domain(named), nil
+}

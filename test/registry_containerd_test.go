@@ -1,0 +1,14 @@
+//go:build e2e && containerd
+
+package test
+
+import "testing"
+
+// TestContainerdPrivateRegistry: the same on containerd.
+func TestContainerdPrivateRegistry(t *testing.T) {
+	t.Parallel()
+	c := newContainerd(t)
+	s := newServer(t, "--driver", "containerd", "--containerd-address", c.Address())
+	s.borrowCommand()
+	s.privateRegistry(func(string) {}) // it goes with its containerd
+}
