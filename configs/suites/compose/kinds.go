@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"path/filepath"
 	"slices"
 
 	"github.com/compose-spec/compose-go/v2/types"
@@ -15,8 +16,9 @@ const (
 
 // tasks tells which services are tasks; the others are helpers. A service is a task
 // if it reserves GPUs, has settings of its own in x-carma, or waits for the end of a
-// task; then it has no GPU. x-carma: {task: true} and {helper: true} decide otherwise. If no service is
-// a task by its own words, settings at the top of the file make all of them tasks.
+// task; then it has no GPU. x-carma: {task: true} and {helper: true} decide otherwise.
+// A TensorBoard needs no GPU, so it is a helper although it reserves some. If no service
+// is a task by its own words, settings at the top of the file make all of them tasks.
 func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 	is, fixed := map[string]bool{}, map[string]bool{}
 	any := false
@@ -30,7 +32,7 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 			}
 		}
 		if !fixed[c.Name] {
-			is[c.Name] = own || gpusOf(c).asks
+			is[c.Name] = own || gpusOf(c).asks && !isTensorBoard(c)
 		}
 		any = any || is[c.Name]
 	}
@@ -53,6 +55,13 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 		}
 	}
 	return is
+}
+
+// isTensorBoard reports whether a service runs TensorBoard, which shows what others train.
+// Files of programs reserve all GPUs for it, too, because its image has them.
+func isTensorBoard(c types.ServiceConfig) bool {
+	words := slices.Concat(c.Entrypoint, c.Command)
+	return len(words) > 0 && filepath.Base(words[0]) == "tensorboard"
 }
 
 // kind reads task and helper of an x-carma.
