@@ -42,7 +42,7 @@ func readSample(t testing.TB, path string) sample {
 			s.demand, err = strconv.ParseInt(value, 10, 64)
 		case "facts":
 			s.exit.OOMKilled = strings.Contains(value, "oom-killed")
-			s.facts.CardFull = strings.Contains(value, "card-full")
+			s.facts.Memory.CardFull = strings.Contains(value, "card-full")
 			s.facts.EngineLost = strings.Contains(value, "engine-lost")
 			s.facts.Stopped = strings.Contains(value, "stopped")
 			if strings.Contains(value, "untouched") {
@@ -169,14 +169,14 @@ func TestClassifyNamesTheBug(t *testing.T) {
 
 func FuzzClassify(f *testing.F) {
 	for _, s := range samples(f) {
-		f.Add(s.exit.Code, strings.Join(s.lines, "\n"), s.facts.CardFull)
+		f.Add(s.exit.Code, strings.Join(s.lines, "\n"), s.facts.Memory.CardFull)
 	}
 	f.Fuzz(func(t *testing.T, code int, log string, full bool) {
 		var tail Tail
 		for l := range strings.Lines(log) {
 			tail.Add(Stdout, []byte(strings.TrimSuffix(l, "\n")), false)
 		}
-		v := Classify(Exit{Code: code, Started: time.Unix(1, 0)}, tail.Lines(), Facts{CardFull: full})
+		v := Classify(Exit{Code: code, Started: time.Unix(1, 0)}, tail.Lines(), Facts{Memory: GPUMemory{CardFull: full}})
 		switch {
 		case (code == 0) != (v.Class == ClassOK):
 			t.Errorf("code %d: %s", code, v.Class)

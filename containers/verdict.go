@@ -11,9 +11,6 @@ import (
 type Facts struct {
 	// Stopped: carma stopped it.
 	Stopped bool
-	// CardFull: at the end more than 95 % of the memory of one of its GPUs was in
-	// use.
-	CardFull bool
 	// EngineLost: the engine stopped during the run. It may have ended the
 	// container too.
 	EngineLost bool
@@ -170,7 +167,6 @@ var table = []row{
 // out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	e := &evidence{exit: exit, facts: facts, text: endtext.Read(tail, endtext.Options{Origins: facts.Origins, OOMTexts: facts.OOMTexts, MostMemory: facts.MostMemory})}
-	e.facts.Memory.CardFull = facts.Memory.CardFull || facts.CardFull
 	v := Verdict{Code: exit.Code, CUDA: e.text.CUDA}
 	request := int64(0)
 	if c := e.text.Cause; c != nil {
