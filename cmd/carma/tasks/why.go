@@ -66,6 +66,7 @@ func WhyText(w *api.Why, t *api.Task) string {
 	if t.Estimate.Detail != "" && !t.Submit.NoGPU && !t.Finished() && t.Phase != string(mapper.Estimating) {
 		fmt.Fprintf(&b, "memory: %s\n", cli.Printable(t.Estimate.Detail))
 	}
+	b.WriteString(commandText(t.Says))
 	if t.Preallocates {
 		fmt.Fprintln(&b, preallocates)
 	}
@@ -90,6 +91,24 @@ func WhyText(w *api.Why, t *api.Task) string {
 		b.WriteString(witnessText(&at))
 	}
 	return b.String()
+}
+
+// commandText says what a task's command line says of GPUs and checkpoints: what becomes
+// of its work if it is run again.
+func commandText(s *api.Says) string {
+	if s == nil {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct{ what, words string }{{"takes its GPUs", s.GPUs}, {"saves checkpoints", s.Checkpoints}, {"resumes", s.Resume}} {
+		if p.words != "" {
+			parts = append(parts, p.what+" by "+cli.Printable(p.words))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "command line: " + strings.Join(parts, ", ") + "\n"
 }
 
 // witnessText lists what the outcome of an attempt that failed was concluded from, and

@@ -37,6 +37,22 @@ func TestCourse(t *testing.T) {
 	}
 }
 
+// TestCommandText: what its command line says of checkpoints is a line of carma why.
+func TestCommandText(t *testing.T) {
+	for want, s := range map[string]*api.Says{
+		"": {Unbuffered: true},
+		"command line: saves checkpoints by --output_dir=/out, resumes by --resume last\n": {Checkpoints: "--output_dir=/out", Resume: "--resume last"},
+		"command line: takes its GPUs by torchrun --nproc_per_node 4\n":                    {GPUs: "torchrun --nproc_per_node 4"},
+	} {
+		if got := commandText(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := WhyText(&api.Why{}, &api.Task{ID: 7, Name: "a", Phase: "failed"}); strings.Contains(got, "command line") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestUndeliveredText: a message that was not delivered is a line of carma why, without
 // what would move the cursor.
 func TestUndeliveredText(t *testing.T) {
