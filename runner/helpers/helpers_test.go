@@ -134,7 +134,7 @@ func TestFails(t *testing.T) {
 		set  func(*rig)
 		want string
 	}{
-		"image":     {func(g *rig) { g.engine.missing["db:1"] = true }, "helper db: image db:1 is not on this machine and cannot be pulled: no registry has db:1; no credential of yours for docker.io was sent: if the image is private, log in with `docker login docker.io` and submit again"},
+		"image":     {func(g *rig) { g.engine.missing["db:1"] = true }, "helper db: image db:1 is not on this machine and cannot be pulled: no registry has db:1"},
 		"start":     {func(g *rig) { g.engine.refuse = errors.New("port is already\nallocated") }, "helper db: port is already allocated"},
 		"unhealthy": {func(g *rig) { g.engine.set("db", func(l *containers.Look) { l.Health = containers.HealthUnhealthy }) }, "helper tracker: helper db is not healthy; `carma suite logs` shows its output"},
 		"ended": {func(g *rig) {

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"carma/containers"
@@ -89,13 +90,21 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	if e.Shown || e.Registry == "" {
+	if e.Shown || e.Registry == "" || !refusal(e.Err) {
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("%v; no credential of yours for %s was sent: if the image is private, log in with `docker login %s` and submit again", e.Err, e.Registry, e.Registry)
 }
 
 func (e *MissingError) Unwrap() error { return e.Err }
+
+// refusal reports whether a registry did not give an image, as far as its words tell. Other
+// errors, such as a name that no server has, are not about credentials.
+func refusal(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"denied", "authoriz", "authentic", "forbidden", "credential", "does not exist", "not found"},
+		func(word string) bool { return strings.Contains(text, word) })
+}
 
 // root may use every image, as they may use the engine.
 const root = 0

@@ -32,7 +32,7 @@ func (r *registry) Pull(_ context.Context, ref string, by containers.Credential)
 	case r.away:
 		return containers.ErrUnavailable
 	case r.there[ref] == "":
-		return errors.New("no such image")
+		return errors.New("dial tcp: lookup nosuch.example: no such host")
 	case r.keys[ref] != containers.Credential{} && by == containers.Credential{}:
 		return errors.New("unauthorized")
 	case r.keys[ref] != containers.Credential{} && by.Password != r.keys[ref].Password:
@@ -73,6 +73,9 @@ func TestTwoUsers(t *testing.T) {
 	err := p.Pull(ctx, ann, private, nil)
 	if missing := (*MissingError)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), "docker login reg.example:5000") {
 		t.Fatalf("without a credential: %v", err)
+	}
+	if err := p.Pull(ctx, ann, "nosuch.example/x:1", nil); err == nil || strings.Contains(err.Error(), "login") {
+		t.Fatalf("a registry that nobody has: %v", err)
 	}
 	if err := p.Pull(ctx, ann, private, with("docker.io", "ann", "s3cret")); err == nil {
 		t.Fatal("the credential of another registry was taken")
