@@ -9,7 +9,7 @@ type section struct {
 // menu is the order in which the pages are read. Every page of docs/ is in it.
 var menu = []section{
 	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
-	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page", "docs/messages", "docs/mcp"}},
+	{"For users", []string{"docs/tasks", "docs/progress", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page", "docs/messages", "docs/mcp"}},
 	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/endings", "docs/security", "docs/monitoring"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
 	{"Scheduling", []string{"docs/policies", "docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},

@@ -22,7 +22,7 @@ type Progress struct {
 	PerSecond  string    `json:"per_second,omitempty"`
 	Seen       time.Time `json:"seen,omitzero" doc:"when the count rose last"`
 	// Doubt is why the count is not relied on; empty: it is.
-	Doubt  string `json:"doubt,omitempty" doc:"why the rate is not relied on: few lines, irregular, silent; why there is no share: perhaps one epoch of several, perhaps one run of several, past its end"`
+	Doubt  string `json:"doubt,omitempty" doc:"why the rate is not relied on: few lines, irregular, silent; why there is no share: perhaps one epoch of several, perhaps one run of several, perhaps one epoch more, past its end"`
 	Source string `json:"source" doc:"the form of the lines that tell it: tqdm, trainer, lightning, keras, ...; prediction where its output tells nothing; private where the caller may not read the output"`
 	// ETA is when the attempt is expected to end, with the neighbours that it has.
 	ETA      time.Time `json:"eta,omitzero" doc:"when it is expected to end"`

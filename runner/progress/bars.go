@@ -20,7 +20,7 @@ var (
 	// openRE is tqdm's count without a total.
 	openRE = patterns.New(`(?:^|[ :])(\d[\d.]*[kmg]?) ?([a-z]+) \[(\d+:\d\d(?::\d\d)?), `)
 
-	labelEpochRE = patterns.New(`\bepoch[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
+	labelEpochRE = patterns.New(`\b(?:epoch|episode)[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
 	yoloRE       = patterns.New(`^ *(\d+)/(\d+) +[\d.]+(?:g|gb|m|mb) `)
 	torchtuneRE  = patterns.New(`^ *(\d+)\|\d+\|`)
 )
@@ -121,7 +121,7 @@ func (m *mark) label(s string) {
 	m.aside = asideLabel(s)
 	switch {
 	case m.aside:
-	case s == "epoch" || s == "epochs":
+	case epochBars[m.name] && strings.IndexAny(s, "0123456789") < 0:
 		m.wholeEpochs()
 	case yoloRE().MatchString(s):
 		f := yoloRE().FindStringSubmatch(s)
@@ -144,6 +144,11 @@ func (m *mark) label(s string) {
 	}
 }
 
+// epochBars are the names of bars whose steps are epochs.
+var epochBars = map[string]bool{
+	"epoch": true, "epochs": true, "trainepoch": true, "trainepochs": true, "trainingepoch": true, "trainingepochs": true, "epochprogress": true,
+}
+
 // letters is a label without digits and signs, of at most 24 letters.
 func letters(s string) string {
 	var b [24]byte
@@ -162,7 +167,7 @@ var preparing = []string{
 	"val", "eval", "test", "predict", "sanity", "infer", "map", "filter", "download", "fetch", "load", "generat", "tokeniz",
 	"cach", "scan", "extract", "upload", "sav", "writ", "preprocess", "prepar", "resolv", "read", "pack", "shard", "comput",
 	"build", "creat", "convert", "index", "import", "copy", "collect", "quantiz", "flatten", "cast", "concat", "group",
-	"unpack", "unzip", "decompress", "verif", "check", "compil", "link", "install", "plot",
+	"unpack", "unzip", "dataset", "reference", "decompress", "verif", "check", "compil", "link", "install", "plot",
 }
 
 // asideLabel reports whether a bar's label, or what a line has before its

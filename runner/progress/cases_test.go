@@ -13,62 +13,203 @@ import (
 // not the whole: from and to are shares.
 var partOfRun = map[string][2]float64{"dinov2": {0, 1990. / 125000}, "hf_resumed": {0.5, 1}}
 
-// withheld are the recordings that tell no total.
-var withheld = map[string]bool{"fastai_table": true, "returnn": true, "sb3": true}
+// What a recording tells, as docs/progress.md says it.
+const (
+	tellsShare   = "share"
+	tellsLate    = "share, late" // in less than half of the second half
+	tellsRate    = "rate"
+	tellsNothing = "nothing"
+)
 
-// TestCases: of programs in public reports a share is within 3 % of the truth or withheld,
-// also while its rate is doubted, and all programs that tell a total have one. It is so,
-// too, where an engine's log holds bars back until their line ends.
+// played is what the reader told while a recording was played.
+type played struct {
+	shares       int // pieces after which there was a share
+	pieces       int // in the second half of the time
+	shared, rate int // of those: with a share, with a rate
+	form         Form
+}
+
+func (p played) tells() string {
+	switch {
+	case 2*p.shared >= p.pieces:
+		return tellsShare
+	case p.shares > 0:
+		return tellsLate
+	case 2*p.rate >= p.pieces:
+		return tellsRate
+	}
+	return tellsNothing
+}
+
+// TestCases: of each program a share is within 3 % of the truth or withheld, also while its
+// rate is doubted, and each tells what docs/progress.md says. It is so, too, where an
+// engine's log holds bars back until their line ends.
 func TestCases(t *testing.T) {
 	paths, err := filepath.Glob("testdata/cases/*.rec")
-	if err != nil || len(paths) < 27 {
+	if err != nil || len(paths) == 0 {
 		t.Fatalf("%d recordings, %v", len(paths), err)
 	}
+	rows := tableOfPrograms(t)
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".rec")
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("%s: no row of docs/progress.md names it", name)
+		}
+		delete(rows, name)
 		pieces := parseRecording(t, name, b, 1)
-		if told := checkShares(t, name, name, pieces); withheld[name] != (told == 0) {
-			t.Errorf("%s: a share was told in %d of %d pieces", name, told, len(pieces))
+		got := play(t, name, name, pieces)
+		if want := (programRow{string(got.form), got.tells()}); ok && row != want {
+			t.Errorf("%s: docs/progress.md says %q, it is %q", name, row, want)
 		}
 		late := heldBack(pieces)
-		if told := checkShares(t, name, name+", held back", late); withheld[name] != (told == 0) && len(late) > 3 {
-			t.Errorf("%s, held back: a share was told in %d of %d pieces", name, told, len(late))
+		if got := play(t, name, name+", held back", late); (got.shares == 0) != (row.tells == tellsRate || row.tells == tellsNothing) && len(late) > 3 {
+			t.Errorf("%s, held back: a share was told in %d of %d pieces", name, got.shares, len(late))
+		}
+	}
+	for name := range rows {
+		t.Errorf("docs/progress.md names %s, which is no recording", name)
+	}
+}
+
+// TestStartedAgain: of a program that starts again after two fifths of its time, no more
+// than a few lines have the share of before.
+func TestStartedAgain(t *testing.T) {
+	const few = 6
+	// A script of folds tells where it is by the number of the fold alone. What prepares
+	// for long tells nothing until it trains.
+	stale := map[string]bool{"folds": true, "trl_2": true}
+	for name := range tableOfPrograms(t) {
+		if _, part := partOfRun[name]; part || stale[name] {
+			continue
+		}
+		pieces := recording(t, "cases/"+name, 1)
+		end := pieces[len(pieces)-1].at
+		var r Reader
+		var off time.Duration
+		for _, p := range pieces {
+			if float64(p.at) <= 0.4*float64(end) {
+				r.Feed(start.Add(p.at), Stdout, []byte(p.text))
+				off = p.at
+			}
+		}
+		r.Feed(start.Add(off), Stdout, []byte("\nlost the connection, starting again\n"))
+		off += 20 * time.Second
+		wrong := 0
+		for i, p := range pieces {
+			r.Feed(start.Add(off+p.at), Stdout, []byte(p.text))
+			got, ok := r.Progress(start.Add(off + p.at))
+			if ok && got.Share > 0 && awayFrom(got.Share, float64(p.at)/float64(end), pieces, i) {
+				wrong++
+			}
+		}
+		if wrong > few {
+			t.Errorf("%s, started again: %d of %d pieces have a wrong share", name, wrong, len(pieces))
 		}
 	}
 }
 
-// checkShares plays a recording and compares each share with the part of the time that
-// has passed. It returns how many there were.
-func checkShares(t *testing.T, recording, name string, pieces []piece) (told int) {
+// play plays a recording and compares each share with the part of the time that has
+// passed.
+func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 	t.Helper()
 	part, ok := partOfRun[recording]
 	if !ok {
 		part = [2]float64{0, 1}
 	}
 	end := pieces[len(pieces)-1].at
+	wrong := false
 	var r Reader
 	for i, piece := range pieces {
 		r.Feed(start.Add(piece.at), Stdout, []byte(piece.text))
 		p, ok := r.Progress(start.Add(piece.at))
-		if !ok || p.Share == 0 {
+		if 2*piece.at >= end {
+			out.pieces++
+			if p.Share > 0 {
+				out.shared++
+			}
+			if p.Rate > 0 {
+				out.rate++
+			}
+		}
+		if ok {
+			out.form = p.Source
+		}
+		if p.Share == 0 {
 			continue
 		}
-		told++
+		out.shares++
 		truth := part[0] + (part[1]-part[0])*float64(piece.at)/float64(end)
-		gap := 0.0 // a share is as old as the last line
-		if i > 0 {
-			gap = float64(piece.at-pieces[i-1].at) / float64(end)
-		}
-		if math.Abs(p.Share-truth) > 0.03+gap {
+		if !wrong && awayFrom(p.Share, truth, pieces, i) {
 			t.Errorf("%s after %s, piece %d: share %.3f, in truth %.3f (%g of %g, %s)", name, piece.at.Round(time.Second), i, p.Share, truth, p.Done, p.Total, p.Doubt)
-			break
+			wrong = true
 		}
 	}
-	return told
+	return out
+}
+
+// awayFrom reports whether a share that is told after piece i is off by more than 3 %. A
+// share is as old as the last line.
+func awayFrom(share, truth float64, pieces []piece, i int) bool {
+	gap := 0.0
+	if i > 0 {
+		gap = float64(pieces[i].at-pieces[i-1].at) / float64(pieces[len(pieces)-1].at)
+	}
+	return math.Abs(share-truth) > 0.03+gap
+}
+
+// programRow is what docs/progress.md says of a recording.
+type programRow struct{ form, tells string }
+
+// tableOfPrograms reads the table of docs/progress.md, by recordings. Where the
+// recordings of a program differ, a cell has one value for each, with semicolons between.
+func tableOfPrograms(t *testing.T) map[string]programRow {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/progress.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, programs := map[string]programRow{}, map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 5 || !strings.Contains(cells[2], "`") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if programs[cells[0]] {
+			t.Errorf("docs/progress.md has %s twice", cells[0])
+		}
+		programs[cells[0]] = true
+		names := strings.Split(cells[2], ", ")
+		for i, name := range names {
+			name = strings.Trim(name, "`")
+			row := programRow{valueFor(cells[3], i), valueFor(cells[4], i)}
+			if row.form == "none" {
+				row.form = ""
+			}
+			if _, twice := rows[name]; twice {
+				t.Errorf("docs/progress.md names %s twice", name)
+			}
+			rows[name] = row
+		}
+	}
+	const least = 40
+	if len(programs) < least {
+		t.Errorf("docs/progress.md has %d programs", len(programs))
+	}
+	return rows
+}
+
+// valueFor returns the value of a cell for recording i.
+func valueFor(cell string, i int) string {
+	values := strings.Split(cell, "; ")
+	return values[min(i, len(values)-1)]
 }
 
 // heldBack returns the pieces as an engine's log hands them over: with a line's end, or

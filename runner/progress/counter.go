@@ -21,13 +21,16 @@ type counter struct {
 	done, total   float64
 	length        float64 // the highest count of a run that is over
 	lower         int     // lines in a row that counted lower
+	totals        int     // lines that told a total
+	changed       int     // lines whose total changed while the count did not
 	fresh         int     // lines that may be of the run before
 
 	index    float64 // epoch in which done was counted
 	runs     float64 // runs that are over, if no line tells epochs
 	overall  bool    // it counts through the epochs
 	through  int     // epochs through which it counted on
-	boundary float64 // done when the latest epoch began
+	before   float64 // done when a line said first that an epoch has begun
+	boundary float64 // done when epoch index began
 	bounds   int     // epochs that began while it counted
 	scope    scope   // what its total covers, as its form, its name or settings say
 	resumed  bool    // it began far above zero
@@ -41,7 +44,49 @@ type counter struct {
 }
 
 func (k *counter) is(m mark) bool {
-	return k.form == m.form && k.name == m.name && (m.name != "" || k.unnamed == max(0, m.steps))
+	switch {
+	case k.form != m.form || k.name != m.name:
+		return false
+	case m.name == "":
+		return k.unnamed == max(0, m.steps)
+	case m.form == Tqdm && m.epoch < 0 && max(k.strength, m.strength) < 3 && m.steps > 0 && k.total > 0:
+		return m.steps <= alike*k.total && k.total <= alike*m.steps
+	}
+	return true
+}
+
+// alike is how many times the total of a bar may differ from the one before it. Bars that
+// are named after their metrics have one name in training and in validation.
+const alike = 2
+
+// renamed reports whether a mark is of this bar, which has got a name since it was printed
+// without a count: tqdm's set_description. A bar within it would begin at 0.
+func (k *counter) renamed(m mark) bool {
+	return k.form == Tqdm && m.form == Tqdm && k.name == "" && m.name != "" && k.rises == 0 && k.done == 0 &&
+		m.step > 0 && m.steps > 0 && m.steps == k.total
+}
+
+// of reports whether the total of a mark may be the total of its step. It is none if it
+// changes while the step stays: "Batch 3/1200", "Batch 3/1300".
+func (k *counter) of(m mark) bool {
+	switch {
+	case m.form != Words || m.steps <= 0 || k.seen == 0:
+		return true
+	case m.steps == k.total:
+		k.changed = 0
+	case m.step == k.done && k.total > 0:
+		k.changed++
+	}
+	return k.changed < 2
+}
+
+// another reports whether a mark without a total is of another count with the same name:
+// the steps of an evaluation.
+func (k *counter) another(m mark) bool {
+	if m.steps > 0 {
+		k.totals++
+	}
+	return m.form == Words && m.steps < 0 && k.total > 0 && k.totals > again
 }
 
 // counts reports whether the counter has moved twice, or several times at once, as
@@ -148,3 +193,12 @@ func (c *barClock) at(m mark, at float64) float64 {
 // few steps, few lines: processes that print the same begin one a little after
 // the other.
 const few = 16
+
+// lag is by how many steps a process may be behind another: few, and of short counts less.
+func (k *counter) lag() float64 {
+	const share = 0.03
+	if k.total <= 0 {
+		return few
+	}
+	return min(few, max(2, share*k.total))
+}

@@ -33,7 +33,9 @@ func (c *counters) take(m mark, at float64) (outcome, float64) {
 	}
 	moved := stays
 	if m.epoch >= 0 {
-		switch moved = c.epochs.take(m); moved {
+		moved = c.epochs.take(m)
+		c.epochs.settle(c.told.epochs.get())
+		switch moved {
 		case none:
 			m.epoch = unset
 		case earlier:
@@ -51,6 +53,13 @@ func (c *counters) take(m mark, at float64) (outcome, float64) {
 	}
 	i := c.find(m, at)
 	k := &c.list[i]
+	if !k.of(m) {
+		k.total, k.length, k.totals = 0, 0, 0
+		return nothing, at
+	}
+	if k.another(m) {
+		return besides, at
+	}
 	at = max(k.clock.at(m, at), k.latest)
 	c.step(i, m, at)
 	c.choose(at)
@@ -83,6 +92,12 @@ func (m *mark) countEpochs(e *epochs) {
 func (c *counters) find(m mark, at float64) int {
 	for i := range c.list[:c.n] {
 		if c.list[i].is(m) {
+			return i
+		}
+	}
+	for i := range c.list[:c.n] {
+		if k := &c.list[i]; k.renamed(m) {
+			k.name, k.unnamed = m.name, 0
 			return i
 		}
 	}
@@ -147,7 +162,7 @@ func (c *counters) step(i int, m mark, at float64) {
 		// A process that is behind another.
 	case k.complete() || c.epochs.index > k.index || k.done > few && (k.runs > 0 || k.outer >= 0):
 		c.runAgain(i, m, at)
-	case k.done > few:
+	case k.done > k.lag():
 		if k.lower++; k.lower >= again || m.step == 0 && m.epoch < 0 {
 			if c.main == i+1 {
 				c.several = c.several || m.step <= k.done/10
@@ -219,9 +234,12 @@ func (c *counters) runsThrough(k *counter) bool {
 // line of its run.
 func (k *counter) countsOn(step, index float64) {
 	within := k.total > 0 && k.done < 0.9*k.total && k.stride > 0 && step-k.done <= 2*k.stride
+	if k.through == 0 {
+		k.before = k.done
+	}
 	if k.through++; k.through >= again || within {
 		k.overall, k.through = true, 0
-		k.boundary, k.index = k.done, index
+		k.boundary, k.index = k.before, index
 		k.bounds++
 	}
 }

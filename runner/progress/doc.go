@@ -43,7 +43,8 @@
 // nor lies in one that does may be one epoch of several: the doubt PerhapsOf.
 // Tables, Rich's live displays of several lines, words of other languages,
 // progress that goes to files or trackers only. An inference job's "Generating"
-// or "Predicting" bar counts as preparation.
+// or "Predicting" bar counts as preparation. docs/progress.md lists programs, and
+// TestCases plays a recording of each.
 //
 // What is printed is the task's word: a program can print what it likes. Use it
 // to display and to schedule the task's own GPUs, never as proof of anything.

@@ -13,6 +13,12 @@ type epochs struct {
 	// program that prints its settings may print any number.
 	seen float64
 	told bool // total stood beside the epoch itself
+	// open: the epochs count from 0, and total may be their number or the last one's:
+	// "Epoch 0/5" may be one of five or of six.
+	open bool
+	// back: the latest line was far behind: the program may have started again, which only
+	// lines that come later confirm.
+	back bool
 }
 
 // again is how many lines in a row about an earlier epoch, or of a lower
@@ -36,27 +42,48 @@ func (e *epochs) confirms(index float64) bool {
 	return before > 0 && index >= before
 }
 
+// settle decides what the number beside an epoch means by the number of epochs that a
+// setting has told, and by an epoch that has that number.
+func (e *epochs) settle(setting float64) {
+	switch {
+	case !e.open:
+	case setting == e.total:
+		e.open = false
+	case setting == e.total+1, e.index == e.total:
+		e.total, e.open = e.total+1, false
+	}
+}
+
+// openLeast is the number of epochs from which one more or less makes no difference.
+const openLeast = 40
+
 // take follows a mark that has an epoch.
 func (e *epochs) take(m mark) move {
 	if m.epochs > 0 {
 		e.total, e.told = m.epochs, true
 	}
 	index := m.epoch
-	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && index > e.total {
-		return none // above the told number
+	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && (index > e.total || index == 0 && e.fromOne) {
+		return none // above the told number, or below the first: another count
 	}
+	// A bar that names its epoch without their number is Lightning's, which counts from
+	// 0, or one of a program whose first epoch is 1.
+	zero := m.zero && !(m.form == Lightning && (e.fromOne || !e.known && m.epoch == 1))
 	switch {
 	case m.completed:
 	case m.epoch == 0:
 		if e.known && e.fromOne { // what was taken for the first was the second
 			e.fromOne = false
 		}
-	case !m.zero && (e.fromOne || !e.known):
+	case !zero && (e.fromOne || !e.known):
 		e.fromOne = true
 		index--
 	}
 	if m.last && !e.fromOne && m.epochs > 0 {
 		e.total = m.epochs + 1
+	}
+	if m.epochs > 0 {
+		e.open = !e.fromOne && !m.last && !m.completed && m.form != Brackets
 	}
 	index = float64(int64(index))
 	from, far := e.index, 1.0
@@ -72,15 +99,16 @@ func (e *epochs) take(m mark) move {
 		e.known, e.index, e.behind = true, index, 0
 		return moves
 	case index < e.index:
+		e.back = e.back || m.epochs > 0 && (index < e.index-1 || index == 0 && m.step < 0)
 		if e.behind++; e.behind < again {
 			return earlier
 		}
-		e.index, e.behind = index, 0
+		e.index, e.behind, e.back = index, 0, false
 		return anew
 	case index == e.index:
-		e.behind = 0
+		e.behind, e.back = 0, false
 		return stays
 	}
-	e.index, e.behind = index, 0
+	e.index, e.behind, e.back = index, 0, false
 	return moves
 }

@@ -21,7 +21,8 @@ const (
 //
 //	epoch, epochs   the epoch and their number
 //	step, steps     the count and its total
-//	share           the done share, in percent
+//	thousands       the count in thousands
+//	share           the done share, in percent: of the run, or of the epoch by the scope
 //	elapsed, left   times, in any form that [duration] reads
 //	leftHours       a number of hours
 //	each            the time of one step
@@ -90,6 +91,20 @@ var formats = []format{
 		expr: patterns.New(`\bep\. \d+ : up\. (?P<step>\d+) :`)},
 	{name: "stable baselines", hint: "total_timesteps", form: Words, unit: Steps, strength: 3, scope: scopeRun,
 		expr: patterns.New(`^\| +(?:time/)?total_timesteps +\| (?P<step>\d+) +\|`)},
+	{name: "logger table", hint: "| step ", form: Words, unit: Steps, strength: 3, scope: scopeRun,
+		expr: patterns.New(`^\| +step +\| (?P<step>\d[\d.]*(?:e\+\d+)?) +\|`)},
+	{name: "clu", hint: "logging_writer.py:", form: Words, unit: Steps, strength: 3, scope: scopeRun,
+		expr: patterns.New(`\blogging_writer\.py:\d+\] \[(?P<step>\d+)\] `)},
+	{name: "tqdm_loggable", hint: "progress on:", form: Tqdm, unit: Steps, strength: 2,
+		expr: patterns.New(`\bprogress on:(?P<label>.*?) ?(?P<step>\d[\d.]*[kmgt]?)[a-z]*/(?P<steps>\d[\d.]*[kmgt]?)[a-z]* rate:(?:(?P<rate>[\d.]+)[a-z]*/s)?.* remaining:(?P<left>[\d:]*).* elapsed:(?P<elapsed>[\d:]+)`)},
+	{name: "rl_games", hint: " frames: ", form: Words, unit: Steps, strength: 3, scope: scopeRun,
+		expr: patterns.New(`\bepoch: \d+(?:/\d+)? frames: (?P<step>\d+)/(?P<steps>\d+)`)},
+	{name: "sockeye", hint: " s/sec=", form: Words, unit: Steps, strength: 3, scope: scopeRun,
+		expr: patterns.New(`\be=\d+ b=(?P<step>\d+) s/sec=`)},
+	{name: "stylegan", hint: " kimg ", form: Words, unit: Images, strength: 3, scope: scopeRun,
+		expr: patterns.New(`\btick \d+ +kimg (?P<thousands>[\d.]+) +time `)},
+	{name: "vits", hint: "train epoch", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch,
+		expr: patterns.New(`\btrain epoch: (?P<epoch>\d+) \[(?P<share>\d+)%\]`)},
 	{name: "boosting", hint: "] ", form: Words, unit: Steps, strength: 2, scope: scopeRun,
 		expr: patterns.New(`^\[(?P<step>\d+)\] +(?:[a-z]+_?\d*[-'][a-z0-9 @_-]+:|train(?:ing)?\b|valid)`)},
 }
@@ -129,8 +144,13 @@ func (f *format) read(line string) (mark, bool) {
 		m.setEpoch(e, group("epochs"))
 	}
 	if s := group("share"); s != "" {
-		m.name = "percent"
+		if f.scope != scopeEpoch {
+			m.name = "percent"
+		}
 		return m, m.setStep(s, "100")
+	}
+	if s := group("thousands"); s != "" {
+		m.step = 1000 * number(s)
 	}
 	if s := group("step"); s != "" && !m.setStep(s, group("steps")) {
 		return mark{}, false

@@ -153,7 +153,7 @@ func escape(b []byte) int {
 // hints are what a line that counts something has beside digits, if neither a
 // slash nor a percent sign.
 var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param"), []byte("remaining"), []byte(" left"), []byte("fold"), []byte("trial"), []byte("round"),
-	[]byte("iters"), []byte("up. "), []byte("eta")}
+	[]byte("iters"), []byte("up. "), []byte("eta"), []byte("kimg")}
 
 // promising reports whether a clean line may say something: a search of bytes
 // before any parsing. Most output is not.

@@ -64,8 +64,8 @@ func (c *counters) position() position {
 		}
 	case k.overall, k.resumed && k.runs == 0:
 		p.done, p.total, p.scale = k.done, k.total, ofRun
-		if p.total == 0 && index > 0 && k.boundary > 0 {
-			p.total = k.boundary / index * total
+		if p.total == 0 && k.index > 0 && k.boundary > 0 && (c.left.total == 0 || c.epochs.told) {
+			p.total = k.boundary / k.index * total
 		}
 	case p.form == Trainer:
 		p.done, p.total = k.done, k.total
@@ -84,6 +84,12 @@ func (c *counters) position() position {
 		p.doubt = NoDoubt
 		c.extend(&p, k)
 	}
+	if p.doubt == NoDoubt && known && c.epochs.back && !c.inner(k) {
+		p.doubt = SeveralRuns
+	}
+	if p.total > 0 && p.doubt == NoDoubt && known && c.epochs.open && c.epochs.total < openLeast && !c.inner(k) && (!k.overall || k.total == 0) {
+		p.doubt = LastEpoch
+	}
 	if p.total > 0 && p.doubt == NoDoubt && c.epochs.total > 0 && known && !k.overall && index >= total {
 		p.doubt = SeveralRuns // above the last epoch
 	}
@@ -100,6 +106,8 @@ func (c *counters) extend(p *position, k *counter) {
 		if !c.left.steady() {
 			p.doubt = Irregular
 		}
+	case k.unit == Images && k.scope == scopeRun && c.told.runImages.get() >= p.done:
+		p.total = c.told.runImages.get()
 	case steps >= p.done && k.unit == Steps && c.told.epochs.value == 0 && !c.epochs.known && k.runs == 0:
 		p.total = steps
 	}

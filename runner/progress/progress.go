@@ -49,6 +49,8 @@ const (
 	PerhapsOf Doubt = "perhaps one epoch of several"
 	// SeveralRuns: the count has begun anew, or lines tell of folds or trials.
 	SeveralRuns Doubt = "perhaps one run of several"
+	// LastEpoch: "epoch 0/5" may be one of five epochs or of six.
+	LastEpoch Doubt = "perhaps one epoch more"
 	// PastEnd: the count has reached its total, and the program goes on.
 	PastEnd Doubt = "past its end"
 )

@@ -16,6 +16,14 @@ var (
 	epochsRE = patterns.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
 )
 
+var (
+	// startRE is the number of steps that a line tells as the training starts: "Starting
+	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
+	startRE = patterns.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:$|[^\d.a-z%/])`)
+	// imagesRE is the number of images of the whole run, in thousands.
+	imagesRE = patterns.New(`\btraining (?:for|duration:) +(\d+) kimg`)
+)
+
 // optionRE is an option of a command line.
 var optionRE = patterns.New(` --[a-z]`)
 
@@ -42,7 +50,7 @@ func (s *setting) get() float64 {
 // told are the settings that say how long a run is. They count nothing; they confirm
 // the counters that count to them.
 type told struct {
-	runSteps, epochSteps, epochs setting
+	runSteps, epochSteps, epochs, runImages setting
 }
 
 // read takes the settings of a clean line. It reports whether there was one.
@@ -64,7 +72,14 @@ func (t *told) read(line string) bool {
 			return f != nil
 		}},
 		{"t", func() bool {
-			f := runStepsRE().FindStringSubmatch(line)
+			if f := imagesRE().FindStringSubmatch(line); f != nil {
+				t.runImages.set(1000 * number(f[1]))
+				return true
+			}
+			f := startRE().FindStringSubmatch(line)
+			if f == nil {
+				f = runStepsRE().FindStringSubmatch(line)
+			}
 			if f != nil && number(f[1]) > 0 {
 				t.runSteps.set(number(f[1]))
 			}

@@ -163,7 +163,7 @@ func wordAt(line string, i int) bool {
 		rest := strings.TrimRight(line[:i], " _-")
 		word := rest[1+strings.LastIndexFunc(rest, func(r rune) bool { return r < 'a' || r > 'z' }):]
 		if b == ' ' {
-			return !settings[word]
+			return !settings[word] || word == "of" && strings.HasPrefix(line[i:], "epoch")
 		}
 		return word == "" || word == "global" || word == "train" || word == "training" || word == "current"
 	}
@@ -188,6 +188,9 @@ func words(line string) (mark, bool) {
 		}
 		if found && m.step < 0 && evaluates(line[end:i]) {
 			m.aside = true
+		}
+		if f[4] == "" && strings.HasSuffix(strings.TrimRight(line[:i], " "), " of") { // the number of steps of epoch 3
+			continue
 		}
 		before := m.step
 		found = m.word(f[1], f[3], f[4]) || found
@@ -253,7 +256,7 @@ func (m *mark) word(word, n, of string) bool {
 		}
 		m.setEpoch(n, of)
 		return m.epoch >= 0
-	case of == "" && (word == "batch" || word == "update" || word == "it"), m.step >= 0:
+	case m.step >= 0, of == "" && (word == "update" || word == "it"), of == "" && word == "batch" && m.epoch < 0:
 		return false
 	}
 	return m.setStep(n, of)
