@@ -22,6 +22,18 @@ type Terminals interface {
 	Exec(ctx context.Context, id string, c Command) (ExecSession, error)
 }
 
+// OutputAttacher is a [Driver] whose log has a line only when it ends, or 16 KiB of it.
+// A progress bar, which ends its lines with carriage returns, comes late there.
+type OutputAttacher interface {
+	// AttachOutput connects with one of the two streams of a running container: the
+	// session's Copy hands on what is written from now on, as it is written. It takes no
+	// input, and its Close does not end the input that the program has. The program
+	// waits while Copy is not called or its writer does not return, and goes on when the
+	// session is closed or this process ends. For a container that has ended or is gone
+	// the error wraps [ErrNotFound]; an engine that cannot do it gives [ErrUnsupported].
+	AttachOutput(ctx context.Context, id string, stream Stream) (Session, error)
+}
+
 // Command is what [Terminals.Exec] runs.
 type Command struct {
 	Args []string

@@ -38,6 +38,12 @@ const thrownAway = "the container engine had thrown them away before they could 
 // nil, only tail gets it.
 func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
 	var since time.Time
+	kept := &pieces{out: out}
+	lost := func(err error) {
+		if err != nil {
+			w.keeping.lost(w.Runner, err)
+		}
+	}
 	if out != nil {
 		since = out.Since()
 		w.refillTail(tail)
@@ -46,6 +52,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		flushCtx, end := context.WithCancel(ctx)
 		defer end()
 		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
+		defer func() { lost(kept.flush()) }()
 	}
 	sink := func(at time.Time, stream containers.Stream, line []byte, partial bool) {
 		w.heard.Add(1)
@@ -53,6 +60,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			line = bytes.TrimSuffix(line, []byte("\r")) // a terminal ends lines with both
 		}
 		if stream == containers.Missing {
+			lost(kept.flush())
 			noteMissing(out, at, line)
 			return
 		}
@@ -64,11 +72,8 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		tail.Add(stream, line, partial)
 		w.client.hears(line)
 		w.hearsMemory(line)
-		if out == nil {
-			return
-		}
-		if err := out.Write(at, tasklog.Stream(stream), line, partial); err != nil {
-			w.keeping.lost(w.Runner, err)
+		if out != nil {
+			lost(kept.write(at, stream, line, partial))
 		}
 	}
 	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
@@ -83,6 +88,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		}
 		if errors.Is(err, containers.ErrNotFound) {
 			if out != nil {
+				lost(kept.flush())
 				out.Gap(out.Last().Add(1), -1, "the container was removed before its output was read to the end")
 			}
 			return

@@ -41,6 +41,8 @@ type Lacks struct {
 	Prompt bool
 	// Fittings: no limits of processes and no devices.
 	Fittings bool
+	// Bars: a line that has not ended comes neither in the log nor otherwise.
+	Bars bool
 	// LogBytes: the engine decides how much of a log it keeps.
 	LogBytes bool
 }
@@ -104,6 +106,7 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"logs of short life", testLogsShortLife},
 		{"logs cancelled", testLogsCancelled},
 		{"logs unread", testLogsUnread},
+		{"progress bar", testBar},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -90,10 +90,15 @@ func (s *screen) Size() (containers.Size, <-chan struct{}, bool) {
 func (s *screen) show(stream containers.Stream, p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tty {
+		stream = containers.Stdout
+	}
 	for _, v := range s.viewers {
-		if stream == containers.Stderr && !s.tty {
+		switch {
+		case v.only != 0 && v.only != stream:
+		case stream == containers.Stderr:
 			_, _ = v.stderr.Write(p)
-		} else {
+		default:
 			_, _ = v.stdout.Write(p)
 		}
 	}
@@ -112,10 +117,11 @@ func (s *screen) end() {
 	}
 }
 
-func (s *screen) join() *fakeSession {
+// join adds a session, with one of the streams or, for 0, both and the input.
+func (s *screen) join(only containers.Stream) *fakeSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &fakeSession{screen: s, stdout: newFlow(), stderr: newFlow()}
+	v := &fakeSession{screen: s, only: only, stdout: newFlow(), stderr: newFlow()}
 	s.viewers = append(s.viewers, v)
 	if s.over {
 		v.finish()
@@ -138,6 +144,7 @@ func (w *shown) Write(p []byte) (int, error) {
 // fakeSession is a connection with a script.
 type fakeSession struct {
 	screen         *screen
+	only           containers.Stream // 0: both, and the input
 	stdout, stderr *flow
 
 	// Of a command.
@@ -162,7 +169,7 @@ func (v *fakeSession) Copy(stdout, stderr io.Writer) error {
 
 // Write gives input.
 func (v *fakeSession) Write(p []byte) (int, error) {
-	if v.screen.input == nil {
+	if v.screen.input == nil || v.only != 0 {
 		return 0, io.ErrClosedPipe
 	}
 	return v.screen.input.Write(p)
@@ -170,7 +177,7 @@ func (v *fakeSession) Write(p []byte) (int, error) {
 
 // CloseWrite ends the input, unless it is a terminal.
 func (v *fakeSession) CloseWrite() error {
-	if v.screen.tty || v.screen.input == nil {
+	if v.screen.tty || v.screen.input == nil || v.only != 0 {
 		return nil
 	}
 	return v.screen.input.Close()
@@ -218,6 +225,15 @@ func (v *fakeSession) Wait(ctx context.Context) (int, error) {
 
 // Attach connects with a container's script.
 func (f *Fake) Attach(ctx context.Context, id string) (containers.Session, error) {
+	return f.attach(ctx, id, 0)
+}
+
+// AttachOutput connects with one of a script's streams.
+func (f *Fake) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
+	return f.attach(ctx, id, stream)
+}
+
+func (f *Fake) attach(ctx context.Context, id string, only containers.Stream) (containers.Session, error) {
 	if _, err := f.call(ctx, OpAttach); err != nil {
 		return nil, err
 	}
@@ -230,7 +246,7 @@ func (f *Fake) Attach(ctx context.Context, id string) (containers.Session, error
 	if c.state == containers.StateExited || c.exit.Error != "" {
 		return nil, fmt.Errorf("attach to container %s: %w: it has ended", id, containers.ErrNotFound)
 	}
-	return c.screen.join(), nil
+	return c.screen.join(only), nil
 }
 
 // Exec runs the image's Exec script, or its Run script, with other arguments.
@@ -263,7 +279,7 @@ func (f *Fake) Exec(ctx context.Context, id string, cmd containers.Command) (con
 	}
 	screen := newScreen(cmd.Stdin, cmd.TTY)
 	screen.size = cmd.Size
-	v := screen.join()
+	v := screen.join(0)
 	v.ended = make(chan struct{})
 	running, stop := context.WithCancel(context.Background())
 	killed := make(chan struct{})

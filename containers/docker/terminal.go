@@ -17,6 +17,8 @@ import (
 	"carma/containers"
 )
 
+var _ containers.OutputAttacher = (*Driver)(nil)
+
 // session is a connection with a container's program, or with a command in it.
 type session struct {
 	d         *Driver
@@ -40,7 +42,20 @@ const (
 // Attach connects with the program of a container. It fails for one that has ended:
 // the engine would give a connection on which nothing comes.
 func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
-	what := "attach to container " + short(id)
+	return d.attach(ctx, "attach to container "+short(id), id, client.ContainerAttachOptions{Stdin: true, Stdout: true, Stderr: true})
+}
+
+// AttachOutput connects with a stream that a container prints. The engine may be
+// another machine's, whose clock the caller does not know; there it does not.
+func (d *Driver) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
+	what := "attach to output of container " + short(id)
+	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
+		return nil, fmt.Errorf("%s: %w: the engine at %s is not this machine's", what, containers.ErrUnsupported, host)
+	}
+	return d.attach(ctx, what, id, client.ContainerAttachOptions{Stdout: stream == containers.Stdout, Stderr: stream == containers.Stderr})
+}
+
+func (d *Driver) attach(ctx context.Context, what, id string, o client.ContainerAttachOptions) (containers.Session, error) {
 	c, cli, err := d.inspect(ctx, what, id)
 	if err != nil {
 		return nil, err
@@ -48,8 +63,9 @@ func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, err
 	if ended(c.State) {
 		return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
 	}
-	input := c.Config != nil && c.Config.OpenStdin
-	res, err := cli.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdin: input, Stdout: true, Stderr: true, DetachKeys: noKeys})
+	o.Stream, o.DetachKeys = true, noKeys
+	o.Stdin = o.Stdin && c.Config != nil && c.Config.OpenStdin
+	res, err := cli.ContainerAttach(ctx, id, o)
 	if err != nil {
 		return nil, d.fail(ctx, cli, what, err)
 	}

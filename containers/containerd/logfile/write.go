@@ -1,7 +1,6 @@
 package logfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 type Writer struct {
 	dir  string
 	size int64 // at which a new file begins, in bytes
+	tty  bool  // the output is a terminal's
 	lock *os.File
 	now  func() time.Time
 
@@ -168,49 +168,6 @@ func (w *Writer) prune() {
 	}
 }
 
-// Copy stores the data of r, line by line, until its end. A line is stored when
-// it is complete, when it has [Piece] bytes, and at the end of r. Copy goes on
-// reading if storing fails: the container must not wait for the log. It returns
-// the last such error.
-func (w *Writer) Copy(stream uint8, r io.Reader) error {
-	var lost error
-	var entries []Entry
-	buf := make([]byte, 4*Piece)
-	have, open := 0, false // have is the number of bytes in buf; open: a piece of the line is stored
-	for {
-		n, err := r.Read(buf[have:])
-		have += n
-		rest := buf[:have]
-		entries = entries[:0]
-		for {
-			line, after, ended := bytes.Cut(rest, []byte{'\n'})
-			if !ended && len(line) < Piece {
-				break
-			}
-			if len(line) > Piece || !ended {
-				entries = append(entries, Entry{Stream: stream, Partial: true, Text: line[:Piece]})
-				rest, open = rest[Piece:], true
-				continue
-			}
-			entries = append(entries, Entry{Stream: stream, Text: line})
-			rest, open = after, false
-		}
-		if err != nil && (len(rest) > 0 || open) {
-			entries = append(entries, Entry{Stream: stream, Text: rest})
-		}
-		if err := w.write(entries); err != nil {
-			lost = err
-		}
-		if err == io.EOF {
-			return lost
-		}
-		if err != nil {
-			return err
-		}
-		have = copy(buf, rest)
-	}
-}
-
 // Close ends the log. If the last entries could not be stored, it tries to write
 // how many are missing.
 func (w *Writer) Close() error {
@@ -275,6 +232,9 @@ func Run(dir string, bytes int64, talk Talk) int {
 	pipes := map[uintptr]uint8{3: 1, 4: 2}
 	if talk == TalkTerminal {
 		delete(pipes, 4) // it has no writer, and no end before the shim's
+	}
+	if w != nil {
+		w.tty = talk == TalkTerminal
 	}
 	var done sync.WaitGroup
 	for fd, stream := range pipes {
