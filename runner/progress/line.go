@@ -11,6 +11,7 @@ type lineBuffer struct {
 	text []byte
 	at   float64 // when its last visible byte came
 	esc  int     // where in an escape sequence the text ends; see visible
+	read bool    // the text was read before its line ended; see [Reader.Standing]
 }
 
 // add keeps what still fits.
@@ -19,7 +20,7 @@ func (l *lineBuffer) add(b []byte, at float64) {
 		return
 	}
 	if shown := l.visible(b); shown || len(l.text) == 0 {
-		l.at = at
+		l.at, l.read = at, false
 	}
 	if room := maxLine - len(l.text); len(b) > room {
 		b = b[:room]
@@ -47,7 +48,7 @@ func (l *lineBuffer) visible(b []byte) bool {
 	return shown
 }
 
-func (l *lineBuffer) clear() { l.text, l.esc = l.text[:0], 0 }
+func (l *lineBuffer) clear() { l.text, l.esc, l.read = l.text[:0], 0, false }
 
 // ends finds line ends, \n and \r, one after the other. Each byte of the chunk
 // is searched once for each.

@@ -73,10 +73,7 @@ func (b *bucket) fill(now, rate, burst float64) {
 // that one. chunk is not kept.
 func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 	r.clock(at)
-	buf := &r.lines[0]
-	if stream == Stderr {
-		buf = &r.lines[1]
-	}
+	buf := r.begun(stream)
 	r.look.fill(r.now, lookRate, lookBurst)
 	r.parse.fill(r.now, parseRate, parseBurst)
 	e := ends{chunk: chunk}
@@ -98,9 +95,35 @@ func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 			r.line(chunk[begin:end], r.now)
 			continue
 		}
-		buf.add(chunk[begin:end], r.now)
-		r.line(buf.text, buf.at)
+		if buf.add(chunk[begin:end], r.now); !buf.read {
+			r.line(buf.text, buf.at)
+		}
 		buf.clear()
+	}
+}
+
+// Cut forgets the line that a stream has begun: the rest of it does not come.
+func (r *Reader) Cut(stream Stream) { r.begun(stream).clear() }
+
+// begun returns the line that a stream has begun.
+func (r *Reader) begun(stream Stream) *lineBuffer {
+	if stream == Stderr {
+		return &r.lines[1]
+	}
+	return &r.lines[0]
+}
+
+// standsFor is how long the text of a bar stands, in seconds, until it counts as a
+// line: a program may write it in several pieces.
+const standsFor = 1
+
+// Standing reads the line that a stream has begun, if it stands there for a while at
+// the given time. Bars that begin with their carriage return end with the next one.
+// Call it only if no piece of the line is on its way.
+func (r *Reader) Standing(at time.Time, stream Stream) {
+	if l := r.begun(stream); !l.read && len(l.text) > 0 && r.seconds(at)-l.at >= standsFor {
+		l.read = true
+		r.line(l.text, l.at)
 	}
 }
 

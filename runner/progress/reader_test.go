@@ -366,3 +366,42 @@ func TestLine(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// TestStanding: a bar counts when it has stood for a while, once, and as a whole if
+// more of it comes; a line that is cut counts for nothing.
+func TestStanding(t *testing.T) {
+	k := newTask()
+	bar := func(i int) string { return fmt.Sprintf("\r%3d%%|## | %d/100 [%02d:%02d<10:00, 60.00s/it]", i, i, i, 0) }
+	stands := func(after time.Duration) {
+		k.at = k.at.Add(after)
+		k.Standing(k.at, Stdout)
+		k.Standing(k.at, Stderr)
+	}
+	for i := 1; i <= 5; i++ {
+		k.print(time.Minute-standsFor*time.Second, "%s", bar(i))
+		stands(standsFor * time.Second)
+	}
+	k.want(t, 5, 100, Steps)
+	seen := k.count.list[0].seen
+	stands(time.Second)
+	k.print(0, "\r")
+	k.print(0, " \n")
+	if k.count.list[0].seen != seen {
+		t.Error("a bar that stood was read twice")
+	}
+
+	whole := bar(17)
+	k.print(time.Minute, "%s", whole[:len(whole)-30])
+	stands(standsFor * time.Second / 2)
+	k.want(t, 5, 100, Steps)
+	k.print(0, "%s", whole[len(whole)-30:])
+	stands(standsFor * time.Second)
+	k.want(t, 17, 100, Steps)
+
+	k.print(0, "%s", bar(18))
+	k.Cut(Stdout)
+	k.Cut(Stderr)
+	k.print(0, "\n")
+	stands(time.Minute)
+	k.want(t, 17, 100, Steps)
+}
