@@ -15,15 +15,16 @@ import (
 // that takes over an attempt begins with an empty one: what an earlier daemon has
 // kept is not read again.
 type follower struct {
-	mu     sync.Mutex // guards all below
-	reader progress.Reader
-	wall   time.Time     // of the latest line, by the engine's clock
-	latest units.Instant // the daemon's time of it
-	left   float64       // lines that may be read now
-	torn   bool          // lines were left out since the last one read
-	told   paceTold
-	alone  aloneTime
-	gone   []gone // when the attempt was suspended, as far as this daemon has seen it
+	mu      sync.Mutex // guards all below
+	sources [2]source  // of the two streams
+	reader  progress.Reader
+	wall    time.Time     // of the latest line, by the engine's clock
+	latest  units.Instant // the daemon's time of it
+	left    float64       // lines that may be read now
+	torn    bool          // lines were left out since the last one read
+	told    paceTold
+	alone   aloneTime
+	gone    []gone // when the attempt was suspended, as far as this daemon has seen it
 }
 
 // aloneTime is when an attempt was alone on its GPUs last.
@@ -44,11 +45,18 @@ const (
 	floodRate, floodBurst = 2000, 4000
 )
 
-// take reads a line, or a piece of one, that the engine received at a time of the
-// wall clock.
+// take reads a line of the engine's log, or a piece of one, that the engine received
+// at a time of the wall clock.
 func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if line, ok := f.source(stream).logged(at, line); ok {
+		f.read(clock, at, stream, line, partial)
+	}
+}
+
+// read gives the reader a line, or a piece of one. The caller holds the mutex.
+func (f *follower) read(clock *Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
 	if d := at.Sub(f.wall); d < 0 || d >= sameMoment {
 		f.latest = follows(f.latest, clock.FromWall(at), clock.Now())
 		f.left = min(floodBurst, f.left+min(max(d.Seconds(), sameMoment.Seconds()), 2)*floodRate)
@@ -64,6 +72,16 @@ func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, li
 		f.reader.Feed(f.lived(f.latest), progress.Stream(stream), []byte{'\n'})
 	}
 	f.reader.Line(f.lived(f.latest), progress.Stream(stream), line, partial)
+	f.source(stream).printed = partial && len(line) < pieceBytes
+}
+
+// standing reads the bars whose lines go on. The caller holds the mutex.
+func (f *follower) standing(now units.Instant) {
+	for _, stream := range []containers.Stream{containers.Stdout, containers.Stderr} {
+		if f.source(stream).printed {
+			f.reader.Standing(f.lived(now), progress.Stream(stream))
+		}
+	}
 }
 
 // follows is the daemon's time of a line: not before the line that came before it,
@@ -80,6 +98,7 @@ func follows(before, at, now units.Instant) units.Instant {
 func (f *follower) progress(now units.Instant) (progress.Progress, progress.Parameters, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.standing(now)
 	params, _ := f.reader.Parameters()
 	p, ok := f.reader.Progress(f.lived(now))
 	p.Seen = f.passed(p.Seen)

@@ -101,6 +101,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	defer f.mu.Unlock()
 	since := g.Since
 	f.alone.follow(now, g)
+	f.standing(now)
 	p, ok := f.reader.Progress(f.lived(now))
 	if !ok {
 		return mapper.Pace{}, paceTold{}, false

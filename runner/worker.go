@@ -140,6 +140,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	var done func()
 	w.following, done = w.followers.add(attemptKey{w.launch.Task, w.launch.Attempt})
 	defer done()
+	defer w.attachOutput(ctx, id)()
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
 	defer endLog()

@@ -149,6 +149,26 @@ func TestContainerd(t *testing.T) {
 	leftNothing(t, s, c)
 }
 
+// TestContainerdBar: a progress bar is read from containerd while it stands.
+func TestContainerdBar(t *testing.T) {
+	t.Parallel()
+	c := newContainerd(t)
+	on := []string{"--driver", "containerd", "--containerd-address", c.Address()}
+	s := newServer(t, on...)
+	path := filepath.Join(t.TempDir(), "tool.tar")
+	archive, err := containerstest.ToolArchive(tool)
+	if err == nil {
+		err = os.WriteFile(path, archive, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ok(append([]string{"image", "import", path}, on...)...)
+	s.start()
+	s.followsBar()
+	leftNothing(t, s, c)
+}
+
 // TestContainerdLogFlood: if containerd's logger drops output while the daemon is
 // down, a note has the exact number of lines.
 func TestContainerdLogFlood(t *testing.T) {

@@ -1,0 +1,163 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"carma/containers"
+	"carma/runner/progress"
+)
+
+// An engine's log may have a line only when it ends. A progress bar comes late there.
+// So while the log of a stream is quiet, progress is read from the stream itself, if
+// the driver can attach to it. The log goes on to be kept.
+const (
+	// logQuiet is the time without an entry after which a stream is attached. It is
+	// also the period of attachedMost.
+	logQuiet = 5 * time.Second
+	// attachedMost is how many bytes an attached stream may have in logQuiet. With
+	// more, the log gets a piece every second or so, and reading all twice costs more
+	// than it tells. It also bounds what a program prints while a daemon that stands
+	// still keeps it from printing: the engine waits for a reader after about 1 MB.
+	attachedMost = 64 << 10
+	// sameWrite is by how much later the log may stamp what was read from the stream.
+	sameWrite = 100 * time.Millisecond
+)
+
+// source says where the reader gets a stream's output from: its log, or the attached
+// stream.
+type source struct {
+	attached bool
+	printed  bool      // the latest piece is all that was printed until then
+	heard    time.Time // when there was an entry of the log, or the stream was detached
+	latest   time.Time // when the stream had its latest piece
+	again    bool      // the log may have what was read from the stream
+	begun    time.Time // of the period
+	bytes    int       // in the period
+}
+
+// source returns where a stream is read.
+func (f *follower) source(stream containers.Stream) *source {
+	if stream == containers.Stderr {
+		return &f.sources[1]
+	}
+	return &f.sources[0]
+}
+
+// logged returns what the reader is to get of an entry of the log: nothing while the
+// stream is attached, nor what was read from it. An entry that was begun before the
+// stream was detached counts from its last carriage return on.
+func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
+	s.heard = time.Now()
+	switch {
+	case s.attached:
+		return nil, false
+	case !s.again:
+		return text, true
+	case !at.After(s.latest.Add(sameWrite)) && s.heard.Sub(s.latest) < 2*logQuiet: // else the clock was set back
+		return nil, false
+	}
+	s.again = false
+	return text[1+bytes.LastIndexByte(bytes.TrimRight(text, "\r"), '\r'):], true
+}
+
+// takePrinted takes a piece of an attached stream. From the first one on, nothing of the
+// log is read. false: there is so much that the log will do.
+func (f *follower) takePrinted(clock *Clock, stream containers.Stream, piece []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, now := f.source(stream), time.Now()
+	if !s.attached {
+		s.attached, s.again = true, true
+		f.reader.Cut(progress.Stream(stream))
+	}
+	s.latest = now
+	if now.Sub(s.begun) >= logQuiet {
+		s.begun, s.bytes = now, 0
+	}
+	s.bytes += len(piece)
+	f.read(clock, now, stream, piece, true)
+	return s.bytes <= attachedMost
+}
+
+// detached goes back to the log.
+func (f *follower) detached(stream containers.Stream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.source(stream)
+	s.heard = time.Now()
+	if s.attached {
+		s.attached = false
+		f.reader.Cut(progress.Stream(stream))
+	}
+}
+
+// quiet returns in how long the log of a stream will have been quiet for logQuiet.
+func (f *follower) quiet(stream containers.Stream) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return logQuiet - time.Since(f.source(stream).heard)
+}
+
+// attach reads a stream whose log is quiet, until ctx or the container ends.
+func (f *follower) attach(ctx context.Context, clock *Clock, driver containers.OutputAttacher, id string, stream containers.Stream) {
+	for f.detached(stream); ; f.detached(stream) {
+		for left := f.quiet(stream); left > 0; left = f.quiet(stream) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(left):
+			}
+		}
+		session, err := driver.AttachOutput(ctx, id, stream)
+		switch {
+		case ctx.Err() != nil && err != nil, errors.Is(err, containers.ErrNotFound), errors.Is(err, containers.ErrUnsupported):
+			return
+		case err != nil:
+			continue // what ails the engine is told elsewhere
+		}
+		stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+		to := &attachedWriter{f, clock, stream}
+		_ = session.Copy(to, to)
+		stop()
+		_ = session.Close()
+	}
+}
+
+// attachedWriter is the writer of an attached stream.
+type attachedWriter struct {
+	f      *follower
+	clock  *Clock
+	stream containers.Stream
+}
+
+var errMuch = errors.New("the log will do")
+
+func (p *attachedWriter) Write(b []byte) (int, error) {
+	if !p.f.takePrinted(p.clock, p.stream, b) {
+		return 0, errMuch
+	}
+	return len(b), nil
+}
+
+// attachOutput attaches to the streams of the worker's attempt when their logs are
+// quiet. done ends that.
+func (w *worker) attachOutput(ctx context.Context, id string) (done func()) {
+	driver, can := able[containers.OutputAttacher](w.Driver)
+	if !can {
+		return func() {}
+	}
+	ctx, end := context.WithCancel(ctx)
+	over := make(chan struct{}, 2)
+	attach := func(stream containers.Stream) {
+		defer func() { over <- struct{}{} }()
+		if stream == containers.Stdout || !w.rec.Submit.TTY { // a terminal has one stream
+			w.following.attach(ctx, w.Clock, driver, id, stream)
+		}
+	}
+	go attach(containers.Stdout)
+	go attach(containers.Stderr)
+	return func() { end(); <-over; <-over }
+}

@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carma/containers"
+)
+
+// attacher is a driver whose streams a test prints to.
+type attacher struct {
+	containers.OutputAttacher
+	calls int
+	fails error
+	print *io.PipeWriter // the latest session's
+}
+
+func (a *attacher) AttachOutput(context.Context, string, containers.Stream) (containers.Session, error) {
+	a.calls++
+	if a.fails != nil {
+		return nil, a.fails
+	}
+	r, w := io.Pipe()
+	a.print = w
+	return &attachedTo{from: r}, nil
+}
+
+type attachedTo struct {
+	containers.Session
+	from *io.PipeReader
+}
+
+func (s *attachedTo) Copy(stdout, _ io.Writer) error {
+	_, err := io.Copy(stdout, s.from)
+	return err
+}
+
+func (s *attachedTo) Close() error { return s.from.Close() }
+
+// bars are the updates of a bar of 1000 steps, one a second.
+func bars(from, to int) string {
+	var b strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&b, "\r%3d%%|## | %d/1000 [%02d:%02d<10:00,  1.00it/s]", i/10, i, i/60, i%60)
+	}
+	return b.String()
+}
+
+// TestAttachedBar: a bar that the log holds back is read from the attached stream; what
+// the log has of it later is not read again; after the stream breaks the log is read.
+func TestAttachedBar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, clock, d := new(follower), NewClock(1), &attacher{}
+		ctx, end := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() { defer close(over); f.attach(ctx, clock, d, "id", containers.Stderr) }()
+		fed := 0.0
+		want := func(what string, done float64, calls int) {
+			t.Helper()
+			synctest.Wait()
+			p, _, _ := f.progress(clock.Now())
+			if p.Done != done || p.Restarts != 0 || d.calls != calls {
+				t.Errorf("%s: %v done, %d restarts, attached %d times; want %v, 0, %d", what, p.Done, p.Restarts, d.calls, done, calls)
+			}
+			fed = done
+		}
+		log := func(text string, partial bool) {
+			f.take(clock, time.Now(), containers.Stderr, []byte(text), partial)
+		}
+		print := func(from, to int) {
+			for i := from; i <= to; i++ {
+				if _, err := io.WriteString(d.print, bars(i, i)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(logQuiet - time.Second)
+		log("loading 3 files", false)
+		time.Sleep(logQuiet - time.Second)
+		want("the log is not quiet yet", 0, 0)
+		time.Sleep(time.Second)
+		want("the log is quiet", 0, 1)
+		print(1, 20)
+		want("the bar", 20, 1)
+		log(bars(1, 21), true)
+		want("the log has it too", 20, 1)
+
+		// The stream breaks. The log still has what was read of it, and then the rest.
+		_ = d.print.CloseWithError(io.ErrUnexpectedEOF)
+		synctest.Wait()
+		f.take(clock, time.Now().Add(-time.Second), containers.Stderr, []byte(bars(10, 21)+"\r"), true)
+		want("the log from before the break", fed, 1)
+		time.Sleep(time.Second)
+		log(bars(15, 22), true)
+		log(bars(23, 24)+"\r", true)
+		want("the log from after the break", 24, 1)
+
+		d.fails = containers.ErrUnavailable
+		time.Sleep(logQuiet)
+		want("the engine is away", 24, 2)
+		d.fails = nil
+		time.Sleep(logQuiet)
+		want("the engine is back", 24, 3)
+		print(60, 63)
+		want("attached again", 63, 3)
+
+		// A flood: the log has it soon enough.
+		if _, err := io.WriteString(d.print, strings.Repeat("x", attachedMost)+"\n"); err == nil {
+			t.Error("a flood is read from the stream")
+		}
+		time.Sleep(logQuiet / 2)
+		log(bars(64, 70), false)
+		want("a flood", 70, 3)
+
+		time.Sleep(logQuiet)
+		want("after the flood", 70, 4)
+		end()
+		<-over
+		if _, err := io.WriteString(d.print, "x"); err == nil {
+			t.Error("the session goes on after the end")
+		}
+	})
+}
+
+// TestAttachEnds: a container that has ended, or an engine that cannot attach, is not
+// asked again.
+func TestAttachEnds(t *testing.T) {
+	for _, fails := range []error{containers.ErrNotFound, containers.ErrUnsupported} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &attacher{fails: fails}
+			new(follower).attach(t.Context(), NewClock(1), d, "id", containers.Stdout)
+			if d.calls != 1 {
+				t.Errorf("%v: asked %d times", fails, d.calls)
+			}
+		})
+	}
+}
+
+// TestLoggedAfterClockSetBack: the log is read again some time after a stream was
+// detached, whatever the wall clock says.
+func TestLoggedAfterClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{again: true, latest: time.Now()}
+		back := time.Now().Add(-time.Hour)
+		if _, ok := s.logged(back, []byte("a")); ok {
+			t.Error("an old entry was taken")
+		}
+		time.Sleep(2 * logQuiet)
+		if text, ok := s.logged(back, []byte("a\rb\r")); !ok || string(text) != "b\r" {
+			t.Errorf("%q, %v", text, ok)
+		}
+		if text, ok := s.logged(back, []byte("a\rb\r")); !ok || string(text) != "a\rb\r" {
+			t.Errorf("%q, %v", text, ok)
+		}
+	})
+}
