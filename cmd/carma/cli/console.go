@@ -18,8 +18,9 @@ type Console struct {
 	Stamp bool // print the time before each line
 
 	mu    sync.Mutex
-	drawn bool // the status line is on the screen
-	open  bool // the last output has not ended its line
+	drawn bool            // the status line is on the screen
+	open  bool            // the last output has not ended its line
+	begun map[string]bool // by stream: its last line has not ended
 }
 
 // Console returns a console on the program's own streams.
@@ -40,13 +41,17 @@ func (c *Console) Line(l api.LogLine) error {
 		w, text = c.err, "carma: "+Printable(text)
 		c.endLine()
 	}
-	if c.Stamp && !c.open {
+	if c.Stamp && !c.begun[l.Stream] {
 		text = l.At.Local().Format("2006-01-02T15:04:05.000Z07:00") + " " + text
 	}
 	if !l.Partial {
 		text += "\n"
 	}
 	c.open = l.Partial
+	if c.begun == nil {
+		c.begun = map[string]bool{}
+	}
+	c.begun[l.Stream] = l.Partial
 	_, err := io.WriteString(w, text)
 	return err
 }
@@ -99,5 +104,6 @@ func (c *Console) endLine() {
 	if c.open && c.Live {
 		fmt.Fprintln(c.err)
 		c.open = false
+		clear(c.begun)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"carma/runner/api"
 )
@@ -36,5 +37,28 @@ func TestConsole(t *testing.T) {
 	script(&Console{Out: &out, err: &err})
 	if out.String() != "one\ntwo halves\n" || err.String() != "halfcarma: stopping 7\ncarma: runs again\n" {
 		t.Errorf("piped: %q %q", out.String(), err.String())
+	}
+}
+
+// TestConsoleStamps: a line has its time although a line of the other stream goes on.
+func TestConsoleStamps(t *testing.T) {
+	var out, err bytes.Buffer
+	c := &Console{Out: &out, err: &err, Stamp: true}
+	at := time.Date(2026, 11, 27, 1, 2, 3, 0, time.Local)
+	for _, l := range []api.LogLine{
+		{Stream: "stderr", Line: "1/9", Partial: true}, {Stream: "stdout", Line: "loss"},
+		{Stream: "stderr", Line: " 2/9", Partial: true}, {Stream: "stdout", Line: "a", Partial: true}, {Stream: "stderr"}, {Stream: "stdout", Line: "b"},
+	} {
+		l.At = at
+		if err := c.Line(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp := at.Format("2006-01-02T15:04:05.000Z07:00") + " "
+	if want := stamp + "loss\n" + stamp + "ab\n"; out.String() != want {
+		t.Errorf("stdout %q, want %q", out.String(), want)
+	}
+	if want := stamp + "1/9 2/9\n"; err.String() != want {
+		t.Errorf("stderr %q, want %q", err.String(), want)
 	}
 }

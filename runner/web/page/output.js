@@ -11,7 +11,7 @@ export function output(box, task, path, signal) {
   const wrap = h('input', { type: 'checkbox', onchange: () => lines.classList.toggle('wrap', wrap.checked) });
   const note = h('p', { class: 'dim' }, task.attempts?.length ? '' : 'Nothing yet.');
   fill(box, h('div', { class: 'row' }, h('h2', {}, 'Output'), h('label', { class: 'check push' }, follow, 'follow'), h('label', { class: 'check' }, wrap, 'wrap')), lines, note);
-  let waiting = [], open = null, attempt = 0, frame = 0;
+  let waiting = [], open = {}, attempt = 0, frame = 0;
 
   function flush() {
     frame = 0;
@@ -19,12 +19,15 @@ export function output(box, task, path, signal) {
     for (const l of waiting.slice(-most)) {
       if (l.attempt !== attempt) {
         attempt = l.attempt;
+        open = {};
         if (attempt > 1) some.append(h('div', { class: 'mark' }, `attempt ${attempt}`));
       }
       const text = l.line.includes('\r') ? l.line.slice(l.line.replace(/\r+$/, '').lastIndexOf('\r') + 1) : l.line;
-      if (open) open.append(plain(text));
-      else some.append(open = h('div', { class: l.stream }, plain(text) || ' '));
-      if (!l.partial) open = null;
+      const begun = open[l.stream];
+      if (!begun) some.append(open[l.stream] = h('div', { class: l.stream }, plain(text) || ' '));
+      else if (text === l.line) begun.append(plain(text));
+      else fill(begun, plain(text));
+      if (!l.partial) delete open[l.stream];
     }
     waiting = [];
     note.textContent = '';
