@@ -121,7 +121,7 @@ func (m *mark) label(s string) {
 	m.aside = asideLabel(s)
 	switch {
 	case m.aside:
-	case epochBars[m.name] && strings.IndexAny(s, "0123456789") < 0:
+	case epochBars[m.name] && !strings.ContainsAny(s, "0123456789"):
 		m.wholeEpochs()
 	case yoloRE().MatchString(s):
 		f := yoloRE().FindStringSubmatch(s)

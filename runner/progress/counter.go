@@ -22,6 +22,8 @@ type counter struct {
 	length        float64 // the highest count of a run that is over
 	lower         int     // lines in a row that counted lower
 	totals        int     // lines that told a total
+	foreign       int     // lines in a row whose total was far from this one's
+	offered       float64 // a total that one line has told, of a count without one
 	changed       int     // lines whose total changed while the count did not
 	fresh         int     // lines that may be of the run before
 
@@ -82,11 +84,29 @@ func (k *counter) of(m mark) bool {
 
 // another reports whether a mark without a total is of another count with the same name:
 // the steps of an evaluation.
+// So is one with a total that is far from the total of the lines before, until many have
+// it, and the first total of a count that has told none, until a second line has it.
 func (k *counter) another(m mark) bool {
-	if m.steps > 0 {
-		k.totals++
+	if m.form != Words {
+		return false
 	}
-	return m.form == Words && m.steps < 0 && k.total > 0 && k.totals > again
+	established := k.total > 0 && k.totals > again
+	switch {
+	case m.steps < 0:
+		return established
+	case established && (m.steps > alike*k.total || k.total > alike*m.steps):
+		k.foreign++
+		if k.foreign < few {
+			return true
+		}
+		k.totals = 0
+	case k.total == 0 && k.rises >= again && m.steps != k.offered:
+		k.offered = m.steps
+		return true
+	}
+	k.foreign = 0
+	k.totals++
+	return false
 }
 
 // counts reports whether the counter has moved twice, or several times at once, as
@@ -111,7 +131,7 @@ func (k *counter) begunBefore() bool {
 		return false
 	}
 	speed := (k.done - k.from) / k.active
-	return speed*k.passed < k.from/4
+	return speed*(k.passed+1) < k.from/4 // bars print whole seconds
 }
 
 // complete reports whether a run of the counter is over, or nearly: the last

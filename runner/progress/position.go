@@ -64,8 +64,8 @@ func (c *counters) position() position {
 		}
 	case k.overall, k.resumed && k.runs == 0:
 		p.done, p.total, p.scale = k.done, k.total, ofRun
-		if p.total == 0 && k.index > 0 && k.boundary > 0 && (c.left.total == 0 || c.epochs.told) {
-			p.total = k.boundary / k.index * total
+		if p.total == 0 {
+			p.total = c.throughTotal(k, total)
 		}
 	case p.form == Trainer:
 		p.done, p.total = k.done, k.total
@@ -95,6 +95,25 @@ func (c *counters) position() position {
 	}
 	c.ofSeveral(&p)
 	return p
+}
+
+// throughTotal returns the total of a counter that counts through the epochs and prints
+// none, or 0: by its count when the latest epoch began, or the setting that this confirms.
+// The last epoch may be shorter than the others.
+func (c *counters) throughTotal(k *counter, epochs float64) float64 {
+	const exact = 0.03 // the count when the epoch began is known to a line
+	var total float64
+	if k.index > 0 && k.boundary > 0 && k.stride <= exact*k.boundary {
+		total = (k.boundary + k.stride/2) / k.index * epochs
+	}
+	steps := c.told.runSteps.get()
+	switch {
+	case steps > 0 && k.unit == Steps && steps <= 1.01*total && steps*epochs >= 0.99*total*(epochs-1):
+		return steps
+	case c.left.total > 0 && !c.epochs.told, steps > 0:
+		return 0
+	}
+	return total
 }
 
 // extend takes the total from the settings or from the printed time to the end.

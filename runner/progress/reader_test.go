@@ -405,3 +405,59 @@ func TestStanding(t *testing.T) {
 	stands(time.Minute)
 	k.want(t, 17, 100, Steps)
 }
+
+// TestOtherTotals: a line of another count with the same words does not change the total.
+func TestOtherTotals(t *testing.T) {
+	k := newTask()
+	for s := 10; s <= 500; s += 10 {
+		k.print(5*time.Second, "step %d/1000 loss 0.5\n", s)
+		if s%50 == 0 {
+			k.print(0, "tuning step 7/10\nstep 8 loss 0.4\n")
+		}
+	}
+	if p := k.want(t, 500, 1000, Steps); p.Share == 0 || p.Restarts != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestFastBar: a bar that is far when its first second is over was not resumed.
+func TestFastBar(t *testing.T) {
+	k := newTask()
+	for s := 1; s <= 12; s++ {
+		k.print(400*time.Millisecond, "\rEpoch 01: %d%%|█| %d/153600 [00:%02d<00:05, 31000.00it/s]", s*100/12, s*12800, s*4/10)
+	}
+	k.print(0, "\n")
+	if p, ok := k.Progress(k.at); !ok || p.Share != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestThroughEpochs: a count through the epochs whose lines come now and then tells the
+// total to a line, and none while a line is much of it.
+func TestThroughEpochs(t *testing.T) {
+	const epochs, steps, every, lines = 40, 15, 10, 59
+	k := newTask()
+	k.print(0, "Beginning of Epoch 1/%d\n", epochs)
+	shown := 0
+	for s := 1; s <= every*lines; s++ {
+		k.print(time.Second, "")
+		if s%steps == 1 && s > 1 {
+			k.print(0, "Beginning of Epoch %d/%d\n", s/steps+1, epochs)
+		}
+		if s%every != 0 {
+			continue
+		}
+		k.print(0, "[Rank 0] step=%d, skipped=0\n", s)
+		p, ok := k.Progress(k.at)
+		truth := float64(s) / (epochs * steps)
+		if ok && p.Share > 0 {
+			shown++
+			if math.Abs(p.Share-truth) > 0.03 {
+				t.Fatalf("step %d: share %.3f, in truth %.3f", s, p.Share, truth)
+			}
+		}
+	}
+	if shown < 10 {
+		t.Errorf("a share after %d lines", shown)
+	}
+}

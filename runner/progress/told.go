@@ -19,7 +19,7 @@ var (
 var (
 	// startRE is the number of steps that a line tells as the training starts: "Starting
 	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
-	startRE = patterns.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:$|[^\d.a-z%/])`)
+	startRE = patterns.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
 	// imagesRE is the number of images of the whole run, in thousands.
 	imagesRE = patterns.New(`\btraining (?:for|duration:) +(\d+) kimg`)
 )
