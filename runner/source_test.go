@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +16,35 @@ import (
 // attacher is a driver whose streams a test prints to.
 type attacher struct {
 	containers.OutputAttacher
+
+	mu    sync.Mutex // guards all below
 	calls int
 	fails error
-	print *io.PipeWriter // the latest session's
+	to    *io.PipeWriter // the latest session's
+}
+
+// now returns how often the driver was asked, and where to print to.
+func (a *attacher) now() (calls int, to *io.PipeWriter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls, a.to
+}
+
+func (a *attacher) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fails = err
 }
 
 func (a *attacher) AttachOutput(context.Context, string, containers.Stream) (containers.Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.calls++
 	if a.fails != nil {
 		return nil, a.fails
 	}
 	r, w := io.Pipe()
-	a.print = w
+	a.to = w
 	return &attachedTo{from: r}, nil
 }
 
@@ -64,17 +82,18 @@ func TestAttachedBar(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			p, _, _ := f.progress(clock.Now())
-			if p.Done != done || p.Restarts != 0 || d.calls != calls {
-				t.Errorf("%s: %v done, %d restarts, attached %d times; want %v, 0, %d", what, p.Done, p.Restarts, d.calls, done, calls)
+			if asked, _ := d.now(); p.Done != done || p.Restarts != 0 || asked != calls {
+				t.Errorf("%s: %v done, %d restarts, attached %d times; want %v, 0, %d", what, p.Done, p.Restarts, asked, done, calls)
 			}
 			fed = done
 		}
 		log := func(text string, partial bool) {
 			f.take(clock, time.Now(), containers.Stderr, []byte(text), partial)
 		}
-		print := func(from, to int) {
-			for i := from; i <= to; i++ {
-				if _, err := io.WriteString(d.print, bars(i, i)); err != nil {
+		print := func(from, until int) {
+			_, to := d.now()
+			for i := from; i <= until; i++ {
+				if _, err := io.WriteString(to, bars(i, i)); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Second)
@@ -92,7 +111,8 @@ func TestAttachedBar(t *testing.T) {
 		want("the log has it too", 20, 1)
 
 		// The stream breaks. The log still has what was read of it, and then the rest.
-		_ = d.print.CloseWithError(io.ErrUnexpectedEOF)
+		_, to := d.now()
+		_ = to.CloseWithError(io.ErrUnexpectedEOF)
 		synctest.Wait()
 		f.take(clock, time.Now().Add(-time.Second), containers.Stderr, []byte(bars(10, 21)+"\r"), true)
 		want("the log from before the break", fed, 1)
@@ -101,17 +121,18 @@ func TestAttachedBar(t *testing.T) {
 		log(bars(23, 24)+"\r", true)
 		want("the log from after the break", 24, 1)
 
-		d.fails = containers.ErrUnavailable
+		d.fail(containers.ErrUnavailable)
 		time.Sleep(logQuiet)
 		want("the engine is away", 24, 2)
-		d.fails = nil
+		d.fail(nil)
 		time.Sleep(logQuiet)
 		want("the engine is back", 24, 3)
 		print(60, 63)
 		want("attached again", 63, 3)
 
 		// A flood: the log has it soon enough.
-		if _, err := io.WriteString(d.print, strings.Repeat("x", attachedMost)+"\n"); err == nil {
+		_, to = d.now()
+		if _, err := io.WriteString(to, strings.Repeat("x", attachedMost)+"\n"); err == nil {
 			t.Error("a flood is read from the stream")
 		}
 		time.Sleep(logQuiet / 2)
@@ -122,7 +143,8 @@ func TestAttachedBar(t *testing.T) {
 		want("after the flood", 70, 4)
 		end()
 		<-over
-		if _, err := io.WriteString(d.print, "x"); err == nil {
+		_, to = d.now()
+		if _, err := io.WriteString(to, "x"); err == nil {
 			t.Error("the session goes on after the end")
 		}
 	})
