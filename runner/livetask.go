@@ -67,6 +67,7 @@ func liveTask(t *api.Task) api.LiveTask {
 	}
 	if p := t.Progress; p != nil {
 		v.Share = math.Round(p.Share*1000) / 1000
+		v.Doubt = v.Share > 0 && p.Doubt != ""
 		v.ETA = roundedTime(p.ETA, t.Started)
 		if p.Slowdown != nil {
 			v.Slowdown = hundredths(p.Slowdown.Value)

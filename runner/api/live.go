@@ -65,6 +65,7 @@ type LiveTask struct {
 	Waits     string    `json:"waits,omitempty"`
 	Start     *Start    `json:"start,omitempty" doc:"when it is expected to start, of the first in the queue"`
 	Share     float64   `json:"share,omitempty"`
+	Doubt     bool      `json:"doubt,omitempty" doc:"the count that the share is of is not relied on"`
 	ETA       time.Time `json:"eta,omitzero"`
 	Slowdown  float64   `json:"slowdown,omitempty"`
 	Reason    string    `json:"reason_code,omitempty"`

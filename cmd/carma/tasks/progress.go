@@ -11,7 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// Far is how far a running task has come, in a few letters; empty: it is not known.
+// Far is how far a running task has come, in a few letters, with ~ before a share while the
+// count is not relied on; empty: it is not known.
 func Far(t *api.Task, now time.Time) string {
 	p := t.Progress
 	if p == nil {
@@ -20,7 +21,7 @@ func Far(t *api.Task, now time.Time) string {
 	var parts []string
 	switch {
 	case p.Share > 0:
-		parts = append(parts, percent(p.Share))
+		parts = append(parts, Share(p))
 	case p.Done > 0 && p.Unit != "":
 		parts = append(parts, count(p.Done)+" "+p.Unit)
 	}
@@ -28,6 +29,14 @@ func Far(t *api.Task, now time.Time) string {
 		parts = append(parts, cli.Age(max(0, p.ETA.Sub(now)))+" left")
 	}
 	return strings.Join(parts, " ")
+}
+
+// Share is the share of a task that is done, with ~ while the count is not relied on.
+func Share(p *api.Progress) string {
+	if p.Doubt != "" {
+		return "~" + percent(p.Share)
+	}
+	return percent(p.Share)
 }
 
 // Slowed is how many times as long as alone a task takes, with ~ where that is
@@ -94,7 +103,7 @@ func done(p *api.Progress) string {
 	}
 	text += " " + p.Unit
 	if p.Share > 0 {
-		text = percent(p.Share) + ", " + text
+		text = Share(p) + ", " + text
 	}
 	return text
 }

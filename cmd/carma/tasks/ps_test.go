@@ -93,6 +93,7 @@ func TestFar(t *testing.T) {
 		{nil, "", ""},
 		{&api.Progress{}, "", ""},
 		{&api.Progress{Share: 0.999, ETA: noon.Add(12 * time.Minute), Slowdown: &api.Slowdown{Value: 1.27, Basis: "measured"}}, "99% 12m left", "1.3x"},
+		{&api.Progress{Share: 0.16, Doubt: "few lines"}, "~16%", ""},
 		{&api.Progress{Done: 1200, Unit: "steps", Slowdown: &api.Slowdown{Value: 1.5, Basis: "predicted"}}, "1200 steps", "~1.5x"},
 		{&api.Progress{ETA: noon.Add(-time.Minute)}, "0s left", ""},
 	} {

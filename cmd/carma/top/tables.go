@@ -220,7 +220,7 @@ func far(t *api.Task, now int64) (done, left string) {
 		return "", ""
 	}
 	if p.Share > 0 {
-		done = strconv.Itoa(int(100*p.Share)) + "%"
+		done = tasks.Share(p)
 	}
 	if !p.ETA.IsZero() {
 		left = cli.Age(secs(max(0, p.ETA.Unix()-now)))

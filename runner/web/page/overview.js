@@ -78,7 +78,7 @@ function drawCards(cards, made) {
   }
 }
 
-const pick = (t) => t && { user: t.user, share: t.share, eta: t.eta, slowdown: t.slowdown, phase: t.phase, idle: t.idle };
+const pick = (t) => t && { user: t.user, share: t.share, doubt: t.doubt, eta: t.eta, slowdown: t.slowdown, phase: t.phase, idle: t.idle };
 
 function drawCard(g, residents) {
   const notes = [
@@ -113,7 +113,7 @@ function stack(g, residents, free) {
 function resident(r) {
   const left = ms(r.eta) ? `${minutes((ms(r.eta) - now()) / 1000)} left` : '';
   return h('li', {}, h('span', { class: `swatch ${hue(r.user || '')}` }), h('a', { href: `#/task/${r.task}`, title: r.name }, r.name),
-    h('span', { class: 'more dim' }, [`${memory(r.used).replace(/ GiB$/, '')} of ${memory(r.grant)}`, r.user, r.phase !== 'running' && r.phase, r.share && percent(r.share), left, r.slowdown > 1.005 && `slowdown ${r.slowdown.toFixed(2)}×`, r.idle && 'idle', r.alone && 'alone'].filter(Boolean).join(' · ')));
+    h('span', { class: 'more dim' }, [`${memory(r.used).replace(/ GiB$/, '')} of ${memory(r.grant)}`, r.user, r.phase !== 'running' && r.phase, r.share && (r.doubt ? `~${percent(r.share)}` : percent(r.share)), left, r.slowdown > 1.005 && `slowdown ${r.slowdown.toFixed(2)}×`, r.idle && 'idle', r.alone && 'alone'].filter(Boolean).join(' · ')));
 }
 
 export function meter(name, share, text) {

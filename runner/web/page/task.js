@@ -66,7 +66,7 @@ export async function task(box, signal, [ref]) {
 function drawHead(head, t) {
   const p = t.progress;
   const parts = t.ended ? [t.energy_j && energy(t.energy_j)].filter(Boolean) : [
-    p?.share && `${percent(p.share)} done`, p?.done && p.unit && `${Math.round(p.done)}${p.share ? ` of ${Math.round(p.total)}` : ''} ${p.unit}`,
+    p?.share && `${p.doubt ? '~' : ''}${percent(p.share)} done`, p?.done && p.unit && `${Math.round(p.done)}${p.share ? ` of ${Math.round(p.total)}` : ''} ${p.unit}`,
     p?.rate && `${p.rate.toPrecision(3)} ${p.unit}/s`, p?.doubt, ms(p?.eta) && !t.ended && `${span((ms(p.eta) - now()) / 1000)} left`,
     p?.slowdown && p.slowdown.value > 1.005 && `slowdown by its neighbours ${p.slowdown.value.toFixed(2)}× (${p.slowdown.basis})`,
     t.energy_j && energy(t.energy_j),

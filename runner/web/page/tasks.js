@@ -77,5 +77,5 @@ function used(t) {
 function progress(t) {
   if (!t.share) return '';
   return h('div', { class: 'meter' }, h('div', { class: 'track', role: 'progressbar', 'aria-label': `Progress of task ${t.id}`, 'aria-valuenow': Math.round(t.share * 100), 'aria-valuemin': 0, 'aria-valuemax': 100 },
-    h('div', { class: 'level', style: { width: `${t.share * 100}%` } })), h('span', { class: 'num' }, percent(t.share)));
+    h('div', { class: 'level', style: { width: `${t.share * 100}%` } })), h('span', { class: 'num' }, t.doubt ? `~${percent(t.share)}` : percent(t.share)));
 }
