@@ -44,7 +44,7 @@ const (
 
 // load reads the runs from the journal.
 func (h *helperOutput) load() error {
-	b, err := suiteStore{h.Runner}.Get(helperOutputKey)
+	b, err := metaStore{h.Runner}.Get(helperOutputKey)
 	if err != nil || b == nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (h *helperOutput) store() error {
 	if err != nil {
 		return err
 	}
-	return suiteStore{h.Runner}.Put(helperOutputKey, b)
+	return metaStore{h.Runner}.Put(helperOutputKey, b)
 }
 
 // keep copies the output of a helper's container, before that is removed. What was

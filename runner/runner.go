@@ -174,7 +174,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	if r.pull, err = pull.New(r.Driver, suiteStore{r}); err != nil {
+	if r.pull, err = pull.New(r.Driver, metaStore{r}); err != nil {
 		return nil, err
 	}
 	if r.helpers, err = r.newHelpers(); err != nil {

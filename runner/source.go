@@ -116,7 +116,7 @@ func (f *follower) attach(ctx context.Context, clock *Clock, driver containers.O
 		case ctx.Err() != nil && err != nil, errors.Is(err, containers.ErrNotFound), errors.Is(err, containers.ErrUnsupported):
 			return
 		case err != nil:
-			continue // what ails the engine is told elsewhere
+			continue // the engine's watcher logs the cause
 		}
 		stop := context.AfterFunc(ctx, func() { _ = session.Close() })
 		to := &attachedWriter{f, clock, stream}

@@ -20,7 +20,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 		return nil, err
 	}
 	d := helpers.Deps{
-		Instance: r.instance, Driver: r.Driver, Store: suiteStore{r}, Images: r.pull, Log: r.Log,
+		Instance: r.instance, Driver: r.Driver, Store: metaStore{r}, Images: r.pull, Log: r.Log,
 		Root: func() string { return r.engine.found().Root },
 		Limits: func() helpers.Limits {
 			u := r.live().PerUser
@@ -49,10 +49,10 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 	return helpers.New(d)
 }
 
-// suiteStore keeps suites in the journal's meta.
-type suiteStore struct{ *Runner }
+// metaStore keeps suites in the journal's meta.
+type metaStore struct{ *Runner }
 
-func (s suiteStore) Put(key string, value []byte) error {
+func (s metaStore) Put(key string, value []byte) error {
 	err := s.Journal.SetMeta(key, value)
 	if errors.Is(err, journal.ErrFull) {
 		return errFull
@@ -60,7 +60,7 @@ func (s suiteStore) Put(key string, value []byte) error {
 	return err
 }
 
-func (s suiteStore) Get(key string) ([]byte, error) {
+func (s metaStore) Get(key string) ([]byte, error) {
 	b, err := s.Journal.Meta(key)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
@@ -68,7 +68,7 @@ func (s suiteStore) Get(key string) ([]byte, error) {
 	return b, err
 }
 
-func (s suiteStore) Drop(key string) error {
+func (s metaStore) Drop(key string) error {
 	err := s.Journal.DropMeta(key)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil

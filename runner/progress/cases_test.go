@@ -21,7 +21,7 @@ const (
 	tellsNothing = "nothing"
 )
 
-// played is what the reader told while a recording was played.
+// played is what the reader returned while a recording was played.
 type played struct {
 	shares       int // pieces after which there was a share
 	pieces       int // in the second half of the time
@@ -152,7 +152,7 @@ func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 	return out
 }
 
-// awayFrom reports whether a share that is told after piece i is off by more than 3 %. A
+// awayFrom reports whether a share that is returned after piece i is off by more than 3 %. A
 // share is as old as the last line.
 func awayFrom(share, truth float64, pieces []piece, i int) bool {
 	gap := 0.0

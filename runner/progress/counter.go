@@ -21,9 +21,9 @@ type counter struct {
 	done, total   float64
 	length        float64 // the highest count of a run that is over
 	lower         int     // lines in a row that counted lower
-	totals        int     // lines that told a total
+	totals        int     // lines with a total
 	foreign       int     // lines in a row whose total was far from this one's
-	offered       float64 // a total that one line has told, of a count without one
+	offered       float64 // a total of one line, for a count without one
 	changed       int     // lines whose total changed while the count did not
 	fresh         int     // lines that may be of the run before
 
@@ -85,7 +85,7 @@ func (k *counter) of(m mark) bool {
 // another reports whether a mark without a total is of another count with the same name:
 // the steps of an evaluation.
 // So is one with a total that is far from the total of the lines before, until many have
-// it, and the first total of a count that has told none, until a second line has it.
+// it, and the first total of a count without one, until a second line has it.
 func (k *counter) another(m mark) bool {
 	if m.form != Words {
 		return false

@@ -43,7 +43,7 @@ func (e *epochs) confirms(index float64) bool {
 }
 
 // settle decides what the number beside an epoch means by the number of epochs that a
-// setting has told, and by an epoch that has that number.
+// setting gives, and by an epoch that has that number.
 func (e *epochs) settle(setting float64) {
 	switch {
 	case !e.open:
@@ -64,7 +64,7 @@ func (e *epochs) take(m mark) move {
 	}
 	index := m.epoch
 	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && (index > e.total || index == 0 && e.fromOne) {
-		return none // above the told number, or below the first: another count
+		return none // above the number of epochs, or below the first: another count
 	}
 	// A bar that names its epoch without their number is Lightning's, which counts from
 	// 0, or one of a program whose first epoch is 1.

@@ -1,5 +1,5 @@
-// Package dockerconfig reads what a user has told docker: credentials for registries, and
-// proxies for containers. It reads the user's config.json where docker does, in the folder
+// Package dockerconfig reads the user's docker configuration: credentials for registries, and
+// proxies for containers. It reads config.json where docker does, in the folder
 // DOCKER_CONFIG or ~/.docker, and runs the credential helpers that are named there.
 package dockerconfig
 
@@ -24,7 +24,7 @@ func load() (*configfile.ConfigFile, error) {
 	if dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return configfile.New(""), nil // a user without a home has told docker nothing
+			return configfile.New(""), nil // a user without a home has no configuration
 		}
 		dir = filepath.Join(home, ".docker")
 	}
