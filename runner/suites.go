@@ -49,7 +49,7 @@ func (r *Runner) newHelpers() (*helpers.Manager, error) {
 	return helpers.New(d)
 }
 
-// metaStore keeps suites in the journal's meta.
+// metaStore keeps values in the journal's meta.
 type metaStore struct{ *Runner }
 
 func (s metaStore) Put(key string, value []byte) error {
