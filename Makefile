@@ -25,6 +25,9 @@ export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS)) -
 # Its C headers warn of what it offers and nobody here uses.
 export CGO_LDFLAGS ?= -O2 -g -Wl,-z,lazy
 export CGO_CFLAGS  ?= -O2 -g -Wno-deprecated-declarations
+# Property tests draw the same cases in every run, so that the same code gives the same
+# result. make properties draws others.
+export RAPID_SEED ?= 1
 # For the end-to-end tests.
 export TEST_CARMA   := $(CURDIR)/bin/carma
 export TEST_SIMTASK := $(CURDIR)/bin/simtask
@@ -81,6 +84,13 @@ test: build try-onnxruntime try-axe ## every test: unit, property, race, end-to-
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
 	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
 	$(GO) test -count=1 -timeout 10m ./runner/journal
+
+# One seed a round; a failure prints the seed and writes the case to testdata/rapid.
+ROUNDS ?= 10
+.PHONY: properties
+properties: ## the property tests of the mapper with random seeds (ROUNDS=10)
+	@for i in $$(seq $(ROUNDS)); do \
+		RAPID_SEED=0 $(GO) test -count=1 -timeout 20m -run '^(TestProperties|TestCoarseIsNeverLearned)$$' ./mapper || exit 1; done
 
 engines: build ## the containerd driver, and the real NVIDIA Container Runtime with simulated devices (root)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; \

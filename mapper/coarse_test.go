@@ -235,7 +235,7 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 			})
 		})
 	}
-	if !learned[false] {
+	if !learned[false] && !testing.Short() {
 		t.Error("nothing is learned from samples that are not coarse")
 	}
 }

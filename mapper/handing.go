@@ -30,10 +30,9 @@ type handing struct {
 	Attempt int    `json:"attempt"`
 }
 
-// handOver notes an attempt that is launched.
+// handOver notes an attempt that is launched while there is a limit.
 func (s *State) handOver(id TaskID, attempt int) {
 	if s.opt.LaunchesAtOnce == 0 {
-		s.handing = nil
 		return
 	}
 	s.handing = append(slices.DeleteFunc(s.handing, func(h handing) bool { return !s.launches(h) }), handing{id, attempt})

@@ -47,6 +47,9 @@ func TestLaunchesAtOnce(t *testing.T) {
 	}
 	opt.LaunchesAtOnce = 0
 	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
+	if n := w.s.handingOver(); n != 0 {
+		t.Errorf("without a limit %d launches are counted", n)
+	}
 	if task, _ := w.s.Task(last); task.Phase != Launching {
 		t.Errorf("without a limit it is %s", task.Phase)
 	}

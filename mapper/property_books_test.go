@@ -26,6 +26,10 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	switch e := ev.(type) {
 	case Woke:
 		m.alarm = 0
+	case Configured:
+		if e.Options.LaunchesAtOnce == 0 {
+			m.onWay = nil
+		}
 	case Handed:
 		m.onWay = slices.DeleteFunc(m.onWay, func(h handing) bool { return h == handing{e.Task, e.Attempt} })
 	case Sampled:
@@ -164,8 +168,8 @@ func (m *machine) checkHanding(t *rapid.T, l Launch) {
 	if m.handsFull() {
 		t.Fatalf("launched %+v; on their way to the engine: %v, of at most %d", l, m.onWay, m.opt.LaunchesAtOnce)
 	}
-	if m.onWay = append(m.onWay, handing{l.Task, l.Attempt}); m.opt.LaunchesAtOnce == 0 {
-		m.onWay = nil
+	if m.opt.LaunchesAtOnce > 0 {
+		m.onWay = append(m.onWay, handing{l.Task, l.Attempt})
 	}
 }
 

@@ -28,6 +28,9 @@ func TestProperties(t *testing.T) {
 			delete(missing, ev.kind())
 		}
 	})
+	if testing.Short() { // too few lives for each event to be in one of them
+		return
+	}
 	for kind := range missing {
 		t.Errorf("no life has the event %s: give the machine an action for it", kind)
 	}

@@ -215,6 +215,9 @@ func (s *State) configure(ev Configured) {
 		s.endClaims()
 	}
 	s.again = 0
+	if s.opt.LaunchesAtOnce == 0 { // a later limit counts the launches from then on
+		s.handing = nil
+	}
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
 		s.at(next, deadline{})
