@@ -36,12 +36,10 @@ var allowed = map[string][]string{
 	"carma/estimator/shell":                {},
 	"carma/estimator/networks":             {"carma/configs/models"},
 	"carma/estimator/networks/safetensors": {"carma/configs/models"},
-	"carma/estimator/networks/summary":     {"carma/configs/models"},
 	"carma/estimator/networks/zoo":         {"carma/configs/models", "carma/estimator/networks/timm"},
 	"carma/estimator/networks/timm":        {"carma/configs/models"},
 	"carma/estimator/networks/hf":          {"carma/configs/models", "carma/estimator/networks/zoo"},
 	"carma/estimator/networks/named":       {"carma/configs/models", "carma/estimator/networks/hf", "carma/estimator/networks/zoo"},
-	"carma/estimator/networks/onnxfile":    {"carma/configs/models"},
 	"carma/estimator/networks/described":   {"carma/configs/models", "carma/estimator/networks/hf"},
 	"carma/estimator/allocator":            {},
 	"carma/estimator/step":                 {"carma/configs/models", "carma/estimator/allocator"},
@@ -223,7 +221,7 @@ var offPath = []string{
 
 // readers read foreign files. A command does so as its user; the daemon, which
 // may be root, never does.
-var readers = []string{"carma/estimator/networks/onnxfile", "carma/estimator/networks/summary", "carma/configs/taskfile"}
+var readers = []string{"carma/configs/taskfile"}
 
 // onPath are the commands that a task's run needs.
 var onPath = []string{"daemon", "run", "suite", "tasks", "attach", "submit", "server", "doctor", "image", "mps", "journal"}

@@ -49,11 +49,6 @@ func TestScripts(t *testing.T) {
 			d := newFakeDaemon(filepath.Join(env.WorkDir, "s"))
 			env.Values[daemonKey{}] = d
 			env.Defer(d.close)
-			onnx, err := filepath.Abs("../../estimator/networks/onnxfile/testdata")
-			if err != nil {
-				return err
-			}
-			env.Setenv("ONNX", onnx)
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("XDG_CONFIG_HOME", "")

@@ -8,14 +8,8 @@ import (
 // Schema is the version of the file format that this package writes.
 const Schema = 1
 
-// Origins of imported configurations.
-const (
-	FromTorchsummary = "torchsummary"
-	FromTorchinfo    = "torchinfo"
-	FromTree         = "module-tree"
-	FromONNX         = "onnx"
-	FromHF           = "transformers" // a config.json of Hugging Face
-)
+// FromHF is the origin of a network that was read from a config.json of Hugging Face.
+const FromHF = "transformers"
 
 // Config is a model configuration: one network and how it is trained. See
 // docs/models.md.
@@ -26,9 +20,7 @@ type Config struct {
 	Name string `json:"name"`
 	// Family is the kind of network; estimators are calibrated for each.
 	Family Family `json:"family"`
-	// Origin is where the layers come from: catalogue, torchsummary, torchinfo,
-	// module-tree, onnx, transformers, probe,
-	// trace.
+	// Origin is where the layers come from: catalogue, transformers, probe, trace.
 	Origin string `json:"origin,omitempty"`
 	// Train are the settings of the training.
 	Train Train `json:"train"`
@@ -36,7 +28,7 @@ type Config struct {
 	Inputs []Input `json:"inputs"`
 	// Layers are in the order of the forward pass.
 	Layers []Layer `json:"layers"`
-	// Warnings are facts that an import had to assume, a sentence each.
+	// Warnings are facts that a reader had to assume, a sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

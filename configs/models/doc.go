@@ -3,8 +3,8 @@
 // training (batch, precision, optimizer, parallelism).
 //
 // Configurations come from files (docs/models.md has the format) or from the
-// packages of estimator/networks: the catalogue, and the readers of summaries and
-// ONNX files. Package models knows nothing about memory. What a layer keeps for
+// packages of estimator/networks: the catalogue, and the reader of config.json files
+// of the transformers library. Package models knows nothing about memory. What a layer keeps for
 // the backward pass, and how much memory that needs, is the task of package
 // estimator.
 package models

@@ -1,22 +1,20 @@
 // Package networks finds the network that a name or a file stands for. It knows
-// the names of the catalogue and of models of the hub, model configurations,
-// config.json of the transformers library, ONNX files, and summaries of a module.
+// the names of the catalogue and of models of the hub, model configurations, and
+// config.json of the transformers library.
 package networks
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"carma/configs/models"
 	"carma/estimator/networks/hf"
 	"carma/estimator/networks/named"
-	"carma/estimator/networks/onnxfile"
-	"carma/estimator/networks/summary"
 )
 
 // Find returns the network of ref: of a file, of a folder with a config.json, or else
@@ -55,23 +53,18 @@ func ReadFile(path string, o models.Overrides) (*models.Config, error) {
 	return Read(path, f, o)
 }
 
-// Read reads a network from r: a configuration, a config.json of the transformers
-// library, an ONNX file, or a summary; it recognizes the format by the content. name is the file's, for messages and as
-// the model's name. The sizes in o are for files that lack them. The result is
+// Read reads a network from r: a configuration, or a config.json of the transformers
+// library; it recognizes the format by the content. name is the file's, for messages
+// and as the model's name. The sizes in o are for files that lack them. The result is
 // valid; its Warnings tell the assumptions.
 func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
-	b := bufio.NewReaderSize(r, 64<<10)
-	if onnxfile.Recognized(b) {
-		if f, ok := r.(io.ReadSeeker); ok {
-			if _, err := f.Seek(0, io.SeekStart); err == nil {
-				return onnxfile.Import(name, f, o)
-			}
-		}
-		return onnxfile.Import(name, b, o) // from a pipe
-	}
-	text, err := io.ReadAll(io.LimitReader(b, models.MaxFile+1))
-	if err == nil && len(text) == 0 {
-		err = &models.Error{What: "empty; give a model's configuration or summary"}
+	text, err := io.ReadAll(io.LimitReader(r, models.MaxFile+1))
+	switch {
+	case err != nil:
+	case len(text) == 0:
+		err = &models.Error{What: "empty; give a model configuration or a config.json of transformers"}
+	case !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && len(text) <= models.MaxFile:
+		err = &models.Error{What: notJSON(text)}
 	}
 	if err != nil {
 		return nil, in(name, err)
@@ -80,15 +73,22 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 		c, err := hf.Read(titled(name), text, o)
 		return c, in(name, err)
 	}
-	if trimmed := bytes.TrimSpace(text); len(text) > models.MaxFile || len(trimmed) > 0 && trimmed[0] == '{' {
-		c, err := models.Read(name, bytes.NewReader(text)) // this fails with a message if the text is too large
-		if err != nil {
-			return nil, err
-		}
-		c, err = c.With(o)
-		return c, in(name, err)
+	c, err := models.Read(name, bytes.NewReader(text)) // this fails with a message if the text is too large
+	if err != nil {
+		return nil, err
 	}
-	return summary.Import(name, string(text), o)
+	c, err = c.With(o)
+	return c, in(name, err)
+}
+
+// notJSON says what to use in place of a file that is not JSON: an ONNX file or the
+// printed summary of a module, which have too little of the training in them.
+func notJSON(text []byte) string {
+	kind := "neither a model configuration nor a config.json of transformers"
+	if !utf8.Valid(text[:min(len(text), 512)]) || bytes.IndexByte(text[:min(len(text), 512)], 0) >= 0 || text[0] < '\t' {
+		kind = "a binary file (ONNX files are not read), not JSON"
+	}
+	return kind + "; estimate the program itself (carma estimate --probe IMAGE -- COMMAND), or by --params, --batch and --family"
 }
 
 // titled is the name of the model of a file: a config.json is called as its folder.

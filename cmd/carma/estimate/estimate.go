@@ -49,9 +49,9 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Estimate how much GPU memory a training needs on each of its GPUs: by every
 estimator the likeliest peak and, if it has one, an upper bound. MODEL is a name
 of carma models list, with a data set if you like (resnet18/cifar100). FILE is a
-model configuration, or a summary or ONNX file as carma models import takes it;
-also a config.json of the transformers library or a folder with one. Safetensors
-files beside it are compared with it; alone they count parameters for --family.
+model configuration, a config.json of the transformers library or a folder with
+one. Safetensors files beside it are compared with it; alone they count
+parameters for --family.
 
 With --probe, carma runs the program of an IMAGE for two training steps on the
 CPU: unchanged, without GPU and network, with read-only mounts. The program must

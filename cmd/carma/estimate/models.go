@@ -22,8 +22,8 @@ func Models(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "models COMMAND",
 		GroupID: cli.GroupMemory,
-		Short:   "List, show and import the networks that tasks train",
-	}, modelsListCommand(a), modelsShowCommand(a), modelsImportCommand(a))
+		Short:   "List and show the networks that tasks train",
+	}, modelsListCommand(a), modelsShowCommand(a))
 }
 
 func modelsListCommand(a *cli.App) *cobra.Command {
@@ -84,7 +84,7 @@ func overrideFlags(cmd *cobra.Command) *models.Overrides {
 }
 
 // model returns what ref names: a model of the catalogue, a configuration
-// file, or a summary or ONNX file to import; "-" is the input.
+// file or a config.json; "-" is the input.
 func model(a *cli.App, ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error

@@ -15,21 +15,31 @@ func modelsShowCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME|FILE [flags]",
 		Short: "Describe a model: parameters, layers, activations",
-		Long: `Describe a model: a name of the catalogue, a configuration file, or a summary or
-ONNX file as import takes it. Flags change it first. Activations are the
-elements of all outputs of one sample.`,
+		Long: `Describe a model: a name of the catalogue, a model configuration, or a
+config.json of the transformers library ("-": standard input). Flags change it
+first. Activations are the elements of all outputs of one sample. -o writes a
+model configuration, which can be corrected by hand.`,
 		Example: `  carma models show resnet50.json --batch 64 --precision amp
-  carma models show summary.txt --layers`,
+  carma models show resnet50 --layers
+  carma models show llama3_8b --seq 2048 -o model.json`,
 		Args:              oneModel,
 		ValidArgsFunction: modelNames,
 	}
 	o := overrideFlags(cmd)
 	layers := cmd.Flags().Bool("layers", false, "also print the table of layers")
+	to := cmd.Flags().StringP("output", "o", "", "write the configuration to this `file` and print nothing else")
 	asJSON := cli.JSONFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := model(a, args[0], *o)
 		if err != nil {
 			return err
+		}
+		if *to != "" {
+			a.Warn(c.Warnings)
+			if err := cli.ReplaceFile(*to, c.Write); err != nil {
+				return cli.Usagef("", "--output: %v", err)
+			}
+			return nil
 		}
 		s := summaryOf(c)
 		if *asJSON {
@@ -42,39 +52,6 @@ elements of all outputs of one sample.`,
 		if *layers {
 			a.Println()
 			return a.Print(layerTable(c))
-		}
-		return nil
-	}
-	return cmd
-}
-
-func modelsImportCommand(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "import FILE [flags]",
-		Short: "Make a model configuration from a summary or an ONNX file",
-		Long: `Make a model configuration from FILE ("-": standard input): the output of
-torchsummary, torchinfo, pytorch-model-summary or PyTorch's print(model), or an
-ONNX file, whose weights are not read. Missing details are inferred or assumed,
-with a note on stderr. A printed module tree has no shapes: give --image or
---seq. They also set the shapes that an ONNX file leaves open.`,
-		Example: `  carma models import summary.txt -o model.json --batch 64
-  carma models import net.onnx -o model.json --batch 32
-  python -c 'print(model)' | carma models import - --seq 512 -o model.json`,
-		Args: oneModel,
-	}
-	o := overrideFlags(cmd)
-	to := cmd.Flags().StringP("output", "o", "", "write the configuration to this `file` (default: print it)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := model(a, args[0], *o)
-		if err != nil {
-			return err
-		}
-		a.Warn(c.Warnings)
-		if *to == "" {
-			return c.Write(a.Out)
-		}
-		if err := cli.ReplaceFile(*to, c.Write); err != nil {
-			return cli.Usagef("", "--output: %v", err)
 		}
 		return nil
 	}

@@ -22,7 +22,7 @@ func (f *fields) unknown(kind string) error {
 	if n := inner.roughly(); n > 0 {
 		bound = fmt.Sprintf("--params %s --family transformer, as its fields make about so many", figure(n))
 	}
-	return wrong("model_type", "%s is not known here; the nearest: %s. Or say %s; or import a summary (carma models import)",
+	return wrong("model_type", "%s is not known here; the nearest: %s. Or say %s; or run the program itself (carma estimate --probe)",
 		models.Short(kind), strings.Join(nearest.Names(kind, Kinds(), 3), ", "), bound)
 }
 

@@ -15,8 +15,8 @@ func TestUnknown(t *testing.T) {
 		`{"model_type": "nonesuch", ` + llama + `}`:                    "--params 8.03B --family transformer",
 		`{"model_type": "nonesuch", "text_config": {` + llama + `}}`:   "--params 8.03B --family transformer",
 		`{"model_type": "nonesuch", "d_model": 768, "n_layer": 12}`:    "--params 84.9M --family transformer",
-		`{"model_type": "nonesuch", "hidden_size": 768}`:               "Or say --params and --family; or import a summary",
-		`{"model_type": "nonesuch", "hidden_size": "x", "n_layer": 1}`: "Or say --params and --family; or import a summary",
+		`{"model_type": "nonesuch", "hidden_size": 768}`:               "Or say --params and --family; or run the program itself",
+		`{"model_type": "nonesuch", "hidden_size": "x", "n_layer": 1}`: "Or say --params and --family; or run the program itself",
 	} {
 		_, err := Read("x", []byte(text), models.Overrides{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"nonesuch" is not known here`) {
