@@ -69,6 +69,16 @@ bin/simtask:
 docs: ## bin/site: the documentation as a site with a search, for reading without network
 	$(GO) run ./cmd/docs -out bin/site -version "$(VERSION)"
 
+# A module of its own: what measures carma, fits its models and draws its pictures.
+.PHONY: bin/lab lab
+bin/lab:
+	$(GO) build -C test/lab -o $(CURDIR)/bin/lab/ ./...
+
+lab: ## go vet, staticcheck and tests of the lab, test/lab: fits, tables, campaigns on GPUs (a minute)
+	$(GO) build -o .cache/staticcheck honnef.co/go/tools/cmd/staticcheck
+	cd test/lab && $(GO) vet ./... && $(GO) vet -tags hardware ./... && ../../.cache/staticcheck -tags hardware ./...
+	$(GO) test -C test/lab -count=1 ./...
+
 image: bin/simtask ## the image carma/simtask:latest
 	@$(ENGINE) run test/setup/image.sh
 
@@ -152,13 +162,13 @@ kubernetes-scale: bin/carma bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs
 # GPUs, MACHINES (of eight) and TASKS belong together: as many tasks for a GPU as there.
 STUDY_MACHINES ?= 1250
 STUDY_TASKS ?= 30000
-cluster-study: bin/carma ## policy carma against exclusive on a cluster, on jobs of Philly (PHILLY=the table of Sia's authors; many minutes)
+cluster-study: bin/carma bin/lab ## policy carma against exclusive on a cluster, on jobs of Philly (PHILLY=the table of Sia's authors; many minutes)
 	@test -n "$(PHILLY)" || { echo "make cluster-study PHILLY=philly.csv: name the job table, see docs/replay.md"; exit 2; }
 	@mkdir -p .cache
 	bin/carma trace sample "$(PHILLY)" --start 2017-10-03 --tasks $(STUDY_TASKS) --max-gpus 8 --out .cache/study-jobs.csv
 	bin/carma trace map .cache/study-jobs.csv --match --load 1.1 --gpu-count $$(($(STUDY_MACHINES) * 8)) --out .cache/study.yaml
 	bin/carma replay .cache/study.yaml --gpus sim:dgx-station-a100 --gpu-count 8 --machines $(STUDY_MACHINES) --policy Exclusive,carma --csv .cache/study-tasks.csv
-	$(GO) run ./test/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > docs/cluster-study.svg
+	bin/lab/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > docs/cluster-study.svg
 
 kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
@@ -193,11 +203,11 @@ picture-report: bin/carma
 	chromium --headless --no-sandbox --hide-scrollbars --force-device-scale-factor=1 --window-size=1080,1130 --virtual-time-budget=4000 \
 		--screenshot=docs/report.png "file://$(CURDIR)/.cache/report.html" 2>/dev/null
 
-picture-terminal: build
-	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/record.sh docs/top.svg'
+picture-terminal: build bin/lab
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/lab/pictures/record.sh docs/top.svg'
 
-picture-page: build
-	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/page.sh docs/page'
+picture-page: build bin/lab
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/lab/pictures/page.sh docs/page'
 
 .PHONY: time-readme
 time-readme: ## time the README's commands from a fresh clone (COLD=1: with an empty build cache)
@@ -205,7 +215,7 @@ time-readme: ## time the README's commands from a fresh clone (COLD=1: with an e
 
 hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root, containerd)
 	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
-	$(GO) test $(TEST_FLAGS) -tags hardware ./test/hardware
+	$(GO) test -C test/lab $(TEST_FLAGS) -tags hardware ./hardware
 
 unit: try-onnxruntime try-axe ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...
@@ -228,21 +238,21 @@ DATA   ?= ../shared/data
 train-gpumemnet: ## train estimator gpumemnet (DATA=folder, PYTHON=one with estimator/training/requirements.txt)
 	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA)/gpumemnet --out estimator/rivals/gpumemnet
 
-train-estimator: ## learn the correction and the bounds of estimator carma (DATA=, PYTHON= as above)
+train-estimator: bin/lab ## learn the correction and the bounds of estimator carma (DATA=, PYTHON= as above)
 	mkdir -p .cache
-	$(GO) run ./estimator/fit -data $(DATA) -out .cache/features.csv
+	bin/lab/features -data $(DATA) -out .cache/features.csv
 	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/residual.py .cache/features.csv .
-	$(GO) run ./estimator/fit -figures -data $(DATA) -out .cache/figures.csv
+	bin/lab/features -figures -data $(DATA) -out .cache/figures.csv
 	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/figures.py .cache/figures.csv estimator/figures
 
-estimator-report: try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
-	$(GO) run ./estimator/report -data $(DATA) -doc docs/estimators.md
+estimator-report: bin/lab try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
+	bin/lab/report -data $(DATA) -doc docs/estimators.md
 
 replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
 	bin/carma replay --check test/replay-bounds.yaml
 
-replay-tables: bin/carma try-onnxruntime ## measure the tables of docs/replay.md and docs/results.md anew (some minutes; ONLY=names of tables)
-	$(GO) run ./test/tables -carma bin/carma -only "$(ONLY)" docs/replay.md docs/results.md
+replay-tables: bin/carma bin/lab try-onnxruntime ## measure the tables of docs/replay.md and docs/results.md anew (some minutes; ONLY=names of tables)
+	bin/lab/tables -carma bin/carma -only "$(ONLY)" docs/replay.md docs/results.md
 
 .PHONY: release release-check test-package
 release: ## .deb, .rpm, the daemon's image, what is linked in, checksums, into bin/release

@@ -18,7 +18,6 @@ var allowed = map[string][]string{
 	"carma/mapper/energy":                  {},
 	"carma/mapper/sim":                     {"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/mapper/words"},
 	"carma/mapper/sim/study":               {"carma/configs", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/estimator/networks/zoo", "carma/estimator/rivals", "carma/mapper", "carma/mapper/sim", "carma/mapper/sim/pairs"},
-	"carma/mapper/sim/fit":                 {"carma/mapper/sim", "carma/mapper/sim/pairs"},
 	"carma/mapper/sim/pairs":               {"carma/mapper/sim"},
 	"carma/containers":                     {"carma/containers/endtext"},
 	"carma/containers/endtext":             {},
@@ -154,7 +153,7 @@ var allowed = map[string][]string{
 
 // free are tools and tests, which may import anything.
 var free = []string{
-	"carma/test", "carma/test/starts", "carma/mapper/sim/fit", "carma/estimator/fit", "carma/estimator/report",
+	"carma/test", "carma/test/starts",
 	"carma/estimator/networks/timm/pack", "carma/configs/traces/synth/write",
 	"carma/containers/containerstest/engine", "carma/containers/containerstest/tool",
 	"carma/runner/gpu/devices/devicestest", "carma/runner/limits/standin", "carma/runner/mps/standin",

@@ -1,6 +1,6 @@
 """Learns to estimate a training of which only a few figures are known.
 
-Reads the table that `go run ./estimator/fit -figures` writes (one row per
+Reads the table that `bin/lab/features -figures` writes (one row per
 measured training of the public GPUMemNet and CARMA data) and writes
 
   estimator/figures/figures.onnx   two sets of gradient-boosted trees: the median

@@ -1,6 +1,6 @@
 """Learns the correction of the simulated memory and calibrates its bounds.
 
-Reads the table that `go run ./estimator/fit` writes (one row per measured
+Reads the table that `bin/lab/features` writes (one row per measured
 training of the public GPUMemNet and CARMA data: features, simulated and
 measured memory), and writes
 

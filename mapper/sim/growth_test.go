@@ -65,7 +65,7 @@ func workloadTask(b testing.TB, name string) Task {
 // used is what this process has used so far: its processor time, which other
 // programs disturb less than the clock's, and the most memory it ever had
 // resident, in MiB. That is one replay's only when nothing else ran in the
-// process: test/growth runs them one by one.
+// process: test/lab/growth runs them one by one.
 func used(b *testing.B) (processor time.Duration, peak float64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -112,4 +112,4 @@ const examples = `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay generated-1 --policy carma --urgent 0.1 --suspend 5GB/s
   carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600
-  carma replay --pairs mapper/sim/fit/pairs.csv`
+  carma replay --pairs test/lab/fit/pairs.csv`
