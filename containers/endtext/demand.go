@@ -49,8 +49,8 @@ var (
 // needed in bytes, the memory that it had plus the memory that it asked for, and the
 // latter alone. 0: the message does not tell.
 func demand(msg string) (total, request int64) {
-	if n, ok := find(desired, msg); ok {
-		return n, 0
+	if n, ok := find(desired, msg); ok { // nothing was allocated yet
+		return n, n
 	}
 	if m := needsRe().FindStringSubmatch(msg); m != nil {
 		need, have := bytesOf(m[1], m[2]), bytesOf(m[3], m[4])

@@ -16,6 +16,7 @@ func TestDemand(t *testing.T) {
 		{"Tried to allocate 9999999.00 TiB. this process has 1.00 GiB memory in use", 0},
 		{"Tried to allocate 1.2.3 GiB. this process has 1.00 GiB memory in use", 0},
 		{"Out of memory allocating 99,999,999,999,999,999,999 bytes (allocated so far: 1,024 bytes", 0},
+		{"less than desired GPU memory utilization (0.9, 8.00 GiB). Decrease GPU memory utilization", 8 << 30},
 		{"", 0},
 	}
 	for _, tc := range tests {

@@ -12,12 +12,18 @@ var (
 	exception = patterns.New(`^([A-Za-z_]\w*\.)*[A-Z_]\w*(\([\w., ]*\))?(:|$)|^\w+(\.\w+)*\.(error|timeout)(:|$)`)
 	// levelName matches a log line that looks like an exception.
 	levelName = patterns.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
+	// namedException matches an exception by its full name, or by its type's ending.
+	namedException = patterns.New(`^(([a-z_]\w*\.)+[A-Z_]\w*|[A-Z_]\w*(Error|Exception))(: |$)`)
+	// sourceLine matches the line of source code that pytest and IPython mark.
+	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ )\S`)
+	// frameLine matches a frame of a Python traceback.
+	frameLine = patterns.New(`^ {2,4}File "[^"]+", line \d+, in \S`)
 	handlerRe = patterns.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
 	chainRe   = patterns.New(`^(During handling of the above exception|The above exception was the direct cause)`)
 	chatter   = patterns.New(chatterForm)
 	// progressLine matches a line of ordinary work.
 	progressLine = patterns.New(`(?i)\b\d+(?:\.\d+)? ?%(?: ?\|| +\d+/\d+)|\b\d+ ?/ ?\d+\b.*(?:\[|it/s|s/it|loss|eta)|it/s\b|\bs/it\b|\b(?:train|val|valid|test|training|validation)?[ _/-]?loss\b *[=:]? *\d|\b(?:epoch|step|iter\w*)\b\W*\d+.*(?:loss|lr|acc|time|ok|done)|` +
-		`^(?:epoch|step|iter(?:ation)?)\b[ \[:#]*\d+|: ok\b|\bnow (?:using|training)\b|\bcontinuing (?:with|training)\b|batch size is now|saved? (?:checkpoint|model)|\bcheckpoint saved|training (?:finished|complete)`)
+		`^(?:epoch|step|iter(?:ation)?)\b[ \[:#]*\d+|: ok\b|\bnow (?:using|training)\b|\bcontinuing (?:with|training)\b|batch size is now|\btrial \d+ (?:finished|completed)\b|saved? (?:checkpoint|model)|\bcheckpoint saved|training (?:finished|complete)`)
 	// killedRank matches the words of launchers for a process that signal 9 ended.
 	killedRank = patterns.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
 	// cudaError matches a line in which a program reports a CUDA error.
@@ -30,9 +36,9 @@ var (
 		`WorkerCrashedError|DataLoader worker|TimeoutError|(?i:watchdog|process group|socket timeout)|CU(BLAS|DNN)_STATUS_|` +
 		`(?i:cudnn (error|failed))|InternalError|(Xla|Jax)RuntimeError: (INTERNAL|ABORTED|UNAVAILABLE|FAILED_PRECONDITION|DEADLINE)|` +
 		`CUDA error: (unspecified launch failure|unknown error)|(?i:see (the )?(root cause|error|log|output|message)s? (above|for)|see above|root cause)|` +
-		`(?i:(engine|server|worker|actor|child|sub)[ _-]?(core|process|group)?\w*:? (\w+ )?(init\w* failed|failed to (start|launch|init\w*)|died|dead|exited|crashed|terminated|is not (alive|running)))|EngineDeadError|EngineGenerateError`)
+		`(?i:(engine|server|worker|actor|child|sub)[ _-]?(core|process|group)?\w*:? (\w+ )?(init\w* failed|failed to (start|launch|init\w*)|died|dead|exited|crashed|terminated|is not (alive|running)))|\bthread exited unexpectedly|EngineDeadError|EngineGenerateError|KilledWorker`)
 	// specific matches exceptions that name a cause of their own, by their type or message.
-	specific = patterns.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*)(Error|Exception)\b|` +
+	specific = patterns.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*|Operational|Integrity|Programming|Database)(Error|Exception)\b|` +
 		`(?i:: .*(no such file|mismatch|expected|not found|undefined|undeclared|dtype|\bshapes?\b|invalid (argument|literal|index|template|value)|syntax|permission denied|unsupported|\bnan\b|divi(de|sion) by zero|timed? ?out|connection|corrupt))`)
 	// goesOn matches a line that says that the program works on after an error, suggestion
 	// a line that only proposes what to do.

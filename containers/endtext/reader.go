@@ -1,6 +1,7 @@
 package endtext
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -65,6 +66,7 @@ func Read(tail []string, opt Options) Reading {
 type reader struct {
 	opt   Options
 	items []item
+	final int // index of the last line with a text, or -1
 }
 
 // item is a line of the tail.
@@ -121,6 +123,23 @@ func (r *reader) chained(i int) bool {
 		}
 	}
 	return false
+}
+
+// ends reports whether a line is an exception with which the output ends: programs print
+// one without its traceback.
+func (r *reader) ends(i int) bool {
+	return i == r.final && r.items[i].kind == output && namedException().MatchString(r.items[i].text)
+}
+
+// turns is the number of lines before and after a line in which turns of a dialogue make
+// it a part of that.
+const turns = 15
+
+// inDialogue reports whether a line stands in a dialogue that the program prints, as of a
+// language model: it may be what somebody asks about.
+func (r *reader) inDialogue(i int) bool {
+	spoken := func(it item) bool { return it.kind == output && it.sev == unnamed && role().MatchString(it.text) }
+	return slices.ContainsFunc(r.items[max(0, i-turns):i+1], spoken) && slices.ContainsFunc(r.items[i+1:min(len(r.items), i+1+turns)], spoken)
 }
 
 // near limits the number of lines between an error and the traceback of an exception that
@@ -246,6 +265,10 @@ func newReader(tail []string, opt Options) *reader {
 			r.items = append(r.items, it)
 		}
 	}
+	r.final = len(r.items) - 1
+	for r.final >= 0 && r.items[r.final].text == "" {
+		r.final--
+	}
 	return r
 }
 
@@ -285,6 +308,11 @@ func (l *lane) item(text string, i int, floor severity) item {
 	case strings.Contains(text, "Traceback (most recent call last)"):
 		it.kind, l.inside, l.strays, l.opened = frame, true, 0, i
 		l.indent = text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	case sourceLine().MatchString(text):
+		it.kind = frame
+	case !l.inside && frameLine().MatchString(text): // the tail, or a logger, has left out the head
+		it.kind, l.inside, l.strays, l.opened = frame, true, 0, i
+		l.indent = ""
 	case l.inside && (bare == "" || indented(bare) || strings.HasPrefix(msg, "File \"")):
 		it.kind = frame
 	case l.inside && exception().MatchString(bare) && !levelName().MatchString(bare):

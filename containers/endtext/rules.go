@@ -52,18 +52,19 @@ var rules = []Rule{
 		match:   patterns.New(`Duplicate GPU detected`),
 		Yes:     "ncclInvalidUsage: Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", No: "duplicate rows detected"},
 	{Name: "nvml-lost", Framework: "NVML", Says: Infrastructure, Strength: Strong, Message: "the container lost its GPU devices",
-		match: patterns.New(`Failed to initialize NVML: (Unknown Error|Driver/library version mismatch)|NVMLError_LibRmVersionMismatch|Driver/library version mismatch|NVRM: API mismatch`),
+		match: patterns.New(`Failed to initialize NVML: (Unknown Error|Driver/library version mismatch)|NVMLError_LibRmVersionMismatch|Driver/library version mismatch|NVML/RM version mismatch|NVRM: API mismatch`),
 		Yes:   "Failed to initialize NVML: Unknown Error", No: "Failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND"},
 	{Name: "gpu-hardware", Framework: "CUDA, NVML", Says: Infrastructure, Strength: Strong, Message: "the GPU failed",
-		match: patterns.New(`(?i:uncorrectable (NVLink|ECC) error|GPU is lost|GPUIsLost|GPU has fallen off the bus|device lost or GPU requires reset|GPU requires reset|double bit ECC)|` +
-			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device\(s\) is/are busy or unavailable|hipErrorECCNotCorrectable|\bERROR_DEVICE_LOST\b|VK_ERROR_DEVICE_LOST|` +
+		match: patterns.New(`(?i:uncorrectable (NVLink|ECC) error|GPU is lost|GPUIsLost|GPU has fallen off the bus|device lost or GPU requires reset|GPU requires reset|double bit ECC|HW Exception by GPU node.*GPU Hang|\b(un)?contained (memory|ECC) error|Parent device is lost)|` +
+			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device\(s\) is/are busy or unavailable|hipErrorECCNotCorrectable|\bERROR_DEVICE_LOST\b|VK_ERROR_DEVICE_LOST|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +
 			`Unable to determine the device handle for (gpu|GPU)|NVMLError_Unknown\b|NVMLError_ResetRequired|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|system not yet initialized`),
+		not: patterns.New(`(?i)requires reset *: *(no|false|0)\b`),
 		Yes: "RuntimeError: CUDA error: device lost or GPU requires reset", No: "the GPU reset counter is 0"},
 	{Name: "cuda-unknown", Framework: "CUDA", Says: Infrastructure, Strength: Strong, Message: "CUDA does not work on the GPU (unknown error)",
-		match: patterns.New(`CUDA (driver |runtime )?error: unknown error|CUDA unknown error|CUDA_ERROR_UNKNOWN|cudaErrorUnknown\b|hipErrorUnknown\b|cuda[A-Za-z]* (error|failure)[ :]*\(?999\b|Gpu API call\) unknown error`),
+		match: patterns.New(`CUDA (driver |runtime )?error: unknown error|(?i:cuda failure (999 )?'unknown error')|CUDA unknown error|CUDA_ERROR_UNKNOWN|cudaErrorUnknown\b|hipErrorUnknown\b|cuda[A-Za-z]* (error|failure)[ :]*\(?999\b|Gpu API call\) unknown error`),
 		Yes:   "torch.AcceleratorError: CUDA error: unknown error", No: "RuntimeError: unknown error in config section cuda"},
 	{Name: "cuda-compatibility", Framework: "CUDA", Says: Infrastructure, Strength: Strong, Message: "the driver is too old or another one than the image's CUDA wants",
-		match: patterns.New(`CUDA_ERROR_(SYSTEM_DRIVER_MISMATCH|COMPAT_NOT_SUPPORTED_ON_DEVICE)|cudaErrorSystemDriverMismatch|cudaErrorCompatNotSupportedOnDevice|system has unsupported display driver / cuda driver combination|forward compatibility was attempted on non supported HW`),
+		match: patterns.New(`CUDA_ERROR_(SYSTEM_DRIVER_MISMATCH|COMPAT_NOT_SUPPORTED_ON_DEVICE)|cudaErrorSystemDriverMismatch|cudaErrorCompatNotSupportedOnDevice|system has unsupported display driver / cuda driver combination|forward compatibility was attempted on non supported HW|CUDA driver version is insufficient for CUDA runtime version|cudaErrorInsufficientDriver|NVIDIA driver on your system is too old`),
 		Yes:   "Error 803: system has unsupported display driver / cuda driver combination", No: "forward compatibility of checkpoints is checked"},
 	{Name: "no-device", Framework: "CUDA, PyTorch, TensorFlow, JAX, HIP, OpenCL", Says: DeviceMissing, Strength: Strong, Message: "the program saw no GPU",
 		match: patterns.New(`No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice|hipErrorNoDevice|No HIP GPUs are available|(?i:no (nvidia |cuda |gpu |supported |suitable )*(gpus?|devices?) (was |were |is |are )?(found|detected|available|visible)\b)|` +
@@ -95,6 +96,9 @@ var rules = []Rule{
 	{Name: "pytorch-nvml-assert", Framework: "PyTorch", Says: GPUOOM, Strength: Words, Message: gpuMessage + " (PyTorch's allocator failed)",
 		match: patterns.New(`NVML_SUCCESS == r\b.*INTERNAL ASSERT FAILED`),
 		Yes:   `RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1154`, No: `RuntimeError: t == DeviceType::CUDA INTERNAL ASSERT FAILED at "../c10/cuda/impl/CUDAGuardImpl.h":24`},
+	{Name: "pinned-host-memory", Framework: "CUDA, HIP", Says: HostOOM, Strength: Strong, Message: hostMessage + " (pinned memory)",
+		match: patterns.New(`\b(` + pinning + `)\b.*(?i:` + noMemory + `)|(?i:` + noMemory + `).*\b(` + pinning + `)\b|failed to alloc \d+ bytes on host|\bfor host memory\b`),
+		Yes:   `CUDA error at src/stage.cu:41 code=2(cudaErrorMemoryAllocation) "cudaHostAlloc(&h, bytes, cudaHostAllocDefault)"`, No: "cudaHostAlloc: 2048 MiB of pinned memory in 0.3 s"},
 	{Name: "cuda-oom", Framework: "CUDA runtime", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA)",
 		match: patterns.New(`(?i:cuda (runtime |driver )?(error|failure)[ :]*(\(?2\)?[ :,]*)?\(?"?out of memory)|` +
 			`cudaErrorMemoryAllocation|cudaMalloc\w*( failed)?: out of memory|Status: out of memory|` +
@@ -104,8 +108,11 @@ var rules = []Rule{
 		match: patterns.New(`CUDA_ERROR_OUT_OF_MEMORY|(?i:cuMem\w*alloc\w*.*out of memory)`),
 		Yes:   "cuMemCreate(&handle, n, &prop, 0) failed with error CUDA_ERROR_OUT_OF_MEMORY", No: "CUDA_ERROR_INVALID_VALUE"},
 	{Name: "tensorflow-host", Framework: "TensorFlow", Says: HostOOM, Strength: Strong, Message: hostMessage + " (TensorFlow on CPU)",
-		match: patterns.New(`OOM when allocating tensor.*(device:CPU|by allocator (mkl)?cpu)`),
+		match: patterns.New(`(OOM when allocating tensor|RESOURCE_EXHAUSTED: .*alloc).*(device:CPU|by allocator (mkl)?cpu|\bon CPU\b)`),
 		Yes:   "OOM when allocating tensor with shape[8] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu", No: "OOM when allocating tensor with shape[8] and type float on /device:GPU:0 by allocator GPU_0_bfc"},
+	{Name: "paddle-host", Framework: "PaddlePaddle", Says: HostOOM, Strength: Strong, Message: hostMessage + " (PaddlePaddle on CPU)",
+		match: patterns.New(`Fail to alloc memory of \d+ size\b`),
+		Yes:   "ResourceExhaustedError: Fail to alloc memory of 107374182400 size, error code is 12.", No: "Fail to alloc a port, error code is 12."},
 	{Name: "tensorflow-oom", Framework: "TensorFlow", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (TensorFlow)",
 		match: patterns.New(`ResourceExhaustedError|OOM when allocating tensor|Dst tensor is not initialized`),
 		not:   patterns.New(`No space left|Too many open|disk quota`),
@@ -115,14 +122,23 @@ var rules = []Rule{
 		not:   patterns.New(`not a failure|StatusCode\.|larger than max`),
 		Yes:   "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.", No: "status = StatusCode.RESOURCE_EXHAUSTED"},
 	{Name: "cuda-library-oom", Framework: "cuBLAS, cuDNN, cuSOLVER, cuSPARSE, cuFFT", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA library)",
-		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|cusolver error: \d*,? ?when calling .*Create`),
+		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|(?i:\bcu(BLAS|DNN|SOLVER|SPARSE|FFT)(LT)?\b.{0,40}\bthe resource allocation failed)|cusolver error: \d*,? ?when calling .*Create`),
 		Yes:   "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", No: "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"},
 	{Name: "vllm-cache", Framework: "vLLM", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (no room for the KV cache)",
 		match: patterns.New(`No available memory for the cache blocks|larger than the (available|maximum).*KV cache|KV cache.*(larger|more) than.*available|less than desired GPU memory utilization|maximum number of tokens that can be stored in KV cache|not enough (GPU )?memory (for|to).*(KV cache|cache blocks)|Error in memory profiling`),
 		Yes:   "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.", No: "INFO KV cache size: 120,000 tokens"},
 	{Name: "server-memory", Framework: "SGLang, Text Generation Inference", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (inference server)",
-		match: patterns.New("Not enough memory\\. Please try to (increase|decrease) --mem-fraction-static|Not enough memory to handle \\d+ (prefill )?tokens|decrease `?--(max-batch-prefill-tokens|max-total-tokens|mem-fraction-static)"),
+		match: patterns.New("\\b(Prefill|Decode) out of memory\\. Try to lower your batch size|Not enough memory\\. Please try to (increase|decrease) --mem-fraction-static|Not enough memory to handle \\d+ (prefill )?tokens|decrease `?--(max-batch-prefill-tokens|max-total-tokens|mem-fraction-static)"),
 		Yes:   "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", No: "server_args: mem_fraction_static=0.88"},
+	{Name: "tensorrt-oom", Framework: "TensorRT", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (TensorRT)",
+		match: patterns.New(`Error Code 2: OutOfMemory\b|\[(virtualMemoryBuffer|defaultAllocator)\.cpp.*(?i:out ?of ?memory)`),
+		Yes:   "[E] Error[2]: [virtualMemoryBuffer.cpp::resizePhysical::154] Error Code 2: OutOfMemory (Requested size was 5368709120 bytes.)", No: "[E] Error[2]: [graph.cpp::symbolicExecute::581] Error Code 2: Internal Error"},
+	{Name: "no-batch-fits", Framework: "Accelerate", Says: GPUOOM, Strength: Words, Message: "out of memory at every batch size",
+		match: patterns.New(`No executable batch size found, reached zero`),
+		Yes:   "RuntimeError: No executable batch size found, reached zero.", No: "Decreasing batch size to: 32"},
+	{Name: "off-the-gpu", Framework: "Transformers", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (parts of the model would have to leave the GPU)",
+		match: patterns.New(`Some modules are dispatched on the CPU or the disk\. Make sure you have enough GPU RAM`),
+		Yes:   "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.", No: "Some parameters are on the meta device because they were offloaded to the cpu."},
 	{Name: "bitsandbytes-oom", Framework: "bitsandbytes", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (bitsandbytes)",
 		match: patterns.New(`^Error out of memory at line \d+ in file`),
 		Yes:   "Error out of memory at line 380 in file /build/bitsandbytes/csrc/pythonInterface.c", No: "Error invalid argument at line 380 in file /build/bitsandbytes/csrc/ops.cu"},
@@ -133,7 +149,7 @@ var rules = []Rule{
 		match: patterns.New(`You ran out of memory on the GPU|CudaCustomAllocator out of memory`),
 		Yes:   "You ran out of memory on the GPU(s).", No: "Each MPI-rank running on a GPU increases the use of GPU-memory."},
 	{Name: "cuda-library-suspect", Framework: "cuBLAS, cuDNN, cuSOLVER", Says: GPUOOM, Strength: Hint, Message: gpuMessage + " (a CUDA library could not start on a full card)",
-		match: patterns.New(`CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_(NOT_SUPPORTED|NOT_INITIALIZED|INTERNAL_ERROR)|(?i:unable to find (a valid|an) (cuDNN algorithm|engine)|FIND was unable to find an engine|gpusolver\w*Create\(&handle\) failed|cusolver internal error|CUSOLVER_STATUS_(NOT_INITIALIZED|INTERNAL_ERROR)|Failed to (get|create|initialize|allocate) \w*(cudnn|cublas|cusolver)\w*|DNN library (initialization failed|is not found)|could not create cud?nn handle)`),
+		match: patterns.New(`CUBLAS_STATUS_NOT_INITIALIZED|(?i:\bcuBLAS(LT)? error: the library was not initialized)|CUDNN_STATUS_(NOT_SUPPORTED|NOT_INITIALIZED|INTERNAL_ERROR)|(?i:unable to find (a valid|an) (cuDNN algorithm|engine)|FIND was unable to find an engine|gpusolver\w*Create\(&handle\) failed|cusolver internal error|CUSOLVER_STATUS_(NOT_INITIALIZED|INTERNAL_ERROR)|Failed to (get|create|initialize|allocate) \w*(cudnn|cublas|cusolver)\w*|DNN library (initialization failed|is not found)|could not create cud?nn handle|insufficient resources when calling .cusparse)|CUSPARSE_STATUS_INSUFFICIENT_RESOURCES|HSA_STATUS_ERROR_OUT_OF_RESOURCES`),
 		Yes:   "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution", No: "cuDNN version 8902"},
 
 	{Name: "device-assert", Framework: "CUDA", Says: Program, Strength: Strong, Message: "a check in GPU code failed (device-side assert)",
@@ -156,11 +172,18 @@ var rules = []Rule{
 		match: patterns.New(`^(\S+: line \d+: +\d+ )?Bus error\b( +\(core dumped\))?|^Fatal Python error: Bus error`),
 		Yes:   "Bus error (core dumped)", No: "PCI bus error count: 0"},
 	{Name: "host-oom", Framework: "PyTorch, Linux", Says: HostOOM, Strength: Strong, Message: hostMessage,
-		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|VK_ERROR_OUT_OF_HOST_MEMORY|Cannot allocate memory$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]Killed\b)|node running low on memory|OutOfMemoryError: Task was killed due to the node`),
+		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|VK_ERROR_OUT_OF_HOST_MEMORY|Cannot allocate memory$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]Killed\b)|node running low on memory|[Kk]illed by YARN for exceeding (physical |virtual )?memory limits|OutOfMemoryError: Task was killed due to the node`),
 		Yes:   "RuntimeError: [enforce fail at alloc_cpu.cpp:80] . DefaultCPUAllocator: can't allocate memory", No: "checking for oom kills: none"},
 	{Name: "host-oom", Framework: "Python, C++", Says: HostOOM, Strength: Strong, Message: hostMessage, raised: true,
 		match: patterns.New(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`),
+		not:   patterns.New(`^(pyopencl|pycuda|cupy\w*|numba\.cuda|rmm)\.|MEM_OBJECT_ALLOCATION|\bcuMem\w*Alloc|CUDA_ERROR_`),
 		Yes:   "MemoryError: Unable to allocate 7.45 GiB for an array with shape (1000000000,)", No: "MemoryErrorCount = 0"},
+	{Name: "host-runtime", Framework: "Rust, Go, Julia, Arrow, DuckDB, C", Says: HostOOM, Strength: Strong, Message: hostMessage,
+		match: patterns.New(`^memory allocation of \d+ bytes failed|^fatal error: runtime: (out of memory|cannot allocate memory)|^runtime: out of memory: cannot allocate|^ERROR: (LoadError: )*OutOfMemoryError\(\)|\bArrowMemoryError: |\bFailed to (malloc|calloc|realloc) \d+|\bout of memory allocating \d+ bytes after a total of|\(os error 12\)|code: 12, kind: OutOfMemory|duckdb\.OutOfMemoryException|^Out of Memory Error: (failed|could not) `),
+		Yes:   "memory allocation of 137438953472 bytes failed", No: "memory allocation of the scheduler took 3 ms"},
+	{Name: "dask-budget", Framework: "Dask", Says: HostOOM, Strength: Strong, Message: hostMessage + " (Dask)", anyLevel: true,
+		match: patterns.New(`exceeded \d+% memory budget\. Restarting`),
+		Yes:   "distributed.nanny.memory - WARNING - Worker tcp://127.0.0.1:40001 (pid=812) exceeded 95% memory budget. Restarting...", No: "distributed.worker.memory - WARNING - Worker is at 80% memory usage. Pausing worker."},
 	{Name: "java-host-memory", Framework: "Java", Says: HostOOM, Strength: Strong, Message: hostMessage + " (Java)",
 		match: patterns.New(`java\.lang\.OutOfMemoryError: (Physical memory|Cannot allocate|Direct buffer|unable to create)|Can't allocate \[HOST\] memory`),
 		Yes:   "Caused by: java.lang.OutOfMemoryError: Physical memory usage is too high: physicalBytes = 64G > maxPhysicalBytes = 63G", No: "java.lang.OutOfMemoryError: Java heap space"},
@@ -172,6 +195,12 @@ var rules = []Rule{
 	{Name: "gpu-memory", Framework: "other programs", Says: GPUOOM, Strength: Strong, Message: gpuMessage},
 	{Name: "memory-words", Framework: "other programs", Says: GPUOOM, Strength: Words, Message: "out of memory"},
 }
+
+// pinning matches the functions of CUDA and HIP that allocate memory of the host.
+const pinning = `cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|cuMemAllocHost|cudaHostRegister|cuMemHostRegister|hipHostMalloc|hipHostAlloc|hipHostRegister`
+
+// noMemory matches the words of CUDA and HIP for exhausted memory.
+const noMemory = `out of memory|OUT_OF_MEMORY|MemoryAllocation|cannot allocate`
 
 // MPSLost reports whether a line of output says that a program could not reach its MPS
 // server, or lost it (CUDA errors 805 to 807).
@@ -194,12 +223,12 @@ func (r *reader) claim(i int) *Claim {
 		return nil
 	}
 	c := &Claim{Says: rule.Says, Strength: rule.Strength, Rule: rule.Name, Message: rule.Message, Line: short(it.text)}
-	switch isError := it.kind == raised || it.sev == failure; {
+	switch isError := it.kind == raised || it.sev == failure || r.ends(i); {
 	case it.sev == info && it.kind != raised, it.sev == warning && !rule.anyLevel:
 		c.Strength = Weak
-	case it.kind == output && handled().MatchString(it.text):
+	case it.kind == output && (handled().MatchString(it.text) || r.inDialogue(i) || it.sev != failure && listed().MatchString(it.text)):
 		c.Strength = Weak
-	case quoted(it.text[:at], isError || leads().MatchString(it.msg)):
+	case unraised().MatchString(it.text[end:]), quoted(it.text[:at], isError || leads().MatchString(it.msg)):
 		c.Strength = Weak
 	case !isError && c.Says == GPUOOM && statistic().MatchString(it.text[end:]):
 		c.Strength = Weak
@@ -208,7 +237,7 @@ func (r *reader) claim(i int) *Claim {
 		context := r.context(i)
 		if rule.Name == "tensorflow-oom" { // two frameworks have an exception of this name
 			for j := range rules {
-				if other := &rules[j]; (other.Name == "tensorflow-host" || other.Name == "paddle-oom") && other.match().MatchString(context) {
+				if other := &rules[j]; (other.Name == "tensorflow-host" || other.Name == "paddle-oom" || other.Name == "paddle-host") && other.match().MatchString(context) {
 					c.Says, c.Rule, c.Message = other.Says, other.Name, other.Message
 				}
 			}
@@ -229,7 +258,7 @@ const maxRequest = 4 << 40
 var (
 	tooMuch = patterns.New(`Tried to allocate more than 1EB|Storage size calculation overflowed|Trying to create tensor with negative dimension`)
 	// leads matches the words with which programs begin an error.
-	leads = patterns.New(`^(?i:\(?[\w.:]*(error|exception|failure|fatal|panic\w*)\b|what\(\)|terminate called|thread '[^']*' panicked|uncaught|unhandled|check failed|assertion|caused by|failed|unable|cannot|can't|could not|allocat\w*:|out of|not enough)`)
+	leads = patterns.New(`^(?i:\(?[\w.:]*(error|exception|failure|fatal|panic\w*)\b|what\(\)|terminate called|thread '[^']*' panicked|called .(Result|Option)::|uncaught|unhandled|check failed|assertion|caused by|failed|unable|cannot|can't|could not|allocat\w*:|out of|not enough)`)
 )
 
 // match returns the first rule that a line matches, and where the match begins and ends.
@@ -242,7 +271,7 @@ func (r *reader) match(i int) (rule *Rule, at, end int) {
 	}
 	for j := range rules {
 		rule := &rules[j]
-		if rule.raised && it.kind != raised {
+		if rule.raised && it.kind != raised && !r.ends(i) {
 			continue
 		}
 		if rule.match == nil {
@@ -272,7 +301,7 @@ func (r *reader) byWords(i int, strength Strength) []int {
 		return nil
 	}
 	gpu := onGPU().MatchString(it.text)
-	isError := it.kind == raised || it.sev == failure || leads().MatchString(it.msg)
+	isError := it.kind == raised || it.sev == failure || leads().MatchString(it.msg) || r.ends(i)
 	if !gpu && isError {
 		gpu = onGPU().MatchString(r.around(i)) && !bareBadAlloc().MatchString(it.text)
 	}

@@ -23,12 +23,12 @@ var exhausted = patterns.New(`(?i)` +
 	`\bOOM (?:error|occurred|detected|killed|while|when|during|on|in)\b|\b(?:gpu|cuda|vram) OOM\b|\bMemoryError\b`)
 
 // onGPU matches words for a GPU, its libraries and its memory.
-var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|\bxpu\b|\bnpu\b|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
+var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|\bxpu\b|\bnpu\b|nvenc|nvdec|cuvid|nvjpeg|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
 	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bRMM\b|\brmm\b`)
 
 // offGPU matches words for memory that is not a GPU's, and for other resources.
 var offGPU = patterns.New(`(?i)DefaultCPUAllocator|\bcpu\b|CPU_?Alloc|\[?host\]? memory|system memory|physical memory|\bheap\b|shared memory|/dev/shm|\bdisk\b|space left|swap|pinned|page-?locked|inode|\bmmap|` +
-	`\bfork\b|\bthreads?\b|Killed process|oom[-_ ]kill|quota|java heap|GC overhead|java\.lang\.OutOfMemoryError|\bENOMEM\b|errno 12\b|\bRAM\b|StatusCode\.|larger than max|too many open|hugepage|file descriptor`)
+	`\bfork\b|\bthreads?\b|Killed process|oom[-_ ]kill|quota|java heap|GC overhead|java\.lang\.OutOfMemoryError|\bENOMEM\b|errno 12\b|\bRAM\b|StatusCode\.|\bout of resources?: |\bhardware limit\b|larger than max|too many open|hugepage|file descriptor`)
 
 // gpuFirst matches words that name a GPU's memory whatever other memory is named too.
 var gpuFirst = patterns.New(`(?i)\bout of (?:gpu|cuda|device|video)\b`)
@@ -63,6 +63,18 @@ var (
 	prose = patterns.New(`(?i)\b(?:you|your|we|users?|people|someone|if|when(?:ever)?|unless|how|why|answer\w*|questions?|prompt|says?|said|repl(?:y|ied)|response|explain\w*|example|e\.g|avoids?|prevents?|in case of|hints?|tips?|note|check(?:s|ing)? for|guards?|handl(?:es|ing)|may|might|would|should|means|typically|often|usually|title|issue|test_\w+|expected|asserts?|catch(?:es)?|previous(?:ly)?|last run|earlier)\b`)
 	// advice matches the words among these that count in an exception's message too.
 	advice = patterns.New(`(?i)\b(?:if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(?:s|ing)? for|guards?|handlers?|expected|should)\b`)
+	// typeName matches what stands before the name of an exception's type that is only
+	// spoken of.
+	typeName = patterns.New(`<class '[\w.]*$|\b(?:raises|isinstance|issubclass|assertRaises\w*)\b[^'"]*$|\bexcept \(?[\w., ]*$|\btest_\w*$`)
+	// relayed matches what stands before the words of another program, which came with an
+	// HTTP status, or of a commit.
+	relayed = patterns.New(`\b(?i:error code|status(?:[ _]code)?|http(?:/[\d.]+)?)[ :=]*[45]\d\d\b|\b[0-9a-f]{7,40}\b.{0,30}\b(?:fix|feat|docs|chore|refactor|perf)(?:\([\w/-]+\))?!?: `)
+	// unraised matches a test's words for an exception that did not come.
+	unraised = patterns.New(`\b(?:not raised|DID NOT RAISE)\b`)
+	// listed matches a line that is an entry of a list of names.
+	listed = patterns.New(`^- [A-Za-z_."' ]{0,60}$`)
+	// role matches the beginning of a turn in a dialogue.
+	role = patterns.New(`^(?i:\W{0,4}(?:user|assistant|human|system|bot|prompt|response|question|answer|q|a)\b *\d*\W{0,3}:)`)
 	// handled matches a line that says itself that the program went on.
 	handled = patterns.New(`(?i)\b(?:skipp(?:ed|ing)|retry(?:ing)?|retries|retried|caught|recover(?:ed|ing)|ignor(?:ed|ing)|reduced|halved|falling back|fall back|fallback|not a failure|will try|trying (?:again|with)|continu(?:e|es|ing)|resum(?:e|ing)|default batch)\b|, ok$`)
 )
@@ -71,6 +83,9 @@ var (
 // quotation mark that is still open where the claim begins. In a message of an error
 // only advice does.
 func quoted(before string, isError bool) bool {
+	if typeName().MatchString(before) || relayed().MatchString(before) {
+		return true
+	}
 	if isError {
 		return advice().MatchString(before)
 	}
