@@ -11,12 +11,17 @@ import (
 // The usual spellings of a batch size: --batch-size 64, --batch_size=64, -b 64,
 // train.batch_size=64, --per_device_train_batch_size 8, and BATCH_SIZE=64 in
 // the environment.
-const batchWord = `(?:(?:train|micro|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?|bs|bsz`
+const batchWord = `(?:(?:train|micro|per[-_]device|per[-_]gpu|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?(?:[-_](?:training|per[-_](?:gpu|device)))?|samples_per_gpu|bs|bsz`
+
+// section matches the sections that a name may stand in: data.batch_size.
+const section = `(?:[a-z_][\w-]*\.)*`
 
 var (
-	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2}(?:[a-z_][\w-]*\.)*)(?:` + batchWord + `)=(\d{1,9})$`)
-	batchFlag     = patterns.New(`(?i)^(?:--(?:` + batchWord + `)|-(?:b|bs))$`)
+	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2})` + section + `(?:` + batchWord + `)=(\d{1,9})$`)
+	batchFlag     = patterns.New(`(?i)^(?:--` + section + `(?:` + batchWord + `)|-(?:b|bs))$`)
 	batchShort    = patterns.New(`^-b(\d{1,9})$`)
+	// otherBatch matches a batch size that is not the training's.
+	otherBatch    = patterns.New(`(?i)\b(?:val|valid|validation|eval|evaluation|test|inference|predict)[\w-]*\.`)
 	batchVariable = patterns.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
 )
 
@@ -41,6 +46,9 @@ func IsBatch(variable string) bool { return batchVariable().MatchString(variable
 // of several, such as a shell's script.
 func CutBatch(command []string) (batch int, rest []string) {
 	for i, word := range command {
+		if otherBatch().MatchString(word) && !strings.Contains(word, " ") {
+			continue
+		}
 		m := batchAssigned().FindStringSubmatch(word)
 		if m == nil {
 			m = batchShort().FindStringSubmatch(word)

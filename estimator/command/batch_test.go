@@ -26,6 +26,14 @@ func TestCutBatch(t *testing.T) {
 		"train.py --batches 64":                                {0, "train.py --batches 64"},
 		"train.py --batch-size 99999999999":                    {0, "train.py --batch-size 99999999999"},
 		"":                                                     {0, ""},
+		"main.py fit --data.batch_size=8":                      {8, "main.py fit"},
+		"main.py fit --data.train.batch_size 8":                {8, "main.py fit"},
+		"main.py fit --data.val.batch_size=8":                  {0, "main.py fit --data.val.batch_size=8"},
+		"main.py val_loader.batch_size=8 loader.batch_size=4":  {4, "main.py val_loader.batch_size=8"},
+		"litgpt pretrain --train.micro_batch_size 4":           {4, "litgpt pretrain"},
+		"train.py --batch_size_per_gpu 4":                      {4, "train.py"},
+		"-m llama_recipes.finetuning --batch_size_training 4":  {4, "-m llama_recipes.finetuning"},
+		"train.py --cfg-options data.samples_per_gpu=4":        {4, "train.py --cfg-options"},
 		"train.py --batch-size 64 --per_device_batch_size 999": {64, "train.py --per_device_batch_size 999"},
 	} {
 		batch, rest := CutBatch(strings.Fields(line))

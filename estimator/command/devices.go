@@ -15,6 +15,8 @@ var (
 	otherName  = patterns.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
 	indexName  = patterns.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_indices|device_list|g|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
 	cudaWord   = patterns.New(`^(?:cuda|gpu):(\d{1,4})$`)
+	// anyDevices matches the value by which Ultralytics picks several idle GPUs.
+	anyDevices = patterns.New(`^-1(?:, ?-1)+$`)
 	keyValue   = patterns.New(`^\+{0,2}[A-Za-z_][\w.-]*=`)
 )
 
@@ -87,6 +89,8 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 			r.add(c, indexes(Index, p.title, o, set, weaker(Likely)))
 		case (numberName().MatchString(o.name) || indexName().MatchString(o.name)) && listed:
 			r.add(c, indexes(Index, p.title, o, set, weaker(Sure)))
+		case indexName().MatchString(o.name) && anyDevices().MatchString(value):
+			r.add(c, count(Number, p.title, o, strings.Count(value, ",")+1, weaker(Sure)))
 		case indexName().MatchString(o.name) && isList:
 			if certain := indexCertainty(p, o.name); certain >= 0 {
 				r.add(c, indexes(Index, p.title, o, set, weaker(certain)))

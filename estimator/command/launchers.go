@@ -40,7 +40,7 @@ var launchers = []launcher{
 		processes: []string{"nproc_per_node"}, variables: []string{"PET_NPROC_PER_NODE"}, nodes: []string{"nnodes"}, single: true,
 	},
 	{
-		names: []string{"accelerate launch", "accelerate-launch"}, modules: []string{"accelerate.commands.launch"},
+		names: []string{"accelerate launch", "accelerate-launch"}, modules: []string{"accelerate.commands.launch", "accelerate.commands.accelerate_cli launch", "accelerate launch"},
 		switches:  "--multi_gpu --multi-gpu --cpu --tpu --mps --ipex --xpu --use_xpu --use_deepspeed --use-deepspeed --use_fsdp --use-fsdp --use_megatron_lm --use_parallelism_config --debug -q --quiet --no_python --module -m --same_network --enable_cpu_affinity --dynamo_use_fullgraph --dynamo_use_dynamic --dynamo_use_regional_compilation --tpu_use_cluster --fp8_use_autocast_during_eval --fp8_override_linear_precision",
 		processes: []string{"num_processes"}, devices: []string{"gpu_ids"}, nodes: []string{"num_machines"}, cpu: []string{"cpu", "tpu", "mps"},
 	},
@@ -89,6 +89,9 @@ func launcherOf(p *program) (l *launcher, from int) {
 		l := &launchers[i]
 		if p.module && slices.Contains(l.modules, p.name) {
 			return l, 0
+		}
+		if p.module && len(p.args) > 0 && slices.Contains(l.modules, p.name+" "+p.args[0]) {
+			return l, 1
 		}
 		if p.module || p.python && !strings.HasSuffix(p.name, ".sh") {
 			continue
@@ -143,7 +146,7 @@ func (r *reader) behind(c *shell.Command, l *launched) {
 		return
 	}
 	if l.own {
-		r.folders(l.rest)
+		r.folders("", l.rest)
 		return
 	}
 	if l.shares { // any command can follow
@@ -155,7 +158,7 @@ func (r *reader) behind(c *shell.Command, l *launched) {
 	}
 	_, module := named(l.options, "m", "module")
 	args := l.rest[1:]
-	r.folders(args)
+	r.folders(l.rest[0], args)
 	r.devices(c, &program{name: l.rest[0], python: true, module: module, args: args, title: l.rest[0]}, Processes)
 }
 

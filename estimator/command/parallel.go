@@ -20,17 +20,21 @@ type parallelism struct {
 	variables []string
 	// split is a list with an entry for each GPU, indexes are options with indexes.
 	split, indexes []string
+	// devices is an option with the names of devices, CUDA0,CUDA1.
+	devices []string
+	// nodes is the option with the number of machines that the sizes are spread over.
+	nodes []string
 	// within are options by which the last group is part of the first.
 	within []string
 }
 
 var inferenceServers = []parallelism{
-	{name: "vLLM", commands: []string{"vllm serve", "vllm bench", "vllm run-batch", "aphrodite run"}, modules: []string{"vllm", "aphrodite"}, sizes: [][]string{{"tensor_parallel_size", "tp"}, {"pipeline_parallel_size", "pp"}, {"data_parallel_size_local", "dpl", "data_parallel_size", "dp"}}},
-	{name: "SGLang", commands: []string{"sglang serve"}, modules: []string{"sglang"}, sizes: [][]string{{"tensor_parallel_size", "tp_size", "tp"}, {"pipeline_parallel_size", "pp_size", "pp"}, {"data_parallel_size", "dp_size", "dp"}}, within: []string{"enable_dp_attention"}},
+	{name: "vLLM", commands: []string{"vllm serve", "vllm bench", "vllm run-batch", "aphrodite run"}, modules: []string{"vllm", "aphrodite"}, sizes: [][]string{{"tensor_parallel_size", "tp"}, {"pipeline_parallel_size", "pp"}, {"data_parallel_size_local", "dpl", "data_parallel_size", "dp"}}, nodes: []string{"nnodes"}},
+	{name: "SGLang", commands: []string{"sglang serve"}, modules: []string{"sglang", "sglang_router"}, indexes: []string{"base_gpu_id"}, nodes: []string{"nnodes"}, sizes: [][]string{{"tensor_parallel_size", "tp_size", "tp"}, {"pipeline_parallel_size", "pp_size", "pp"}, {"data_parallel_size", "dp_size", "dp"}}, within: []string{"enable_dp_attention"}},
 	{name: "TGI", commands: []string{"text-generation-launcher"}, sizes: [][]string{{"num_shard"}}, variables: []string{"NUM_SHARD"}},
 	{name: "TensorRT-LLM", commands: []string{"trtllm-serve", "trtllm-bench"}, modules: []string{"tensorrt_llm"}, sizes: [][]string{{"tp_size", "tp"}, {"pp_size", "pp"}, {"cp_size"}}},
 	{name: "LMDeploy", commands: []string{"lmdeploy serve", "lmdeploy chat"}, modules: []string{"lmdeploy"}, sizes: [][]string{{"tp"}, {"dp"}}},
-	{name: "llama.cpp", commands: []string{"llama-server", "llama-cli", "llama-bench"}, split: []string{"tensor_split", "ts"}, indexes: []string{"main_gpu", "mg"}},
+	{name: "llama.cpp", commands: []string{"llama-server", "llama-cli", "llama-bench"}, split: []string{"tensor_split", "ts"}, indexes: []string{"main_gpu", "mg"}, devices: []string{"device", "dev"}},
 	{name: "MII", modules: []string{"mii"}, sizes: [][]string{{"tensor_parallel"}}},
 	{name: "MLC LLM", commands: []string{"mlc_llm serve"}, modules: []string{"mlc_llm"}, sizes: [][]string{{"tensor_parallel_shards"}}},
 	{name: "FastChat", modules: []string{"fastchat.serve"}, sizes: [][]string{{"num_gpus"}}, indexes: []string{"gpus"}},
@@ -75,6 +79,9 @@ func (r *reader) parallel(c *shell.Command, s *parallelism, p *program) {
 	} else if len(p.args) > 0 && slices.Contains(s.commands, p.name+" "+p.args[0]) {
 		title += " " + p.args[0]
 	}
+	if slices.ContainsFunc(all, onCPU) {
+		return
+	}
 	product, said, last := 1, []string{}, option{}
 	_, within := named(all, s.within...)
 	for i, group := range s.sizes {
@@ -110,8 +117,23 @@ func (r *reader) parallel(c *shell.Command, s *parallelism, p *program) {
 			r.add(c, indexes(Index, title, o, set, Sure))
 		}
 	}
+	if o, ok := named(all, s.devices...); ok && len(s.devices) > 0 {
+		if set, fine := listOf(strings.ReplaceAll(strings.ToUpper(o.value), "CUDA", "")); fine {
+			d := indexes(Index, title, o, set, Sure)
+			d.write = func(n int) string { return o.with("CUDA0") }
+			r.add(c, d)
+		}
+	}
 	if len(said) == 0 {
 		return
+	}
+	if o, ok := named(all, s.nodes...); ok && len(s.nodes) > 0 {
+		if n, fine := number(o.value); fine && n > 1 {
+			product = max(1, product/n)
+			if c.Sure {
+				r.Nodes = &Fact{o.value, title + " " + o.String()}
+			}
+		}
 	}
 	d := count(Number, title, last, product, Sure)
 	if d.From = title + " " + strings.Join(said, " "); len(said) > 1 {

@@ -140,7 +140,7 @@ func (r *reader) program(c *shell.Command, p program) {
 	if harmless(p.name) && !p.python {
 		return
 	}
-	r.folders(p.args)
+	r.folders(p.name, p.args)
 	if s := parallelOf(&p, r.Server); s != nil {
 		r.parallel(c, s, &p)
 		return
