@@ -27,6 +27,11 @@ type gpuAsk struct {
 	looks string
 }
 
+// isNVIDIA reports whether a runtime is one of those that NVIDIA's toolkit installs.
+func isNVIDIA(runtime string) bool {
+	return slices.Contains([]string{"nvidia", "nvidia-cdi", "nvidia-legacy", "nvidia-container-runtime"}, runtime)
+}
+
 // Names of the environment of NVIDIA's container runtime.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
@@ -67,12 +72,12 @@ func gpusOf(c types.ServiceConfig) gpuAsk {
 	switch {
 	case given && (text == "" && list != nil || text == "none" || text == "void"):
 		a.none = true
-	case c.Runtime != "nvidia":
-		if given && (n > 0 || text == "all") {
+	case !isNVIDIA(c.Runtime):
+		if given && (n > 0 || isAll(text)) {
 			a.looks = visibleDevices + "=" + text
 		}
 	default:
-		a.asks, a.all, a.count = true, text == "all", n
+		a.asks, a.all, a.count = true, isAll(text), n
 	}
 	return a
 }
@@ -144,8 +149,9 @@ func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) boo
 		case len(r.IDs) > 0:
 			line, key := t.itemAt(c.Name, a.keys, i, "device_ids")
 			ids := strings.ReplaceAll(strings.Join(r.IDs, ","), "nvidia.com/gpu=", "")
-			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are; in its place x-carma: {gpus: %q} takes these", ids, len(r.IDs), "device="+ids))
-			s.Submit.GPUs += len(r.IDs)
+			n := strings.Count(ids, ",") + 1 // an engine takes "0,1" as two as well
+			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are; in its place x-carma: {gpus: %q} takes these", ids, n, "device="+ids))
+			s.Submit.GPUs += n
 		case r.Count < 0:
 			s.AllGPUs = true
 		case r.Count == 0:
@@ -168,7 +174,7 @@ func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	if _, given := c.Environment[visibleDevices]; given && !a.none {
 		switch named := a.keys[0] == "runtime" && !own; {
 		case named && a.all:
-			t.say(line, key, "NVIDIA_VISIBLE_DEVICES=all: it gets all GPUs of the machine")
+			t.say(line, key, "NVIDIA_VISIBLE_DEVICES="+strings.TrimSpace(*c.Environment[visibleDevices])+": it gets all GPUs of the machine")
 		case named && a.count > 0:
 			t.say(line, key, fmt.Sprintf("GPUs that NVIDIA_VISIBLE_DEVICES names: %d; it gets as many, and carma chooses which", a.count))
 		default:
@@ -211,9 +217,14 @@ func (t *translator) unsaid(c types.ServiceConfig, s *Service, a *gpuAsk) {
 
 func saysMemory(r *api.Submit) bool { return r.Mem > 0 || r.EstModel != "" || r.Probe }
 
-// listed is the number of GPUs in a list of indices or UUIDs; 0: it is another word.
+// listed is the number of GPUs in a list of indices, UUIDs, MIG devices as 0:1, or CDI's
+// names; 0: it is another word.
 func listed(text string) (n int) {
 	for id := range strings.SplitSeq(text, ",") {
+		id, slice, mig := strings.Cut(strings.TrimPrefix(id, "nvidia.com/gpu="), ":")
+		if _, err := strconv.Atoi(slice); mig && err != nil {
+			return 0
+		}
 		if _, err := strconv.Atoi(id); err != nil && !strings.HasPrefix(id, "GPU-") && !strings.HasPrefix(id, "MIG-") {
 			return 0
 		}

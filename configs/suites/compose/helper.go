@@ -83,7 +83,7 @@ func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 	switch a := gpusOf(c); {
 	case a.asks && isTensorBoard(c):
 		t.warnAt(c.Name, "TensorBoard needs no GPU, so it is a helper without one beside the tasks; x-carma: {task: true} makes it a task", a.keys...)
-	case c.Runtime == "nvidia" && a.none:
+	case isNVIDIA(c.Runtime) && a.none:
 		t.warnAt(c.Name, "it asks for no GPU, so it runs in the engine's ordinary runtime", "runtime")
 	case c.Runtime != "" && c.Runtime != "runc":
 		t.refuseAt(c.Name, "a helper runs in the engine's ordinary runtime", "runtime")

@@ -154,7 +154,7 @@ var reservationKeys = map[string]rule{
 // deviceKeys are the keys of gpus and of reservations.devices.
 var deviceKeys = map[string]rule{
 	"capabilities": ok(), "driver": ok(), "count": ok(), "device_ids": ok(),
-	"options": refuse("there are none that carma could pass on"),
+	"options": warn("NVIDIA's driver takes none"),
 }
 
 var volumeKeys = map[string]rule{

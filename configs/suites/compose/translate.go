@@ -124,7 +124,7 @@ func (t *translator) names(c types.ServiceConfig, r *api.Submit) {
 func (t *translator) container(c types.ServiceConfig, r *api.Submit) {
 	t.user(c, r)
 	t.fit(c, r)
-	if c.Runtime != "" && c.Runtime != "nvidia" {
+	if c.Runtime != "" && !isNVIDIA(c.Runtime) {
 		t.refuseAt(c.Name, "the runtime is the daemon's setting; nvidia is the one that GPUs may need", "runtime")
 	}
 	t.platform(c)
