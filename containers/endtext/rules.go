@@ -139,6 +139,12 @@ var rules = []Rule{
 	{Name: "off-the-gpu", Framework: "Transformers", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (parts of the model would have to leave the GPU)",
 		match: patterns.New(`Some modules are dispatched on the CPU or the disk\. Make sure you have enough GPU RAM`),
 		Yes:   "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.", No: "Some parameters are on the meta device because they were offloaded to the cpu."},
+	{Name: "tinygrad-oom", Framework: "tinygrad", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (tinygrad)",
+		match: patterns.New(`Allocation of [\d.]+ ?\w+ failed on (NV|CUDA|AMD|HIP|GPU|CL|METAL)\b`),
+		Yes:   "MemoryError: Allocation of 17.18 GB failed on NV. Used: 7.41 GB", No: "MemoryError: Allocation of 17.18 GB failed on CPU. Used: 7.41 GB"},
+	{Name: "exllama-oom", Framework: "ExLlama", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (ExLlama)",
+		match: patterns.New(`Insufficient (space on devices?\b|VRAM)`),
+		Yes:   "RuntimeError: Insufficient space on devices, remaining size: 312 MB", No: "RuntimeError: Insufficient space on disk"},
 	{Name: "bitsandbytes-oom", Framework: "bitsandbytes", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (bitsandbytes)",
 		match: patterns.New(`^Error out of memory at line \d+ in file`),
 		Yes:   "Error out of memory at line 380 in file /build/bitsandbytes/csrc/pythonInterface.c", No: "Error invalid argument at line 380 in file /build/bitsandbytes/csrc/ops.cu"},
@@ -164,6 +170,7 @@ var rules = []Rule{
 
 	{Name: "worker-shm", Framework: "PyTorch", Says: HostOOM, Strength: Strong, Message: "a data loader ran out of shared memory",
 		match: patterns.New(`DataLoader worker .* killed by signal: Bus error|(unable to (open|mmap|allocate|write to file).*(shared memory|/torch_|/dev/shm))|No space left on device.*/dev/shm|/dev/shm.*No space left`),
+		not:   patterns.New(`Too many open files|Permission denied`),
 		Yes:   "RuntimeError: DataLoader worker (pid 88) is killed by signal: Bus error.", No: "RuntimeError: DataLoader worker (pid 88) exited unexpectedly"},
 	{Name: "worker-killed", Framework: "PyTorch", Says: HostOOM, Strength: Strong, Message: "a data loader was killed, most likely for host memory",
 		match: patterns.New(`DataLoader worker .* killed by signal: Killed`),
@@ -172,14 +179,14 @@ var rules = []Rule{
 		match: patterns.New(`^(\S+: line \d+: +\d+ )?Bus error\b( +\(core dumped\))?|^Fatal Python error: Bus error`),
 		Yes:   "Bus error (core dumped)", No: "PCI bus error count: 0"},
 	{Name: "host-oom", Framework: "PyTorch, Linux", Says: HostOOM, Strength: Strong, Message: hostMessage,
-		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|VK_ERROR_OUT_OF_HOST_MEMORY|Cannot allocate memory$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]Killed\b)|node running low on memory|[Kk]illed by YARN for exceeding (physical |virtual )?memory limits|OutOfMemoryError: Task was killed due to the node`),
+		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|(VK_ERROR|UR_RESULT_ERROR|PI_ERROR|ZE_RESULT_ERROR)_OUT_OF_HOST_MEMORY|Cannot allocate memory$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]Killed\b)|node running low on memory|[Kk]illed by YARN for exceeding (physical |virtual )?memory limits|OutOfMemoryError: Task was killed due to the node`),
 		Yes:   "RuntimeError: [enforce fail at alloc_cpu.cpp:80] . DefaultCPUAllocator: can't allocate memory", No: "checking for oom kills: none"},
 	{Name: "host-oom", Framework: "Python, C++", Says: HostOOM, Strength: Strong, Message: hostMessage, raised: true,
 		match: patterns.New(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`),
 		not:   patterns.New(`^(pyopencl|pycuda|cupy\w*|numba\.cuda|rmm)\.|MEM_OBJECT_ALLOCATION|\bcuMem\w*Alloc|CUDA_ERROR_`),
 		Yes:   "MemoryError: Unable to allocate 7.45 GiB for an array with shape (1000000000,)", No: "MemoryErrorCount = 0"},
-	{Name: "host-runtime", Framework: "Rust, Go, Julia, Arrow, DuckDB, C", Says: HostOOM, Strength: Strong, Message: hostMessage,
-		match: patterns.New(`^memory allocation of \d+ bytes failed|^fatal error: runtime: (out of memory|cannot allocate memory)|^runtime: out of memory: cannot allocate|^ERROR: (LoadError: )*OutOfMemoryError\(\)|\bArrowMemoryError: |\bFailed to (malloc|calloc|realloc) \d+|\bout of memory allocating \d+ bytes after a total of|\(os error 12\)|code: 12, kind: OutOfMemory|duckdb\.OutOfMemoryException|^Out of Memory Error: (failed|could not) `),
+	{Name: "host-runtime", Framework: "Rust, Go, Julia, R, Fortran, Perl, Arrow, DuckDB, Ray, C", Says: HostOOM, Strength: Strong, Message: hostMessage,
+		match: patterns.New(`^memory allocation of \d+ bytes failed|^fatal error: runtime: (out of memory|cannot allocate memory)|^runtime: out of memory: cannot allocate|^ERROR: (LoadError: )*OutOfMemoryError\(\)|\bArrowMemoryError: |\bFailed to (malloc|calloc|realloc) \d+|\bout of memory allocating \d+ bytes after a total of|\(os error 12\)|code: 12, kind: OutOfMemory|duckdb\.OutOfMemoryException|^Out of Memory Error: (failed|could not) |\bcannot allocate vector of size\b|^Out of memory in perl\b|\binsufficient virtual memory\b|\bvirtual memory exhausted\b|: memory exhausted$|^Error allocating \d+ bytes$|out of memory or dimension too large for Octave|\bObjectStoreFullError: `),
 		Yes:   "memory allocation of 137438953472 bytes failed", No: "memory allocation of the scheduler took 3 ms"},
 	{Name: "dask-budget", Framework: "Dask", Says: HostOOM, Strength: Strong, Message: hostMessage + " (Dask)", anyLevel: true,
 		match: patterns.New(`exceeded \d+% memory budget\. Restarting`),
@@ -230,7 +237,7 @@ func (r *reader) claim(i int) *Claim {
 		c.Strength = Weak
 	case unraised().MatchString(it.text[end:]), quoted(it.text[:at], isError || leads().MatchString(it.msg)):
 		c.Strength = Weak
-	case !isError && c.Says == GPUOOM && statistic().MatchString(it.text[end:]):
+	case !isError && !leads().MatchString(it.msg) && c.Says == GPUOOM && statistic().MatchString(it.text[end:]):
 		c.Strength = Weak
 	}
 	if c.Says == GPUOOM {
@@ -258,7 +265,7 @@ const maxRequest = 4 << 40
 var (
 	tooMuch = patterns.New(`Tried to allocate more than 1EB|Storage size calculation overflowed|Trying to create tensor with negative dimension`)
 	// leads matches the words with which programs begin an error.
-	leads = patterns.New(`^(?i:\(?[\w.:]*(error|exception|failure|fatal|panic\w*)\b|what\(\)|terminate called|thread '[^']*' panicked|called .(Result|Option)::|uncaught|unhandled|check failed|assertion|caused by|failed|unable|cannot|can't|could not|allocat\w*:|out of|not enough)`)
+	leads = patterns.New(`^(?i:\(?[\w.:]*(error|exception|failure|fatal|panic\w*)\b|what\(\)|terminate called|thread '[^']*' panicked|called .(Result|Option)::|\w+ exception \(|uncaught|unhandled|check failed|assertion|caused by|failed|unable|cannot|can't|could not|allocat\w*:|out of|not enough)`)
 )
 
 // match returns the first rule that a line matches, and where the match begins and ends.

@@ -24,11 +24,11 @@ var exhausted = patterns.New(`(?i)` +
 
 // onGPU matches words for a GPU, its libraries and its memory.
 var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|\bxpu\b|\bnpu\b|nvenc|nvdec|cuvid|nvjpeg|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
-	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bRMM\b|\brmm\b`)
+	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|out_of_device|device out of memory|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bRMM\b|\brmm\b`)
 
 // offGPU matches words for memory that is not a GPU's, and for other resources.
 var offGPU = patterns.New(`(?i)DefaultCPUAllocator|\bcpu\b|CPU_?Alloc|\[?host\]? memory|system memory|physical memory|\bheap\b|shared memory|/dev/shm|\bdisk\b|space left|swap|pinned|page-?locked|inode|\bmmap|` +
-	`\bfork\b|\bthreads?\b|Killed process|oom[-_ ]kill|quota|java heap|GC overhead|java\.lang\.OutOfMemoryError|\bENOMEM\b|errno 12\b|\bRAM\b|StatusCode\.|\bout of resources?: |\bhardware limit\b|larger than max|too many open|hugepage|file descriptor`)
+	`\bfork\b|\bthreads?\b|Killed process|oom[-_ ]kill|quota|java heap|GC overhead|java\.lang\.OutOfMemoryError|\bENOMEM\b|errno 12\b|\bRAM\b|StatusCode\.|\bout of resources?: |\bhardware limit\b|buffer overflow|larger than max|too many open|hugepage|file descriptor`)
 
 // gpuFirst matches words that name a GPU's memory whatever other memory is named too.
 var gpuFirst = patterns.New(`(?i)\bout of (?:gpu|cuda|device|video)\b`)
