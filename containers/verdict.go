@@ -139,7 +139,9 @@ var table = []row{
 		return e.says == endtext.GPUOOM && e.strength == endtext.Strong && !e.against()
 	}, ClassGPUOOM, claimed, []Source{SourceOutput, SourceMemory}},
 	{"gpu-oom-measured", func(e *evidence) bool { return e.says == endtext.GPUOOM && e.memory == MemoryNear }, ClassGPUOOM, claimed, []Source{SourceOutput, SourceMemory}},
-	{"gpu-oom-suspected", func(e *evidence) bool { return e.says == endtext.GPUOOM && e.strength == endtext.Words && !e.against() }, ClassSuspectedOOM,
+	{"gpu-oom-suspected", func(e *evidence) bool {
+		return e.says == endtext.GPUOOM && e.strength == endtext.Words && !e.against() && !e.exit.OOMKilled
+	}, ClassSuspectedOOM,
 		func(e *evidence) string { return "perhaps " + claimed(e) }, []Source{SourceOutput, SourceMemory}},
 	{"host-oom-text", func(e *evidence) bool { return e.says == endtext.HostOOM }, ClassHostOOM, claimed, []Source{SourceOutput, SourceKernel}},
 	{"program-text", func(e *evidence) bool { return e.says == endtext.Program }, ClassProgram, claimed, []Source{SourceOutput}},

@@ -14,8 +14,9 @@ var (
 	levelName = patterns.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
 	// namedException matches an exception by its full name, or by its type's ending.
 	namedException = patterns.New(`^(([a-z_]\w*\.)+[A-Z_]\w*|[A-Z_]\w*(Error|Exception))(: |$)`)
-	// sourceLine matches the line of source code that pytest and IPython mark.
-	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ )\S`)
+	// sourceLine matches the line of source code that pytest, IPython or a shell's trace
+	// marks.
+	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ |\++ )\S`)
 	// frameLine matches a frame of a Python traceback.
 	frameLine = patterns.New(`^ {2,4}File "[^"]+", line \d+, in \S`)
 	handlerRe = patterns.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)

@@ -56,7 +56,7 @@ var rules = []Rule{
 		Yes:   "Failed to initialize NVML: Unknown Error", No: "Failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND"},
 	{Name: "gpu-hardware", Framework: "CUDA, NVML", Says: Infrastructure, Strength: Strong, Message: "the GPU failed",
 		match: patterns.New(`(?i:uncorrectable (NVLink|ECC) error|GPU is lost|GPUIsLost|GPU has fallen off the bus|device lost or GPU requires reset|GPU requires reset|double bit ECC|HW Exception by GPU node.*GPU Hang|\b(un)?contained (memory|ECC) error|Parent device is lost)|` +
-			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device\(s\) is/are busy or unavailable|hipErrorECCNotCorrectable|\bERROR_DEVICE_LOST\b|VK_ERROR_DEVICE_LOST|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +
+			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device(\(s\) is/are|s are) busy or unavailable|hipErrorECCNotCorrectable|\bERROR_DEVICE_LOST\b|VK_ERROR_DEVICE_LOST|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +
 			`Unable to determine the device handle for (gpu|GPU)|NVMLError_Unknown\b|NVMLError_ResetRequired|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|system not yet initialized`),
 		not: patterns.New(`(?i)requires reset *: *(no|false|0)\b`),
 		Yes: "RuntimeError: CUDA error: device lost or GPU requires reset", No: "the GPU reset counter is 0"},
@@ -122,7 +122,7 @@ var rules = []Rule{
 		not:   patterns.New(`not a failure|StatusCode\.|larger than max`),
 		Yes:   "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.", No: "status = StatusCode.RESOURCE_EXHAUSTED"},
 	{Name: "cuda-library-oom", Framework: "cuBLAS, cuDNN, cuSOLVER, cuSPARSE, cuFFT", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA library)",
-		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|(?i:\bcu(BLAS|DNN|SOLVER|SPARSE|FFT)(LT)?\b.{0,40}\bthe resource allocation failed)|cusolver error: \d*,? ?when calling .*Create`),
+		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|\(External\) (CUBLAS error\(3\)|(CUDNN|CUSOLVER) error\(2\))|(?i:\bcu(BLAS|DNN|SOLVER|SPARSE|FFT)(LT)?\b.{0,40}\bthe resource allocation failed)|cusolver error: \d*,? ?when calling .*Create`),
 		Yes:   "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", No: "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"},
 	{Name: "vllm-cache", Framework: "vLLM", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (no room for the KV cache)",
 		match: patterns.New(`No available memory for the cache blocks|larger than the (available|maximum).*KV cache|KV cache.*(larger|more) than.*available|less than desired GPU memory utilization|maximum number of tokens that can be stored in KV cache|not enough (GPU )?memory (for|to).*(KV cache|cache blocks)|Error in memory profiling`),
@@ -149,7 +149,7 @@ var rules = []Rule{
 		match: patterns.New(`^Error out of memory at line \d+ in file`),
 		Yes:   "Error out of memory at line 380 in file /build/bitsandbytes/csrc/pythonInterface.c", No: "Error invalid argument at line 380 in file /build/bitsandbytes/csrc/ops.cu"},
 	{Name: "mindspore-oom", Framework: "MindSpore", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (MindSpore)",
-		match: patterns.New(`^RuntimeError: Allocate memory failed|Memory not enough[,:]|Out of Memory.*[Ff]ree memory size|plus alloc size : \d+ is more than total`),
+		match: patterns.New(`^RuntimeError: Allocate memory failed|Memory not enough[,:]|Malloc for kernel \w+ failed|Out of Memory.*[Ff]ree memory size|plus alloc size : \d+ is more than total`),
 		Yes:   "RuntimeError: Allocate memory failed.", No: "Memory Pool Stats:"},
 	{Name: "relion-oom", Framework: "RELION", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (RELION)",
 		match: patterns.New(`You ran out of memory on the GPU|CudaCustomAllocator out of memory`),

@@ -69,8 +69,9 @@ var (
 	// relayed matches what stands before the words of another program, which came with an
 	// HTTP status, or of a commit.
 	relayed = patterns.New(`\b(?i:error code|status(?:[ _]code)?|http(?:/[\d.]+)?)[ :=]*[45]\d\d\b|\b[0-9a-f]{7,40}\b.{0,30}\b(?:fix|feat|docs|chore|refactor|perf)(?:\([\w/-]+\))?!?: `)
-	// unraised matches a test's words for an exception that did not come.
-	unraised = patterns.New(`\b(?:not raised|DID NOT RAISE)\b`)
+	// unraised matches what stands behind words that claim nothing: a test's words for an
+	// exception that did not come, or the mark of a question.
+	unraised = patterns.New(`\b(?:not raised|DID NOT RAISE)\b|^\?`)
 	// listed matches a line that is an entry of a list of names.
 	listed = patterns.New(`^- [A-Za-z_."' ]{0,60}$`)
 	// role matches the beginning of a turn in a dialogue.
