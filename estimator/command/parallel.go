@@ -29,7 +29,7 @@ type parallelism struct {
 }
 
 var inferenceServers = []parallelism{
-	{name: "vLLM", commands: []string{"vllm serve", "vllm bench", "vllm run-batch", "aphrodite run"}, modules: []string{"vllm", "aphrodite"}, sizes: [][]string{{"tensor_parallel_size", "tp"}, {"pipeline_parallel_size", "pp"}, {"data_parallel_size_local", "dpl", "data_parallel_size", "dp"}}, nodes: []string{"nnodes"}},
+	{name: "vLLM", commands: []string{"vllm serve", "vllm bench", "vllm run-batch", "aphrodite run", "trl vllm-serve"}, modules: []string{"vllm", "aphrodite"}, sizes: [][]string{{"tensor_parallel_size", "tp"}, {"pipeline_parallel_size", "pp"}, {"data_parallel_size_local", "dpl", "data_parallel_size", "dp"}}, nodes: []string{"nnodes"}},
 	{name: "SGLang", commands: []string{"sglang serve"}, modules: []string{"sglang", "sglang_router"}, indexes: []string{"base_gpu_id"}, nodes: []string{"nnodes"}, sizes: [][]string{{"tensor_parallel_size", "tp_size", "tp"}, {"pipeline_parallel_size", "pp_size", "pp"}, {"data_parallel_size", "dp_size", "dp"}}, within: []string{"enable_dp_attention"}},
 	{name: "TGI", commands: []string{"text-generation-launcher"}, sizes: [][]string{{"num_shard"}}, variables: []string{"NUM_SHARD"}},
 	{name: "TensorRT-LLM", commands: []string{"trtllm-serve", "trtllm-bench"}, modules: []string{"tensorrt_llm"}, sizes: [][]string{{"tp_size", "tp"}, {"pp_size", "pp"}, {"cp_size"}}},

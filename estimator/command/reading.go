@@ -133,7 +133,7 @@ func (r *reader) command(c *shell.Command) {
 
 // program reads what a command starts: behind a launcher the program that it launches.
 func (r *reader) program(c *shell.Command, p program) {
-	if l, from := launcherOf(&p); l != nil {
+	if l, from := launcherOf(&p); l != nil && parallelOf(&p, nil) == nil {
 		r.launch(c, l, &p, from)
 		return
 	}

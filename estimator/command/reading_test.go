@@ -108,6 +108,7 @@ func TestGPUs(t *testing.T) {
 		{"llama-server -m m.gguf -dev CUDA0,CUDA1", "+2", "!", "~"},
 		{"llama-server -m m.gguf --device CUDA1", "!", "!", ""},
 		{"llama-server -m m.gguf --device none", "", "", ""},
+		{"trl vllm-serve --model m --tensor_parallel_size 2 --data_parallel_size 2", "+4", "!", ""},
 		{"uvx --from vllm vllm serve m -tp 4", "+4", "!", ""},
 		// Devices by their index.
 		{"yolo detect train model=yolo11m.pt device=0,1,2,3", "+4", "!", ""},
