@@ -70,6 +70,23 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestCollected: a collector of logs that marks each line changes no class.
+func TestCollected(t *testing.T) {
+	marks := []string{"2026-11-03T10:00:00.123456789Z ", "2026-11-03T10:00:00.1Z stderr F ", "Nov 03 10:00:00 ", "Nov  3 10:00:00 node7 python[412]: "}
+	all := programs(t)
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		s, mark := all[name], marks[i%len(marks)]
+		want := Classify(s.exit, s.lines, s.facts)
+		var marked []string
+		for _, line := range s.lines {
+			marked = append(marked, mark+line)
+		}
+		if got := Classify(s.exit, marked, s.facts); got.Class != want.Class {
+			t.Errorf("%s: %s, with %q before each line %s\n\tevidence: %s", name, want.Class, mark, got.Class, got.Evidence)
+		}
+	}
+}
+
 // measurement returns NVML's figures of a run that ended as a sample says: at its grant if
 // GPU memory ran out, else far below it.
 func (s *sample) measurement() GPUMemory {

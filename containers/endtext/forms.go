@@ -6,6 +6,9 @@ import "carma/configs/patterns"
 var (
 	ansi   = patterns.New(`\x1b\[[0-9;?]*[a-zA-Z]`)
 	digits = patterns.New(`0x[0-9a-fA-F]+|\d+`)
+	// collected matches what ts, journald and other collectors of logs write before each
+	// line.
+	collected = patterns.New(`^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: std(?:out|err) [FP])?|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [\w.-]+ [\w./-]+\[\d+\]:)?)(?:[ \t]|$)`)
 	// marked matches the mark of a process or a container before a line.
 	marked = patterns.New(`^(\[(rank ?)?\d+\]:|\[default\d+\]:|\(\w+ pid=\d+(, ip=[\d.]+)?\)|\d+:|\[\d+,\d+\]<std(err|out)>:?|[\w.-]+-\d+ +\||\(\w+ \w*rank=?\d+\)) ?`)
 	// exception matches a dotted name, then a colon or the line's end.

@@ -240,10 +240,14 @@ func (r *reader) around(i int) string {
 func newReader(tail []string, opt Options) *reader {
 	r := &reader{opt: opt, items: make([]item, len(tail))}
 	r.items = r.items[:0]
+	stamped := areCollected(tail)
 	lanes := map[string]*lane{}
 	first := len(tail) - len(opt.Origins)
 	for i, text := range tail {
 		text = ansi().ReplaceAllString(text, "")
+		if stamped {
+			text = text[len(collected().FindString(text)):]
+		}
 		mark := marked().FindString(text)
 		ln := lanes[mark]
 		if ln == nil {
@@ -270,6 +274,21 @@ func newReader(tail []string, opt Options) *reader {
 		r.final--
 	}
 	return r
+}
+
+// areCollected reports whether all lines have the mark of a collector of logs.
+func areCollected(tail []string) bool {
+	any := false
+	for _, text := range tail {
+		if text = ansi().ReplaceAllString(text, ""); text == "" {
+			continue
+		}
+		if !collected().MatchString(text) {
+			return false
+		}
+		any = true
+	}
+	return any
 }
 
 // lane is the state of one process's output. Launchers mark the lines of each
