@@ -42,8 +42,9 @@ func (p played) tells() string {
 }
 
 // TestCases: of each program a share is within 3 % of the truth or withheld, also while its
-// rate is doubted, and each tells what docs/progress.md says. It is so, too, where an
-// engine's log holds bars back until their line ends.
+// rate is doubted, and each tells what docs/progress.md says. A trusted time to the end is
+// within a tenth of the run, once a quarter has passed. It is so, too, where an engine's log
+// holds bars back until their line ends.
 func TestCases(t *testing.T) {
 	paths, err := filepath.Glob("testdata/cases/*.rec")
 	if err != nil || len(paths) == 0 {
@@ -73,6 +74,33 @@ func TestCases(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("docs/progress.md names %s, which is no recording", name)
+	}
+}
+
+// TestCounts: the count of a program that does not tell its total goes on from one epoch
+// to the next.
+func TestCounts(t *testing.T) {
+	for name, want := range map[string]struct {
+		done, epoch float64
+		unit        string
+	}{
+		"returnn":      {1000, 5, Steps}, // 200 steps an epoch, and lines of an evaluation
+		"sb3":          {204800, 0, Steps},
+		"fastai_table": {10, 0, EpochsU},
+	} {
+		var r Reader
+		var p Progress
+		for i, piece := range recording(t, "cases/"+name, 1) {
+			r.Feed(start.Add(piece.at), Stdout, []byte(piece.text))
+			next, ok := r.Progress(start.Add(piece.at))
+			if next.Restarts > 0 || next.Done < p.Done || p.Done > 0 && !ok {
+				t.Fatalf("%s, piece %d: %g %s after %g, %d restarts", name, i, next.Done, next.Unit, p.Done, next.Restarts)
+			}
+			p = next
+		}
+		if math.Abs(p.Done-want.done) > 0.01*want.done || p.Epoch != want.epoch || p.Unit != want.unit || p.Total != 0 {
+			t.Errorf("%s: %g of %g %s, epoch %g; want %g %s, epoch %g", name, p.Done, p.Total, p.Unit, p.Epoch, want.done, want.unit, want.epoch)
+		}
 	}
 }
 
@@ -122,7 +150,7 @@ func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 		part = [2]float64{0, 1}
 	}
 	end := pieces[len(pieces)-1].at
-	wrong := false
+	wrong, wrongLeft := false, false
 	var r Reader
 	for i, piece := range pieces {
 		r.Feed(start.Add(piece.at), Stdout, []byte(piece.text))
@@ -148,6 +176,11 @@ func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 			t.Errorf("%s after %s, piece %d: share %.3f, in truth %.3f (%g of %g, %s)", name, piece.at.Round(time.Second), i, p.Share, truth, p.Done, p.Total, p.Doubt)
 			wrong = true
 		}
+		left := p.Remaining.Seconds() * (part[1] - part[0]) / end.Seconds() // as a share, as truth
+		if !wrongLeft && p.Trusted && 4*piece.at >= end && (p.Remaining < 0 || awayBy(left, 1-truth, 0.1, pieces, i)) {
+			t.Errorf("%s after %s, piece %d: %s left, in truth %.0f s", name, piece.at.Round(time.Second), i, p.Remaining, (1-truth)*end.Seconds()/(part[1]-part[0]))
+			wrongLeft = true
+		}
 	}
 	return out
 }
@@ -155,11 +188,16 @@ func play(t *testing.T, recording, name string, pieces []piece) (out played) {
 // awayFrom reports whether a share that is returned after piece i is off by more than 3 %. A
 // share is as old as the last line.
 func awayFrom(share, truth float64, pieces []piece, i int) bool {
+	return awayBy(share, truth, 0.03, pieces, i)
+}
+
+// awayBy reports whether a share is off by more than most.
+func awayBy(share, truth, most float64, pieces []piece, i int) bool {
 	gap := 0.0
 	if i > 0 {
 		gap = float64(pieces[i].at-pieces[i-1].at) / float64(pieces[len(pieces)-1].at)
 	}
-	return math.Abs(share-truth) > 0.03+gap
+	return math.Abs(share-truth) > most+gap
 }
 
 // programRow is what docs/progress.md says of a recording.
