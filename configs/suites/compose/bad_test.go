@@ -68,6 +68,7 @@ func TestBadInput(t *testing.T) {
 		"shell words":       {base + "    command: echo 'x\n", "f.yaml:4: services.a.command: "},
 		"gpus":              {base + "    gpus: some\n", "f.yaml:4: services.a.gpus: "},
 		"gpus twice":        {base + "    gpus: [{count: 1}]\n    x-carma: {gpus: 2}\n", "f.yaml:4: services.a.gpus: x-carma says how many GPUs as well"},
+		"of Swarm":          {base + "    deploy: {resources: {reservations: {generic_resources: [{discrete_resource_spec: {kind: NVIDIA-GPU, value: 2}}]}}}\n", "f.yaml:4: services.a.deploy.resources.reservations.generic_resources: GPUs are reserved by devices"},
 		"gpus 0":            {base + "    gpus: [{count: 0}]\n", "f.yaml:4: services.a.gpus.count: a count of 0"},
 	}
 	for name, tc := range tests {
