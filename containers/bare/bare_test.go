@@ -89,3 +89,42 @@ func TestWords(t *testing.T) {
 		t.Errorf("a program of the machine becomes %q", got)
 	}
 }
+
+// TestFailingScripts: a program runs although scripts of its conda environment fail, and
+// what they say is shown. A script that exits ends it, as it ends conda run.
+func TestFailingScripts(t *testing.T) {
+	for name, row := range map[string]struct {
+		text, says string
+		code       int
+	}{
+		"a command":        {"no-such-command --flag", "no-such-command", 0},
+		"false":            {"false", "", 0},
+		"a return":         {"return 3", "", 0},
+		"an option":        {"set -e\nfalse", "", 0},
+		"options stay on":  {"set -eu", "", 0},
+		"a missing file":   {". /nonexistent/setup.sh", "/nonexistent/setup.sh", 0},
+		"not shell at all": {"if then (", "syntax error", 0},
+		"an exit":          {"echo not here; exit 3", "not here", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prefix := t.TempDir()
+			scripts := filepath.Join(prefix, "etc/conda/activate.d")
+			if err := os.MkdirAll(scripts, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{"a.sh": row.text + "\n", "b.sh": "export AFTER=1$NOT_SET_ANYWHERE; false\n"} {
+				if err := os.WriteFile(filepath.Join(scripts, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := Program{Conda: prefix, Command: []string{"sh", "-c", "echo runs $AFTER"}}
+			words := p.Words()
+			cmd := exec.Command(words[0], words[1:]...)
+			cmd.Env = p.Env(nil)
+			out, err := cmd.CombinedOutput()
+			if runs := strings.HasSuffix(string(out), "runs 1\n"); runs != (row.code == 0) || cmd.ProcessState.ExitCode() != row.code || !strings.Contains(string(out), row.says) {
+				t.Errorf("%v, printed %q", err, out)
+			}
+		})
+	}
+}

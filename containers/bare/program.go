@@ -57,10 +57,12 @@ func (p Program) Env(have []string) (add []string) {
 const shell = `s=/bin/sh; if [ -x /bin/bash ]; then s=/bin/bash; fi; exec $s -c "$0" carma "$@"`
 
 // activate does what conda activate does beside setting variables, and becomes
-// the program. The root environment is called base, as conda calls it.
+// the program. The root environment is called base, as conda calls it. A script that fails
+// does not end it, also not one that sets -e: shells ignore that before ||.
 const activate = `if [ -d "$CONDA_PREFIX/condabin" ]; then CONDA_DEFAULT_ENV=base; export CONDA_DEFAULT_ENV; fi
 for carma_script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do
-  if [ -r "$carma_script" ]; then . "$carma_script"; fi
+  if [ -r "$carma_script" ]; then . "$carma_script" || :; fi
+  set +eu
 done
 unset carma_script
 exec "$@"`
