@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"carma/runner/api"
 )
@@ -42,10 +44,14 @@ func envFile(path string) ([]string, error) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimLeft(strings.TrimSuffix(lines.Text(), "\r"), " \t")
+		line := lines.Text()
 		if n == 1 {
 			line = strings.TrimPrefix(line, "\ufeff")
 		}
+		if !utf8.ValidString(line) {
+			return nil, Usagef("", "--env-file %s:%d: not UTF-8", path, n)
+		}
+		line = strings.TrimLeftFunc(line, unicode.IsSpace)
 		if line == "" || line[0] == '#' {
 			continue
 		}
