@@ -189,3 +189,25 @@ func TestDockerWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestDockerLine: a line of docker run as the pages of vLLM and NGC print it, with the
+// quotes that docker's own CSV needs, is taken.
+func TestDockerLine(t *testing.T) {
+	o, cmd := options{}, &cobra.Command{}
+	o.flags(cmd)
+	line := []string{"--gpus", `"device=0,1","capabilities=compute,utility"`, "--shm-size=10.24gb", "-v", ".:/d:z", "--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--rm", "-i"}
+	if err := cmd.ParseFlags(line); err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.submit([]string{"img"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 10995116278 // 10.24 GiB, to the next byte
+	if s.GPUs != 2 || !slices.Equal(s.GPUIDs, []string{"0", "1"}) || s.ShmSize != size || len(s.Mounts) != 1 || s.Mounts[0].Target != "/d" || s.Mounts[0].ReadOnly || s.IPC != "host" {
+		t.Errorf("%+v", s)
+	}
+	if got := strings.Join(o.notes, "\n"); got != "-v .:/d:z: not honoured: files get no new SELinux label" {
+		t.Errorf("notes %q", got)
+	}
+}
