@@ -10,6 +10,7 @@ import (
 
 	"carma/mapper"
 	"carma/mapper/units"
+	"carma/runner/api"
 )
 
 // TestIdleLog: the log's line about an idle task has the time of its stop, if there is
@@ -23,4 +24,24 @@ func TestIdleLog(t *testing.T) {
 			t.Errorf("ends %d: %s", ends, line)
 		}
 	}
+}
+
+// TestSquatterTold: a sleep that keeps two GPUs from others and never uses them is told
+// of: to its owner by message, in the answers about the task, and in the log's line.
+func TestSquatterTold(t *testing.T) {
+	box := newMailbox(t)
+	g := newRig(t, posting(), func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })
+	g.channels(box.channel("mine", api.NotifyEvents...))
+	long := g.gated("sleep")
+	ref := g.run(api.Submit{Image: "sleep", Name: "sleep", GPUs: 2, Exclusive: true})
+	task := g.until(ref, "idle", func(t api.Task) bool { return t.Idle != nil })
+	if !task.Idle.Unused || task.Idle.Since.IsZero() || len(task.Attempts[0].GPUs) != 2 {
+		t.Errorf("%+v", task.Idle)
+	}
+	g.eventually("the message", func() bool {
+		m, n := box.of("sleep", api.NotifyIdle)
+		return n == 1 && strings.Contains(m.Reason, "it has not used its GPUs for ") && strings.Contains(m.Reason, "others cannot have them")
+	})
+	close(long.gate)
+	g.finished(ref)
 }
