@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"carma/runner/api"
 )
@@ -126,6 +127,19 @@ func TestStop(t *testing.T) {
 	}
 	if task := s.inspect(polite); !strings.Contains(task.Reason, "enough") {
 		t.Errorf("the reason is %q", task.Reason)
+	}
+	// A shell as the first process of its container gets no stop signal.
+	dir := t.TempDir()
+	shell := s.submit("--mem", "1G", "--host", "-v", dir+":"+dir, "-w", dir, "--", "sh", "-c", "echo ready; sleep 1000; echo")
+	logs := s.begin(nil, "logs", "-f", shell)
+	logs.await(&logs.out, "ready\n")
+	before := time.Now()
+	r := s.carma("stop", "-t", "4", shell)
+	if took := time.Since(before); r.code != 0 || took < 4*time.Second || took > 20*time.Second || !strings.Contains(r.err, "it has until its grace is over, then it is killed") {
+		t.Errorf("a shell, after %s: %v", took, r)
+	}
+	if task := s.inspect(shell); task.Phase != "cancelled" || task.ExitCode == nil || *task.ExitCode != 137 {
+		t.Errorf("the shell is %s, %+v", task.Phase, task.Attempts)
 	}
 	s.ok("stop", polite) // a second stop changes nothing
 	s.carma("stop", "nobody").refused(t, 2, "no task nobody")

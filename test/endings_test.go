@@ -72,13 +72,15 @@ func TestTranscriptIsNoOOM(t *testing.T) {
 	}
 }
 
-// TestOOMExit: an exit code and a text of the program's own mean that GPU memory ran out;
-// a task that ends with 0 after an error has a note.
+// TestOOMExit: an aborted program that says so, an exit code and a text of the program's own
+// mean that GPU memory ran out; a task that ends with 0 after an error has a note.
 func TestOOMExit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.start()
+	dir := t.TempDir()
 	for name, args := range map[string][]string{
+		"aborted":   {"--host", "-v", dir + ":" + dir, "-w", dir, "--", "sh", "-c", "cat " + sampleOf(t, "case-catboost", dir) + " >&2; exit 134"},
 		"exit code": {"--oom-exit", "77", tool, "exit:77"},
 		"text":      {"--oom-text", "pool is empty", tool, "err:fatal: pool is empty", "exit:3"},
 	} {
@@ -91,6 +93,11 @@ func TestOOMExit(t *testing.T) {
 	}
 	if r := s.carma("run", "--oom-exit", "0", tool, "exit:1"); r.code != 2 || !strings.Contains(r.err, "a number from 1 to 255") {
 		t.Error(r)
+	}
+	piped := s.submit("--host", "--mem", "4G", "-v", dir+":"+dir, "-w", dir, "--", "sh", "-c", "(cat "+sampleOf(t, "case-trtllm-mallocasync", dir)+"; exit 1) | tee log")
+	s.succeeded(piped)
+	if out := s.ok("why", piped); !strings.Contains(out, "pipefail") {
+		t.Errorf("carma why of a pipe:\n%s", out)
 	}
 	ref := s.submit("--mem", "4G", tool, "err:torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "exit:0")
 	s.succeeded(ref)
