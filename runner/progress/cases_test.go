@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -100,6 +101,34 @@ func TestCounts(t *testing.T) {
 		}
 		if math.Abs(p.Done-want.done) > 0.01*want.done || p.Epoch != want.epoch || p.Unit != want.unit || p.Total != 0 {
 			t.Errorf("%s: %g of %g %s, epoch %g; want %g %s, epoch %g", name, p.Done, p.Total, p.Unit, p.Epoch, want.done, want.unit, want.epoch)
+		}
+	}
+}
+
+// TestFolds: the end of the first fold is not the end, however folds are announced.
+func TestFolds(t *testing.T) {
+	pieces := recording(t, "cases/folds", 1)
+	end := pieces[len(pieces)-1].at
+	for _, spelling := range []string{
+		"Fold %d/5", "fold: %d of 5", "FOLD %d/5 ------", "Cross-validation split %d/5", "Fold %d", "=== Fold %d ===", "[fold %d]", "Trial %d",
+		"Training fold %d", "Training on fold %d ...", "--- Starting fold %d ---", "2026-03-01 09:00:00,123 - INFO - Running trial %d", "INFO:root:Fold %d", "Processing Fold: %d", "Start of fold %d", "Begin fold #%d",
+	} {
+		var r Reader
+		fold := 0
+		for i, p := range pieces[:len(pieces)-1] {
+			text := p.text
+			if strings.HasPrefix(text, "Fold") {
+				fold++
+				text = fmt.Sprintf(spelling+"\n", fold)
+			}
+			r.Feed(start.Add(p.at), Stdout, []byte(text))
+			if got, _ := r.Progress(start.Add(p.at)); got.Share > 0 && awayFrom(got.Share, float64(p.at)/float64(end), pieces, i) {
+				t.Errorf("%s, in fold %d: share %.2f, in truth %.2f (%s)", spelling, fold, got.Share, float64(p.at)/float64(end), got.Doubt)
+				break
+			}
+		}
+		if fold == 0 {
+			t.Fatal("the recording has no fold")
 		}
 	}
 }

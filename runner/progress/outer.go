@@ -9,6 +9,9 @@ import (
 var (
 	// foldRE is a run of several equal ones: "Fold 1/5", "===== fold 3 of 5 =====".
 	foldRE = patterns.New(`(?:^|[^a-z0-9_.-])(?:fold|split|repeat|repetition|replicate|bag|seed|trial|run|member)(?: +(?:no\.?|number|id|#))? *[:=#\[(]* *#?(\d+) *(?:(?:/|of|out of) *(\d+))?(?:$|[^\d.a-z%])`)
+	// announcedRE is what may stand before a run's number: "Training on fold 3",
+	// "INFO:root:Fold 3".
+	announcedRE = patterns.New(`^(?:(?:info|warning):[\w.]+:?)? *(?:now )?(?:(?:training|train|starting|start|beginning|begin|running|run|processing|process|current)(?: (?:on|of|for|with|in))?)?$`)
 	// searchRE are the words of programs that train several models: Optuna, Ray Tune,
 	// Keras Tuner, a sweep's agent, scikit-learn's search.
 	searchRE = patterns.New(`\btrial \d+ finished with|\btrial status: |\bnumber of trials: |\brunning trial #|\btrial \d+ complete\b|\bagent starting run\b|\bfitting \d+ folds for each of\b`)
@@ -33,7 +36,8 @@ func (o *outer) read(line string) bool {
 		o.known, o.total = true, 0
 		return false
 	}
-	// What is announced stands at the beginning of a line; elsewhere, only "k/n" counts.
+	// What is announced stands at the beginning of a line, or behind a word that says so;
+	// elsewhere, only "k/n" counts.
 	f := foldRE().FindStringSubmatchIndex(line)
 	if f == nil {
 		return false
@@ -43,7 +47,7 @@ func (o *outer) read(line string) bool {
 		n = number(line[f[4]:f[5]])
 	}
 	if n < 0 {
-		if strings.Trim(behindStamp(line[:f[0]]), " =-*#>[(\x01") != "" || strings.Contains(line[f[0]:f[2]], "=") || strings.Contains(line[f[0]:f[2]], ":") && strings.TrimLeft(line[f[3]:], " =-*#]):") != "" {
+		if !announcedRE().MatchString(strings.Trim(behindStamp(line[:f[0]]), " =-*#>[(\x01")) || strings.Contains(line[f[0]:f[2]], "=") || strings.Contains(line[f[0]:f[2]], ":") && strings.TrimLeft(line[f[3]:], " =-*#]):") != "" {
 			return false
 		}
 		o.known = true
