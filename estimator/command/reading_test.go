@@ -306,6 +306,10 @@ func TestOneReading(t *testing.T) {
 	if r.Training.Model != "a/b" || r.Training.Batch != 4 || r.Batch != 4 {
 		t.Errorf("%+v, %d", r.Training, r.Batch)
 	}
+	sglang := Program{Image: "lmsysorg/sglang:latest", Entrypoint: argvOf("python3 -m sglang.launch_server"), Command: argvOf("--model-path m --host 0.0.0.0 --port 30000")}
+	if r := Read(&sglang); r.Server == nil || r.Server.Name != "SGLang" || r.Server.Share != 1 {
+		t.Errorf("SGLang's own Compose file: %+v", r.Server)
+	}
 	if r := Read(&Program{Command: argvOf("vllm serve m")}); r.Server == nil || r.Server.Share != 0.9 {
 		t.Errorf("%+v", r.Server)
 	}
