@@ -9,6 +9,11 @@ LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load,kuber
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
+# Packages that start no goroutine, as TestSequential checks: their tests run without the race
+# detector, with which they take five to fifteen times as long.
+SEQUENTIAL := ./configs/models ./containers/endtext ./estimator/allocator ./estimator/step ./mapper ./mapper/energy \
+	./mapper/interference ./mapper/sim ./mapper/sim/pairs ./mapper/units ./mapper/words ./runner/journal ./runner/progress
+OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF "$$(printf 'carma/%s\n' $(SEQUENTIAL:./%=%))")
 
 ifeq ($(shell command -v $(GO) 2>/dev/null),)
 $(error no $(GO) in PATH: install Go 1.26 or newer)
@@ -91,9 +96,9 @@ newest-engines: build ## the drivers and all of ./test with Docker 29, container
 		$(GO) test $(TEST_FLAGS) -count=1 -tags e2e,containerd,gpu -run "^TestGPUs" ./test'
 
 test: build try-onnxruntime try-axe ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
-	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
+	$(GO) test $(filter-out -race,$(TEST_FLAGS)) $(SEQUENTIAL)
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) $(OTHERS)'
 	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
-	$(GO) test -count=1 -timeout 10m ./runner/journal
 
 # One seed a round; a failure prints the seed and writes the case to testdata/rapid.
 ROUNDS ?= 10
@@ -218,7 +223,8 @@ hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root
 	$(GO) test -C test/lab $(TEST_FLAGS) -tags hardware ./hardware
 
 unit: try-onnxruntime try-axe ## the tests that need no engine
-	$(GO) test $(TEST_FLAGS) ./...
+	$(GO) test $(filter-out -race,$(TEST_FLAGS)) $(SEQUENTIAL)
+	$(GO) test $(TEST_FLAGS) $(OTHERS)
 
 onnxruntime: ## fetch ONNX Runtime's library, which the learned estimator needs
 	@test/setup/onnxruntime.sh
