@@ -3,6 +3,7 @@ package mapper
 import (
 	"maps"
 	"slices"
+	"testing"
 
 	"carma/mapper/units"
 
@@ -93,12 +94,21 @@ func (m *machine) checkBehind(t *rapid.T) {
 	}
 }
 
-// othersLeft is what suspended tasks have left on a GPU, but one.
+// othersLeft is what suspended tasks have left on a GPU, but one. A task whose end is in
+// this step has left nothing, as what it leaves may be given away in the same step.
 func (m *machine) othersLeft(gpu GPUID, but TaskID) (sum units.Bytes) {
 	for task, used := range m.behind[gpu] {
-		if task != but {
+		if _, away := m.away[task]; away && task != but {
 			sum += used
 		}
 	}
 	return sum
+}
+
+// TestOthersLeft: the books count no task whose suspended attempt has just ended.
+func TestOthersLeft(t *testing.T) {
+	m := machine{away: map[TaskID]Launch{1: {}, 2: {}}, behind: map[GPUID]map[TaskID]units.Bytes{"a": {1: 1, 2: 2, 3: 4}}}
+	if left := m.othersLeft("a", 2); left != 1 {
+		t.Errorf("%d bytes are left, want those of task 1", left)
+	}
 }
