@@ -125,14 +125,13 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 		if t.Phase == Suspending {
 			continue // it has no load any more
 		}
-		p := part{task: t.ID, sm: r.Load.SMACT, demand: s.demandOf(r.Load, t), elsewhere: 1, done: t.Done}
+		p := part{task: t.ID, sm: r.Load.SMACT, demand: s.demandOf(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
 		p.worstDemand = p.demand
 		if doubt := s.doubtOf(t, r.Doubt); doubt > 0 {
 			p.worstDemand = s.demandOf(doubted(r.Load, doubt), t)
 		}
-		if a := t.Current(); a.Started > 0 && at > a.Started {
-			p.elapsed = max(0, at.Sub(a.Started)-s.away(t)).Seconds()
-			p.done = max(0, p.done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
+		if a := t.Current(); a.Started > 0 {
+			p.elapsed = max(0, at.Sub(a.Started)-t.awayBy(at)).Seconds()
 		}
 		p.left, p.basis = s.left(t, p.done)
 		for _, grant := range t.Current().Grants {

@@ -38,7 +38,6 @@ func (s *State) paced(ev Paced) {
 		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
 			continue
 		}
-		s.progress(t)
 		if p.Unit != t.Pace.Unit {
 			t.Pace = pacing{Unit: p.Unit, Whole: t.Pace.Whole}
 		}
@@ -53,8 +52,8 @@ func (s *State) paced(ev Paced) {
 		}
 		s.compare(t, p)
 		s.toldStep(t)
-		if t.Pace.Share >= leastDone && t.Done > 0 {
-			t.Pace.Whole = time.Duration(t.Done / t.Pace.Share * float64(time.Second))
+		if done := t.doneBy(s.now); t.Pace.Share >= leastDone && done > 0 {
+			t.Pace.Whole = time.Duration(done / t.Pace.Share * float64(time.Second))
 			for _, grant := range t.Current().Grants {
 				s.byID[grant.GPU].forget()
 			}

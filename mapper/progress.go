@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"carma/mapper/interference"
+	"carma/mapper/units"
 )
 
 // pace follows a change of who is on some GPUs.
@@ -168,9 +169,15 @@ func (s *State) repace(t *Task) {
 
 // progress brings what a running task has done up to now.
 func (s *State) progress(t *Task) {
-	if a := t.Current(); a != nil && a.Started > 0 && t.Phase != Resuming && t.Phase != Suspending {
-		from := max(t.PacedAt, a.Started)
-		t.Done += s.now.Sub(from).Seconds() * t.Speed
+	t.Done, t.PacedAt = t.doneBy(s.now), s.now
+}
+
+// doneBy returns the work that the current attempt has done by an instant, in seconds
+// alone. It does none while it is being suspended or resumed.
+func (t *Task) doneBy(at units.Instant) float64 {
+	a := t.Current()
+	if a == nil || a.Started == 0 || t.Phase == Resuming || t.Phase == Suspending {
+		return t.Done
 	}
-	t.PacedAt = s.now
+	return max(0, t.Done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
 }

@@ -59,11 +59,7 @@ func (s *State) Going(id TaskID) (Going, bool) {
 			g.Measured, g.Error = 1, 0
 		}
 	}
-	done := t.Done
-	if t.Phase != Resuming {
-		done += s.now.Sub(max(t.PacedAt, t.Current().Started)).Seconds() * t.Speed
-	}
-	left, basis := s.left(t, done)
+	left, basis := s.left(t, t.doneBy(s.now))
 	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
 	return g, true
 }

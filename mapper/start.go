@@ -160,7 +160,7 @@ func (f *foresight) ends(t *Task) units.Instant {
 	if a == nil || a.Started == 0 {
 		return units.Never
 	}
-	done := t.Done + f.s.now.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed
+	done := t.doneBy(f.s.now)
 	w := f.whole[t.ID]
 	if w.attempt != a.N {
 		left, basis := f.s.left(t, done)

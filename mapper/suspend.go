@@ -155,10 +155,13 @@ func (t *Task) away() units.Bytes {
 }
 
 // away is for how long the current attempt of a task has been suspended in all.
-func (s *State) away(t *Task) time.Duration {
+func (s *State) away(t *Task) time.Duration { return t.awayBy(s.now) }
+
+// awayBy returns the same up to an instant, which is not before its last suspension.
+func (t *Task) awayBy(at units.Instant) time.Duration {
 	away := t.Last().Away
 	if t.Suspension != nil && t.Suspension.Since > 0 {
-		away += s.now.Sub(t.Suspension.Since)
+		away += at.Sub(t.Suspension.Since)
 	}
 	return away
 }

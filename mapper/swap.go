@@ -64,7 +64,7 @@ func (s *State) swapsFor(v, t *Task) bool {
 	if basis == guessed {
 		return false
 	}
-	left, _ := s.left(v, v.Done+s.now.Sub(max(v.PacedAt, v.Last().Started)).Seconds()*v.Speed)
+	left, _ := s.left(v, v.doneBy(s.now))
 	short, _ := s.length(t)
 	return left >= swapGain*lateness[basis]*short.Seconds() && (s.away(v)+short).Seconds() <= swapAway*whole.Seconds()
 }

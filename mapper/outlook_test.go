@@ -1,0 +1,53 @@
+package mapper
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// wantSameOutlook checks that the outlook of a GPU does not depend on when it was worked
+// out.
+func (w *world) wantSameOutlook(gpu int) {
+	w.t.Helper()
+	g := w.s.gpus[gpu]
+	kept := slices.Clone(w.s.memo(g).parts)
+	w.s.forgetNotes()
+	if fresh := w.s.memo(g).parts; !reflect.DeepEqual(kept, fresh) {
+		w.t.Errorf("the outlook is kept as\n%+v\nand worked out again as\n%+v", kept, fresh)
+	}
+}
+
+// TestOutlookAfterPaced: a rate that teaches nothing about the neighbours leaves the
+// outlook of the GPU as it was, and it is for the same instant.
+func TestOutlookAfterPaced(t *testing.T) {
+	w := newWorld(t, uncapped(), 1)
+	a := w.put(0, resnet, "a")
+	w.wantSameOutlook(0)
+	w.wait(time.Minute)
+	w.tells(a, 100)
+	w.wantSameOutlook(0)
+	w.s.repace(w.s.tasks[a]) // as after a correction
+	if p := w.s.memo(w.s.gpus[0]).parts[0]; p.done != 0 || p.left != unknownRun.Seconds() {
+		t.Errorf("at its start the task has done %v s and has %v s left", p.done, p.left)
+	}
+}
+
+// TestOutlookWhileResuming: the time that a task was suspended for ends with the outlook.
+func TestOutlookWhileResuming(t *testing.T) {
+	w := newWorldOf(t, uncapped(), GPUInfo{ID: gpuID(0), Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendMove})
+	a := w.put(0, resnet, "a")
+	w.wait(time.Minute)
+	w.step(SuspendAsked{At: w.now, Task: a})
+	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
+	w.wait(time.Minute)
+	w.step(ResumeAsked{At: w.now, Task: a})
+	w.wantPhase(a, Resuming)
+	w.wantSameOutlook(0)
+	w.wait(time.Minute)
+	w.step(Woke{At: w.now})
+	w.wantSameOutlook(0)
+}
