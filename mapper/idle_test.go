@@ -205,6 +205,26 @@ func TestIdleSinceBack(t *testing.T) {
 	}
 }
 
+// TestTouchedWhileSuspending: what somebody typed while a suspension was tried counts when
+// the task runs on.
+func TestTouchedWhileSuspending(t *testing.T) {
+	w := idleWorld(t, nil)
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	id := w.runs(nil)
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.wait(time.Minute)
+	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
+	w.wait(time.Minute)
+	w.step(Touched{At: w.now, Task: id})
+	typed := w.now
+	w.wait(time.Minute)
+	w.step(Suspended{At: w.now, Task: id, Attempt: 1, Failure: "no"})
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got.Since != typed {
+		t.Errorf("somebody typed at %d: %+v", typed, got)
+	}
+}
+
 // TestSquatter: a task that never touches its GPUs is reported as a task that holds
 // memory is, and one that touches them is not unused any more.
 func TestSquatter(t *testing.T) {

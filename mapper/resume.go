@@ -17,7 +17,7 @@ func (s *State) backRunning(t *Task) {
 	if t.Suspension.way() != 0 {
 		t.forgets(why.Code)
 	}
-	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{}, max(t.PacedAt, s.now)
+	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, s.now)
 	s.bookAway(t)
 	s.dirty = true
 	if ends := s.slotEnds(t); ends != units.Never {
