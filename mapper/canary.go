@@ -224,6 +224,7 @@ func (s *State) countFailedStarts(tasks []TaskID) {
 		if t.waiting() && t.Unstarted > 0 && t.NotBefore <= s.now {
 			t.NotBefore = s.now.Add(s.startBackoff(t))
 			s.at(t.NotBefore, deadline{})
+			s.dirty = true // those behind it may be within the look-ahead now
 		}
 	}
 }

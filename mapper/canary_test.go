@@ -376,3 +376,23 @@ func TestCauseOfFailingCanary(t *testing.T) {
 	}
 	t.Error("there was no test launch")
 }
+
+// TestBackoffLetsOthersPass: a task that is put off after the canary has started does not
+// count for the look-ahead any more, so the next task is tried at once.
+func TestBackoffLetsOthersPass(t *testing.T) {
+	opt := plain()
+	opt.LookAhead = 1
+	w := newWorld(t, opt, 1)
+	fails := w.submit(30*units.GiB, nil)
+	urgent := w.submit(30*units.GiB, high)
+	w.noStartUnknown(fails)
+	w.wantOn(urgent, 0)
+	w.wait(time.Minute)
+	small := w.submit(5*units.GiB, low)
+	w.wantOn(small) // behind a task that does not fit
+	w.canary(CanaryStarted)
+	if w.task(fails).NotBefore <= w.now {
+		t.Fatalf("%+v is not put off", w.task(fails))
+	}
+	w.wantOn(small, 0)
+}
