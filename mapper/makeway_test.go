@@ -140,6 +140,26 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
+// TestLentAtOnce: a task that waits for host memory starts as soon as another lends some,
+// which is when that begins to be suspended.
+func TestLentAtOnce(t *testing.T) {
+	s, at := wayState(t, 0, 128*units.GiB)
+	s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	s.Step(TaskSubmitted{At: at, Request: Request{ID: 1, GPUs: 1}})
+	s.Step(Estimated{At: at, Task: 1, Estimate: Estimate{Memory: 30 * units.GiB}})
+	s.Step(Started{At: at, Task: 1, Attempt: 1})
+	s.Step(Sampled{At: at, GPUs: []GPUSample{{ID: "a", Used: units.GiB, Tasks: []TaskUse{{Task: 1, Used: units.GiB}}}}, Hosts: []HostSample{{Tasks: []HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
+	s.Step(TaskSubmitted{At: at, Request: Request{ID: 2, NoGPU: true, HostReserve: 80 * units.GiB}})
+	s.Step(Estimated{At: at, Task: 2})
+	if task, _ := s.Task(2); task.Phase != Queued {
+		t.Fatalf("task 2 is %s beside %+v", task.Phase, s.Hosts())
+	}
+	s.Step(SuspendAsked{At: at, Task: 1})
+	if task, _ := s.Task(2); task.Phase != Launching {
+		t.Errorf("task 2 is %s beside %+v", task.Phase, s.Hosts())
+	}
+}
+
 // TestLends: on a server with one GPU, a task that has asked for no host memory has most
 // of it booked. Suspended, it lends what it was not seen to use, and has it again when
 // it is back. One that has asked keeps its part, and then nothing is suspended.

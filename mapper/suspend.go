@@ -104,8 +104,10 @@ func (s *State) bookAway(t *Task) {
 		return
 	}
 	if r := h.resident(t.ID); r != nil {
+		free := h.free()
 		r.Away, r.Lent = t.away(), t.lent()
 		h.settle()
+		s.dirty = s.dirty || h.free() > free // others may have what it lends
 	}
 }
 
