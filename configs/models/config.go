@@ -12,7 +12,7 @@ const Schema = 1
 const FromHF = "transformers"
 
 // Config is a model configuration: one network and how it is trained. See
-// docs/models.md.
+// docs/estimators.md.
 type Config struct {
 	// Schema is the version of the file format.
 	Schema int `json:"schema"`

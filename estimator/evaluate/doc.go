@@ -2,5 +2,5 @@
 // models (estimates.csv), generated networks (cnn.csv, mlp.csv), the timm
 // collection with FakeTensor peaks (timm_faketensor.csv), and the runs that were
 // measured for xMem (xmem.csv). The other formats are those of the public
-// GPUMemNet data; see docs/estimators.md.
+// GPUMemNet data; see docs/estimators.md and test/lab/estimates.md.
 package evaluate

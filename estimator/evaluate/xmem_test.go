@@ -12,7 +12,7 @@ import (
 
 // TestXmem compares estimates with runs that others measured, of networks and language
 // models on three GPUs. The file's first line has the source. The bound was calibrated on
-// these runs too; docs/estimators.md has the figures of models that were left out.
+// these runs too; test/lab/estimates.md has the figures of models that were left out.
 func TestXmem(t *testing.T) {
 	f, err := os.Open("testdata/xmem.csv")
 	if err != nil {

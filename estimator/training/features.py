@@ -147,7 +147,7 @@ def tokens(net):
 
 
 def from_config(config):
-    """The network of a carma model configuration (docs/models.md)."""
+    """The network of a carma model configuration (docs/estimators.md)."""
     layers = []
     for layer in config["layers"]:
         layers.append(Layer(

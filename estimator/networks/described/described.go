@@ -3,7 +3,7 @@
 // reads descriptions and no files.
 //
 // A description is a JSON value: the object of a config.json of the transformers
-// library, the object of a model configuration (docs/models.md), or a text with such
+// library, the object of a model configuration (docs/estimators.md), or a text with such
 // an object as gzip in base64. Its size is bounded, packed and unpacked. A config.json
 // may have [Weights]: what the safetensors files beside it store.
 package described

@@ -17,7 +17,7 @@ import (
 var shippedTraces = []string{"philly-mix-90", "philly-heavy-60", "philly-t1-60", "philly-t2-60"}
 
 // farOff are the workloads that carma's point estimate is off by more than a
-// quarter for. Both are known from docs/estimators.md.
+// quarter for. docs/replay.md names both.
 var farOff = []string{"unet-voc-bs8-90e", "xlnet-large-wikitext2-bs4-3e-2gpu"}
 
 // TestComputedMapping estimates every workload of the shipped traces from its

@@ -54,16 +54,21 @@ type held struct {
 	Sets []set `json:"sets"`
 }
 
-// heldOut writes the errors on held-out folds.
-func heldOut(out *bytes.Buffer, path string) error {
+// readHeld reads the card at path.
+func readHeld(path string) (*held, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var card held
 	if err := json.Unmarshal(text, &card); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	return &card, nil
+}
+
+// heldOut writes the errors on held-out folds.
+func heldOut(out *bytes.Buffer, card *held) {
 	fmt.Fprintf(out, "### Tested: rows that were not learned from\n\n%d folds; a network is in one fold at all its batch sizes. The bound of a fold is that of the others; "+
 		"real models and xMem's runs are left out model by model. A bound above the GPU's memory means all of it.\n\n", card.Folds)
 	c := card.Cleaning
@@ -89,7 +94,6 @@ func heldOut(out *bytes.Buffer, path string) error {
 		}
 	}
 	byBatch(out, card.Sets)
-	return nil
 }
 
 // places are the sets that are not of one environment.

@@ -27,9 +27,10 @@ func together(out *bytes.Buffer, path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, "\nxMem's runs on its three GPUs, each different one once:\n\n| estimator | rows | mean | median | under | bound: under | overhead |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(out, "\n**As shipped, on xMem's runs** (RTX 3060, RTX 4060 and A100, each different run once; the bound was calibrated on them too), beside published estimates:\n\n"+
+		"| estimator | runs | mean error | median | above the bound | overhead |\n|---|---|---|---|---|---|\n")
 	for _, s := range append(scores, evaluate.Published(cases)...) {
-		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s |\n", s.Method, s.Rows, percent(s.Mean), percent(s.Median), percent(s.Under), percent(s.BoundUnder), percent(s.Overhead))
+		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s |\n", s.Method, s.Rows, percent(s.Mean), percent(s.Median), percent(s.BoundUnder), percent(s.Overhead))
 	}
 	return nil
 }
