@@ -18,7 +18,10 @@ type Environment struct {
 	// Forward, Data and Filter size the workspaces of a dense convolution: in its
 	// forward pass, for the gradient of its input, and for that of its weights.
 	// They are multiples of the bytes that it reads and writes. Weight is a
-	// multiple of the bytes of its weights, added in every pass.
+	// multiple of the bytes of its weights, added in every pass. For real models twice
+	// input and output, and once the weights, fits PyTorch of 2024 and of 2025. For the
+	// generated networks of the GPUMemNet data, with their odd numbers of channels, half
+	// of input and output fits in the forward pass, and once for the gradient of the input.
 	Forward float64 `json:"forward"`
 	Data    float64 `json:"data"`
 	Filter  float64 `json:"filter"`
