@@ -168,12 +168,12 @@ kubernetes-scale: bin/carma bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs
 STUDY_MACHINES ?= 1250
 STUDY_TASKS ?= 30000
 cluster-study: bin/carma bin/lab ## policy carma against exclusive on a cluster, on jobs of Philly (PHILLY=the table of Sia's authors; many minutes)
-	@test -n "$(PHILLY)" || { echo "make cluster-study PHILLY=philly.csv: name the job table, see docs/replay.md"; exit 2; }
+	@test -n "$(PHILLY)" || { echo "make cluster-study PHILLY=philly.csv: name the job table, see test/lab/studies.md"; exit 2; }
 	@mkdir -p .cache
 	bin/carma trace sample "$(PHILLY)" --start 2017-10-03 --tasks $(STUDY_TASKS) --max-gpus 8 --out .cache/study-jobs.csv
 	bin/carma trace map .cache/study-jobs.csv --match --load 1.1 --gpu-count $$(($(STUDY_MACHINES) * 8)) --out .cache/study.yaml
 	bin/carma replay .cache/study.yaml --gpus sim:dgx-station-a100 --gpu-count 8 --machines $(STUDY_MACHINES) --policy Exclusive,carma --csv .cache/study-tasks.csv
-	bin/lab/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > docs/cluster-study.svg
+	bin/lab/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > test/lab/studies/cluster-study.svg
 
 kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
@@ -198,7 +198,7 @@ images-test: ## the training images on the CPU, on the image of make probe (some
 pictures: picture-terminal picture-page picture-policies picture-report ## record the pictures of the documentation anew
 
 # No engine is needed. A test compares them with what the program draws.
-picture-policies: ## the pictures and tables of docs/policies.md (seconds)
+picture-policies: ## the pictures and tables of docs/results.md (seconds)
 	UPDATE_PICTURES=1 $(GO) test -count=1 -run "^TestPolicyPictures$$" ./cmd/carma/replay
 
 picture-report: bin/carma
@@ -257,8 +257,8 @@ estimator-report: bin/lab try-onnxruntime ## score every estimator, into docs/es
 replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
 	bin/carma replay --check test/replay-bounds.yaml
 
-replay-tables: bin/carma bin/lab try-onnxruntime ## measure the tables of docs/replay.md and docs/results.md anew (some minutes; ONLY=names of tables)
-	bin/lab/tables -carma bin/carma -only "$(ONLY)" docs/replay.md docs/results.md
+replay-tables: bin/carma bin/lab try-onnxruntime ## measure the tables of docs/results.md and test/lab/studies.md anew (some minutes; ONLY=names of tables)
+	bin/lab/tables -carma bin/carma -only "$(ONLY)" docs/results.md test/lab/studies.md
 
 .PHONY: release release-check test-package
 release: ## .deb, .rpm, the daemon's image, what is linked in, checksums, into bin/release

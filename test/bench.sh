@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whole-process figures for docs/benchmarks.md, on the real engine:
+# Whole-process figures for test/lab/studies.md, on the real engine:
 #   - carma run against docker run of the same image that does nothing, in turn;
 #   - CPU and memory of an idle daemon on a simulated server.
 # Usage: test/bench.sh [RUNS [IDLE_SECONDS]], after make build image.

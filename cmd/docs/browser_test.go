@@ -25,7 +25,7 @@ func TestSiteInBrowser(t *testing.T) {
 		b.Do(chromedp.Navigate("file://" + out + "/" + page))
 		b.Await(`document.querySelector('article h1') && document.readyState === 'complete'`)
 	}
-	for _, page := range []string{"index.html", "install.html", "api.html", "policies.html", "hardware/index.html"} {
+	for _, page := range []string{"index.html", "install.html", "api.html", "results.html", "hardware/index.html"} {
 		for _, as := range []struct {
 			width int64
 			theme string

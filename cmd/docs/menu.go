@@ -11,7 +11,7 @@ var menu = []section{
 	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
 	{"For users", []string{"docs/tasks", "docs/progress", "docs/suites", "docs/images", "docs/estimators", "docs/suspend", "docs/top", "docs/page", "docs/messages", "docs/mcp"}},
 	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/endings", "docs/security", "docs/monitoring"}},
-	{"Scheduling", []string{"docs/policies", "docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
+	{"Scheduling", []string{"docs/results", "docs/replay"}},
 	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-26", "docs/hardware/h100-2026-11-26/kubernetes", "docs/hardware/h100-2026-11-22"}},
 	{"How it is made", []string{"docs/design", "docs/decisions", apiPage, "CHANGELOG", "CONTRIBUTING", "SECURITY"}},
 }

@@ -15,7 +15,7 @@ import (
 
 // policiesPage is the page of docs that shows policies, policiesTrace what they do it on.
 const (
-	policiesPage  = "../../../docs/policies.md"
+	policiesPage  = "../../../docs/results.md"
 	policiesTrace = "../../../docs/policies/trace.yaml"
 )
 
@@ -25,11 +25,11 @@ var pictured = []struct {
 	shown []string // policies with a picture
 	flags []string
 }{
-	{"policies", []string{"exclusive", "round-robin", "magm", "mug", "lucid", "horus", "carma"}, nil},
-	{"unknown", []string{"exclusive", "OR-MAGM", "carma"}, []string{"--policy", "exclusive,OR-MAGM,carma", "--know", "nothing", "--no-repeats"}},
+	{"policies", []string{"exclusive", "round-robin", "magm", "mug", "lucid", "carma"}, nil},
+	{"unknown", []string{"OR-MAGM", "carma"}, []string{"--policy", "exclusive,OR-MAGM,carma", "--know", "nothing", "--no-repeats"}},
 }
 
-// TestPolicyPictures: the pictures and the tables of docs/policies.md are those that this
+// TestPolicyPictures: the pictures and the tables of docs/results.md are those that this
 // program makes. UPDATE_PICTURES=1 (make pictures) writes them.
 func TestPolicyPictures(t *testing.T) {
 	text, err := os.ReadFile(policiesPage)

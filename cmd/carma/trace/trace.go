@@ -25,7 +25,7 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Look at the logs of clusters, cut samples out of them, and make traces that
 carma replay plays. A log is the Philly job log (JSON) or the log of a Helios
 cluster (CSV), as published, or a job table of Sia's simulator (CSV); each may
-be compressed by gzip. docs/traces.md has more.`,
+be compressed by gzip. docs/replay.md has more.`,
 		Example: `  carma trace stats cluster_job_log
   carma trace sample cluster_job_log --start 2017-10-03 --tasks 60 --out a.csv
   carma trace map a.csv --seed 1 --out a.yaml

@@ -12,7 +12,7 @@ import (
 )
 
 // Preset is a policy of CARMA or AEGIS with all that belonged to it: the
-// mapper's options, the estimator and the monitor's score. docs/replay.md
+// mapper's options, the estimator and the monitor's score. test/lab/studies.md
 // tells where each value is from, and what is not modelled.
 type Preset struct {
 	Name, Doc string

@@ -16,7 +16,7 @@ import (
 
 // TestPresets: each is valid, known by its name in any case, and documented.
 func TestPresets(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/replay.md")
+	doc, err := os.ReadFile("../../../test/lab/studies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestPresets(t *testing.T) {
 		seen[strings.ToLower(p.Name)] = true
 		name, _, _ := strings.Cut(p.Name, ":")
 		if !strings.Contains(string(doc), "`"+name) {
-			t.Errorf("%s is not in docs/replay.md", p.Name)
+			t.Errorf("%s is not in test/lab/studies.md", p.Name)
 		}
 	}
 }

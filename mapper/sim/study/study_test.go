@@ -19,7 +19,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// TestStudy prints what docs/replay.md says of policy carma's limits: how it does
+// TestStudy prints what test/lab/studies.md says of policy carma's limits: how it does
 // when other coefficients drive the simulated GPUs than it predicts by, where SM
 // time goes, and how much better the best of many orders is that hindsight picks.
 // make replay-tables writes its lines there:

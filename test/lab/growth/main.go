@@ -1,5 +1,5 @@
 // Growth measures how the cost of a replay in virtual time grows with the trace.
-// It writes docs/growth.svg and the matching table of docs/benchmarks.md:
+// It writes test/lab/studies/growth.svg and the matching table of test/lab/studies.md:
 //
 //	make bin/lab && bin/lab/growth [--runs 3]    (in the repository's root; minutes)
 //
@@ -20,8 +20,8 @@ import (
 
 // The files and marks of the results.
 const (
-	plotFile  = "docs/growth.svg"
-	tableFile = "docs/benchmarks.md"
+	plotFile  = "test/lab/studies/growth.svg"
+	tableFile = "test/lab/studies.md"
 	begin     = "<!-- growth: written by bin/lab/growth -->\n"
 	end       = "<!-- end of growth -->\n"
 )

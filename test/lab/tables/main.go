@@ -1,7 +1,7 @@
-// Tables measures the tables of docs/replay.md and docs/results.md with the very commands
-// that the page shows, and writes them there. Without documents it prints them.
+// Tables measures the tables of docs/results.md and test/lab/studies.md with the very commands
+// that the pages show, and writes them there. Without documents it prints them.
 //
-//	bin/lab/tables -carma bin/carma docs/replay.md docs/results.md
+//	bin/lab/tables -carma bin/carma docs/results.md test/lab/studies.md
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// table is one of docs/replay.md.
+// table is one of test/lab/studies.md or docs/results.md.
 type table struct {
 	name  string
 	first string // title of the first column
@@ -54,6 +54,16 @@ var tables = []table{
 		{"`carma`, GPUs in turns and without performance counters", "carma", nothing + " " + turns + " --coarse", ""},
 		{"CARMA's `OR-MAGM`, no estimates", "OR-MAGM", nothing, ""},
 		{"`carma/no-learning`: a task of unknown memory keeps its GPUs", "carma/no-learning", nothing, ""},
+	}},
+	{name: "readme-less", first: "what differs", short: []string{"makespan", "mean JCT", "p95 JCT", "above 1.6"}, rows: []row{
+		{"nothing known; 30 % of the programs take 75 % of a GPU as they start, as JAX does", "carma", nothing + " --truth preallocate=0.3", ""},
+		{"nothing known; no performance counters, as on most GeForce and RTX cards", "carma", nothing + " --coarse", ""},
+		{"all known; time-slicing, no MPS", "carma", turns, ""},
+		{"all known; load 1 instead of 2.1", "carma", "", "--load 1"},
+		{"all known; speeds of pairs, run times and activity differ from the prediction (`--truth perturbed`)", "carma", "--truth perturbed", ""},
+		{"the same, other draws", "carma", "--truth perturbed,seed=2", ""},
+		{"the same, nothing known", "carma", nothing + " --truth perturbed", ""},
+		{"the same, nothing known, other draws", "carma", nothing + " --truth perturbed,seed=2", ""},
 	}},
 	{name: "readme-month", first: "policy", traces: fourteen, short: []string{"makespan", "mean JCT", "p95 JCT", "above 1.6", "energy", "worst", "OOMs"}, rows: []row{
 		{"`carma`", "carma", "", ""},

@@ -46,7 +46,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	text := ""
-	for _, doc := range []string{"../../../docs/replay.md", "../../../docs/results.md"} {
+	for _, doc := range []string{"../../../docs/results.md", "../studies.md"} {
 		content, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
