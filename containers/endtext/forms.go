@@ -17,9 +17,9 @@ var (
 	levelName = patterns.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
 	// namedException matches an exception by its full name, or by its type's ending.
 	namedException = patterns.New(`^(([a-z_]\w*\.)+[A-Z_]\w*|[A-Z_]\w*(Error|Exception))(: |$)`)
-	// sourceLine matches the line of source code that pytest, IPython or a shell's trace
-	// marks.
-	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ |\++ )\S`)
+	// sourceLine matches the line of source code that pytest, IPython, a shell's trace or
+	// a diff marks.
+	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ |\++ +)\S`)
 	// frameLine matches a frame of a Python traceback.
 	frameLine = patterns.New(`^ {2,4}File "[^"]+", line \d+, in \S`)
 	handlerRe = patterns.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
@@ -32,6 +32,19 @@ var (
 	killedRank = patterns.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
 	// cudaError matches a line in which a program reports a CUDA error.
 	cudaError = patterns.New(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
+	// outcome matches an exception that tells what did not come about and not why, as a
+	// binding's for a native library that printed why.
+	outcome = patterns.New(`(?i)\b(?:failed|could not|couldn't|unable|cannot) (?:to )?(?:load|create|init\w*|construct|start|open|build)\b[\w' -]*(?:model|context|engine|session|backend|runtime|pipeline|predictor|executor)\b`)
+	// noOutcome matches what makes such an exception name its cause.
+	noOutcome = patterns.New(`(?i)no such file|not found|does not exist|invalid|unsupported|unknown|mismatch|permission denied|version|corrupt`)
+	// initWarning matches the warning with which PyTorch says that CUDA does not work on
+	// this machine. It is an error of the machine, whatever its level.
+	initWarning = patterns.New(`\bUserWarning: CUDA initialization: `)
+	// pinCall matches the last call of a traceback that allocates pinned memory of the
+	// host. A data loader's own pinning thread is no such place: there the first call that
+	// needs the GPU fails.
+	pinCall = patterns.New(`\.pin_memory\(|\bpin_memory=True|\bcudaHost(?:Alloc|Register)\b`)
+	pinLoop = patterns.New(`utils/data/_utils/pin_memory\.py`)
 	// consequence matches an exception that usually follows from a failure elsewhere,
 	// mostly in another process. It tells nothing about the cause.
 	consequence = patterns.New(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +

@@ -149,7 +149,8 @@ const near = 12
 // follows reports whether an exception names no cause of its own and comes right after
 // an error that claims exhausted memory.
 func (r *reader) follows(i int) bool {
-	if text := r.items[i].text; specific().MatchString(text) && !strings.Contains(text, "NoneType") {
+	bare := r.outcome(i)
+	if text := r.items[i].text; specific().MatchString(text) && !strings.Contains(text, "NoneType") && !bare {
 		return false
 	}
 	at := r.items[i].opened
@@ -163,8 +164,34 @@ func (r *reader) follows(i int) bool {
 		if it.kind == output && progressLine().MatchString(it.msg) {
 			return false
 		}
-		if c := r.claim(at); c != nil && c.Strength >= Words && (it.sev == failure || it.kind == raised) {
+		if c := r.claim(at); c != nil && c.Strength >= Words && (it.sev == failure || it.kind == raised || bare && c.Strength == Strong) {
 			return true
+		}
+	}
+	return false
+}
+
+// outcome reports whether an exception tells only what could not be loaded or created.
+// Some, as pydantic's, have their message on the next lines.
+func (r *reader) outcome(i int) bool {
+	text := r.items[i].text
+	for _, it := range r.items[i+1 : min(i+3, len(r.items))] {
+		if !indented(it.text) {
+			break
+		}
+		text += "\n" + it.text
+	}
+	return outcome().MatchString(text) && !noOutcome().MatchString(text)
+}
+
+// pins reports whether an exception comes from a call that allocates pinned memory.
+func (r *reader) pins(i int) bool {
+	if r.items[i].kind != raised || i == 0 {
+		return false
+	}
+	for at := i - 1; at >= max(0, i-3); at-- {
+		if text := r.items[at].text; strings.Trim(text, " ^~") != "" {
+			return pinCall().MatchString(text) && (at == 0 || !pinLoop().MatchString(r.items[at-1].text))
 		}
 	}
 	return false

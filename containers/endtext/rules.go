@@ -52,23 +52,23 @@ var rules = []Rule{
 		match:   patterns.New(`Duplicate GPU detected`),
 		Yes:     "ncclInvalidUsage: Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", No: "duplicate rows detected"},
 	{Name: "nvml-lost", Framework: "NVML", Says: Infrastructure, Strength: Strong, Message: "the container lost its GPU devices",
-		match: patterns.New(`Failed to initialize NVML: (Unknown Error|Driver/library version mismatch)|NVMLError_LibRmVersionMismatch|Driver/library version mismatch|NVML/RM version mismatch|NVRM: API mismatch`),
+		match: patterns.New(`Failed to initialize NVML: (Unknown Error|Driver/library version mismatch)|NVMLError_LibRmVersionMismatch|(?i:driver/library version mismatch)|NVML/RM version mismatch|NVRM: API mismatch|[Cc]ouldn't communicate with the NVIDIA driver`),
 		Yes:   "Failed to initialize NVML: Unknown Error", No: "Failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND"},
 	{Name: "gpu-hardware", Framework: "CUDA, NVML", Says: Infrastructure, Strength: Strong, Message: "the GPU failed",
 		match: patterns.New(`(?i:uncorrectable (NVLink|ECC) error|GPU is lost|GPUIsLost|GPU has fallen off the bus|device lost or GPU requires reset|GPU requires reset|double bit ECC|HW Exception by GPU node.*GPU Hang|\b(un)?contained (memory|ECC) error|Parent device is lost)|` +
-			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device(\(s\) is/are|s are) busy or unavailable|hipErrorECCNotCorrectable|\bERROR_DEVICE_LOST\b|VK_ERROR_DEVICE_LOST|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +
+			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device(\(s\) is/are|s are) busy or unavailable|hipErrorECCNotCorrectable|ERROR_DEVICE_LOST\b|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +
 			`Unable to determine the device handle for (gpu|GPU)|NVMLError_Unknown\b|NVMLError_ResetRequired|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady|system not yet initialized`),
 		not: patterns.New(`(?i)requires reset *: *(no|false|0)\b`),
 		Yes: "RuntimeError: CUDA error: device lost or GPU requires reset", No: "the GPU reset counter is 0"},
 	{Name: "cuda-unknown", Framework: "CUDA", Says: Infrastructure, Strength: Strong, Message: "CUDA does not work on the GPU (unknown error)",
-		match: patterns.New(`CUDA (driver |runtime )?error: unknown error|(?i:cuda failure (999 )?'unknown error')|CUDA unknown error|CUDA_ERROR_UNKNOWN|cudaErrorUnknown\b|hipErrorUnknown\b|cuda[A-Za-z]* (error|failure)[ :]*\(?999\b|Gpu API call\) unknown error`),
+		match: patterns.New(`\bCUDA\]?:? (driver |runtime )?(error:? )?unknown error|(?i:cuda runtime error \(\d+\) ?: unknown error)|(?i:cuda failure (999 )?'unknown error')|CUDA_ERROR_UNKNOWN|cudaErrorUnknown\b|hipErrorUnknown\b|cuda[A-Za-z]* (error|failure)[ :]*\(?999\b|Gpu API call\) unknown error`),
 		Yes:   "torch.AcceleratorError: CUDA error: unknown error", No: "RuntimeError: unknown error in config section cuda"},
 	{Name: "cuda-compatibility", Framework: "CUDA", Says: Infrastructure, Strength: Strong, Message: "the driver is too old or another one than the image's CUDA wants",
 		match: patterns.New(`CUDA_ERROR_(SYSTEM_DRIVER_MISMATCH|COMPAT_NOT_SUPPORTED_ON_DEVICE)|cudaErrorSystemDriverMismatch|cudaErrorCompatNotSupportedOnDevice|system has unsupported display driver / cuda driver combination|forward compatibility was attempted on non supported HW|CUDA driver version is insufficient for CUDA runtime version|cudaErrorInsufficientDriver|NVIDIA driver on your system is too old`),
 		Yes:   "Error 803: system has unsupported display driver / cuda driver combination", No: "forward compatibility of checkpoints is checked"},
 	{Name: "no-device", Framework: "CUDA, PyTorch, TensorFlow, JAX, HIP, OpenCL", Says: DeviceMissing, Strength: Strong, Message: "the program saw no GPU",
 		match: patterns.New(`No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice|hipErrorNoDevice|No HIP GPUs are available|(?i:no (nvidia |cuda |gpu |supported |suitable )*(gpus?|devices?) (was |were |is |are )?(found|detected|available|visible)\b)|` +
-			`CL_DEVICE_NOT_FOUND|Torch not compiled with CUDA enabled|Found no NVIDIA driver|CUDA is not available|cuda is not available|Unable to initialize backend '(cuda|gpu)'|CUDA_VISIBLE_DEVICES.*no devices|device >= 0 && device < num_gpus|Couldn't communicate with the NVIDIA driver|couldn't communicate with the NVIDIA driver`),
+			`CL_DEVICE_NOT_FOUND|Torch not compiled with CUDA enabled|Found no NVIDIA driver|CUDA is not available|cuda is not available|Unable to initialize backend '(cuda|gpu)'|CUDA_VISIBLE_DEVICES.*no devices|device >= 0 && device < num_gpus`),
 		not: patterns.New(`(?i)falling back to cpu|using cpu|running on cpu`),
 		Yes: "RuntimeError: No CUDA GPUs are available", No: "no GPU found, using CPU"},
 
@@ -79,7 +79,7 @@ var rules = []Rule{
 		match: patterns.New(`(?i:cuda failure (\d+ )?'out of memory'|Failed to CUDA (m|c)alloc|Failed to cuMem\w* \d+ bytes|NCCL .*out of memory)`),
 		Yes:   "Failed to CUDA calloc async 608 bytes", No: "NCCL WARN Cuda failure 700 'an illegal memory access was encountered'"},
 	{Name: "rmm-oom", Framework: "RAPIDS", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (RMM)",
-		match: patterns.New(`bad_alloc: out_of_memory: (CUDA|RMM)|RMM failure|Maximum pool size exceeded`),
+		match: patterns.New(`bad_alloc: out_of_memory: (CUDA|RMM)|RMM failure|Maximum pool size exceeded|\b(Gpu)?(SplitAnd)?RetryOOM\b`),
 		Yes:   "MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /rmm/mr/device/cuda_memory_resource.hpp", No: "MemoryError: std::bad_alloc"},
 	{Name: "cupy-oom", Framework: "CuPy", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CuPy)",
 		match: patterns.New(`^cupy\S*\.OutOfMemoryError: |cupy_backends\S*: cudaErrorMemoryAllocation`),
@@ -102,7 +102,8 @@ var rules = []Rule{
 	{Name: "cuda-oom", Framework: "CUDA runtime", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA)",
 		match: patterns.New(`(?i:cuda (runtime |driver )?(error|failure)[ :]*(\(?2\)?[ :,]*)?\(?"?out of memory)|` +
 			`cudaErrorMemoryAllocation|cudaMalloc\w*( failed)?: out of memory|Status: out of memory|` +
-			`Out of GPU memory trying to allocate`),
+			`Out of GPU memory trying to allocate|(?i:failed to (cuda|hip)Malloc(Async|Managed|Pitch|3D|Array)?\b)|\bthrust::(\w+::)*bad_alloc\b`),
+		not: patterns.New(`illegal memory access|invalid argument|device-side assert|no kernel image|launch failure`),
 		Yes: "CUDA error: out of memory (2) at solver.cu:118: cudaMalloc(&u, n * sizeof(double))", No: "CUDA error: invalid argument"},
 	{Name: "cuda-driver-oom", Framework: "CUDA driver", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA driver)",
 		match: patterns.New(`CUDA_ERROR_OUT_OF_MEMORY|(?i:cuMem\w*alloc\w*.*out of memory)`),
@@ -122,7 +123,7 @@ var rules = []Rule{
 		not:   patterns.New(`not a failure|StatusCode\.|larger than max`),
 		Yes:   "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.", No: "status = StatusCode.RESOURCE_EXHAUSTED"},
 	{Name: "cuda-library-oom", Framework: "cuBLAS, cuDNN, cuSOLVER, cuSPARSE, cuFFT", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CUDA library)",
-		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|\(External\) (CUBLAS error\(3\)|(CUDNN|CUSOLVER) error\(2\))|(?i:\bcu(BLAS|DNN|SOLVER|SPARSE|FFT)(LT)?\b.{0,40}\bthe resource allocation failed)|cusolver error: \d*,? ?when calling .*Create`),
+		match: patterns.New(`CU(BLAS|DNN|SOLVER|SPARSE|RAND|TENSOR)_STATUS_ALLOC(ATION)?_FAILED|CUFFT_ALLOC_FAILED|(HIP|ROC)\w+_STATUS_ALLOC_FAILED|MIOPEN_STATUS_ALLOC_FAILED|\(External\) (CUBLAS error\(3\)|(CUDNN|CUSOLVER) error\(2\))|(?i:\bcu(BLAS|DNN|SOLVER|SPARSE|FFT)(LT)?\b.{0,40}\bthe resource allocation failed)|cusolver error: \d*,? ?when calling .*Create|cuFFT failed to allocate GPU or CPU memory`),
 		Yes:   "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", No: "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"},
 	{Name: "vllm-cache", Framework: "vLLM", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (no room for the KV cache)",
 		match: patterns.New(`No available memory for the cache blocks|larger than the (available|maximum).*KV cache|KV cache.*(larger|more) than.*available|less than desired GPU memory utilization|maximum number of tokens that can be stored in KV cache|not enough (GPU )?memory (for|to).*(KV cache|cache blocks)|Error in memory profiling`),
@@ -151,6 +152,9 @@ var rules = []Rule{
 	{Name: "mindspore-oom", Framework: "MindSpore", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (MindSpore)",
 		match: patterns.New(`^RuntimeError: Allocate memory failed|Memory not enough[,:]|Malloc for kernel \w+ failed|Out of Memory.*[Ff]ree memory size|plus alloc size : \d+ is more than total`),
 		Yes:   "RuntimeError: Allocate memory failed.", No: "Memory Pool Stats:"},
+	{Name: "ascend-oom", Framework: "Ascend CANN", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (CANN)",
+		match: patterns.New(`\(EL0004\)|\bEL0004: |\brtMalloc (execute )?fail`),
+		Yes:   "Memory_Allocation_Failure(EL0004): Failed to allocate memory requested by GE module.", No: "Call aclrtMallocHost fail, size:3221291008"},
 	{Name: "relion-oom", Framework: "RELION", Says: GPUOOM, Strength: Strong, Message: gpuMessage + " (RELION)",
 		match: patterns.New(`You ran out of memory on the GPU|CudaCustomAllocator out of memory`),
 		Yes:   "You ran out of memory on the GPU(s).", No: "Each MPI-rank running on a GPU increases the use of GPU-memory."},
@@ -169,7 +173,7 @@ var rules = []Rule{
 		Yes:   "torch.AcceleratorError: CUDA error: the launch timed out and was terminated", No: "the job timed out"},
 
 	{Name: "worker-shm", Framework: "PyTorch", Says: HostOOM, Strength: Strong, Message: "a data loader ran out of shared memory",
-		match: patterns.New(`DataLoader worker .* killed by signal: Bus error|(unable to (open|mmap|allocate|write to file).*(shared memory|/torch_|/dev/shm))|No space left on device.*/dev/shm|/dev/shm.*No space left`),
+		match: patterns.New(`DataLoader worker .* killed by signal: Bus error|(unable to (open|mmap|allocate|write to file).*(shared memory|/torch_|/dev/shm))|No space left on device.*/dev/shm|/dev/shm.*No space left|Error while creating shared memory segment|posix_fallocate failed ?: No space left`),
 		not:   patterns.New(`Too many open files|Permission denied`),
 		Yes:   "RuntimeError: DataLoader worker (pid 88) is killed by signal: Bus error.", No: "RuntimeError: DataLoader worker (pid 88) exited unexpectedly"},
 	{Name: "worker-killed", Framework: "PyTorch", Says: HostOOM, Strength: Strong, Message: "a data loader was killed, most likely for host memory",
@@ -179,7 +183,8 @@ var rules = []Rule{
 		match: patterns.New(`^(\S+: line \d+: +\d+ )?Bus error\b( +\(core dumped\))?|^Fatal Python error: Bus error`),
 		Yes:   "Bus error (core dumped)", No: "PCI bus error count: 0"},
 	{Name: "host-oom", Framework: "PyTorch, Linux", Says: HostOOM, Strength: Strong, Message: hostMessage,
-		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|(VK_ERROR|UR_RESULT_ERROR|PI_ERROR|ZE_RESULT_ERROR)_OUT_OF_HOST_MEMORY|Cannot allocate memory$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]Killed\b)|node running low on memory|[Kk]illed by YARN for exceeding (physical |virtual )?memory limits|OutOfMemoryError: Task was killed due to the node`),
+		match: patterns.New(`DefaultCPUAllocator: (can't allocate|not enough) memory|Out of memory: Killed process|oom-kill|(?i:ran out of (host|system|CPU) memory|out of (host|system) memory|(VK_ERROR|UR_RESULT_ERROR|PI_ERROR|ZE_RESULT_ERROR)_OUT_OF_HOST_MEMORY|Cannot allocate memory(?: \(12\))?$|\bENOMEM\b|CL_OUT_OF_HOST_MEMORY)|(?i:requires more system memory|failed to allocate CPU memory|oom_kill event|\bOOM[- ]?Killed\b|^srun: error: .*\bOut Of Memory\b|cpu_buffer_type_alloc_buffer: failed|failed to allocate (?:CPU|\w+_Host)\w* buffer|aligned_malloc: insufficient memory)|node running low on memory|\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure|\bCpu(SplitAnd)?RetryOOM\b|[Kk]illed by YARN for exceeding (physical |virtual )?memory limits|OutOfMemoryError: Task was killed due to the node`),
+		not:   patterns.New(`(?i)OOM[- ]?Killed"?\s*[:=]\s*(false|no|0)\b`),
 		Yes:   "RuntimeError: [enforce fail at alloc_cpu.cpp:80] . DefaultCPUAllocator: can't allocate memory", No: "checking for oom kills: none"},
 	{Name: "host-oom", Framework: "Python, C++", Says: HostOOM, Strength: Strong, Message: hostMessage, raised: true,
 		match: patterns.New(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`),
@@ -195,7 +200,7 @@ var rules = []Rule{
 		match: patterns.New(`java\.lang\.OutOfMemoryError: (Physical memory|Cannot allocate|Direct buffer|unable to create)|Can't allocate \[HOST\] memory`),
 		Yes:   "Caused by: java.lang.OutOfMemoryError: Physical memory usage is too high: physicalBytes = 64G > maxPhysicalBytes = 63G", No: "java.lang.OutOfMemoryError: Java heap space"},
 	{Name: "bad-alloc", Framework: "C++", Says: HostOOM, Strength: Strong, Message: hostMessage,
-		match: patterns.New(`(what\(\): +|terminate called .*')std::bad_alloc`),
+		match: patterns.New(`(what\(\): +|terminate called .*')std::bad_alloc\W*$`),
 		Yes:   "terminate called after throwing an instance of 'std::bad_alloc'", No: "what():  std::bad_alloc: cudaErrorMemoryAllocation: out of memory"},
 
 	// By words, see words.go.
@@ -230,15 +235,19 @@ func (r *reader) claim(i int) *Claim {
 		return nil
 	}
 	c := &Claim{Says: rule.Says, Strength: rule.Strength, Rule: rule.Name, Message: rule.Message, Line: short(it.text)}
-	switch isError := it.kind == raised || it.sev == failure || r.ends(i); {
+	machine := c.Says == Infrastructure || c.Says == MPSFault
+	switch isError := it.kind == raised || it.sev == failure || r.ends(i) || machine && initWarning().MatchString(it.text); {
 	case it.sev == info && it.kind != raised, it.sev == warning && !rule.anyLevel:
 		c.Strength = Weak
-	case it.kind == output && (handled().MatchString(it.text) || r.inDialogue(i) || it.sev != failure && listed().MatchString(it.text)):
+	case it.kind == output && (handled().MatchString(it.text) && !unhandled().MatchString(it.text) || r.inDialogue(i) || it.sev != failure && listed().MatchString(it.text)):
 		c.Strength = Weak
 	case unraised().MatchString(it.text[end:]), quoted(it.text[:at], isError || leads().MatchString(it.msg)):
 		c.Strength = Weak
 	case !isError && !leads().MatchString(it.msg) && c.Says == GPUOOM && statistic().MatchString(it.text[end:]):
 		c.Strength = Weak
+	}
+	if rule.Name == "cuda-oom" && r.pins(i) {
+		c.Says, c.Rule, c.Message = HostOOM, "pinned-host-memory", hostMessage+" (pinned memory)"
 	}
 	if c.Says == GPUOOM {
 		context := r.context(i)

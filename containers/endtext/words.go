@@ -24,7 +24,7 @@ var exhausted = patterns.New(`(?i)` +
 
 // onGPU matches words for a GPU, its libraries and its memory.
 var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|\bxpu\b|\bnpu\b|nvenc|nvdec|cuvid|nvjpeg|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
-	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|out_of_device|device out of memory|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bRMM\b|\brmm\b`)
+	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|out_of_device|device out of memory|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bthrust::|\bRMM\b|\brmm\b`)
 
 // offGPU matches words for memory that is not a GPU's, and for other resources.
 var offGPU = patterns.New(`(?i)DefaultCPUAllocator|\bcpu\b|CPU_?Alloc|\[?host\]? memory|system memory|physical memory|\bheap\b|shared memory|/dev/shm|\bdisk\b|space left|swap|pinned|page-?locked|inode|\bmmap|` +
@@ -78,7 +78,13 @@ var (
 	role = patterns.New(`^(?i:\W{0,4}(?:user|assistant|human|system|bot|prompt|response|question|answer|q|a)\b *\d*\W{0,3}:)`)
 	// handled matches a line that says itself that the program went on.
 	handled = patterns.New(`(?i)\b(?:skipp(?:ed|ing)|retry(?:ing)?|retries|retried|caught|recover(?:ed|ing)|ignor(?:ed|ing)|reduced|halved|falling back|fall back|fallback|not a failure|will try|trying (?:again|with)|continu(?:e|es|ing)|resum(?:e|ing)|default batch)\b|, ok$`)
+	// unhandled matches such words where they say that the program did not go on, as in
+	// "could not split inputs and retry".
+	unhandled = patterns.New(`(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to|will not|won't|not|gave up|giving up)\b[^.;:]{0,40}\b(?:retry(?:ing)?|retries|recover|continue|resume|fall back)\b|\bretr(?:y|ies)\b[^.;:]{0,20}\b(?:exhausted|exceeded|failed)\b`)
 )
+
+// backticks matches the marks of code in Markdown and reStructuredText.
+var backticks = patterns.New("`+")
 
 // quoted reports whether the words before a claim make it a quotation: prose, or a
 // quotation mark that is still open where the claim begins. In a message of an error
@@ -93,6 +99,7 @@ func quoted(before string, isError bool) bool {
 	if prose().MatchString(before) {
 		return true
 	}
+	before = backticks().ReplaceAllString(before, "`")
 	for _, mark := range []string{`"`, "`", "“"} {
 		if strings.Count(before, mark)%2 == 1 {
 			return true
