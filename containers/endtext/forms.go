@@ -35,6 +35,8 @@ var (
 	// outcome matches an exception that tells what did not come about and not why, as a
 	// binding's for a native library that printed why.
 	outcome = patterns.New(`(?i)\b(?:failed|could not|couldn't|unable|cannot) (?:to )?(?:load|create|init\w*|construct|start|open|build)\b[\w' -]*(?:model|context|engine|session|backend|runtime|pipeline|predictor|executor)\b`)
+	// silent matches an exception without a message of its own.
+	silent = patterns.New(`^([A-Za-z_]\w*\.)*(Assertion|Runtime)Error:?$|^AttributeError: 'NoneType' object has no`)
 	// noOutcome matches what makes such an exception name its cause.
 	noOutcome = patterns.New(`(?i)no such file|not found|does not exist|invalid|unsupported|unknown|mismatch|permission denied|version|corrupt`)
 	// initWarning matches the warning with which PyTorch says that CUDA does not work on

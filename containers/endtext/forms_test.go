@@ -16,6 +16,8 @@ func TestForms(t *testing.T) {
 		// The machine.
 		{"nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown.", Infrastructure},
 		{"nvidia-container-cli: 1.16.2, driver and library versions match", ""},
+		{"Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all", Infrastructure},
+		{"INFO[0000] Found 2 CDI devices", ""},
 		{"RuntimeError: Native API failed. Native API returns: 20 (UR_RESULT_ERROR_DEVICE_LOST)", Infrastructure},
 		{"RuntimeError: Native API failed. Native API returns: -33 (UR_RESULT_ERROR_INVALID_DEVICE)", ""},
 		{"[LightGBM] [Fatal] [CUDA] unknown error /srv/src/io/cuda/cuda_column_data.cpp 18", Infrastructure},
@@ -41,8 +43,16 @@ func TestForms(t *testing.T) {
 		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\n" + head + "ValueError: Failed to create llama_context", GPUOOM},
 		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\n" + head + "ValueError: Failed to load model: no such file: m.gguf", ""},
 		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\n" + head + "ValueError: chat template has no role tool", ""},
+		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\nfailed to load model\n" + head + "AssertionError", GPUOOM},
+		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\nplan b\n2\n3\n4\n5\n6\n" + head + "AssertionError", ""},
+		{"cuda_alloc: allocating 144.00 MiB on device 4: cudaMalloc failed: out of memory\nplan b\n" + head + "AssertionError: 3 labels, want 4", ""},
+		{"loading failed: unexpected error when creating the state: [LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n): out of memory", GPUOOM},
+		{"the retry policy applies when creating the state fails with CUDA runtime error in ::cudaMallocAsync(ptr, n): out of memory", ""},
 		{"allocation of the next batch failed: GPU out of memory, will retry with half of it", ""},
 		{"allocation of the next batch failed: GPU out of memory, could not retry", GPUOOM},
+
+		{"MIOpen Error: /src/hip/handlehip.cpp:70: Memory not available to allocate buffer: 655360000", GPUOOM},
+		{"MIOpen Error: /src/ocl/convolutionocl.cpp:739: Buffers cannot be NULL", ""},
 
 		// Memory of the host.
 		{"Caused by: com.nvidia.spark.rapids.jni.CpuSplitAndRetryOOM: CPU OutOfMemory: could not split inputs and retry", HostOOM},
@@ -67,6 +77,8 @@ func TestForms(t *testing.T) {
 		// Only mentioned.
 		{"A shortage raises a catchable\n``RuntimeError: CUDA out of memory`` with a Python traceback", ""},
 		{"+    ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", ""},
+		{"Symptom: PyTorch's raw torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", ""},
+		{"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate <N> MiB", ""},
 		{"+ python train.py  # RuntimeError: CUDA out of memory. Tried to allocate 2 GiB", ""},
 		{"Worker exit detail: End of file. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop --force is called.", ""},
 		{"ERROR: The NVIDIA Driver was not detected.  GPU functionality will not be available.", ""},

@@ -146,10 +146,14 @@ func (r *reader) inDialogue(i int) bool {
 // follows from it.
 const near = 12
 
+// nearest is that number where the error is a line that names no level and the exception
+// no cause.
+const nearest = 6
+
 // follows reports whether an exception names no cause of its own and comes right after
 // an error that claims exhausted memory.
 func (r *reader) follows(i int) bool {
-	bare := r.outcome(i)
+	bare := r.outcome(i) || silent().MatchString(r.items[i].text)
 	if text := r.items[i].text; specific().MatchString(text) && !strings.Contains(text, "NoneType") && !bare {
 		return false
 	}
@@ -164,7 +168,7 @@ func (r *reader) follows(i int) bool {
 		if it.kind == output && progressLine().MatchString(it.msg) {
 			return false
 		}
-		if c := r.claim(at); c != nil && c.Strength >= Words && (it.sev == failure || it.kind == raised || bare && c.Strength == Strong) {
+		if c := r.claim(at); c != nil && c.Strength >= Words && (it.sev == failure || it.kind == raised || bare && n <= nearest && c.Strength == Strong) {
 			return true
 		}
 	}

@@ -54,6 +54,9 @@ var rules = []Rule{
 	{Name: "nvml-lost", Framework: "NVML", Says: Infrastructure, Strength: Strong, Message: "the container lost its GPU devices",
 		match: patterns.New(`Failed to initialize NVML: (Unknown Error|Driver/library version mismatch)|NVMLError_LibRmVersionMismatch|(?i:driver/library version mismatch)|NVML/RM version mismatch|NVRM: API mismatch|[Cc]ouldn't communicate with the NVIDIA driver`),
 		Yes:   "Failed to initialize NVML: Unknown Error", No: "Failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND"},
+	{Name: "container-toolkit", Framework: "NVIDIA Container Toolkit, CDI", Says: Infrastructure, Strength: Strong, Message: "the container engine could not pass the GPU",
+		match: patterns.New(`unresolvable CDI devices|failed to (inject CDI devices|stat CDI host device)|nvidia-container-cli: (initialization|detection|device) error`),
+		Yes:   "error modifying OCI spec: failed to inject CDI devices: unresolvable CDI devices runtime.nvidia.com/gpu=all", No: "Found 2 CDI devices"},
 	{Name: "gpu-hardware", Framework: "CUDA, NVML", Says: Infrastructure, Strength: Strong, Message: "the GPU failed",
 		match: patterns.New(`(?i:uncorrectable (NVLink|ECC) error|GPU is lost|GPUIsLost|GPU has fallen off the bus|device lost or GPU requires reset|GPU requires reset|double bit ECC|HW Exception by GPU node.*GPU Hang|\b(un)?contained (memory|ECC) error|Parent device is lost)|` +
 			`cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|CUDA_ERROR_NVLINK_UNCORRECTABLE|cudaErrorNvlinkUncorrectable|cudaErrorDevicesUnavailable|CUDA-capable device(\(s\) is/are|s are) busy or unavailable|hipErrorECCNotCorrectable|ERROR_DEVICE_LOST\b|vk::DeviceLostError|\bErrorDeviceLost\b|cudaErrorContained\b|CUDA_ERROR_CONTAINED\b|Invalid access of peer GPU memory over nvlink or a hardware error|` +

@@ -14,7 +14,7 @@ var exhausted = patterns.New(`(?i)` +
 	`\bout of (?:[\w/()-]+ ){0,4}(?:memory|vram)\b|(?:^|[^a-z])out[_-]of[_-](?:(?:gpu|device|video|cuda|graphics|local|global|free)[_-])?(?:memory|vram)\b|OutOf(?:GPU|Device|Video|Host)?Memory|` +
 	`\b(?:run|runs|ran|running) out of (?:[\w/()-]+ ){0,3}(?:memory|vram)|` +
 	`\b(?:not enough|insufficient|no (?:free|available|more)|inadequate|too little|low on|lack of)(?: [\w/()-]+){0,4} (?:memory|vram)\b|\binsufficientmemory|` +
-	`\b(?:memory|vram) (?:is |was )?(?:exhausted|insufficient|not enough|too low|allocation (?:error|failed|failure))|\bexhausted (?:[\w/-]+ ){0,3}memory|` +
+	`\b(?:memory|vram) (?:is |was )?(?:exhausted|insufficient|not enough|too low|allocation (?:error|failed|failure)|not available to allocate)|\bexhausted (?:[\w/-]+ ){0,3}memory|` +
 	`\b(?:fail(?:ed|ure|s)?|unable|cannot|can't|couldn't|could not|error)(?: (?:in|while|when|to|during|trying|on))* (?:re)?alloc\w*\b.*(?:memory|bytes|\b[KMGT]i?B\b|buffer|tensor|block|workspace|arena|pool|cache|array|on device|on (?:the )?gpu)|` +
 	`alloc\w* (?:\w+ ){0,3}memory (?:\w+ ){0,2}(?:failed|failure)\b|alloc\w*\b[^.;:="()]{0,80}\bfail(?:ed|ure|s)?\b.*(?:memory|bytes|\b[KMGT]i?B\b|buffer|tensor|block|workspace|arena|pool|cache)|` +
 	`\bfailed to (?:\w+ )?(?:cuda|gpu|hip|device) (?:m|c|re)?alloc|ALLOC(?:ATION)?_FAILED|\bbad_?alloc\b|MemoryAllocation|MEM(?:ORY)?_(?:OBJECT_)?ALLOC\w*FAIL|` +
@@ -23,7 +23,7 @@ var exhausted = patterns.New(`(?i)` +
 	`\bOOM (?:error|occurred|detected|killed|while|when|during|on|in)\b|\b(?:gpu|cuda|vram) OOM\b|\bMemoryError\b`)
 
 // onGPU matches words for a GPU, its libraries and its memory.
-var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|\bxpu\b|\bnpu\b|nvenc|nvdec|cuvid|nvjpeg|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
+var onGPU = patterns.New(`(?i)cuda|gpu|vram|\bcu(?:blas|dnn|fft|solver|sparse|mem|py|df|ml)|\bcu[A-Z]\w+|nccl|rccl|\bnvml|\bhip[A-Z_]|\bhip\b|rocm|miopen|\bxpu\b|\bnpu\b|nvenc|nvdec|cuvid|nvjpeg|opencl|\bCL_|\bcl(?:Enqueue|Create)|` +
 	`vulkan|\bvk[A-Z_]|VK_ERROR|OutOfDevice|out_of_device|device out of memory|device memory|optix|tensorrt|\btrt\b|triton error|kv[ _-]?cache|cache blocks|\bdevice:? ?\d|\bon device\b|\bthe device\b|graphics (?:card|memory)|video (?:card|memory)|\bdevice \[\d|MPS backend|mindspore|Ascend|bfc_allocator|GPU_\d|torch\.OutOfMemoryError|\bthrust::|\bRMM\b|\brmm\b`)
 
 // offGPU matches words for memory that is not a GPU's, and for other resources.
@@ -60,7 +60,9 @@ func mayClaim(line string) bool {
 var (
 	// prose matches words of sentences that people read or write, as in an answer of a
 	// language model, a hint or a documentation. Before a claim they make it a quotation.
-	prose = patterns.New(`(?i)\b(?:you|your|we|users?|people|someone|if|when(?:ever)?|unless|how|why|answer\w*|questions?|prompt|says?|said|repl(?:y|ied)|response|explain\w*|example|e\.g|avoids?|prevents?|in case of|hints?|tips?|note|check(?:s|ing)? for|guards?|handl(?:es|ing)|may|might|would|should|means|typically|often|usually|title|issue|test_\w+|expected|asserts?|catch(?:es)?|previous(?:ly)?|last run|earlier)\b`)
+	prose = patterns.New(`(?i)\b(?:you|your|we|users?|people|someone|if|when(?:ever)?|unless|how|why|answer\w*|questions?|prompt|says?|said|repl(?:y|ied)|response|explain\w*|example|e\.g|avoids?|prevents?|in case of|hints?|tips?|note|check(?:s|ing)? for|guards?|handl(?:es|ing)|may|might|would|should|means|typically|often|usually|symptoms?|title|issue|test_\w+|expected|asserts?|catch(?:es)?|previous(?:ly)?|last run|earlier)\b`)
+	// whileDoing matches the words with which a program tells what it did when it failed.
+	whileDoing = patterns.New(`(?i)\b(?:error|failure|exception|failed) (?:when|while)\b`)
 	// advice matches the words among these that count in an exception's message too.
 	advice = patterns.New(`(?i)\b(?:if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(?:s|ing)? for|guards?|handlers?|expected|should)\b`)
 	// typeName matches what stands before the name of an exception's type that is only
@@ -70,8 +72,8 @@ var (
 	// HTTP status, or of a commit.
 	relayed = patterns.New(`\b(?i:error code|status(?:[ _]code)?|http(?:/[\d.]+)?)[ :=]*[45]\d\d\b|\b[0-9a-f]{7,40}\b.{0,30}\b(?:fix|feat|docs|chore|refactor|perf)(?:\([\w/-]+\))?!?: `)
 	// unraised matches what stands behind words that claim nothing: a test's words for an
-	// exception that did not come, or the mark of a question.
-	unraised = patterns.New(`\b(?:not raised|DID NOT RAISE)\b|^\?`)
+	// exception that did not come, the mark of a question, or a name in place of an amount.
+	unraised = patterns.New(`\b(?:not raised|DID NOT RAISE)\b|^\?|\ballocate <\w+>`)
 	// listed matches a line that is an entry of a list of names.
 	listed = patterns.New(`^- [A-Za-z_."' ]{0,60}$`)
 	// role matches the beginning of a turn in a dialogue.
@@ -96,7 +98,7 @@ func quoted(before string, isError bool) bool {
 	if isError {
 		return advice().MatchString(before)
 	}
-	if prose().MatchString(before) {
+	if prose().MatchString(whileDoing().ReplaceAllString(before, " ")) {
 		return true
 	}
 	before = backticks().ReplaceAllString(before, "`")
