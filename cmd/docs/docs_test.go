@@ -77,12 +77,13 @@ func TestBrokenLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&site{pages: []*page{a, b}}).check()
+		return (&site{root: "../..", pages: []*page{a, b}}).check()
 	}
 	for text, want := range map[string]string{
 		"# A\n\n[x](docs/tasks.md#two-words-code) [y](docs/tasks.md#two-words-code-1) [z](#a) [w](go.mod) [v](mailto:a@b)": "",
 		"# A\n\n[x](docs/tasks.md#three)": `README.md: docs/tasks has no heading "three"`,
-		"# A\n\n[x](docs/suspend.md)":     "README.md: suspend.html is no page",
+		"# A\n\n[x](docs/faq.md)":         "README.md: faq.html is no page",
+		"# A\n\n[x](docs/gone.md#a)":      "README.md: there is no docs/gone.md",
 		"# A\n\n[x](#b)":                  `README.md: README has no heading "b"`,
 	} {
 		err := make(text)

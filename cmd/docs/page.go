@@ -29,6 +29,7 @@ type page struct {
 	body    template.HTML
 	parts   []part
 	links   []string // to other pages and headings, as files of the site
+	away    []string // files and folders that are linked and no pages, below the root
 	images  []string // relative to the page
 }
 
@@ -144,7 +145,8 @@ func (p *page) link(n *ast.Link, to string) string {
 		}
 		file = filepath.ToSlash(rel)
 	default:
-		n.Title = []byte("in the repository: " + path.Join(path.Dir(p.name), file))
+		p.away = append(p.away, path.Join(path.Dir(p.name), file))
+		n.Title = []byte("in the repository: " + p.away[len(p.away)-1])
 		n.SetAttributeString("class", []byte("away"))
 		return "#"
 	}

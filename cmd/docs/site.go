@@ -13,6 +13,7 @@ import (
 
 // site is all pages with what is known of their links.
 type site struct {
+	root    string // the repository
 	version string
 	pages   []*page
 	images  []image
@@ -23,7 +24,7 @@ type image struct{ from, to string }
 
 // load reads all pages.
 func load(root, version string) (*site, error) {
-	s := &site{version: version}
+	s := &site{root: root, version: version}
 	if err := complete(root); err != nil {
 		return nil, err
 	}
@@ -90,12 +91,17 @@ func (s *site) at(file string) *page {
 	return s.pages[i]
 }
 
-// check finds links within the site that lead nowhere.
+// check finds links within the site, and to files of the repository, that lead nowhere.
 func (s *site) check() error {
 	var wrong []string
 	for _, p := range s.pages {
 		if q := s.at(p.file); q != p {
 			wrong = append(wrong, fmt.Sprintf("%s.md and %s.md are both %s", q.name, p.name, p.file))
+		}
+		for _, file := range p.away {
+			if _, err := os.Stat(filepath.Join(s.root, file)); err != nil {
+				wrong = append(wrong, fmt.Sprintf("%s.md: there is no %s", p.name, file))
+			}
 		}
 		for _, link := range p.links {
 			file, anchor, _ := strings.Cut(link, "#")
