@@ -8,7 +8,7 @@ import (
 )
 
 // Leaves says that the program of an attempt offers to leave its GPUs by itself when it
-// is asked, and to come back to them (docs/suspend.md). That works where the driver
+// is asked, and to come back to them (runner/suspend/leave). That works where the driver
 // cannot suspend it: on several GPUs, and beside others that share by MPS.
 type Leaves struct {
 	At      units.Instant `json:"at"`

@@ -27,7 +27,7 @@ const (
 	wayRun  = time.Minute
 	wayTurn = 10 * time.Minute
 	// waySpeed is how fast memory is taken to be copied, in bytes per second
-	// (docs/suspend.md, Requirements: 80 GB in 15 s).
+	// (cuda-checkpoint issue 29: 80 GB in 15 s).
 	waySpeed = 5e9
 	// wayMost is up to how many tasks on a GPU all ways to make room are weighed.
 	wayMost = 6

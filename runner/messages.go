@@ -16,7 +16,7 @@ import (
 
 // Messages are made from the journal, not by the loop: it only wakes their reader. So
 // neither a receiver nor a slow disk holds the loop up, and a daemon that was killed
-// loses none: the next one reads on where the outbox ends. See docs/messages.md.
+// loses none: the next one reads on where the outbox ends. See docs/monitoring.md.
 
 // Notifying are the settings of messages.
 type Notifying struct {

@@ -26,7 +26,7 @@ type route struct {
 }
 
 const (
-	neverPage   = "the page is served on the daemon's machine only; ssh reaches them (docs/page.md)"
+	neverPage   = "the page is served on the daemon's machine only; ssh reaches them (docs/monitoring.md)"
 	neverSuites = "helpers of suites: a cluster has Deployments and Services for them"
 	neverProof  = "it is about GPUs of the daemon's machine; run it there"
 )

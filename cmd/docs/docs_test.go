@@ -55,7 +55,7 @@ func TestSite(t *testing.T) {
 	if err := json.Unmarshal([]byte(list), &parts); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"suspend.html#figures", "api.html#get-v1tasks", "index.html"} {
+	for _, want := range []string{"tasks.html#figures", "api.html#get-v1tasks", "index.html"} {
 		found := false
 		for _, p := range parts {
 			found = found || p.F == want && p.T != "" && p.X != ""

@@ -13,7 +13,7 @@ import (
 )
 
 // leaver is how a task leaves its GPUs by itself when carma asks it to, through the files
-// that docs/suspend.md describes. Copying takes no time here.
+// that package leave describes. Copying takes no time here.
 type leaver struct {
 	dir    string
 	orders chan order // the last one that was not heard yet

@@ -1,6 +1,6 @@
 // Package notifyfile reads notify.yaml: the channels of a user
 // (~/.config/carma/notify.yaml) or of the administrator (/etc/carma/notify.yaml).
-// docs/messages.md has the format.
+// docs/monitoring.md has the format.
 //
 // The file has secrets. No error quotes a value that may be one.
 package notifyfile

@@ -28,7 +28,7 @@ type Suspending struct {
 }
 
 // The figures that stand for what is not said: a full card of 80 GB took 15 s
-// (docs/suspend.md), the calls around the copy some tenths of a second.
+// (NVIDIA/cuda-checkpoint#29), the calls around the copy some tenths of a second.
 const (
 	SuspendPause = 200 * time.Millisecond
 	SuspendHost  = 512 * units.GiB

@@ -8,7 +8,16 @@
 // Each channel has a worker of its own. A receiver that hangs holds up its own
 // messages only. What comes while a channel waits goes out as one message.
 //
-// Users name addresses, and the daemon may be root: see [guard].
+// Users name addresses, and the daemon may be root: see [guard]. It opens no file of a
+// user either: a link could lead it to others' secrets, and it cannot read a home on NFS.
+// The command line reads the file as its user and hands it over the socket; it is kept
+// per uid in notify/users of the data folder, mode 600, and never returned.
+//
+// A channel collects for 2 s and sends at most every 15 s, each sending within 15 s. The
+// first 20 entries of a message are sent in full; up to 5 keep their lines of output. After
+// a failure it tries again after 5 s, then 10 s, up to 15 minutes, for a day; Retry-After
+// is honoured up to an hour. That a message was delivered is noted without a sync, so a
+// crash of the machine may repeat it.
 package notify
 
 import (

@@ -7,4 +7,25 @@
 // changes the ticket into a session, once. A request of a session needs its cookie,
 // its key, which only the page's own origin can read, and a connection of the same
 // user of this machine (or root).
+//
+//   - A ticket has 256 random bits, is valid for 5 minutes and once. It stands behind #,
+//     which browsers do not send, and leaves the address bar at once.
+//   - A session lasts 12 hours, in memory only, 16 per user. Its cookie is HttpOnly and
+//     SameSite=Strict. Browsers send cookies to every port of a host, so the cookie alone
+//     is not enough: the key goes with each request.
+//   - The kernel tells whose a connection is: by the socket, or by its table of
+//     connections for a port. A user who reads another's ticket in the process list
+//     cannot use it.
+//   - Host names are 127.0.0.1 and ::1 only, so that no foreign name can be made to point
+//     here. Not localhost: another user may listen at its other address.
+//   - Requests come from the page's own origin. A strict Content-Security-Policy with
+//     trusted types allows no script but the page's files. Names and output are text.
+//   - The port has at most 256 connections, which another user can hold; the socket has
+//     its own 1,024 places with a limit per user, so a flood of the page takes none from
+//     the API's socket.
+//
+// The daemon makes one picture a second of the state while somebody looks, and sends
+// everybody the same changes. The live pages show at most 2,000 unfinished tasks. The
+// reasons of waiting tasks are not in the journal: they are noted every 15 s, in memory,
+// of the 40 tasks that have waited longest, at most 12 of each.
 package web

@@ -26,7 +26,7 @@ drained for longer. For admins.
 
 With --move, their tasks move to other GPUs of the same model, one after the
 other, as these have room, and go on there from where they were. A task that
-cannot be suspended (docs/suspend.md) goes on where it is.`,
+cannot be suspended (docs/tasks.md) goes on where it is.`,
 		Example: `  carma drain 3 --reason "fan is loud"
   carma drain 3 --move
   carma drain --all --for 2h --reason "driver update"

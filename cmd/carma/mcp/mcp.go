@@ -24,7 +24,7 @@ func Command(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupOther,
 		Short:   "Let a coding agent submit tasks, look at them and wait for them",
 		Long: `Serve the Model Context Protocol on standard input and output. A coding agent
-starts this command itself; docs/mcp.md has the lines for its configuration.
+starts this command itself; docs/monitoring.md has the lines for its configuration.
 
 The agent has your rights, no more: it can stop your tasks, not those of
 others. Its tools are submit, list, show, wait, why, logs, gpus, stop and

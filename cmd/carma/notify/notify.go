@@ -32,7 +32,7 @@ else sees your channels.
       to: ada@example.org        # by the administrator's relay, or a server
 
 Events: started, finished, failed, stopped, recovered, idle, device, suspended, resumed.
-carma run --notify chooses others for one task. docs/messages.md has all keys.`
+carma run --notify chooses others for one task. docs/monitoring.md has all keys.`
 
 // Command is carma notify with its commands.
 func Command(a *cli.App) *cobra.Command {

@@ -1,4 +1,4 @@
-"""python -m carma_train MODEL, see docs/images.md."""
+"""python -m carma_train MODEL, see docs/containers.md."""
 
 from .stop import flag
 

@@ -1,6 +1,6 @@
 """Leaving the GPU when carma asks for it, and coming back.
 
-The folder CARMA_LEAVE has carma's order; task/ below it is ours: the offer and the answers. See docs/suspend.md.
+The folder CARMA_LEAVE has carma's order; task/ below it is ours: the offer and the answers. The protocol is in runner/suspend/leave/doc.go.
 It needs nothing of PyTorch or of this package: copy the file into your own program.
 
     leave = Leave()
