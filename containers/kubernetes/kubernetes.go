@@ -5,7 +5,33 @@
 //
 // A container is a pod and, if it has GPUs, a claim of the same name. Both stay
 // until [Driver.Remove]: the pod by a finalizer, so that its end can be read even
-// if somebody deletes it. A scheduling gate keeps a pod that is not started.
+// if somebody deletes it. A scheduling gate keeps a pod that is not started. A pod's name
+// is fixed by task and attempt, and a pod runs at most once, so no attempt starts twice. A
+// daemon that dies between pod and claim leaves a gated pod; the next one books before it
+// starts it, and the annotation carma.dev/gpu-memory says how much.
+//
+// # Requests
+//
+// A launch is three requests: the pod with its gate, the claim, the lifting of the gate;
+// the stream of its output is a fourth. All else comes by watches of pods, nodes, slices,
+// claims and the agents' Leases: a claim is read only if its stream does not show the GPUs
+// for this very pod, and a pod of which nothing is told for 20 s is read, ten such readings
+// a second at most. Bodies and streams are protobuf. The claim is made with the finalizer
+// that the scheduler would add by a request of its own, and the pod's managedFields are
+// dropped with the gate, so that the cluster need not write them at each change. On 1,250
+// fake nodes both together gave 119 pods a second in place of 90 (one run each, 2026-11-26).
+//
+// # Full namespaces
+//
+// Where a ResourceQuota refuses a pod or claim, one task of the namespace is tried at a
+// time, after 5 s, then 10 s, at most every 30 s, and 5 s after a task there has ended. The
+// first that is not refused lets the others go. carma reads no quotas.
+//
+// # Jobs
+//
+// A claim is called like its Job, as a pod's own name is not known when the claim is named.
+// So a Job has one pod at a time. carma never deletes a Job: it suspends one whose task has
+// ended before it.
 package kubernetes
 
 import (
