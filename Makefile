@@ -13,7 +13,7 @@ FUZZTIME   ?= 10s
 # detector, with which they take five to fifteen times as long.
 SEQUENTIAL := ./configs/models ./containers/endtext ./estimator/allocator ./estimator/step ./mapper ./mapper/energy \
 	./mapper/interference ./mapper/sim ./mapper/sim/pairs ./mapper/units ./mapper/words ./runner/journal ./runner/progress
-OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF "$$(printf 'carma/%s\n' $(SEQUENTIAL:./%=%))")
+OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 
 ifeq ($(shell command -v $(GO) 2>/dev/null),)
 $(error no $(GO) in PATH: install Go 1.26 or newer)
