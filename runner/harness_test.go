@@ -117,7 +117,7 @@ type rig struct {
 	ended chan struct{} // closed when the daemon has ended, asked or by itself
 }
 
-const stepTimeout = 20 * time.Second
+const stepTimeout = 2 * time.Minute
 
 // byMemory places tasks beside others at once, whatever is known of their activity.
 func byMemory(g *rig) { g.opt.Mapper.Policy = "magm" }
