@@ -11,8 +11,8 @@ import (
 type Facts struct {
 	// Stopped: carma stopped it.
 	Stopped bool
-	// EngineLost: the engine stopped during the run. It may have ended the
-	// container too.
+	// EngineLost: the engine stopped during the run, or the container ended while no
+	// daemon watched it. The engine may have ended the container too.
 	EngineLost bool
 	// Memory holds the measurements of its GPU memory.
 	Memory GPUMemory
@@ -290,7 +290,7 @@ func (e *evidence) witnesses(decides []Source) []Witness {
 	add(e.exit.Error != "", Witness{SourceEngine, "", "strong", "", line(e.exit.Error)})
 	add(e.exit.Lost, Witness{SourceEngine, string(ClassInfrastructure), "strong", "", "the engine does not know how it ended"})
 	add(e.exit.OOMKilled, Witness{SourceKernel, string(ClassHostOOM), "strong", "", "the kernel killed a process of it for host memory"})
-	add(e.facts.EngineLost, Witness{SourceEngine, string(ClassInfrastructure), "words", "", "the engine stopped during the run"})
+	add(e.facts.EngineLost, Witness{SourceEngine, string(ClassInfrastructure), "words", "", "the engine, or the daemon that watches it, was away when the container ended"})
 	if m := e.facts.Memory; m.Readings > 0 || m.Seen || m.CardFull {
 		speaks := map[MemoryState]string{MemoryNear: string(ClassGPUOOM), MemoryBelow: "not-gpu-oom", MemoryUntouched: "not-gpu-oom"}[e.memory]
 		strength := "strong"
