@@ -227,6 +227,7 @@ type rig struct {
 	books   ledger   // endedMu guards it, and the next
 	keptOf  []string // whose output was kept, and how many containers there were
 	kill    func()
+	change  func(*Deps)                // what differs from the usual dependencies, or nil
 	given   map[string][]api.SuiteFile // by container; endedMu guards it
 }
 
@@ -244,8 +245,11 @@ func (g *rig) give(name string, files []api.SuiteFile) (shown []containers.Mount
 	return shown
 }
 
-func newRig(t *testing.T) *rig {
-	g := &rig{t: t, engine: newEngine(), store: memory{}, ended: map[string]bool{}, limits: Limits{Grace: time.Second}, books: ledger{most: 1000, of: map[string]Share{}}}
+func newRig(t *testing.T) *rig { return newRigWith(t, nil) }
+
+// newRigWith starts a rig after change, if not nil, has changed the manager's dependencies.
+func newRigWith(t *testing.T, change func(*Deps)) *rig {
+	g := &rig{change: change, t: t, engine: newEngine(), store: memory{}, ended: map[string]bool{}, limits: Limits{Grace: time.Second}, books: ledger{most: 1000, of: map[string]Share{}}}
 	g.start()
 	return g
 }
@@ -255,7 +259,7 @@ func (g *rig) start() {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	m, err := New(Deps{
+	deps := Deps{
 		Instance: "i", Driver: g.engine, Host: g.engine, Store: g.store, Images: images, Limits: func() Limits { return g.limits },
 		Machine: g,
 		Keep: func(o Owner, suite string, since time.Time, name string, _ func(time.Time, containers.LogSink) error) error {
@@ -281,7 +285,11 @@ func (g *rig) start() {
 			return g.ended[group], nil
 		},
 		Log: zerolog.New(zerolog.NewTestWriter(g.t)),
-	})
+	}
+	if g.change != nil {
+		g.change(&deps)
+	}
+	m, err := New(deps)
 	if err != nil {
 		g.t.Fatal(err)
 	}

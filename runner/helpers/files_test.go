@@ -85,9 +85,8 @@ func TestFilesGiven(t *testing.T) {
 // files beside its tasks, and no other. The tasks keep their network.
 func TestFilesOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newRig(t)
+		g := newRigWith(t, func(d *Deps) { d.Host, d.Why = nil, errors.New("it has no networks") })
 		defer g.kill()
-		g.Host, g.Why = nil, errors.New("it has no networks")
 		place := []api.NetworkPlace{{Network: "default", Aliases: []string{"train"}}}
 		s := api.Suite{
 			Networks: []api.SuiteNetwork{{Name: "default"}},
