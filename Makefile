@@ -11,7 +11,7 @@ BENCH      ?= .
 FUZZTIME   ?= 10s
 # Packages that start no goroutine, as TestSequential checks: their tests run without the race
 # detector, with which they take five to fifteen times as long.
-SEQUENTIAL := ./configs/models ./containers/endtext ./estimator/allocator ./estimator/step ./mapper ./mapper/energy \
+SEQUENTIAL := ./configs/models ./containers ./containers/endtext ./estimator/allocator ./estimator/step ./mapper ./mapper/energy \
 	./mapper/interference ./mapper/sim ./mapper/sim/pairs ./mapper/units ./mapper/words ./runner/journal ./runner/progress
 OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 
