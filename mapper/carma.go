@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The constants of the weighing. docs/design.md, "Policy carma, step by step",
+// The constants of the weighing. README.md, "Policy carma, step by step",
 // says where each value is from.
 const (
 	// slowdownCap is the default of the option of that name.
