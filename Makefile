@@ -11,8 +11,11 @@ BENCH      ?= .
 FUZZTIME   ?= 10s
 # Packages that start no goroutine, as TestSequential checks: their tests run without the race
 # detector, with which they take five to fifteen times as long.
-SEQUENTIAL := ./configs/models ./containers ./containers/endtext ./estimator/allocator ./estimator/step ./mapper ./mapper/energy \
-	./mapper/interference ./mapper/sim ./mapper/sim/pairs ./mapper/units ./mapper/words ./runner/journal ./runner/progress
+SEQUENTIAL := ./configs ./configs/models ./configs/suites/compose ./configs/taskfile ./configs/traces ./configs/traces/original \
+	./configs/workloads ./containers ./containers/endtext ./estimator ./estimator/allocator ./estimator/arguments ./estimator/booking \
+	./estimator/command ./estimator/evaluate ./estimator/methods ./estimator/networks ./estimator/networks/hf ./estimator/networks/timm \
+	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/energy ./mapper/interference ./mapper/sim \
+	./mapper/sim/pairs ./mapper/sim/study ./mapper/units ./mapper/words ./runner/journal ./runner/progress
 OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 
 ifeq ($(shell command -v $(GO) 2>/dev/null),)
@@ -23,8 +26,9 @@ VERSION := $(shell cmd/version.sh)
 ENGINE  := test/setup/engine.sh
 
 # main.version says which commit this is; stamping by go itself fails in a tree that git
-# will not read (a copy, somebody else's clone).
-export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS)) -buildvcs=false)
+# will not read (a copy, somebody else's clone). Programs and tests are built with the same
+# flags, so that each package is compiled once for both.
+export GOFLAGS := $(strip $(filter-out -buildvcs=% -trimpath,$(shell $(GO) env GOFLAGS)) -buildvcs=false -trimpath)
 # go-nvml leaves the driver's functions to be found when they are called: an executable
 # that wants all of them at its start (some distributions' default) would not start.
 # Its C headers warn of what it offers and nobody here uses.
@@ -52,7 +56,7 @@ build: bin/carma bin/carma-agent bin/carma-init bin/simtask bin/LICENSES.txt ## 
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
-	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
+	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
 
 bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/look/files/others/*) | bin/carma
 	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-agent ./cmd/carma-init ./cmd/simtask
@@ -60,14 +64,14 @@ bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/look/files
 # carma agent becomes it. Without this tag gRPC brings pages of its own, and their
 # templates keep the linker from leaving out what nobody calls: 6 MB of 22.
 bin/carma-agent:
-	$(GO) build -trimpath -tags grpcnotrace -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma-agent
+	$(GO) build -tags grpcnotrace -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma-agent
 
 # Runs in any image, so it is static.
 bin/carma-init:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/carma-init
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $@ ./cmd/carma-init
 
 bin/simtask:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/simtask
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $@ ./cmd/simtask
 
 # Opened from the disk; cmd/docs says what is in it.
 .PHONY: docs

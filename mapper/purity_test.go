@@ -3,10 +3,12 @@ package mapper
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -133,8 +135,21 @@ func TestPurityCanFail(t *testing.T) {
 // What is imported is read from its sources once; that takes a second.
 var (
 	fset       = token.NewFileSet()
-	fromSource = importer.ForCompiler(fset, "source", nil)
+	fromSource = sourceImporter()
 )
+
+// sourceImporter reads packages from their sources. A test that was built with -trimpath
+// does not know where Go's own are.
+func sourceImporter() types.Importer {
+	if build.Default.GOROOT == "" {
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			panic(fmt.Sprintf("go env GOROOT: %v", err))
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(root))
+	}
+	return importer.ForCompiler(fset, "source", nil)
+}
 
 // importAllowed lets a package under test see what it may import.
 type importAllowed []string
