@@ -252,7 +252,7 @@ func TestDaemonWithoutLab(t *testing.T) {
 var heavy = []string{
 	"carma/runner", "carma/estimator", "carma/runner/journal", "carma/containers/engines", "carma/containers/docker", "carma/containers/containerd",
 	"github.com/moby/moby/client", "github.com/containerd/containerd/v2/client", "github.com/danielgtaylor/huma/v2", "github.com/compose-spec/compose-go/v2/types",
-	"modernc.org/sqlite", "gonum.org/v1/plot", "charm.land/bubbletea/v2",
+	"modernc.org/sqlite", "charm.land/bubbletea/v2",
 }
 
 // TestAgentIsLean: the agent's program has nothing of that, or it would take the memory

@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"gonum.org/v1/plot"
 )
 
 // timeAxis is an axis of seconds since the start of a replay.
 type timeAxis struct {
 	end   float64 // s
-	ticks []plot.Tick
+	ticks []tick
+}
+
+// tick is a labelled instant on an axis.
+type tick struct {
+	at    float64 // s
+	label string
 }
 
 // timeSteps are distances of ticks in seconds that people count in.
@@ -41,33 +45,11 @@ func newTimeAxis(length time.Duration, most int) timeAxis {
 		unit, name = 60, "min"
 	}
 	for i := 0; float64(i)*step <= a.end; i++ {
-		t := plot.Tick{Value: float64(i) * step, Label: "0"}
+		t := tick{at: float64(i) * step, label: "0"}
 		if i > 0 {
-			t.Label = fmt.Sprintf("%.4g %s", t.Value/unit, name)
+			t.label = fmt.Sprintf("%.4g %s", t.at/unit, name)
 		}
 		a.ticks = append(a.ticks, t)
 	}
 	return a
-}
-
-// upTo are ticks from 0, at most so many and at round figures, and the end of
-// an axis that holds a value.
-func upTo(most float64, ticks int, whole bool) (end float64, out []plot.Tick) {
-	if !(most > 0) || whole && most < 1 {
-		most = 1
-	}
-	step := math.Pow(10, math.Floor(math.Log10(most/float64(ticks))))
-	for _, f := range []float64{1, 2, 2.5, 5, 10} {
-		if whole && f*step != math.Floor(f*step) {
-			continue
-		}
-		if most/(f*step) <= float64(ticks) {
-			step *= f
-			break
-		}
-	}
-	for i := 0; float64(i)*step <= most*1.0001; i++ {
-		out = append(out, plot.Tick{Value: float64(i) * step, Label: fmt.Sprintf("%.6g", float64(i)*step)})
-	}
-	return most * 1.04, out
 }

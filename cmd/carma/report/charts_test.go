@@ -27,7 +27,7 @@ func TestTimeAxis(t *testing.T) {
 	} {
 		var got []string
 		for _, tick := range newTimeAxis(c.length, c.most).ticks {
-			got = append(got, tick.Label)
+			got = append(got, tick.label)
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %s, want %s", c.length, strings.Join(got, ", "), c.want)
@@ -36,26 +36,6 @@ func TestTimeAxis(t *testing.T) {
 	for _, length := range []time.Duration{1, time.Minute, time.Hour, 1000 * time.Hour, 80000 * time.Hour, math.MaxInt64} {
 		if a := newTimeAxis(length, 6); len(a.ticks) < 2 || len(a.ticks) > 7 || a.end < length.Seconds() {
 			t.Errorf("%s: %d ticks up to %v s", length, len(a.ticks), a.end)
-		}
-	}
-}
-
-func TestUpTo(t *testing.T) {
-	for _, c := range []struct {
-		most  float64
-		whole bool
-		want  string
-	}{
-		{40, true, "0 10 20 30 40"}, {100, true, "0 25 50 75 100"}, {33, true, "0 10 20 30"}, {1, true, "0 1"}, {0, true, "0 1"}, {0.3, true, "0 1"},
-		{2.6, false, "0 1 2"}, {math.NaN(), false, "0 0.25 0.5 0.75 1"}, {1e6, true, "0 250000 500000 750000 1e+06"},
-	} {
-		end, ticks := upTo(c.most, 4, c.whole)
-		var got []string
-		for _, tick := range ticks {
-			got = append(got, tick.Label)
-		}
-		if strings.Join(got, " ") != c.want || end < c.most {
-			t.Errorf("%v: %s up to %v, want %s", c.most, strings.Join(got, " "), end, c.want)
 		}
 	}
 }
@@ -77,25 +57,6 @@ func TestLanes(t *testing.T) {
 	}
 	if !together {
 		t.Error("no two tasks ran together")
-	}
-}
-
-func TestCumulative(t *testing.T) {
-	if got, want := cumulative([]float64{1, 3}), (points{{X: 1}, {X: 1}, {X: 1, Y: 50}, {X: 3, Y: 50}, {X: 3, Y: 100}}); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	many := make([]float64, 100_000)
-	for i := range many {
-		many[i] = float64(i)
-	}
-	got := cumulative(many)
-	if n := len(got); n > 2*curvePoints+3 || got[n-1] != (points{{X: 99_999, Y: 100}})[0] {
-		t.Errorf("%d points, the last %v", n, got[n-1])
-	}
-	for i := 1; i < len(got); i++ {
-		if got[i].X < got[i-1].X || got[i].Y < got[i-1].Y {
-			t.Fatalf("it goes back at %d", i)
-		}
 	}
 }
 
@@ -127,15 +88,12 @@ func TestKinds(t *testing.T) {
 // TestPalette: a policy has its colour whatever stands beside it, and no two
 // of a page share one while there are enough.
 func TestPalette(t *testing.T) {
-	of := func(policies ...string) (classes []string) {
+	of := func(policies ...string) []string {
 		var runs []Run
 		for _, p := range policies {
 			runs = append(runs, Run{Policy: p})
 		}
-		for _, c := range palette(runs) {
-			classes = append(classes, c.class)
-		}
-		return classes
+		return palette(runs)
 	}
 	if all, two := of("exclusive", "round-robin", "magm", "lug"), of("lug", "magm"); two[0] != all[3] || two[1] != all[2] {
 		t.Errorf("%v, two of them %v", all, two)

@@ -94,7 +94,7 @@ const exact, bins = 600, 500
 // shownGPUs is how many GPUs have curves of their own.
 const shownGPUs = 16
 
-func newSectionData(d *Data, id string, colours []colour, kinds kindRanks) sectionData {
+func newSectionData(d *Data, id string, colours []string, kinds kindRanks) sectionData {
 	s := sectionData{ID: id, Trace: clean(d.Trace), Kinds: []string{}, Length: 1}
 	for _, k := range kinds.legend {
 		s.Kinds = append(s.Kinds, k.Name)
@@ -114,7 +114,7 @@ func newSectionData(d *Data, id string, colours []colour, kinds kindRanks) secti
 	}
 	for i := range d.Runs {
 		r := s.run(&d.Runs[i])
-		r.ID, r.Colour = runID(id, i), "--"+colours[i].class
+		r.ID, r.Colour = runID(id, i), "--"+colours[i]
 		s.Runs = append(s.Runs, r)
 	}
 	return s

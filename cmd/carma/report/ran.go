@@ -129,7 +129,7 @@ func (p *picture) run(r *Run) {
 func (p *picture) axis(top, bottom float64) {
 	for _, t := range p.x.ticks {
 		fmt.Fprintf(&p.out, `<path class="rule" d="M%.1f,%.1fV%.1f"/><text class="dim" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
-			p.at(t.Value), top, bottom+3, p.at(t.Value), bottom+16, t.Label)
+			p.at(t.at), top, bottom+3, p.at(t.at), bottom+16, t.label)
 	}
 }
 

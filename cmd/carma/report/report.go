@@ -14,7 +14,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -81,44 +80,52 @@ type Task struct {
 //go:embed page
 var pageFiles embed.FS
 
-// document is the page without its data.
-type document struct {
+// frame is what all pages have: styles, and scripts with their hashes for the policy that
+// lets no other run.
+type frame struct {
 	Title                 string
 	Style                 template.CSS
 	Theme, Charts, Script template.JS
-	Hashes                []string // of the scripts, for the policy that lets no other run
-	Sections              []section
+	Hashes                []string
 }
 
-// parts are read once: the template, and what all pages have.
-var parts = sync.OnceValues(func() (*template.Template, document) {
+// newFrame returns the frame of a page whose script is made of main and its imports.
+func newFrame(title, main string) frame {
 	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
 		panic(err) // the files are in the program
 	}
-	script, err := look.Script(files, "main.js")
+	script, err := look.Script(files, main)
 	if err != nil {
 		panic(err) // a test joins them
 	}
 	own, err := fs.ReadFile(files, "report.css")
 	if err != nil {
-		panic(err)
+		panic(err) // the files are in the program
 	}
-	d := document{
+	f := frame{
+		Title: title,
 		Style: template.CSS(look.Text("others/uPlot.min.css") + look.Text("base.css") + colourSheet() + string(own)),
 		Theme: template.JS(look.Text("theme.js")), Charts: template.JS(look.Text("others/uPlot.iife.min.js")), Script: template.JS(script),
 	}
-	for _, one := range []template.JS{d.Theme, d.Charts, d.Script} {
+	for _, one := range []template.JS{f.Theme, f.Charts, f.Script} {
 		sum := sha256.Sum256([]byte(one))
-		d.Hashes = append(d.Hashes, base64.StdEncoding.EncodeToString(sum[:]))
+		f.Hashes = append(f.Hashes, base64.StdEncoding.EncodeToString(sum[:]))
 	}
-	return template.Must(template.New("page.html").ParseFS(files, "page.html")), d
-})
+	return f
+}
+
+// execute writes a page.
+func execute(w io.Writer, page string, data any) error {
+	return template.Must(template.ParseFS(pageFiles, "page/*.html")).ExecuteTemplate(w, page, data)
+}
 
 // Write writes the report of one or more traces.
 func Write(w io.Writer, all []Data) error {
-	page, p := parts()
-	p.Title = "carma replay"
+	p := struct {
+		frame
+		Sections []section
+	}{frame: newFrame("carma replay", "main.js")}
 	names := make([]string, len(all))
 	for i := range all {
 		s, err := newSection(&all[i], i+1)
@@ -131,7 +138,7 @@ func Write(w io.Writer, all []Data) error {
 	if len(names) > 0 {
 		p.Title += ": " + strings.Join(names, ", ")
 	}
-	return page.Execute(w, p)
+	return execute(w, "page.html", p)
 }
 
 // clean replaces what has no place in a line of text. What would be markup is

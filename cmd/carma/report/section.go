@@ -68,7 +68,7 @@ func newSection(d *Data, n int) (section, error) {
 	colours, kinds := palette(d.Runs), rankKinds(d.Runs)
 	s.Kinds = kinds.legend
 	for i := range d.Runs {
-		s.Policies = append(s.Policies, legendEntry{clean(d.Runs[i].Policy), colours[i].class})
+		s.Policies = append(s.Policies, legendEntry{clean(d.Runs[i].Policy), colours[i]})
 		r := newRunView(&d.Runs[i], colours[i])
 		r.ID, r.Open = runID(s.ID, i), i < openRuns || len(d.Runs) == 1
 		s.Runs, s.Charts = append(s.Runs, r), s.Charts || r.Charts
@@ -84,9 +84,9 @@ func newSection(d *Data, n int) (section, error) {
 	return s, err
 }
 
-func newRunView(r *Run, c colour) runView {
+func newRunView(r *Run, class string) runView {
 	m := &r.Metrics
-	v := runView{Policy: legendEntry{clean(r.Policy), c.class}, Failed: failures(r.Tasks), Users: users(r)}
+	v := runView{Policy: legendEntry{clean(r.Policy), class}, Failed: failures(r.Tasks), Users: users(r)}
 	v.Gist = fmt.Sprintf("makespan %s, mean JCT %s, %s ran out of GPU memory", Span(m.Makespan), Span(m.MeanJCT), count(m.OOMs, "attempt", "attempts", "no attempt"))
 	v.Charts = r.Timeline != nil && len(r.Timeline.GPUs) > 0
 	return v

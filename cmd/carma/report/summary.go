@@ -111,7 +111,7 @@ func summary(runs []Run, first *Run, id string) (header []string, rows []row) {
 		add(first, legendEntry{clean(first.Policy), "rest"}, "")
 	}
 	for i := range runs {
-		add(&runs[i], legendEntry{clean(runs[i].Policy), colours[i].class}, runID(id, i))
+		add(&runs[i], legendEntry{clean(runs[i].Policy), colours[i]}, runID(id, i))
 	}
 	markBest(columns, rows, metrics)
 	return header, rows

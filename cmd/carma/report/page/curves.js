@@ -7,9 +7,11 @@ import { took } from './words.js';
 
 const low = 170;
 
-// overTime is a chart of curves. Options: title, label, most (of the y axis), text(v),
-// height; lines(): [curve, label, colour, more] each.
-function overTime(section, o) {
+/**
+ * overTime is a chart of curves. Options: title, label, most (of the y axis), text(v),
+ * height; lines(): [curve, label, colour, more] each.
+ */
+export function overTime(section, o) {
   return new Plot({
     title: o.title, label: o.label, height: o.height || low, group: section.time,
     make() {
@@ -25,7 +27,10 @@ function overTime(section, o) {
   }).element;
 }
 
-const gib = (v) => `${v.toFixed(v < 10 ? 1 : 0)} GiB`, plain = (v) => String(Math.round(v * 100) / 100), per = (v) => `${Math.round(v)} %`, watts = (v) => `${Math.round(v)} W`;
+/** plain is a number with two decimals at most. */
+export const plain = (v) => String(Math.round(v * 100) / 100);
+
+const gib = (v) => `${v.toFixed(v < 10 ? 1 : 0)} GiB`, per = (v) => `${Math.round(v)} %`, watts = (v) => `${Math.round(v)} W`;
 
 /** memoryOf is the memory of each GPU: used below reserved below capacity, were all estimates right. */
 export function memoryOf(section, run) {
@@ -78,7 +83,7 @@ export function compared(section) {
   const times = (v) => `${Math.round(v * 100) / 100}x`;
   const made = [
     share(section, 'jct', 'JCT: share of the tasks that are done within', of('JCT'), 0, took),
-    share(section, 'slowdown', 'Slowdown: share of the tasks that take at most so many times as long as alone', of('Slowdown'), 1, times, times),
+    share(section, 'slowdown', 'Slowdown: share of the tasks that take at most so many times as long as alone', of('Slowdown'), 1, times, () => xAxis(times)),
     share(section, 'waiting', 'Waiting: share of the tasks that wait at most', of('Waiting'), 0, took),
   ];
   if (runs.some((r) => r.Queue)) {
@@ -90,16 +95,16 @@ export function compared(section) {
   return made;
 }
 
-// share is a distribution: which share of the tasks is at most at a value.
-function share(section, name, title, sorted, from, text, axis) {
+/** share is a distribution: which share of the tasks is at most at a value, whose axis axisOf makes. */
+export function share(section, name, title, sorted, from, text, axisOf = xAxis) {
   const runs = section.data.Runs, begin = Math.min(from || Infinity, ...sorted.map((l) => l[0] ?? Infinity)), start = from === 0 || begin === Infinity ? 0 : begin;
   const end = Math.max(start + 1e-3, from === 0 ? 1 : 1.1, ...sorted.map((l) => l.at(-1) ?? 0)), group = new Linked(`${section.data.ID}-${name}`, start, end);
   const curves = sorted.map((l) => [[start, ...l, end], [0, ...l.map((v, i) => (i + 1) / l.length * 100), l.length ? 100 : null]]);
   return h('div', { class: 'box' }, h('h3', {}, title), new Plot({
-    label: `${title}, all policies`, height: 230, group,
+    label: runs.length > 1 ? `${title}, all policies` : title, height: 230, group,
     make: () => ({
       options: {
-        scales: { x: { time: false }, y: { range: () => [0, 102] } }, axes: [xAxis(axis), yAxis(per)],
+        scales: { x: { time: false }, y: { range: () => [0, 102] } }, axes: [axisOf(), yAxis(per)],
         cursor: held, series: [{ label: 'within', value: (u) => here(u, text) }, ...runs.map((r, i) => line(r.Policy, colour(r.Colour), (v) => `${v.toFixed(1)} %`, { width: 2, dash: dashes[i % 4] }))],
       },
       data: merged(curves, start, end),
