@@ -21,7 +21,7 @@ func printPresets(w io.Writer) error {
 		return err
 	}
 	for _, f := range study.Families() {
-		o := f.Rules
+		o := f.Options("magm") // as under every policy
 		fmt.Fprintf(w, "\n%s: %s\n  score %s, booking %s, headroom %s, margin %s, warm-up %s, interval %s, recovery %s, strictly in order, idle GPUs first\n",
 			f.Name, f.Doc, f.Score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, mapper.RecoverLadder))
 	}

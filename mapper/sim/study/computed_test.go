@@ -92,7 +92,7 @@ func TestComputedEqual(t *testing.T) {
 
 // TestByEstimator: the group's rows are there, each once.
 func TestByEstimator(t *testing.T) {
-	rows, err := Rules{Policies: byEstimator, Estimator: Estimators[0]}.Rows()
+	rows, err := Rules{Policies: "estimators", Estimator: Estimators[0]}.Rows()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,20 +14,21 @@ import (
 	"carma/mapper/sim"
 )
 
-// TestPresets: each is valid, known by its name in any case, and documented.
+// TestPresets: each is valid, known by its name in any case, and documented. Groups
+// have presets, and one for each computed estimator.
 func TestPresets(t *testing.T) {
 	doc, err := os.ReadFile("../../../test/lab/studies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for i := range presets {
-		p := &presets[i]
+	for i := range known().Presets {
+		p := &known().Presets[i]
 		r := p.Row()
 		if err := r.Options.Validate(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		if p.family != &carmaRules && (r.Options.LookAhead != 1 || !r.Options.IdleFirst || r.Options.Order != mapper.OrderFIFO || r.Options.Learn) || !r.Preset {
+		if p.family().Name != "carma" && (r.Options.LookAhead != 1 || !r.Options.IdleFirst || r.Options.Order != mapper.OrderFIFO || r.Options.Learn) || !r.Preset {
 			t.Errorf("%s is not strictly in order, idle first: %+v", p.Name, r.Options)
 		}
 		if !slices.Contains(Estimators, r.Estimator) {
@@ -40,6 +41,20 @@ func TestPresets(t *testing.T) {
 		name, _, _ := strings.Cut(p.Name, ":")
 		if !strings.Contains(string(doc), "`"+name) {
 			t.Errorf("%s is not in test/lab/studies.md", p.Name)
+		}
+	}
+	for name, group := range known().Groups {
+		for _, p := range group {
+			if p != "carma" && !seen[strings.ToLower(p)] {
+				t.Errorf("group %s: no preset %s", name, p)
+			}
+		}
+	}
+	for _, e := range computedNames() {
+		for _, policy := range []string{"EST-MAGM", "carma"} {
+			if !slices.Contains(known().Groups["estimators"], policy+":"+e) {
+				t.Errorf("no %s:%s in the group estimators", policy, e)
+			}
 		}
 	}
 }

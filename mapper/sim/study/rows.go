@@ -43,13 +43,15 @@ func (f Rules) Rows() ([]Row, error) {
 		names = splitList(f.Policies)
 	}
 	var rows []Row
-	if i := slices.Index(names, ablation); i >= 0 {
-		names = slices.Replace(slices.Clone(names), i, i+1, ablationNames()...)
-	}
-	if i := slices.Index(names, byEstimator); i >= 0 {
-		names = slices.Replace(slices.Clone(names), i, i+1, byEstimatorNames()...)
-	}
+	var all []string
 	for _, name := range names {
+		if group := known().Groups[name]; group != nil {
+			all = append(all, group...)
+		} else {
+			all = append(all, name)
+		}
+	}
+	for _, name := range all {
 		more, err := f.rowsOf(name, methods)
 		if err != nil {
 			return nil, err
