@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper/sim"
 	"carma/mapper/sim/study"
 )
 
@@ -112,39 +111,15 @@ func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error)
 	if bounds != nil {
 		c = bounds.Conditions
 	}
-	var err error
-	if f.flags.Changed("know") {
-		c.Know = study.Know(f.know)
-	}
-	if f.flags.Changed("no-repeats") {
-		c.Distinct = f.noRepeats
-	}
-	if f.flags.Changed("coarse") {
-		c.Coarse = f.coarse
-	}
-	if f.flags.Changed("sharing") {
-		if c.Sharing, err = sim.ParseSharing(f.sharing); err != nil {
-			return c, cli.Usagef("", "--sharing: %v", err)
+	for _, name := range conditionFlags {
+		key, value := name, f.flags.Lookup(name).Value.String()
+		if name == "no-repeats" {
+			key, value = "repeats", map[string]string{"true": "false", "false": "true"}[value]
 		}
-	}
-	if f.flags.Changed("suspend") {
-		if c.Suspending, err = study.ParseSuspending(f.suspend); err != nil {
-			return c, cli.Usagef("", "--suspend: %v", err)
-		}
-	}
-	if f.flags.Changed("urgent") {
-		if c.Urgent, err = study.ParseUrgent(f.urgent); err != nil {
-			return c, cli.Usagef("", "--urgent: %v", err)
-		}
-	}
-	if f.flags.Changed("drain") {
-		if c.Drain, err = study.ParseDrain(f.drain); err != nil {
-			return c, cli.Usagef("", "--drain: %v", err)
-		}
-	}
-	if f.flags.Changed("truth") {
-		if c.Truth, err = study.ParseTruth(f.truth); err != nil {
-			return c, cli.Usagef("", "--truth: %v", err)
+		if f.flags.Changed(name) {
+			if err := c.Set(key, value); err != nil {
+				return c, cli.Usagef("", "--%v", err)
+			}
 		}
 	}
 	return c, nil

@@ -16,18 +16,13 @@ import (
 // virtualFlags are the flags of a replay in virtual time, as they were typed.
 type virtualFlags struct {
 	study.Rules
-	flags   *pflag.FlagSet
-	gpus    string
-	count   int
-	startUp time.Duration
-	check   string // file of bounds; empty: none
-	record  bool
-	// know, noRepeats, sharing and truth are the conditions.
-	know, sharing, truth string
-	suspend, urgent      string
-	drain                string
-	machines             int
-	noRepeats, coarse    bool
+	flags    *pflag.FlagSet
+	gpus     string
+	count    int
+	startUp  time.Duration
+	check    string // file of bounds; empty: none
+	record   bool
+	machines int
 	// checkpoint is after how much work tasks save it; 0: never.
 	checkpoint time.Duration
 }
@@ -48,7 +43,7 @@ func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 	cli.CountFlag(flags, &f.LookAhead, 1, "look-ahead", "for policies: how many tasks that do not fit may be passed over (default: the policy's; 1: strictly in order)")
 	flags.StringVar(&f.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay those of the file")
 	flags.BoolVar(&f.record, "record", false, "with --check: keep the values of this replay in the file")
-	f.addConditions(flags)
+	addConditionFlags(flags)
 	cli.Complete(cmd, "policy", policiesAndPresets)
 	cli.Complete(cmd, "estimator", cli.Words(study.Estimators))
 	cli.Complete(cmd, "sharing", cli.Words(sim.SharingNames()))
@@ -57,17 +52,19 @@ func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 	return f
 }
 
-// addConditions adds what is known before a run, how GPUs are shared, and how the
+// conditionFlags set the conditions.
+var conditionFlags = []string{"know", "no-repeats", "coarse", "sharing", "suspend", "urgent", "drain", "truth"}
+
+// addConditionFlags adds what is known before a run, how GPUs are shared, and how the
 // modelled world differs from what is believed of it.
-func (f *virtualFlags) addConditions(flags *pflag.FlagSet) {
-	f.sharing = sim.MPS.String()
-	cli.ChoiceFlag(flags, &f.sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+f.sharing+")")
-	f.know = string(study.KnowAll)
-	cli.ChoiceFlag(flags, &f.know, study.Knows, "know", "what is known of the tasks before they run: "+strings.Join(study.Knows, ", ")+" (default: "+f.know+")")
-	flags.BoolVar(&f.noRepeats, "no-repeats", false, "no task is known to repeat another (default: tasks of one workload are)")
-	flags.BoolVar(&f.coarse, "coarse", false, "the GPUs tell only the share of time in which a kernel runs, as cards without performance counters")
-	flags.StringVar(&f.truth, "truth", study.TruthWords[0], "how the modelled world differs from what policies believe, `KEY=VALUE`,... or perturbed")
-	flags.StringVar(&f.suspend, "suspend", "", "tasks can be suspended, with the `speed` of a copy in either direction: 5GB/s; also 5GB/s,pause=200ms,host=512G,leave=0.5")
-	flags.StringVar(&f.urgent, "urgent", "", "this `share` of the tasks is urgent (priority high), drawn for each trace, for example 0.1")
-	flags.StringVar(&f.drain, "drain", "", "a `GPU` is drained for maintenance, from and until two times of the trace: 0@2h-4h; 0@2h-4h,move: its tasks are moved")
+func addConditionFlags(flags *pflag.FlagSet) {
+	sharing, know := sim.MPS.String(), string(study.KnowAll)
+	cli.ChoiceFlag(flags, &sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+sharing+")")
+	cli.ChoiceFlag(flags, &know, study.Knows, "know", "what is known of the tasks before they run: "+strings.Join(study.Knows, ", ")+" (default: "+know+")")
+	flags.Bool("no-repeats", false, "no task is known to repeat another (default: tasks of one workload are)")
+	flags.Bool("coarse", false, "the GPUs tell only the share of time in which a kernel runs, as cards without performance counters")
+	flags.String("truth", study.TruthWords[0], "how the modelled world differs from what policies believe, `KEY=VALUE`,... or perturbed")
+	flags.String("suspend", "", "tasks can be suspended, with the `speed` of a copy in either direction: 5GB/s; also 5GB/s,pause=200ms,host=512G,leave=0.5")
+	flags.String("urgent", "", "this `share` of the tasks is urgent (priority high), drawn for each trace, for example 0.1")
+	flags.String("drain", "", "a `GPU` is drained for maintenance, from and until two times of the trace: 0@2h-4h; 0@2h-4h,move: its tasks are moved")
 }

@@ -13,7 +13,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
-	"carma/mapper/sim"
 )
 
 // Bounds say what a replay must come to: one section of a file, that is one YAML
@@ -112,7 +111,7 @@ func (b *Bounds) section(n *yaml.Node) error {
 		case "bounds":
 			err = b.bounds(v)
 		default:
-			err = b.condition(key, v)
+			err = b.wrap(v.Line, b.Conditions.Set(key, v.Value))
 		}
 		return err
 	})
@@ -132,40 +131,6 @@ func (b *Bounds) section(n *yaml.Node) error {
 		}
 	}
 	return nil
-}
-
-// condition reads one of the section's conditions.
-func (b *Bounds) condition(key string, v *yaml.Node) (err error) {
-	c := &b.Conditions
-	switch key {
-	case "know":
-		c.Know, err = Know(v.Value), b.oneOf(v, key, Knows)
-	case "repeats":
-		c.Distinct, err = v.Value == "false", b.oneOf(v, key, []string{"true", "false"})
-	case "coarse":
-		c.Coarse, err = v.Value == "true", b.oneOf(v, key, []string{"true", "false"})
-	case "sharing":
-		if err = b.oneOf(v, key, sim.SharingNames()); err == nil {
-			c.Sharing, err = sim.ParseSharing(v.Value)
-		}
-	case "suspend":
-		if c.Suspending, err = ParseSuspending(v.Value); err != nil {
-			err = b.errorf(v.Line, "suspend: %v", err)
-		}
-	case "urgent":
-		if c.Urgent, err = ParseUrgent(v.Value); err != nil {
-			err = b.errorf(v.Line, "urgent: %v", err)
-		}
-	case "drain":
-		if c.Drain, err = ParseDrain(v.Value); err != nil {
-			err = b.errorf(v.Line, "drain: %v", err)
-		}
-	case "truth":
-		if c.Truth, err = ParseTruth(v.Value); err != nil {
-			err = b.errorf(v.Line, "truth: %v", err)
-		}
-	}
-	return err
 }
 
 func (b *Bounds) errorf(line int, format string, args ...any) error {
@@ -217,9 +182,9 @@ func (b *Bounds) bounds(n *yaml.Node) error {
 			case "policy":
 				one.policy, err = v.Value, b.wrap(v.Line, (Rules{Policies: v.Value, Estimator: Estimators[0]}).check())
 			case "estimator":
-				one.estimator, err = v.Value, b.oneOf(v, "estimator", Estimators)
+				one.estimator, err = v.Value, b.wrap(v.Line, oneOf("estimator", v.Value, Estimators))
 			case "metric":
-				one.metric, err = v.Value, b.oneOf(v, "metric", MetricNames())
+				one.metric, err = v.Value, b.wrap(v.Line, oneOf("metric", v.Value, MetricNames()))
 			case "max":
 				one.most, err = b.number(v)
 				one.hasMost = true
@@ -242,13 +207,6 @@ func (b *Bounds) bounds(n *yaml.Node) error {
 		b.list = append(b.list, one)
 	}
 	return nil
-}
-
-func (b *Bounds) oneOf(v *yaml.Node, what string, words []string) error {
-	if slices.Contains(words, v.Value) {
-		return nil
-	}
-	return b.errorf(v.Line, "unknown %s %q; nearest: %s", what, v.Value, nearest.Names(v.Value, words, 1)[0])
 }
 
 func (b *Bounds) number(v *yaml.Node) (float64, error) {

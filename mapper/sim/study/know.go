@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
+	"carma/configs/nearest"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -57,6 +59,48 @@ type Conditions struct {
 	Urgent     float64
 	// Drain is a GPU that is closed for maintenance.
 	Drain sim.Drain
+}
+
+// Set sets a condition by the name that it has in a file of bounds and in JSON.
+func (c *Conditions) Set(name, value string) (err error) {
+	switch name {
+	case "know":
+		c.Know, err = Know(value), oneOf(name, value, Knows)
+	case "repeats":
+		c.Distinct, err = value == "false", oneOf(name, value, []string{"true", "false"})
+	case "coarse":
+		c.Coarse, err = value == "true", oneOf(name, value, []string{"true", "false"})
+	case "sharing":
+		if err = oneOf(name, value, sim.SharingNames()); err == nil {
+			c.Sharing, err = sim.ParseSharing(value)
+		}
+	case "suspend":
+		c.Suspending, err = parsed(name, value, ParseSuspending)
+	case "urgent":
+		c.Urgent, err = parsed(name, value, ParseUrgent)
+	case "drain":
+		c.Drain, err = parsed(name, value, ParseDrain)
+	case "truth":
+		c.Truth, err = parsed(name, value, ParseTruth)
+	}
+	return err
+}
+
+// parsed is a value, or an error that begins with its name.
+func parsed[T any](name, value string, parse func(string) (T, error)) (T, error) {
+	v, err := parse(value)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return v, err
+}
+
+// oneOf refuses a word that is not in a list.
+func oneOf(what, word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return fmt.Errorf("unknown %s %q; nearest: %s", what, word, nearest.Names(word, words, 1)[0])
 }
 
 // Under has the study replay under such conditions.
