@@ -14,7 +14,6 @@ package arrivals
 import (
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -109,25 +108,11 @@ func Read(r io.Reader, broken func(line int, what string)) (List, error) {
 		return List{}, err
 	}
 	var l List
-	for {
-		var bad *joblog.LineError
-		switch err := t.Next(); {
-		case errors.Is(err, io.EOF):
-			l.Sort()
-			return l, nil
-		case errors.As(err, &bad):
-			broken(bad.Line, bad.What)
-			continue
-		case err != nil:
-			return l, err
-		}
-		a, err := parse(t)
-		if err != nil {
-			broken(t.Line(), err.Error())
-			continue
-		}
-		l.Arrivals = append(l.Arrivals, a)
+	if err := joblog.Rows(t, parse, func(a Arrival) { l.Arrivals = append(l.Arrivals, a) }, broken); err != nil {
+		return l, err
 	}
+	l.Sort()
+	return l, nil
 }
 
 var states = []string{string(joblog.Done), string(joblog.Failed), string(joblog.Killed), string(joblog.Other)}
@@ -141,8 +126,8 @@ func parse(t *joblog.Table) (Arrival, error) {
 	if a.At, err = joblog.ParseSeconds(t.Get("arrival_s")); err != nil {
 		return a, fmt.Errorf("arrival_s %w", err)
 	}
-	if a.GPUs, err = strconv.Atoi(t.Get("gpus")); err != nil || a.GPUs < 1 || a.GPUs > joblog.MaxGPUs {
-		return a, fmt.Errorf("gpus %.40q is not a whole number from 1 to %d", t.Get("gpus"), joblog.MaxGPUs)
+	if a.GPUs, err = t.GPUs("gpus", 1); err != nil {
+		return a, err
 	}
 	if run := t.Get("run_s"); run != "" {
 		if a.RunTime, err = joblog.ParseSeconds(run); err != nil {

@@ -47,24 +47,7 @@ func Read(r io.Reader, to joblog.Sink) error {
 	if !t.Has("duration") && !(t.Has("start_time") && t.Has("end_time")) {
 		return fmt.Errorf("%d: no column duration, nor start_time and end_time", t.Line())
 	}
-	for {
-		var broken *joblog.LineError
-		switch err := t.Next(); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &broken):
-			to.Broken(broken.Line, broken.What)
-			continue
-		case err != nil:
-			return err
-		}
-		job, err := parse(t)
-		if err != nil {
-			to.Broken(t.Line(), err.Error())
-			continue
-		}
-		to.Job(job)
-	}
+	return joblog.Rows(t, parse, to.Job, to.Broken)
 }
 
 func parse(t *joblog.Table) (joblog.Job, error) {
@@ -78,8 +61,8 @@ func parse(t *joblog.Table) (joblog.Job, error) {
 		return j, fmt.Errorf("unknown state %.40q; nearest: %s", state, nearest.Names(state, stateNames, 1)[0])
 	}
 	var err error
-	if j.GPUs, err = strconv.Atoi(t.Get("gpu_num")); err != nil || j.GPUs < 0 || j.GPUs > joblog.MaxGPUs {
-		return j, fmt.Errorf("gpu_num %.40q is not a whole number from 0 to %d", t.Get("gpu_num"), joblog.MaxGPUs)
+	if j.GPUs, err = t.GPUs("gpu_num", 0); err != nil {
+		return j, err
 	}
 	if j.Submitted, err = joblog.ParseTime(t.Get("submit_time")); err != nil {
 		return j, fmt.Errorf("submit_time %w", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"carma/configs/nearest"
@@ -73,6 +74,37 @@ func (t *Table) Next() error {
 		return &LineError{t.line, fmt.Sprintf("%d values for %d columns", len(t.values), t.count)}
 	}
 	return nil
+}
+
+// Rows reads the rest of a table: add gets the rows that parse accepts, in order, and
+// broken the others. It fails only if reading fails.
+func Rows[T any](t *Table, parse func(*Table) (T, error), add func(T), broken func(line int, what string)) error {
+	for {
+		var bad *LineError
+		switch err := t.Next(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &bad):
+			broken(bad.Line, bad.What)
+			continue
+		case err != nil:
+			return err
+		}
+		if row, err := parse(t); err != nil {
+			broken(t.Line(), err.Error())
+		} else {
+			add(row)
+		}
+	}
+}
+
+// GPUs is a number of GPUs in a column, at least least.
+func (t *Table) GPUs(column string, least int) (int, error) {
+	n, err := strconv.Atoi(t.Get(column))
+	if err != nil || n < least || n > MaxGPUs {
+		return 0, fmt.Errorf("%s %.40q is not a whole number from %d to %d", column, t.Get(column), least, MaxGPUs)
+	}
+	return n, nil
 }
 
 // Line is the number of the line that Next went to.

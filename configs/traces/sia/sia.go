@@ -14,10 +14,8 @@
 package sia
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"carma/configs/traces/joblog"
@@ -32,24 +30,7 @@ func Read(r io.Reader, to joblog.Sink) error {
 	if err != nil {
 		return err
 	}
-	for {
-		var broken *joblog.LineError
-		switch err := t.Next(); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &broken):
-			to.Broken(broken.Line, broken.What)
-			continue
-		case err != nil:
-			return err
-		}
-		job, err := parse(t)
-		if err != nil {
-			to.Broken(t.Line(), err.Error())
-			continue
-		}
-		to.Job(job)
-	}
+	return joblog.Rows(t, parse, to.Job, to.Broken)
 }
 
 func parse(t *joblog.Table) (joblog.Job, error) {
@@ -58,8 +39,8 @@ func parse(t *joblog.Table) (joblog.Job, error) {
 	if j.Submitted, err = joblog.ParseTime(t.Get("timestamp")); err != nil {
 		return j, fmt.Errorf("timestamp %w", err)
 	}
-	if j.GPUs, err = strconv.Atoi(t.Get("num_gpus")); err != nil || j.GPUs < 0 || j.GPUs > joblog.MaxGPUs {
-		return j, fmt.Errorf("num_gpus %.40q is not a whole number from 0 to %d", t.Get("num_gpus"), joblog.MaxGPUs)
+	if j.GPUs, err = t.GPUs("num_gpus", 0); err != nil {
+		return j, err
 	}
 	if j.RunTime, err = joblog.ParseSeconds(t.Get("duration")); err != nil {
 		return j, fmt.Errorf("duration %w", err)
