@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -17,8 +18,10 @@ const (
 )
 
 // format is the printed form of one or more programs. Its expression is searched in
-// clean lines that contain hint. The names of its groups say what it yields:
+// clean lines that contain hint, or one of several with semicolons between. The names of its groups say what it yields; a digit at
+// the end of a name tells the groups of alternatives apart:
 //
+//	label           the text before a bar; labels says what it yields
 //	epoch, epochs   the epoch and their number
 //	step, steps     the count and its total
 //	thousands       the count in thousands
@@ -27,37 +30,46 @@ const (
 //	leftHours       a number of hours
 //	each            the time of one step
 //	rate            steps per second
+//	unit            what the steps are; units lists them
+//	figure, per     the throughput per second, and what it counts
+//	behind          the text behind a bar; besideBar says what it yields
+//	word            a text that names an evaluation or the training
+//	valid           a text of an evaluation
 //	other           a word that makes the line an evaluation, unless it is "train"
 //
 // testdata/formats.txt holds lines that a format reads and lines that it does not.
 type format struct {
 	name, hint string
 	expr       func() *regexp.Regexp
+	near       func() *regexp.Regexp          // searched before expr, as it is faster
+	read       func(line string) (mark, bool) // in place of expr
 	form       Form
 	unit       string
 	strength   int
 	// scope is what the counter covers, leftScope what the printed time left covers.
 	scope, leftScope scope
-	// zero: epochs count from 0. over: the line closes its epoch.
-	zero, over bool
+	// zero: epochs count from 0. last: epochs is the last epoch's number, from 0.
+	// over: the line closes its epoch. labeled: the counter's name is its label.
+	// withRank: the expression needs the line with the rank that a launcher prints.
+	zero, last, over, labeled, withRank bool
 }
 
 var formats = []format{
-	{name: "rich", hint: "\x01", form: Rich, unit: Steps, strength: 2, scope: scopeEpoch,
+	{name: "rich", labeled: true, last: true, hint: "\x01", form: Rich, unit: Steps, strength: 2, scope: scopeEpoch,
 		expr: patterns.New(`^(?P<label>.*?)(?P<step>\d+)/(?P<steps>\d+) +(?P<elapsed>\d+:\d\d:\d\d) \x01 ?(?P<left>\d+:\d\d:\d\d|-:--:--)`)},
-	{name: "keras", hint: "/", form: Keras, unit: Steps, strength: 3, scope: scopeEpoch,
-		expr: patterns.New(`^ *(?P<step>\d+)/(?P<steps>\d+|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b(?:.*?\b(?P<each>\d+(?:us|ms|s))/(?:step|epoch|iter|sample))?`)},
+	{name: "keras", labeled: true, hint: "/", form: Keras, unit: Steps, strength: 3, scope: scopeEpoch,
+		expr: patterns.New(`^ *(?P<step>\d+)/(?:(?P<steps>\d+)|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b(?:.*?\b(?P<each>\d+(?:us|ms|s))/(?:step|epoch|iter|sample))?`)},
 	{name: "fastai", hint: "| ", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch,
 		expr: patterns.New(`^ *epoch (?P<epoch>\d+)/(?P<epochs>\d+) : \|.*\| [\d.]+% \[(?P<step>\d+)/(?P<steps>\d+) [\d:]+<[\d:]+`)},
-	{name: "rich progress", hint: "it/s", form: Tqdm, unit: Steps, strength: 2,
+	{name: "rich progress", labeled: true, hint: "it/s", form: Tqdm, unit: Steps, strength: 2,
 		expr: patterns.New(`^(?P<label>.*?)\d+% \x01[\x01 ]*(?P<step>[\d,]+)/(?P<steps>[\d,]+) +\[ *(?P<elapsed>\d+:\d\d:\d\d) < (?P<left>\d+:\d\d:\d\d|-:--:--) *, *(?P<rate>[\d,.]+|\?) it/s`)},
-	{name: "progressbar2", hint: " of ", form: Tqdm, unit: Steps, strength: 2,
+	{name: "progressbar2", labeled: true, hint: " of ", form: Tqdm, unit: Steps, strength: 2,
 		expr: patterns.New(`^(?P<label>.*?)\d+% \((?P<step>\d+) of (?P<steps>\d+)\) \|[^|]*\| *(?:elapsed time: (?P<elapsed>[\d:]+))?`)},
-	{name: "alive-progress", hint: " in ", form: Tqdm, unit: Steps, strength: 2,
+	{name: "alive-progress", labeled: true, hint: " in ", form: Tqdm, unit: Steps, strength: 2,
 		expr: patterns.New(`^(?P<label>[^|]*)\|[^|]*\| (?:\x01 )?(?P<step>\d+)/(?P<steps>\d+) \[\d+%\] in (?P<elapsed>[\d:.]+s?)`)},
-	{name: "progressmeter", hint: "eta: ", form: Tqdm, unit: Shares, strength: 1,
+	{name: "progressmeter", labeled: true, hint: "eta: ", form: Tqdm, unit: Shares, strength: 1,
 		expr: patterns.New(`^(?P<label>[^%|]*?)(?P<share>\d{1,3})%\|[^|]*\| +eta: (?P<left>[\d:]+)`)},
-	{name: "click", hint: "] ", form: Tqdm, unit: Shares, strength: 1,
+	{name: "click", labeled: true, hint: "] ", form: Tqdm, unit: Shares, strength: 1,
 		expr: patterns.New(`^(?P<label>[^\[]*)\[#*-*\] +(?P<share>\d{1,3})%`)},
 	{name: "composer", hint: "batch=", form: Words, unit: Steps, strength: 3,
 		expr: patterns.New(`^(?:\[epoch=(?P<epoch>\d+)\])?\[batch=(?P<step>\d+)/(?P<steps>\d+)\]`)},
@@ -75,9 +87,9 @@ var formats = []format{
 		expr: patterns.New(`\b(?P<epoch>\d+)epoch:(?P<other>\w+):\d+-(?P<step>\d+)batch: `)},
 	{name: "espnet epoch", hint: "epoch started", form: Epochs, unit: EpochsU, strength: 1,
 		expr: patterns.New(`\b(?P<epoch>\d+)/(?P<epochs>\d+)epoch started\.`)},
-	{name: "catboost", hint: "remaining: ", form: Words, unit: Steps, strength: 3, scope: scopeRun, leftScope: scopeRun,
+	{name: "catboost", withRank: true, hint: "remaining: ", form: Words, unit: Steps, strength: 3, scope: scopeRun, leftScope: scopeRun,
 		expr: patterns.New(`^(?P<step>\d+): +learn: .* total: +(?P<elapsed>[\d.hms ]+?) +remaining: +(?P<left>[\d.dhmsu ]+)`)},
-	{name: "darknet", hint: " hours left", form: Words, unit: Steps, strength: 3, scope: scopeRun, leftScope: scopeRun,
+	{name: "darknet", withRank: true, hint: " hours left", form: Words, unit: Steps, strength: 3, scope: scopeRun, leftScope: scopeRun,
 		expr: patterns.New(`^ *(?P<step>\d+): [\d.]+, [\d.]+ avg.* (?P<leftHours>[\d.]+) hours left`)},
 	{name: "namd", hint: " hours remaining", form: Words, unit: Steps, strength: 3, scope: scopeRun, leftScope: scopeRun,
 		expr: patterns.New(`^timing: (?P<step>\d+) .* (?P<leftHours>[\d.]+) hours remaining`)},
@@ -95,7 +107,7 @@ var formats = []format{
 		expr: patterns.New(`^\| +step +\| (?P<step>\d[\d.]*(?:e\+\d+)?) +\|`)},
 	{name: "clu", hint: "logging_writer.py:", form: Words, unit: Steps, strength: 3, scope: scopeRun,
 		expr: patterns.New(`\blogging_writer\.py:\d+\] \[(?P<step>\d+)\] `)},
-	{name: "tqdm_loggable", hint: "progress on:", form: Tqdm, unit: Steps, strength: 2,
+	{name: "tqdm_loggable", labeled: true, hint: "progress on:", form: Tqdm, unit: Steps, strength: 2,
 		expr: patterns.New(`\bprogress on:(?P<label>.*?) ?(?P<step>\d[\d.]*[kmgt]?)[a-z]*/(?P<steps>\d[\d.]*[kmgt]?)[a-z]* rate:(?:(?P<rate>[\d.]+)[a-z]*/s)?.* remaining:(?P<left>[\d:]*).* elapsed:(?P<elapsed>[\d:]+)`)},
 	{name: "rl_games", hint: " frames: ", form: Words, unit: Steps, strength: 3, scope: scopeRun,
 		expr: patterns.New(`\bepoch: \d+(?:/\d+)? frames: (?P<step>\d+)/(?P<steps>\d+)`)},
@@ -107,66 +119,210 @@ var formats = []format{
 		expr: patterns.New(`\btrain epoch: (?P<epoch>\d+) \[(?P<share>\d+)%\]`)},
 	{name: "boosting", hint: "] ", form: Words, unit: Steps, strength: 2, scope: scopeRun,
 		expr: patterns.New(`^\[(?P<step>\d+)\] +(?:[a-z]+_?\d*[-'][a-z0-9 @_-]+:|train(?:ing)?\b|valid)`)},
+	{name: "tqdm", hint: "%", form: Tqdm, unit: Steps, strength: 2, labeled: true,
+		expr: patterns.New(`^(?P<label>.*?)\d{1,3}% ?(?:\|[^|]*\||\x01)? *(?P<step>` + amount + `)/(?P<steps>` + amount + `)(?P<unit>[a-z]*)(?P<behind>.*)`)},
+	{name: "tqdm without a total", hint: " [", near: patterns.New(` \[\d\d?:\d\d`), form: Tqdm, unit: Steps, strength: 2, labeled: true,
+		expr: patterns.New(`^(?P<label>.*?)(?:^|[ :])(?P<step>\d[\d.]*[kmg]?) ?(?P<unit>[a-z]+) \[(?P<elapsed>\d+:\d\d(?::\d\d)?), `)},
+	{name: "steps of a dictionary", hint: "{", form: Dictionary, unit: Steps, strength: 1,
+		expr: patterns.New(`\{.*['"](?:step|global_step|num_updates|iter|iteration)['"]: *['"]?(?P<step>\d+(?:\.\d+)?)`)},
+	{name: "updates of fairseq", hint: "\"update\"", form: Dictionary, unit: EpochsU, strength: 1,
+		expr: patterns.New(`\{.*"update": *"?(?P<step>\d+(?:\.\d+)?)`)},
+	{name: "hugging face", hint: "'epoch'", form: Dictionary, unit: EpochsU, strength: 1,
+		expr: patterns.New(`\{.*'epoch': *'?(?P<step>\d+(?:\.\d+)?)`)},
+	{name: "json of an epoch", hint: "\"epoch\"", form: Epochs, unit: EpochsU, strength: 1, over: true,
+		expr: patterns.New(`\{.*"epoch": *"?(?P<epoch>\d+(?:\.\d+)?)`)},
+	{name: "paddledetection", hint: "batch_cost", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch, zero: true, leftScope: scopeRun,
+		expr: patterns.New(`\bepoch *: *\[ *(?P<epoch>\d+)` + stepIn + untilEnd)},
+	{name: "openmmlab", hint: "data_time;batch_cost", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch, leftScope: scopeRun,
+		expr: patterns.New(`\b(?:epoch\(train\)|epoch|train)` + epochAndStep + untilEnd)},
+	{name: "mnist", hint: "train epoch", form: Brackets, unit: Samples, strength: 3, scope: scopeEpoch,
+		expr: patterns.New(`\btrain epoch` + epochAndStep + `.*%\)`)},
+	{name: "torchvision", hint: "epoch", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch, zero: true,
+		expr: patterns.New(`\bepoch *: *\[ *(?P<epoch>\d+)` + stepIn)},
+	{name: "timm", hint: "train", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch, zero: true,
+		expr: patterns.New(`\btrain *:? *\[? *(?P<epoch>\d+) *\]? *[:\[ ] *(?P<step>\d+) */ *(?P<steps>\d+)`)},
+	{name: "epoch and step", hint: "epoch;train", form: Brackets, unit: Steps, strength: 3, scope: scopeEpoch,
+		expr: patterns.New(`(?P<valid>(?:valid|eval).*)?\b(?:train epoch|epoch\(train\)|epoch|train)` + epochAndStep)},
+	{name: "words", read: words},
+	{name: "count of steps", hint: " steps; iter; updates", form: Words, unit: Steps, strength: 2,
+		expr: patterns.New(`(?:^|[ :=\[(])(?P<step>\d[\d,]*) ?/ ?(?P<steps>\d[\d,]*) (?:training )?(?:steps|iterations|iters|updates)\b`)},
+	{name: "bare", hint: "/", form: Bare, unit: Steps, strength: 1,
+		expr: patterns.New(`^ *(?:[\[(] *(?P<step>\d+) */ *(?P<steps>\d+) *[\])](?:[ :,|-] *(?P<word>[a-z]*)|$)|(?P<step2>\d+) */ *(?P<steps2>\d+)(?:$|[:,|-] *(?P<word2>[a-z]*)| +(?P<word3>[a-z]*)(?:$|\d+$|\d+[^\d:]|\D)))`)},
+	{name: "percent", hint: "%", form: Percent, unit: Shares, strength: 1,
+		expr: patterns.New(`^ *(?P<word>.{0,40}\b(?:progress|complete|completed|done|training)[ :=]*)?[\[(]? *(?P<share>\d{1,3}(?:\.\d+)?) ?%(?:$|[ ,;:.)\]|](?P<word2>.*))`)},
 }
 
-// countOfSteps is the plain form "120/5000 steps".
-var countOfSteps = &format{
-	name: "count of steps", hint: "/", form: Words, unit: Steps, strength: 2,
-	expr: patterns.New(`(?:^|[ :=\[(])(?P<step>\d[\d,]*) ?/ ?(?P<steps>\d[\d,]*) (?:training )?(?:steps|iterations|iters|updates)\b`),
+// Parts of expressions: an amount, an epoch and a step of so many, and a time as clocks
+// or words show it.
+const (
+	amount       = `\d[\d.]*[kmgt]?`
+	stepIn       = ` *(?:/ *(?P<epochs>\d+) *(?:\( *\d+%\))?)? *\]? *[:\[ ] *(?P<step>\d+) */ *(?P<steps>\d+)`
+	epochAndStep = ` *:? *\[? *(?P<epoch>\d+)` + stepIn
+	untilEnd     = `(?:.*?\beta *:? *(?P<left>` + timeText + `))?`
+	timeText     = `(?:\d+ days?,? *)?\d+(?::\d\d){1,2}|(?:\d[\d.]* *(?:days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|ms|d|h|m|s)\b(?:,? and |,? *))+`
+	counts       = `(?P<per>img|imgs|images?|samples?|seqs?|sequences?|examples?|tokens?|toks?|words?)`
+)
+
+// besideBar is what stands behind a bar: what passed and remains, and the speed.
+var besideBar = []format{
+	{hint: "<", expr: patterns.New(`(?P<elapsed>\d[\d:.]*)s?<(?:\d[\d:.]*|\?)`)},
+	{hint: "/", expr: patterns.New(`(?P<rate>\d[\d.]*[kmg]?) ?(?P<unit>[a-z]+)/s\b|(?P<each>\d[\d.]*)s/(?P<unit2>[a-z]+)`)},
 }
 
-// read reads a line of the format.
-func (f *format) read(line string) (mark, bool) {
-	if !strings.Contains(line, f.hint) {
+// besideWords is the time to the end.
+var besideWords = []format{
+	{hint: "eta;left;remaining;to ", expr: patterns.New(`\b(?:eta|(?:time )?(?:remaining|left|to (?:finish|go|completion))(?: time)?)\b *[:=]? *(?P<left>` + timeText + `)|(?P<left2>` + timeText + `) *(?:left|remaining|to go)\b`)},
+}
+
+// figures are the throughputs that stand beside a count: 1158.7 images/s; ips: 96.2,
+// wps=962, tokens_per_second: 76477.73, SamplesPerSec=83.5; timm's time: 0.221s, 1158.7/s.
+var besideAll = []format{
+	{hint: "g/s;gs/s;e/s;es/s;q/s;qs/s;n/s;ns/s;k/s;ks/s;d/s;ds/s;s per s", expr: patterns.New(`(?P<figure>\d[\d,]*\.?\d* ?[kmg]?)` + counts + `(?:/| per )s(?:ec(?:ond)?)?\b`)},
+	{hint: "g/s;s/s;k/s;ips;wps;tps;per_s;spersec", expr: patterns.New(`(?:(?:^|[^a-z_])(?P<per>img/s|images/s|ips|wps|tps|tok/s|tokens/s|tokens_per_second|samples/s|samples_per_second)|(?P<per2>samplespersec))(?:ec)?['"]? *[:=]? *(?P<figure>\d[\d,]*\.?\d*)`)},
+	{hint: "time: ", expr: patterns.New(`time: \d[\d.]*s, +(?P<figure>\d[\d.]*)(?P<per>/s)`)},
+}
+
+// parse reads a clean line with the first format that reads it.
+func parse(line string) (mark, bool) {
+	behindRank := line[len(rankRE().FindString(line)):]
+	for i := range formats {
+		text := behindRank
+		if formats[i].withRank {
+			text = line
+		}
+		if m, ok := formats[i].mark(text); ok {
+			m.beside(text, besideAll)
+			return m, true
+		}
+	}
+	m := newMark(Figure, 0)
+	m.beside(behindRank, besideAll)
+	return m, m.figure > 0
+}
+
+// mark reads a line of the format. A number that is none makes it none of the format.
+func (f *format) mark(line string) (mark, bool) {
+	switch {
+	case !hinted(line, f.hint), f.near != nil && !f.near().MatchString(line):
 		return mark{}, false
+	case f.read != nil:
+		return f.read(line)
 	}
 	found := f.expr().FindStringSubmatch(line)
 	if found == nil {
 		return mark{}, false
 	}
 	m := newMark(f.form, f.strength)
-	m.name, m.unit, m.scope, m.leftScope, m.zero, m.over = "steps", f.unit, f.scope, f.leftScope, f.zero, f.over
-	group := func(name string) string {
-		if i := f.expr().SubexpIndex(name); i >= 0 {
-			return found[i]
+	m.unit, m.scope, m.leftScope, m.zero, m.last, m.over = f.unit, f.scope, f.leftScope, f.zero, f.last, f.over
+	if !f.labeled {
+		m.name = "steps"
+	}
+	m.take(f, found)
+	if f.labeled && (m.completed || m.unit == EpochsU) {
+		m.epoch, m.epochs, m.completed = m.step, m.steps, true
+		m.step, m.steps, m.strength = unset, unset, 1
+	}
+	return m, m.sensible() && (m.step >= 0 || m.epoch >= 0)
+}
+
+// take takes the groups that an expression has found.
+func (m *mark) take(f *format, found []string) {
+	for i, name := range f.expr().SubexpNames() {
+		text := found[i]
+		if text == "" {
+			continue
 		}
+		switch strings.TrimRight(name, "23") {
+		case "label":
+			m.label(text)
+		case "epoch":
+			m.epoch = number(text)
+		case "epochs":
+			m.epochs = number(text)
+		case "step":
+			m.step = number(text)
+		case "steps":
+			m.steps = number(text)
+		case "thousands":
+			m.step = 1000 * number(text)
+		case "share":
+			m.step, m.steps = number(text), 100
+		case "elapsed":
+			m.elapsed = duration(text)
+		case "left":
+			m.left = duration(text)
+		case "leftHours":
+			m.left = 3600 * number(text)
+		case "each":
+			m.paceOf(duration(text))
+		case "rate":
+			m.pace = number(text)
+		case "unit":
+			m.unit = unitOf(text)
+			m.aside = m.aside || m.unit == ""
+		case "figure":
+			m.figure = number(text)
+		case "per":
+			m.per = cmp.Or(unitOf(text), Samples)
+		case "behind":
+			m.beside(text, besideBar)
+		case "word":
+			m.aside = m.aside || asideLabel(text)
+		case "valid":
+			m.aside = true
+		case "other":
+			m.aside = text != "train"
+		}
+	}
+}
+
+// beside takes what some formats read in a line, one throughput at most.
+func (m *mark) beside(line string, formats []format) {
+	for i := range formats {
+		if f := &formats[i]; m.figure < 0 && hinted(line, f.hint) {
+			if found := f.expr().FindStringSubmatch(line); found != nil {
+				m.take(f, found)
+			}
+		}
+	}
+}
+
+// hinted reports whether a line contains one of the texts of a hint.
+func hinted(line, hint string) bool {
+	for more := true; more; {
+		var text string
+		if text, hint, more = strings.Cut(hint, ";"); strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// sensible leaves out totals that are below the count. It reports whether the count makes
+// sense.
+func (m *mark) sensible() bool {
+	if m.epochs <= 0 || m.epochs < m.epoch {
+		m.epochs = unset
+	}
+	return m.steps != 0 && (m.steps < 0 || m.step <= m.steps)
+}
+
+// units are the units by how programs call them; of an aside, "": the bars of data sets
+// and downloads.
+var units = []struct{ prefix, unit string }{
+	{"epoch", EpochsU}, {"im", Images}, {"ip", Images}, {"/s", Images}, {"tok", Tokens}, {"wo", Tokens}, {"wp", Tokens}, {"tp", Tokens}, {"sample", Samples}, {"seq", Samples},
+	{"example", ""}, {"file", ""}, {"shard", ""}, {"table", ""}, {"split", ""}, {"row", ""},
+}
+
+// unitOf returns the unit that a text names.
+func unitOf(text string) string {
+	for _, u := range units {
+		if strings.HasPrefix(text, u.prefix) {
+			return u.unit
+		}
+	}
+	if text == "b" || len(text) == 2 && text[1] == 'b' {
 		return ""
 	}
-	if label := group("label"); label != "" || f.form == Tqdm || f.form == Rich || f.form == Keras {
-		m.name = ""
-		if f.form != Keras {
-			m.label(label)
-			m.form, m.unit = f.form, f.unit
-			m.last = f.form == Rich && m.epochs > 0
-		}
-	}
-	if e := group("epoch"); e != "" {
-		m.setEpoch(e, group("epochs"))
-	}
-	if s := group("share"); s != "" {
-		if f.scope != scopeEpoch {
-			m.name = "percent"
-		}
-		return m, m.setStep(s, "100")
-	}
-	if s := group("thousands"); s != "" {
-		m.step = 1000 * number(s)
-	}
-	if s := group("step"); s != "" && !m.setStep(s, group("steps")) {
-		return mark{}, false
-	}
-	m.elapsed, m.left = duration(group("elapsed")), duration(group("left"))
-	if hours := number(group("leftHours")); hours >= 0 {
-		m.left = 3600 * hours
-	}
-	if each := duration(group("each")); each > 0 {
-		m.paceOf(each)
-	}
-	if rate := number(group("rate")); rate > 0 {
-		m.pace = rate
-	}
-	if other := group("other"); other != "" && other != "train" {
-		m.aside = true
-	}
-	return m, m.step >= 0 || m.epoch >= 0
+	return Steps
 }

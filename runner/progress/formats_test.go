@@ -33,7 +33,7 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%q is no format", name)
 			continue
 		}
-		m, ok := f.read(string(clean(nil, []byte(text))))
+		m, ok := f.mark(string(clean(nil, []byte(text))))
 		switch epoch, isEpoch := strings.CutPrefix(want, "e"); {
 		case ok != (sign == "+"):
 			t.Errorf("%s: %q is read: %v", name, text, ok)

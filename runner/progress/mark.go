@@ -76,23 +76,6 @@ func newMark(form Form, strength int) mark {
 	}
 }
 
-// setEpoch reads "3" and "10" of "3/10"; the second may be empty.
-func (m *mark) setEpoch(k, of string) {
-	m.epoch, m.epochs = number(k), number(of)
-	if m.epochs <= 0 || m.epochs < m.epoch {
-		m.epochs = unset
-	}
-}
-
-// setStep does so for steps; it reports whether they make sense.
-func (m *mark) setStep(k, of string) bool {
-	m.step, m.steps = number(k), number(of)
-	if m.steps == 0 || m.steps > 0 && m.step > m.steps {
-		m.step, m.steps = unset, unset
-	}
-	return m.step >= 0
-}
-
 // most is the largest number that is believed; up to 2^53 the counting is exact.
 const most = 1 << 50
 
@@ -112,13 +95,13 @@ func number(s string) float64 {
 			factor = 1e12
 		}
 		if factor > 1 {
-			s = strings.TrimRight(s[:n-1], " ")
+			s = s[:n-1]
 		}
 	}
 	if strings.IndexByte(s, ',') >= 0 {
 		s = strings.ReplaceAll(s, ",", "")
 	}
-	x, err := strconv.ParseFloat(s, 64)
+	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || !(x >= 0 && x*factor <= most) {
 		return unset
 	}

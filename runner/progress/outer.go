@@ -29,7 +29,7 @@ type outer struct {
 // read takes what a clean line says of the runs. It reports whether another run has
 // begun.
 func (o *outer) read(line string) bool {
-	if !strings.ContainsAny(line, "fstrbm") {
+	if !hinted(line, "fold;split;rep;bag;seed;trial;run;member;fitting") {
 		return false
 	}
 	if searchRE().MatchString(line) {

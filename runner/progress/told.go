@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"regexp"
 	"strings"
 
 	"carma/configs/patterns"
@@ -34,11 +35,6 @@ type setting struct {
 	conflict bool
 }
 
-func (s *setting) set(v float64) {
-	s.conflict = s.conflict || s.value > 0 && s.value != v
-	s.value = v
-}
-
 // get returns the value, or 0 if there is none.
 func (s *setting) get() float64 {
 	if s.conflict {
@@ -53,44 +49,36 @@ type told struct {
 	runSteps, epochSteps, epochs, runImages setting
 }
 
+// tells are the forms of settings. Of those with one hint a line has the first.
+var tells = []struct {
+	hint  string
+	expr  func() *regexp.Regexp
+	of    func(*told) *setting
+	times float64
+}{
+	{"epoch", epochStepsRE, func(t *told) *setting { return &t.epochSteps }, 1},
+	{"epoch", epochsRE, func(t *told) *setting { return &t.epochs }, 1},
+	{"t", imagesRE, func(t *told) *setting { return &t.runImages }, 1000},
+	{"t", startRE, func(t *told) *setting { return &t.runSteps }, 1},
+	{"t", runStepsRE, func(t *told) *setting { return &t.runSteps }, 1},
+}
+
 // read takes the settings of a clean line. It reports whether there was one.
 func (t *told) read(line string) bool {
-	found := false
-	for _, s := range [...]struct {
-		hint string
-		expr func() bool
-	}{
-		{"epoch", func() bool {
-			if f := epochStepsRE().FindStringSubmatch(line); f != nil && number(f[1]) > 0 {
-				t.epochSteps.set(number(f[1]))
-				return true
+	read := ""
+	for _, w := range tells {
+		if w.hint == read || !strings.Contains(line, w.hint) {
+			continue
+		}
+		if f := w.expr().FindStringSubmatch(line); f != nil {
+			read = w.hint
+			if v, s := w.times*number(f[1]), w.of(t); v > 0 {
+				s.conflict = s.conflict || s.value > 0 && s.value != v
+				s.value = v
 			}
-			f := epochsRE().FindStringSubmatch(line)
-			if f != nil && number(f[1]) > 0 {
-				t.epochs.set(number(f[1]))
-			}
-			return f != nil
-		}},
-		{"t", func() bool {
-			if f := imagesRE().FindStringSubmatch(line); f != nil {
-				t.runImages.set(1000 * number(f[1]))
-				return true
-			}
-			f := startRE().FindStringSubmatch(line)
-			if f == nil {
-				f = runStepsRE().FindStringSubmatch(line)
-			}
-			if f != nil && number(f[1]) > 0 {
-				t.runSteps.set(number(f[1]))
-			}
-			return f != nil
-		}},
-	} {
-		if strings.Contains(line, s.hint) && s.expr() {
-			found = true
 		}
 	}
-	return found
+	return read != ""
 }
 
 // scopeOf returns what a counter with a total covers, as settings say.
