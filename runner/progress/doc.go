@@ -18,8 +18,8 @@
 //
 //	alone, ok1 := r.Speed(began, c)
 //	beside, ok2 := r.Since(c.Add(settling))
-//	change := beside.Over(alone)  // change.Ratio 0.8: a fifth slower
-//	// believe it where |1 - change.Ratio| is well above change.Error
+//	ratio := beside.Rate / alone.Rate // 0.8: a fifth slower
+//	// believe it where |1 - ratio| is well above ratio * math.Hypot(beside.Error, alone.Error)
 //
 // Progress.Rate is the speed of the last 16 intervals between lines, and at
 // least a minute, so it has followed a change after as many; Since has it after
@@ -28,7 +28,7 @@
 //
 // # Bounds
 //
-// Memory is constant: 23 KiB, and a line of up to 4 KiB per stream. Of the
+// Memory is constant: 24 KiB, and a line of up to 4 KiB per stream. Of the
 // output at most 2000 lines a second are looked at and 50 are parsed, in bursts
 // of up to 300; the rest costs a search for line ends. BenchmarkFlood and
 // BenchmarkTraining say what that is: 0.02 to 0.2 ms a MB of a flood at 100 MB/s,

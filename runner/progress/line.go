@@ -50,52 +50,16 @@ func (l *lineBuffer) visible(b []byte) bool {
 
 func (l *lineBuffer) clear() { l.text, l.esc, l.read = l.text[:0], 0, false }
 
-// ends finds line ends, \n and \r, one after the other. Each byte of the chunk
-// is searched once for each.
-type ends struct {
-	chunk    []byte
-	from     int
-	nl, cr   int // the next ones; -1: none
-	searched bool
-}
-
-// next returns where the line that begins at from ends, or -1, and moves on.
-func (e *ends) next() int {
-	if !e.searched {
-		e.nl, e.cr, e.searched = e.find('\n'), e.find('\r'), true
+// lineEnd returns where the first line of a chunk ends, with \n or \r, or -1.
+func lineEnd(chunk []byte) int {
+	end := bytes.IndexByte(chunk, '\n')
+	if end >= 0 {
+		chunk = chunk[:end]
 	}
-	end := e.nl
-	if end < 0 || e.cr >= 0 && e.cr < end {
-		end = e.cr
-	}
-	if end < 0 {
-		return -1
-	}
-	e.from = end + 1
-	if end == e.nl {
-		e.nl = e.find('\n')
-	} else {
-		e.cr = e.find('\r')
+	if i := bytes.IndexByte(chunk, '\r'); i >= 0 {
+		return i
 	}
 	return end
-}
-
-func (e *ends) find(b byte) int {
-	i := bytes.IndexByte(e.chunk[e.from:], b)
-	if i < 0 {
-		return -1
-	}
-	return e.from + i
-}
-
-// lastEnd is where the last line end of a chunk is, or -1.
-func lastEnd(chunk []byte) int {
-	for i := len(chunk) - 1; i >= 0; i-- {
-		if chunk[i] == '\n' || chunk[i] == '\r' {
-			return i
-		}
-	}
-	return -1
 }
 
 // graphic stands for a run of characters outside ASCII: bars, dots, arrows.

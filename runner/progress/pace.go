@@ -6,22 +6,17 @@ import "slices"
 // pauses, skipped how much of the count was not worked for: steps of a run
 // before, which a resumed program jumps over.
 type point struct {
-	n             int
-	at, paused    float64
-	done, skipped float64
+	n                         int // points before it, dropped ones too
+	at, paused, done, skipped float64
 }
 
 // worked is the time without pauses between two points, did the count.
 func worked(a, b point) float64 { return (b.at - a.at) - (b.paused - a.paused) }
 func did(a, b point) float64    { return (b.done - a.done) - (b.skipped - a.skipped) }
 
-// How points are kept: every point, every second, every fourth and so on, of
-// each the latest perLevel. So any time since the start has points near it, at
-// most a sixteenth of the time that has passed since.
-const (
-	levels   = 16
-	perLevel = 32
-)
+// mostPoints is how many points are kept: the older, the fewer. Within each perAge-th of
+// the points since one, one is kept.
+const mostPoints, perAge = 512, 24
 
 // gap is the least time between two points, in seconds: what comes within it
 // counts as one, with the last count. A buffer that is emptied is one point.
@@ -39,8 +34,9 @@ const (
 
 // pace keeps the speed of a counter.
 type pace struct {
-	kept  [levels][perLevel]point
-	count int // of points kept
+	kept  [mostPoints + 1]point // and room for the open one
+	n     int                   // points kept
+	count int                   // ... and dropped
 	open  point
 	began bool
 	since float64 // when open was opened
@@ -78,24 +74,38 @@ func (p *pace) add(at, done float64) bool {
 
 // keep stores a point and finds the pause before it.
 func (p *pace) keep(q point) {
-	q.n = p.count
-	if p.count == 0 {
+	if p.n == 0 {
 		p.first = q
 	} else {
 		p.interval(p.last(), q)
 	}
-	q.paused, q.skipped = p.paused, p.skipped
-	for k := 0; k < levels && q.n%(1<<k) == 0; k++ {
-		p.kept[k][(q.n>>k)%perLevel] = q
+	if p.n == mostPoints {
+		p.thin()
 	}
+	q.n = p.count
+	q.paused, q.skipped = p.paused, p.skipped
+	p.kept[p.n] = q
+	p.n++
 	p.count++
 	if p.count == 6 {
 		p.judgeFirst()
 	}
 }
 
+// thin drops the points without which the gap between their neighbours is still small.
+func (p *pace) thin() {
+	n := p.n
+	p.n = 1
+	for i := 1; i < n; i++ {
+		if i+1 == n || perAge*(p.kept[i+1].n-p.last().n) > p.count-p.kept[i+1].n {
+			p.kept[p.n] = p.kept[i]
+			p.n++
+		}
+	}
+}
+
 // last is the latest point kept.
-func (p *pace) last() point { return p.kept[0][(p.count-1)%perLevel] }
+func (p *pace) last() point { return p.kept[p.n-1] }
 
 // interval looks at the time from a to b: what is longer than usual is a pause,
 // unless it goes on.
@@ -113,7 +123,7 @@ func (p *pace) interval(a, b point) {
 	}
 	if p.inRow == again { // no pauses: slower for good
 		for i, e := range p.streak {
-			p.shift(p.count-again+i, -e)
+			p.shift(p.n-again+i, -e, 0)
 		}
 		p.inRow, p.usualN = 0, 0
 		p.remember(seconds / steps)
@@ -148,39 +158,27 @@ func (p *pace) judge(seconds, steps float64, aside bool) (excess, jump float64) 
 // judgeFirst looks at the first interval once there is something to compare
 // with: compilation and the first batch make it long, resuming makes it jump.
 func (p *pace) judgeFirst() {
-	a, b := p.kept[0][0], p.kept[0][1]
-	seconds, steps := b.at-a.at, b.done-a.done
-	usual := make([]float64, 0, 5)
-	for i := 1; i+1 < p.count; i++ {
-		c, d := p.kept[0][i], p.kept[0][i+1]
-		usual = append(usual, (d.at-c.at)/(d.done-c.done))
+	each := func(i int) float64 {
+		return (p.kept[i+1].at - p.kept[i].at) / (p.kept[i+1].done - p.kept[i].done)
 	}
+	usual := []float64{each(1), each(2), each(3), each(4)}
 	slices.Sort(usual)
-	middle := usual[len(usual)/2]
-	switch each := seconds / steps; {
-	case each > pauseAlone*middle:
-		p.shift(1, seconds-steps*middle)
-	case each < middle/skip:
-		jump := steps - seconds/middle
-		p.skipped += jump
-		p.each(1, func(q *point) { q.skipped += jump })
+	seconds, steps, middle := p.kept[1].at-p.kept[0].at, p.kept[1].done-p.kept[0].done, usual[2]
+	switch {
+	case each(0) > pauseAlone*middle:
+		p.shift(1, seconds-steps*middle, 0)
+	case each(0) < middle/skip:
+		p.shift(1, 0, steps-seconds/middle)
 	}
 }
 
-// shift adds to the pauses before all points from number n on.
-func (p *pace) shift(n int, seconds float64) {
+// shift adds to the pauses, and to the steps jumped over, before all points from i on.
+func (p *pace) shift(i int, seconds, steps float64) {
 	p.paused += seconds
-	p.each(n, func(q *point) { q.paused += seconds })
-}
-
-// each calls f for all points kept from number n on.
-func (p *pace) each(n int, f func(*point)) {
-	for k := range p.kept {
-		for i := range p.kept[k] {
-			if q := &p.kept[k][i]; q.n >= n && q.n < p.count {
-				f(q)
-			}
-		}
+	p.skipped += steps
+	for ; i < p.n; i++ {
+		p.kept[i].paused += seconds
+		p.kept[i].skipped += steps
 	}
 }
 
@@ -202,38 +200,32 @@ func (p *pace) median() (float64, int) {
 	return sorted[n/2], n
 }
 
-// level returns the points kept of a level, oldest first, appended to to.
-func (p *pace) level(to []point, k int) []point {
-	n := (p.count + 1<<k - 1) >> k // ever kept there
-	for i := max(0, n-perLevel); i < n; i++ {
-		to = append(to, p.kept[k][i%perLevel])
+// points returns the points kept and the open one, oldest first. They are valid until the
+// next call.
+func (p *pace) points() []point {
+	if p.n == 0 {
+		return nil
 	}
-	return to
+	p.kept[p.n] = p.openPoint()
+	return p.kept[:p.n+1]
 }
 
-// between returns the points from one time to another, at most perLevel and
-// two, oldest first.
+// between returns the points from one time to another, oldest first.
 func (p *pace) between(from, until float64) []point {
-	all := make([]point, 0, perLevel+2)
-	for k := range levels {
-		all = p.level(all[:0], k)
-		if len(all) < perLevel || all[0].at <= from {
-			break
-		}
+	all := p.points()
+	for len(all) > 0 && all[0].at < from {
+		all = all[1:]
 	}
-	return slices.DeleteFunc(p.toNow(all), func(q point) bool { return q.at < from || q.at > until })
+	for len(all) > 0 && all[len(all)-1].at > until {
+		all = all[:len(all)-1]
+	}
+	return all
 }
 
 // latest returns the latest points, oldest first: of at least n intervals and
 // least seconds, if there are as many.
 func (p *pace) latest(n int, least float64) []point {
-	all := make([]point, 0, perLevel+2)
-	for k := range levels {
-		all = p.toNow(p.level(all[:0], k))
-		if len(all) < perLevel || all[len(all)-1].at-all[0].at >= least {
-			break
-		}
-	}
+	all := p.points()
 	begin := max(0, len(all)-n-1)
 	for begin > 0 && all[len(all)-1].at-all[begin].at < least {
 		begin--
@@ -241,29 +233,18 @@ func (p *pace) latest(n int, least float64) []point {
 	return all[begin:]
 }
 
-// toNow appends the newest points to those of a level.
-func (p *pace) toNow(all []point) []point {
-	if p.count == 0 {
-		return all
-	}
-	if all[len(all)-1].n < p.count-1 {
-		all = append(all, p.last())
-	}
-	return append(all, p.openPoint())
-}
-
 // openPoint is the point that is not kept yet, as it would be.
 func (p *pace) openPoint() point {
 	q := p.open
 	a := p.last()
 	excess, jump := p.judge(q.at-a.at, q.done-a.done, p.besides)
-	q.n, q.paused, q.skipped = p.count, p.paused+excess, p.skipped+jump
+	q.paused, q.skipped = p.paused+excess, p.skipped+jump
 	return q
 }
 
 // overall is the mean speed since the start, pauses included.
 func (p *pace) overall() (float64, bool) {
-	if p.count == 0 {
+	if p.n == 0 {
 		return 0, false
 	}
 	q := p.openPoint()
@@ -274,7 +255,7 @@ func (p *pace) overall() (float64, bool) {
 // overhead is the time of pauses per time of work so far.
 func (p *pace) overhead() float64 {
 	seconds := p.open.at - p.first.at - p.paused
-	if p.count == 0 || seconds <= 0 {
+	if p.n == 0 || seconds <= 0 {
 		return 0
 	}
 	return max(0, p.paused/seconds)

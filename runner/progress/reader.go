@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"bytes"
 	"time"
 )
 
@@ -76,29 +77,28 @@ func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 	buf := r.begun(stream)
 	r.look.fill(r.now, lookRate, lookBurst)
 	r.parse.fill(r.now, parseRate, parseBurst)
-	e := ends{chunk: chunk}
-	for begin := 0; ; begin = e.from {
+	for {
+		end := lineEnd(chunk)
 		if r.look.tokens < 1 || r.parse.tokens < 1 { // until time passes: only the last, unended line matters
-			if last := lastEnd(chunk[begin:]); last >= 0 {
+			if end = bytes.LastIndexAny(chunk, "\n\r"); end >= 0 {
 				buf.clear()
-				begin += last + 1
 			}
-			buf.add(chunk[begin:], r.now)
+			buf.add(chunk[end+1:], r.now)
 			return
 		}
-		end := e.next()
 		if end < 0 {
-			buf.add(chunk[begin:], r.now)
+			buf.add(chunk, r.now)
 			return
 		}
-		if len(buf.text) == 0 && end-begin <= maxLine {
-			r.line(chunk[begin:end], r.now)
-			continue
+		if len(buf.text) == 0 && end <= maxLine {
+			r.line(chunk[:end], r.now)
+		} else {
+			if buf.add(chunk[:end], r.now); !buf.read {
+				r.line(buf.text, buf.at)
+			}
+			buf.clear()
 		}
-		if buf.add(chunk[begin:end], r.now); !buf.read {
-			r.line(buf.text, buf.at)
-		}
-		buf.clear()
+		chunk = chunk[end+1:]
 	}
 }
 

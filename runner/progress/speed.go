@@ -17,7 +17,7 @@ type Speed struct {
 
 // Speed returns how fast the task went between two times; false if fewer than
 // two counts are from then, or the count has begun anew since. Of times long
-// past fewer counts are kept: one in a sixteenth of the time that has passed.
+// past fewer counts are kept: one in a 24th of the counts since.
 func (r *Reader) Speed(from, until time.Time) (Speed, bool) {
 	return speed(r.pace.between(r.seconds(from), r.seconds(until)))
 }
@@ -25,22 +25,6 @@ func (r *Reader) Speed(from, until time.Time) (Speed, bool) {
 // Since returns how fast the task has gone since a time.
 func (r *Reader) Since(from time.Time) (Speed, bool) {
 	return speed(r.pace.between(r.seconds(from), math.Inf(1)))
-}
-
-// Change is how much faster one time was than another.
-type Change struct {
-	Ratio float64 // 0.8: a fifth slower
-	Error float64 // standard error of Ratio
-}
-
-// Over compares a speed with an earlier one of the same reader, with the same
-// Restarts.
-func (s Speed) Over(earlier Speed) Change {
-	if earlier.Rate <= 0 {
-		return Change{Error: math.Inf(1)}
-	}
-	ratio := s.Rate / earlier.Rate
-	return Change{ratio, ratio * math.Hypot(s.Error, earlier.Error)}
 }
 
 // speed is that of points in order of time: the mean, and its standard error by
