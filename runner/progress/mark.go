@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -139,35 +140,21 @@ func duration(s string) float64 {
 	return min(total, most)
 }
 
+// seconds are the units of time, in seconds, by their names or the first letters of those.
+var seconds = map[string]float64{"us": 1e-6, "ms": 1e-3, "mil": 1e-3, "d": 86400, "h": 3600, "m": 60, "s": 1}
+
 // secondsOf returns how many seconds a unit of time has.
 func secondsOf(unit string) float64 {
-	switch {
-	case unit[0] == 'd':
-		return 86400
-	case unit[0] == 'h':
-		return 3600
-	case unit == "us":
-		return 1e-6
-	case unit == "ms", strings.HasPrefix(unit, "milli"):
-		return 1e-3
-	case unit[0] == 'm':
-		return 60
-	}
-	return 1
+	return cmp.Or(seconds[unit], seconds[unit[:min(3, len(unit))]], seconds[unit[:1]])
 }
 
-// clockTime reads 27:10, 1:02:03 or 32.1s, in seconds.
+// clockTime reads 27:10 or 1:02:03.5, in seconds.
 func clockTime(s string) float64 {
-	s = strings.TrimSuffix(s, "s")
 	total := 0.0
-	for _, part := range strings.Split(s, ":") {
-		x := number(part)
-		if x < 0 {
-			return unset
-		}
-		total = total*60 + x
+	for part := range strings.SplitSeq(s, ":") {
+		total = total*60 + number(part)
 	}
-	return min(total, most)
+	return total
 }
 
 // paceOf sets the pace by the seconds of a step.

@@ -127,7 +127,7 @@ func (c *counters) extend(p *position, k *counter) {
 		}
 	case k.unit == Images && k.scope == scopeRun && c.told.runImages.get() >= p.done:
 		p.total = c.told.runImages.get()
-	case steps >= p.done && k.unit == Steps && c.told.epochs.value == 0 && !c.epochs.known && k.runs == 0:
+	case steps >= p.done && k.unit == Steps && c.told.epochs == 0 && !c.epochs.known && k.runs == 0:
 		p.total = steps
 	}
 }

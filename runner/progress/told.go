@@ -15,9 +15,6 @@ var (
 	epochStepsRE = patterns.New(`\b(?:steps|batches|iters|iterations)(?:[ _-]per|/| each|[ _-]in[ _-]each)[ _-]?epoch\b[^:=]{0,16}[:=] ?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
 	// epochsRE is how many epochs there will be.
 	epochsRE = patterns.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
-)
-
-var (
 	// startRE is the number of steps that a line tells as the training starts: "Starting
 	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
 	startRE = patterns.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
@@ -28,20 +25,19 @@ var (
 // optionRE is an option of a command line.
 var optionRE = patterns.New(` --[a-z]`)
 
-// setting is a number that the program has told before it trains. Different values of
-// one setting are no value.
-type setting struct {
-	value    float64 // 0: not told
-	conflict bool
+// setting is a number that the program has told before it trains; 0: none was told.
+// Different values of one setting are no value.
+type setting float64
+
+func (s *setting) set(v float64) {
+	if *s != 0 && *s != setting(v) {
+		v = unset
+	}
+	*s = setting(v)
 }
 
 // get returns the value, or 0 if there is none.
-func (s *setting) get() float64 {
-	if s.conflict {
-		return 0
-	}
-	return s.value
-}
+func (s *setting) get() float64 { return max(0, float64(*s)) }
 
 // told are the settings that say how long a run is. They count nothing; they confirm
 // the counters that count to them.
@@ -72,9 +68,8 @@ func (t *told) read(line string) bool {
 		}
 		if f := w.expr().FindStringSubmatch(line); f != nil {
 			read = w.hint
-			if v, s := w.times*number(f[1]), w.of(t); v > 0 {
-				s.conflict = s.conflict || s.value > 0 && s.value != v
-				s.value = v
+			if v := w.times * number(f[1]); v > 0 {
+				w.of(t).set(v)
 			}
 		}
 	}
