@@ -4,14 +4,12 @@ import (
 	"carma/estimator/figures"
 	"carma/estimator/methods"
 	"carma/estimator/onnx"
-	"carma/estimator/residual"
 )
 
-// Own is carma's estimator. It has the learned correction if a library to run it
-// was found.
+// Own is carma's estimator. It can estimate from a few figures if ONNX Runtime was found.
 func Own() methods.Method {
 	if s := onnx.Status(); !s.On {
 		return &methods.Carma{Why: s.Why}
 	}
-	return &methods.Carma{Corrector: residual.NewModel(), Figures: figures.NewModel()}
+	return &methods.Carma{Figures: figures.NewModel()}
 }

@@ -6,14 +6,11 @@ import (
 	"carma/configs/models"
 	"carma/estimator/environment"
 	"carma/estimator/networks/zoo"
-	"carma/estimator/onnx"
-	"carma/estimator/residual"
 )
 
-// BenchmarkCarma makes one estimate from a table of layers, without and with the
-// learned correction, which needs three simulations.
+// BenchmarkCarma makes one estimate from a table of layers.
 func BenchmarkCarma(b *testing.B) {
-	for _, env := range []string{"a100-2025-09", "a100-2024"} {
+	for _, env := range []string{"a100-2025-09"} {
 		for _, name := range []string{"resnet50", "vgg16", "bert_base", "mlp_1024x3"} {
 			b.Run(env+"/"+name, func(b *testing.B) {
 				e, err := environment.Named(env)
@@ -25,9 +22,6 @@ func BenchmarkCarma(b *testing.B) {
 					b.Fatal(err)
 				}
 				m := &Carma{}
-				if onnx.Status().On {
-					m.Corrector = residual.NewModel()
-				}
 				s := Subject{Config: c, Environment: &e.Environment}
 				for b.Loop() {
 					if _, err := m.Estimate(s); err != nil {

@@ -36,19 +36,15 @@ type group struct {
 	// Rows and Models are the numbers of those it was calibrated on.
 	Rows   int `json:"rows"`
 	Models int `json:"models"`
-	// Residual: the correction was learned on trainings of this kind.
-	Residual bool `json:"residual"`
-	// Plain and Corrected are bounds on log(measured / point) without and with
-	// the correction, by batch size. Corrected ones are in units of the spread
-	// that the correction expects.
-	Plain     []bounds `json:"plain"`
-	Corrected []bounds `json:"corrected,omitempty"`
+	// Plain are bounds on log(measured / point).
+	Plain Bounds `json:"plain"`
 	// Other is a warning that the group is not the subject's own; empty: it is.
 	Other string `json:"-"`
 }
 
-// bounds are those at one batch size, from trainings at batch sizes near it.
-type bounds struct {
+// Bounds are logarithms of upper bound over point by batch size and confidence. Those of
+// a batch size are from trainings at batch sizes near it.
+type Bounds []struct {
 	Batch     int        `json:"batch"`
 	Quantiles []quantile `json:"quantiles"`
 }
@@ -84,15 +80,16 @@ func groupOf(environment string, family models.Family) group {
 	return group{}
 }
 
-// bound is the logarithm of upper bound over point: that of the nearest batch size
-// and the next higher calibrated confidence. Beyond the highest one the bound is
-// doubled.
-func (g group) bound(confidence float64, batch int, corrected bool) float64 {
-	all := g.Plain
-	if corrected {
-		all = g.Corrected
+// Log returns the bound of the batch size that is the fewest doublings away, for the next
+// higher calibrated confidence. Beyond the highest one the bound is doubled.
+func (all Bounds) Log(confidence float64, batch int) float64 {
+	var quantiles []quantile
+	least := math.Inf(1)
+	for _, b := range all {
+		if far := math.Abs(math.Log2(float64(b.Batch) / float64(max(batch, 1)))); far < least {
+			least, quantiles = far, b.Quantiles
+		}
 	}
-	quantiles := at(all, batch)
 	for _, q := range quantiles {
 		if q.Confidence >= confidence-1e-9 {
 			return max(q.Log, 0)
@@ -102,15 +99,4 @@ func (g group) bound(confidence float64, batch int, corrected bool) float64 {
 		return 2 * max(quantiles[n-1].Log, 0)
 	}
 	return math.Ln2
-}
-
-// at are the quantiles at the batch size that is the fewest doublings away.
-func at(all []bounds, batch int) (quantiles []quantile) {
-	least := math.Inf(1)
-	for _, b := range all {
-		if far := math.Abs(math.Log2(float64(b.Batch) / float64(max(batch, 1)))); far < least {
-			least, quantiles = far, b.Quantiles
-		}
-	}
-	return quantiles
 }

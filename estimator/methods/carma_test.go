@@ -11,19 +11,6 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// fixed is a correction that always has the same answer.
-type fixed struct {
-	log, spread float64
-	err         error
-}
-
-func (f fixed) Correct([]float32) (log, spread float64, err error) {
-	if f.spread == 0 {
-		f.spread = 0.03
-	}
-	return f.log, f.spread, f.err
-}
-
 func subject(t *testing.T, name, env string) Subject {
 	t.Helper()
 	c, err := zoo.Build(name, models.Overrides{Batch: 16})
@@ -68,49 +55,15 @@ func TestBoundGrowsWithConfidence(t *testing.T) {
 }
 
 func TestPartsMakeThePoint(t *testing.T) {
-	for _, c := range []*Carma{{}, {Corrector: fixed{log: -0.1}}} {
-		for _, env := range []string{"a100-2025-09", "a100-2024"} {
-			a := answer(t, c, subject(t, "resnet50", env))
-			var sum int64
-			for _, p := range a.Parts {
-				sum += p.Bytes
-			}
-			if d := sum - a.Point; d < -1 || d > 1 {
-				t.Errorf("%s: parts are %d, the point is %d", env, sum, a.Point)
-			}
+	for _, env := range []string{"a100-2025-09", "a100-2024"} {
+		a := answer(t, &Carma{}, subject(t, "resnet50", env))
+		var sum int64
+		for _, p := range a.Parts {
+			sum += p.Bytes
 		}
-	}
-}
-
-// TestCorrectionIsForWhatItWasLearnedOn: the correction applies to generated
-// networks of 2024, not to real models of 2025. It never exceeds the largest
-// correction of a measured training.
-func TestCorrectionIsForWhatItWasLearnedOn(t *testing.T) {
-	for _, c := range []struct {
-		env  string
-		log  float64
-		want float64
-	}{{"a100-2025-09", 0.2, 0}, {"a100-2024", 0.2, 0.2}, {"a100-2024", -0.2, -0.2}, {"a100-2024", 7, maxCorrection}} {
-		s := subject(t, "resnet50", c.env)
-		plain, corrected := answer(t, &Carma{}, s), answer(t, &Carma{Corrector: fixed{log: c.log}}, s)
-		if got := math.Log(float64(corrected.Point) / float64(plain.Point)); math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%s, correction %g: the point changed by %g, want %g", c.env, c.log, got, c.want)
+		if sum != a.Point {
+			t.Errorf("%s: parts are %d, the point is %d", env, sum, a.Point)
 		}
-	}
-}
-
-func TestWithoutTheCorrectionItSaysSo(t *testing.T) {
-	s := subject(t, "resnet50", "a100-2024")
-	for _, c := range []*Carma{{Why: "no library"}, {Corrector: fixed{err: errors.New("no library")}}} {
-		if a := answer(t, c, s); !warned(a, "without the learned correction: no library") {
-			t.Errorf("warnings %q", a.Warnings)
-		}
-	}
-	if a := answer(t, &Carma{Corrector: fixed{log: math.NaN()}}, s); !warned(a, "not a number") || a.Point <= 0 {
-		t.Errorf("%+v", a)
-	}
-	if a := answer(t, &Carma{Why: "no library"}, subject(t, "resnet50", "a100-2025-09")); len(a.Warnings) > 0 {
-		t.Errorf("warnings %q where there is no correction to miss", a.Warnings)
 	}
 }
 
@@ -133,25 +86,18 @@ func TestWhatDoesNotFitSaysSo(t *testing.T) {
 	}
 }
 
-// The bound follows the batch size, and how far off the correction is expected to be.
+// The bound follows the batch size.
 func TestBoundVaries(t *testing.T) {
-	upper := func(c Carma, batch int) float64 {
+	upper := func(batch int) float64 {
 		s := subject(t, "resnet50", "a100-timm")
 		s.Config.Train.Batch = batch
-		a := answer(t, &c, s)
+		a := answer(t, &Carma{}, s)
 		return float64(a.Upper) / float64(a.Point)
 	}
-	narrow, wide := upper(Carma{Corrector: fixed{spread: 0.01}}, 16), upper(Carma{Corrector: fixed{spread: 0.1}}, 16)
-	if ratio := math.Log(wide) / math.Log(narrow); math.Abs(ratio-10) > 0.01 {
-		t.Errorf("bounds %g and %g at spreads of 0.01 and 0.1", narrow, wide)
-	}
-	if most := upper(Carma{Corrector: fixed{spread: 9}}, 16); most != upper(Carma{Corrector: fixed{spread: maxSpread}}, 16) {
-		t.Errorf("a spread of 9 gives a bound of %g", most)
-	}
-	if small, large := upper(Carma{}, 8), upper(Carma{}, 64); small == large {
+	if small, large := upper(8), upper(64); small == large {
 		t.Errorf("the same bound, %g, at batch sizes of 8 and 64", small)
 	}
-	if beyond, last := upper(Carma{}, 2048), upper(Carma{}, 1024); math.Abs(beyond-last) > 1e-6 {
+	if beyond, last := upper(2048), upper(1024); math.Abs(beyond-last) > 1e-6 {
 		t.Errorf("bound %g beyond the largest batch size of the table, %g at it", beyond, last)
 	}
 }
@@ -174,22 +120,16 @@ func TestCalibrationIsWhole(t *testing.T) {
 		t.Fatalf("%d groups", len(c.Groups))
 	}
 	for _, g := range append(c.Groups, c.Tracker.Group) {
-		for _, corrected := range []bool{false, g.Residual} {
-			last := -1.0
-			for _, confidence := range []float64{0.5, 0.9, 0.95} {
-				b := g.bound(confidence, 16, corrected)
-				most := 1.0
-				if corrected {
-					most = 10 // in units of the spread
-				}
-				if b < last || b > most {
-					t.Errorf("%s %s, corrected %v: bound %g at %g, %g before", g.Environment, g.Family, corrected, b, confidence, last)
-				}
-				last = b
+		last := -1.0
+		for _, confidence := range []float64{0.5, 0.9, 0.95} {
+			b := g.Plain.Log(confidence, 16)
+			if b < last || b > 1 {
+				t.Errorf("%s %s: bound %g at %g, %g before", g.Environment, g.Family, b, confidence, last)
 			}
+			last = b
 		}
-		if len(g.Plain) == 0 || g.Rows < 39 || g.Residual && len(g.Corrected) != len(g.Plain) {
-			t.Errorf("%s %s: %d rows, %d and %d quantiles", g.Environment, g.Family, g.Rows, len(g.Plain), len(g.Corrected))
+		if len(g.Plain) == 0 || g.Rows < 39 {
+			t.Errorf("%s %s: %d rows, %d quantiles", g.Environment, g.Family, g.Rows, len(g.Plain))
 		}
 	}
 }

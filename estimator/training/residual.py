@@ -4,9 +4,9 @@ Reads the table that `bin/lab/features` writes (one row per measured
 training of the public GPUMemNet and CARMA data: features, simulated and
 measured memory), and writes
 
-  estimator/residual/residual.onnx   gradient-boosted trees: log(measured / simulated), and how far off that is
+  test/lab/estimator/residual/residual.onnx   gradient-boosted trees: log(measured / simulated), and how far off that is
   estimator/methods/calibration.json bounds by environment, family of networks and batch size
-  estimator/residual/card.json       data, split, errors on rows that were not learned from
+  test/lab/estimator/residual/card.json       data, split, errors on rows that were not learned from
 
 Trees are trained on whole folds; no network is in two folds. All seeds are
 fixed. Rows of runs that ended out of memory are left out, because their memory
@@ -218,14 +218,14 @@ def main(table, root):
     models = learned(learn, names)
     data = exported(models, learn[learn.clean][names].to_numpy(np.float32), names)
 
-    groups, card = [], {"features": names, "folds": FOLDS, "seed": SEED, "cleaning": cleaning, "sets": []}
+    groups, corrected, card = [], [], {"features": names, "folds": FOLDS, "seed": SEED, "cleaning": cleaning, "sets": []}
     for (env, fam), rows in learn.groupby(["environment", "family"]):
         rows = rows.reset_index(drop=True)
         at = rows.clean.to_numpy()
         plain, rest = np.log(rows.measured / rows.point).to_numpy(), np.log(rows.measured / rows.corrected).to_numpy()
         spread, batches = rows.spread.to_numpy(), rows.batch.to_numpy()
-        groups.append({"environment": env, "family": fam, "rows": int(at.sum()), "models": rows[at].group.nunique(), "residual": True,
-                       "plain": bounds(plain[at], batches[at]), "corrected": bounds(rest[at] / spread[at], batches[at])})
+        groups.append({"environment": env, "family": fam, "rows": int(at.sum()), "models": rows[at].group.nunique(), "plain": bounds(plain[at], batches[at])})
+        corrected.append({"environment": env, "family": fam, "bounds": bounds(rest[at] / spread[at], batches[at])})
         where = {"environment": env, "family": fam}
         card["sets"].append(set_of(rows, where, rows.point.to_numpy(), plain, np.ones(len(rows)), "simulated")
                             | set_of(rows, where, rows.corrected.to_numpy(), rest, spread, "corrected"))
@@ -236,13 +236,15 @@ def main(table, root):
     score = np.log(tracked.measured / held).to_numpy()
     at = tracked.clean.to_numpy()
     calibration = {"groups": groups, "tracker": {"base_mib": round(base, 1), "factor": round(factor, 5), "group": {
-        "environment": "a100-timm", "family": "", "rows": int(at.sum()), "models": tracked[at].group.nunique(), "residual": False,
+        "environment": "a100-timm", "family": "", "rows": int(at.sum()), "models": tracked[at].group.nunique(),
         "plain": bounds(score[at], np.ones(at.sum()))[:1]}}}
     card["sets"].append(set_of(tracked, {"environment": "a100-timm", "family": ""}, held, score, np.ones(len(tracked)), "tracker", batches=False))
 
     root = Path(root)
-    (root / "estimator/residual/residual.onnx").write_bytes(data)
-    (root / "estimator/residual/card.json").write_text(json.dumps(card, indent=1) + "\n")
+    lab = root / "test/lab/estimator/residual"
+    (lab / "residual.onnx").write_bytes(data)
+    (lab / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    (lab / "calibration.json").write_text(json.dumps(corrected, indent=1) + "\n")
     (root / "estimator/methods/calibration.json").write_text(json.dumps(calibration, indent=1) + "\n")
     print(json.dumps(card, indent=1))
 
@@ -269,7 +271,7 @@ def worst(real):
 def group_of(rows, family, of=None):
     of = rows if of is None else of
     return {"environment": "", "family": family, "environments": sorted(of.environment.unique()), "rows": len(of), "models": of.group.nunique(),
-            "residual": False, "plain": bounds(np.log(rows.measured / rows.point).to_numpy(), rows.batch.to_numpy())}
+            "plain": bounds(np.log(rows.measured / rows.point).to_numpy(), rows.batch.to_numpy())}
 
 
 def left_out(real):

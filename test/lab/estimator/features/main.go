@@ -23,8 +23,8 @@ import (
 	"carma/estimator/evaluate"
 	"carma/estimator/figures"
 	"carma/estimator/networks/named"
-	"carma/estimator/residual"
 	"carma/estimator/step"
+	"carma/test/lab/estimator/residual"
 )
 
 var (

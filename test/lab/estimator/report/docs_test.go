@@ -11,7 +11,7 @@ import (
 // those of the cards. It fails if a training wrote new cards and nobody made the report.
 func TestTablesInDocs(t *testing.T) {
 	const root = "../../../../"
-	card, err := readHeld(root + "estimator/residual/card.json")
+	card, err := readHeld(root + "test/lab/estimator/residual/card.json")
 	if err != nil {
 		t.Fatal(err)
 	}

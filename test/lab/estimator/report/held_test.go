@@ -13,7 +13,7 @@ func (f *figures) alone(s set) bool { return f != nil && s.Family == "" && s.Cor
 // 100 misses the bound in more than 6 %, and the bound is not bought by width. It fails if
 // a training makes the bounds worse.
 func TestBoundHoldsInEveryGroup(t *testing.T) {
-	text, err := os.ReadFile("../../../../estimator/residual/card.json")
+	text, err := os.ReadFile("../residual/card.json")
 	if err != nil {
 		t.Fatal(err)
 	}

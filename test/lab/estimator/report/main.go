@@ -17,11 +17,10 @@ import (
 
 	"carma/estimator/environment"
 	"carma/estimator/evaluate"
-	"carma/estimator/methods"
 	"carma/estimator/networks/named"
 	"carma/estimator/onnx"
-	"carma/estimator/residual"
 	"carma/estimator/rivals"
+	"carma/test/lab/estimator/residual"
 )
 
 // The tables are between these two lines of a document.
@@ -34,7 +33,7 @@ func main() {
 	data := flag.String("data", "../shared/data", "folder of the public data")
 	doc := flag.String("doc", "docs/estimators.md", "document for the tables that users decide by")
 	full := flag.String("full", "test/lab/estimates.md", "document for all tables")
-	card := flag.String("card", "estimator/residual/card.json", "what the training of the correction wrote")
+	card := flag.String("card", "test/lab/estimator/residual/card.json", "what the training of the correction wrote")
 	fewCard := flag.String("few", "estimator/figures/card.json", "what the training of the model of a few figures wrote")
 	flag.Parse()
 	if err := run(*data, *doc, *full, *card, *fewCard); err != nil {
@@ -95,7 +94,7 @@ const newestReal = "a100-2025-09"
 // short what earlier runs of the newest real models tell.
 func shipped(out, short *bytes.Buffer, data string) error {
 	fmt.Fprint(out, "\n### As shipped, and the others\n\n`carma estimate --evaluate FILE`. For `carma`, `gpumemnet` and `gpumemnet-transformer` these are rows that they were fitted to.\n")
-	all := rivals.All(&methods.Carma{Corrector: residual.NewModel()})
+	all := rivals.All(&residual.Corrected{Corrector: residual.NewModel()})
 	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv", "public/xmem.csv"} {
 		f, err := os.Open(filepath.Join(data, file))
 		if err != nil {
