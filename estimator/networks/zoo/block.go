@@ -65,12 +65,7 @@ var llamaNames = Projections{
 	Gate: "gate_proj", Up: "up_proj", GateUp: "gate_up_proj", Down: "down_proj",
 }
 
-func (d *Block) drop(g *graph, name string, x int) int {
-	if !d.Dropout {
-		return x
-	}
-	return g.drop(name, x)
-}
+func (d *Block) drop(g *graph, name string, x int) int { return g.dropIf(d.Dropout, name, x) }
 
 func (d *Block) norm(g *graph, name string, x int) int {
 	switch {
@@ -90,8 +85,8 @@ func (d *Block) norm(g *graph, name string, x int) int {
 
 // beside is what the blocks of a decoder take besides the tokens; 0: nothing.
 type beside struct {
-	encoded           int // the encoder's last tokens
-	bias, encodedBias int // added to the scores of the attention, and of that to the encoder
+	encoded int // the encoder's last tokens
+	bias    int // added to the scores of the attention
 }
 
 // block adds one layer; i counts them from 0.
@@ -125,7 +120,7 @@ func (d *Block) blockBeside(g *graph, name string, in int, i int64, with beside)
 		if before {
 			x = d.norm(g, "encoder_attn_layernorm", x)
 		}
-		in = d.sum(g, "encoder_attn", in, d.attention(g, "encoder_attn", x, with.encoded, with.encodedBias, i))
+		in = d.sum(g, "encoder_attn", in, d.attention(g, "encoder_attn", x, with.encoded, 0, i))
 	}
 	x = in
 	if before {
@@ -243,10 +238,7 @@ func (d *Block) dense(g *graph, x int, inner int64) int {
 	default:
 		x = d.activation(g, g.linear(d.Projections.Up, x, inner, d.BiasInner))
 	}
-	if d.InnerDrop {
-		x = g.drop("inner_dropout", x)
-	}
-	return g.linear(d.Projections.Down, x, d.Width, d.BiasInner)
+	return g.linear(d.Projections.Down, g.dropIf(d.InnerDrop, "inner_dropout", x), d.Width, d.BiasInner)
 }
 
 func (d *Block) activation(g *graph, x int) int {

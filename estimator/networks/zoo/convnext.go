@@ -19,17 +19,14 @@ func convNeXts() group {
 		{"base", [4]int{3, 3, 27, 3}, 128},
 		{"large", [4]int{3, 3, 27, 3}, 192},
 	} {
-		c.entries = append(c.entries, entry{
-			name: "convnext_" + v.name, aliases: []string{"convnext_" + v.name[:1]}, kind: models.Conv, batch: 32,
-			size:  imageNet,
-			build: func(g *graph, s settings) { g.convNeXt(v.repeats, v.width, s) },
-		})
+		c.entries = append(c.entries, classifier("convnext_"+v.name, "classifier.2", func(g *graph) int {
+			return g.convNeXt(v.repeats, v.width)
+		}).called("convnext_"+v.name[:1]))
 	}
 	return c
 }
 
-func (g *graph) convNeXt(repeats [4]int, width int64, s settings) {
-	g.photo(3, s)
+func (g *graph) convNeXt(repeats [4]int, width int64) int {
 	x := g.conv("features.0.0", data, window{out: width, kernel: 4, stride: 4, bias: true})
 	x = g.layerNorm2d("features.0.1", x)
 	for stage, n := range repeats {
@@ -42,8 +39,7 @@ func (g *graph) convNeXt(repeats [4]int, width int64, s settings) {
 			x = g.convNeXtBlock(fmt.Sprintf("features.%d.%d", 2*stage+1, i), x, stage+i > 0)
 		}
 	}
-	x = g.layerNorm2d("classifier.0", g.mean("avgpool", x))
-	g.classify(g.linear("classifier.2", g.flatten(x), s.classes, true))
+	return g.flatten(g.layerNorm2d("classifier.0", g.mean("avgpool", x)))
 }
 
 // channelsLast and channelsFirst permute the dimensions of an image; both are

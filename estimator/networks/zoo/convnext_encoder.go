@@ -25,11 +25,7 @@ type ConvNeXtEncoder struct {
 // Config is the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (c *ConvNeXtEncoder) Config(o models.Overrides) (*models.Config, error) {
-	e := entry{name: c.Name, kind: models.Conv, batch: 1, size: settings{image: c.Image}, build: c.build}
-	if HasClasses(c.Head) {
-		e.size.classes = c.Classes
-	}
-	return e.config("", o)
+	return entry{name: c.Name, kind: models.Conv, batch: 1, size: settings{image: c.Image}, build: c.build}.headed(c.Head, c.Classes).config("", o)
 }
 
 func (c *ConvNeXtEncoder) build(g *graph, s settings) {
@@ -54,9 +50,7 @@ func (c *ConvNeXtEncoder) build(g *graph, s settings) {
 		g.loss("loss", g.op(models.Mean, "mean", []int64{width}, x))
 		return
 	}
-	x = pooled()
-	g.trained(func() { x = g.plain("classifier", x, s.classes, true) })
-	g.classify(x)
+	g.newClasses("classifier", pooled(), s)
 }
 
 func (c *ConvNeXtEncoder) block(g *graph, name string, in int, skipped bool) int {

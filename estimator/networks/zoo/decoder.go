@@ -48,10 +48,7 @@ func (d *Decoder) Config(o models.Overrides) (*models.Config, error) {
 		name: d.Name, kind: models.Transformer, batch: 1, longest: longest,
 		size: settings{sequence: sequence, vocabulary: d.Vocabulary}, build: d.build,
 	}
-	if HasClasses(d.Head) {
-		e.size.classes = d.Classes
-	}
-	return e.config("", o)
+	return e.headed(d.Head, d.Classes).config("", o)
 }
 
 func (d *Decoder) build(g *graph, s settings) {

@@ -20,27 +20,20 @@ func denseNets() group {
 		{169, [4]int{6, 12, 32, 32}, 32, 64},
 		{201, [4]int{6, 12, 48, 32}, 32, 64},
 	} {
-		c.entries = append(c.entries, entry{
-			name: fmt.Sprintf("densenet%d", d.depth), kind: models.Conv, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) { g.denseNet(d.repeats, d.growth, d.stem, s) },
-		})
+		c.entries = append(c.entries, classifier(fmt.Sprintf("densenet%d", d.depth), "classifier", func(g *graph) int {
+			x := g.convNorm("conv0", "norm0", data, window{out: d.stem, kernel: 7, stride: 2, pad: 3})
+			x = g.maxPool("pool0", g.inPlace(models.ReLU, "relu0", x), window{kernel: 3, stride: 2, pad: 1})
+			for i, n := range d.repeats {
+				x = g.denseBlock(fmt.Sprintf("denseblock%d", i+1), x, n, d.growth)
+				if i < len(d.repeats)-1 {
+					x = g.transition(fmt.Sprintf("transition%d", i+1), x)
+				}
+			}
+			x = g.inPlace(models.ReLU, "relu5", g.batchNorm("norm5", x))
+			return g.flatten(g.mean("avgpool", x))
+		}))
 	}
 	return c
-}
-
-func (g *graph) denseNet(repeats [4]int, growth, stem int64, s settings) {
-	g.photo(3, s)
-	x := g.convNorm("conv0", "norm0", data, window{out: stem, kernel: 7, stride: 2, pad: 3})
-	x = g.maxPool("pool0", g.inPlace(models.ReLU, "relu0", x), window{kernel: 3, stride: 2, pad: 1})
-	for i, n := range repeats {
-		x = g.denseBlock(fmt.Sprintf("denseblock%d", i+1), x, n, growth)
-		if i < len(repeats)-1 {
-			x = g.transition(fmt.Sprintf("transition%d", i+1), x)
-		}
-	}
-	x = g.inPlace(models.ReLU, "relu5", g.batchNorm("norm5", x))
-	x = g.flatten(g.mean("avgpool", x))
-	g.classify(g.linear("classifier", x, s.classes, true))
 }
 
 func (g *graph) denseBlock(name string, in, repeats int, growth int64) int {

@@ -7,14 +7,29 @@ import (
 	"carma/configs/models"
 )
 
-// mostPositive is how many of an image's 512 regions have an object at most. How many
-// have depends on the images; a training with many objects reaches it.
-const mostPositive = 128
+// An image's regions are regions; at most mostPositive of them have an object. How many
+// have depends on the images; a training with many objects reaches it. positive is a
+// middle value.
+const (
+	regions      = 512
+	mostPositive = 128
+	positive     = 64
+)
 
 // rcnn is a network of torchvision in two stages: regions are proposed, then classified.
 type rcnn struct {
 	second bool // the second version: norms are trained, and heads are deeper
 	masks  bool // outlines of the objects are learned too
+	rough  bool // all is trained; without matching, sampling and box arithmetic
+}
+
+// maskRCNNs has Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature pyramid, as a
+// measured workload trains it.
+func maskRCNNs() group {
+	return group{name: "maskrcnn", description: "detection and outlines of objects (Mask R-CNN)", entries: []entry{{
+		name: "maskrcnn", aliases: []string{"maskrcnn_resnet50_fpn"}, kind: models.Detection, batch: 8,
+		size: settings{image: 800, classes: 91}, build: rcnn{masks: true, rough: true}.build,
+	}}}
 }
 
 // detectors are torchvision's networks for detection (0.29, models/detection) over a
@@ -41,17 +56,30 @@ func detectors() group {
 // scenes declares photos whose shorter side has s.image pixels, of the shape 800 x 1333.
 // The library puts them together into one tensor, with both sides a multiple of 32.
 func (g *graph) scenes(s settings) (image int) {
-	side := s.image * 1333 / 800
-	up := func(n int64) int64 { return (n + 31) / 32 * 32 }
+	side, h, w := sceneSizes(s)
 	g.input(0, 3, s.image, side)
 	g.input(8, regions)
-	return g.op(models.Copy, "transform", []int64{3, up(s.image), up(side)}, data)
+	return g.op(models.Copy, "transform", []int64{3, h, w}, data)
+}
+
+// sceneSizes are the longer side of such a photo, and both sides as the network takes
+// them.
+func sceneSizes(s settings) (longer, h, w int64) {
+	longer = s.image * 1333 / 800
+	return longer, up(s.image, 32), up(longer, 32)
 }
 
 func (r rcnn) build(g *graph, s settings) {
-	x := g.scenes(s)
+	x, use := data, trunk{}
+	if r.rough { // photos are as large as the network takes them
+		_, h, w := sceneSizes(s)
+		g.input(0, 3, h, w)
+		g.input(8, regions)
+	} else {
+		x, use = g.scenes(s), trunk{frozen: 1, fixed: !r.second}
+	}
 	leave := g.module("backbone.body")
-	stages := g.resnetAs(x, resnet50, trunk{frozen: 1, fixed: !r.second})
+	stages := g.resnetAs(x, resnet50, use)
 	leave()
 	levels := r.pyramid(g, stages[1:])
 	r.propose(g, levels)
@@ -59,7 +87,9 @@ func (r rcnn) build(g *graph, s settings) {
 	if r.masks {
 		loss = r.outlines(g, levels[:4], s.classes)
 	}
-	g.total(loss) // the script holds no scores
+	if !r.rough {
+		g.total(loss) // the script holds no scores
+	}
 }
 
 // block is a convolution, in the second version with a batch norm instead of its bias.
@@ -74,9 +104,17 @@ func (r rcnn) block(g *graph, name string, in int, w window) int {
 
 // pyramid adds the coarse features to the finer ones, the finest first.
 func (r rcnn) pyramid(g *graph, stages []int) []int {
-	levels, held := g.features(stages, func(name string, in int, w window) int { return r.block(g, name, in, w) })
+	levels, held := g.features(stages, func(name string, in int, w window) int {
+		if r.rough {
+			w.bias = true
+			return g.conv(name, in, w)
+		}
+		return r.block(g, name, in, w)
+	})
 	pool := g.maxPool("backbone.fpn.extra_blocks", levels[len(levels)-1], window{kernel: 1, stride: 2})
-	g.layers[pool].Holds = held
+	if !r.rough {
+		g.layers[pool].Holds = held
+	}
 	return append(levels, pool)
 }
 
@@ -113,6 +151,15 @@ func (g *graph) rows(name string, in int, n int64) int {
 	return g.copyOf(name, in, s[0]/n*s[1]*s[2], n)
 }
 
+// crop cuts features of size x size for n regions out of the levels. Here the
+// regions form one tall image, which has the same number of elements.
+func (g *graph) crop(name string, levels []int, n, size int64) int {
+	return g.add(models.Layer{
+		Name: name, Type: models.OtherLayer, Inputs: slices.Clone(levels), Out: []int64{256, n * size, size},
+		Keeps: &models.Keeps{Bytes: n * 5 * 4},
+	})
+}
+
 // propose applies one small network to each level. Its losses read few of the anchors.
 func (r rcnn) propose(g *graph, levels []int) {
 	defer g.module("rpn.head")()
@@ -124,13 +171,18 @@ func (r rcnn) propose(g *graph, levels []int) {
 	for i, x := range levels {
 		first := len(g.layers)
 		for k := range depth {
-			w := w3(256)
-			w.bias = true
-			x = g.inPlace(models.ReLU, fmt.Sprintf("conv.%d.1", k), g.conv(fmt.Sprintf("conv.%d.0", k), x, w))
+			x = g.inPlace(models.ReLU, fmt.Sprintf("conv.%d.1", k), g.conv(fmt.Sprintf("conv.%d.0", k), x, w3Biased(256)))
 		}
 		score, box := g.conv("cls_logits", x, window{out: 3, bias: true}), g.conv("bbox_pred", x, window{out: 12, bias: true})
 		g.shared(i, first)
+		if r.rough {
+			score, box = g.flatten(score), g.flatten(box)
+		}
 		scores, boxes = append(scores, score), append(boxes, box)
+	}
+	if r.rough { // the loss reads few of all numbers, and keeps those
+		g.keeping(g.loss("loss", g.concat("objectness", scores...), g.concat("deltas", boxes...)), models.Keeps{})
+		return
 	}
 	for i := range scores {
 		scores[i], boxes[i] = g.rows("objectness", scores[i], 1), g.rows("deltas", boxes[i], 4)
@@ -163,17 +215,16 @@ func (r rcnn) boxes(g *graph, levels []int, classes int64) (loss int) {
 // outlines learns the outline of the regions that have an object.
 func (r rcnn) outlines(g *graph, levels []int, classes int64) (loss int) {
 	defer g.module("roi_heads")()
-	x := g.crop("mask_roi_pool", levels, mostPositive, 14)
-	for i := range 4 {
-		x = g.inPlace(models.ReLU, fmt.Sprintf("mask_head.%d.2", i), r.block(g, fmt.Sprintf("mask_head.%d", i), x, w3(256)))
+	of, relu := int64(mostPositive), 2
+	if r.rough {
+		of, relu = positive, 1
 	}
-	s := g.shape(x)
-	x = g.add(models.Layer{
-		Name: "mask_predictor.conv5_mask", Type: models.ConvTranspose, Inputs: []int{x},
-		Out: []int64{256, 2 * s[1], 2 * s[2]}, Params: []int64{256 * 256 * 2 * 2, 256}, Kernel: []int64{2, 2}, Stride: 2,
-	})
-	x = g.inPlace(models.ReLU, "mask_predictor.relu", x)
+	x := g.crop("mask_roi_pool", levels, of, 14)
+	for i := range 4 {
+		x = g.inPlace(models.ReLU, fmt.Sprintf("mask_head.%d.%d", i, relu), r.block(g, fmt.Sprintf("mask_head.%d", i), x, w3(256)))
+	}
+	x = g.inPlace(models.ReLU, "mask_predictor.relu", g.doubled("mask_predictor.conv5_mask", x, 256))
 	logits := g.conv("mask_predictor.mask_fcn_logits", x, window{out: classes, bias: true})
 	// For each region: one class, and the outline to learn.
-	return g.keeping(g.loss("loss_mask", logits), models.Keeps{Bytes: 2 * 4 * mostPositive * 28 * 28})
+	return g.keeping(g.loss("loss_mask", logits), models.Keeps{Bytes: 2 * 4 * of * 28 * 28})
 }

@@ -81,11 +81,11 @@ func (d *DETR) build(g *graph, s settings) {
 	image := g.conv("input_projection", top, window{out: d.Width, bias: true})
 	x := g.view("flatten", image, tokens, d.Width)
 	positions := d.positions(g, size[1], size[2])
-	x = d.drop(g, "encoder.dropout", x)
+	x = g.dropIf(d.Dropout, "encoder.dropout", x)
 	for i := range d.Encoder.Depth {
 		x = d.encode(g, fmt.Sprintf("encoder.layers.%d", i), x, positions)
 	}
-	queries := d.repeated(g, "query_position_embeddings", d.Queries)
+	queries := g.repeated("query_position_embeddings", d.Queries, d.Width)
 	y := g.constant("queries", d.Queries, d.Width) // zeros
 	var each []int
 	for i := range d.Decoder.Depth {
@@ -161,23 +161,12 @@ func (d *DETR) positions(g *graph, rows, columns int64) int {
 	x := g.positions("column_embeddings", most, columns, d.Width/2)
 	y := g.positions("row_embeddings", most, rows, d.Width/2)
 	both := g.op(models.Concat, "cat", []int64{rows * columns, d.Width}, x, y)
-	both = g.copyOf("repeat", both, rows*columns, d.Width)
-	g.layers[both].Whole = false
-	return both
+	return g.perSample(g.copyOf("repeat", both, rows*columns, d.Width))
 }
 
 // repeated is a table of rows, once for each sample.
-func (d *DETR) repeated(g *graph, name string, rows int64) int {
-	x := g.copyOf("repeat", g.table(name, rows, d.Width), rows, d.Width)
-	g.layers[x].Whole = false
-	return x
-}
-
-func (d *DETR) drop(g *graph, name string, x int) int {
-	if !d.Dropout {
-		return x
-	}
-	return g.drop(name, x)
+func (g *graph) repeated(name string, rows, width int64) int {
+	return g.perSample(g.copyOf("repeat", g.table(name, rows, width), rows, width))
 }
 
 // encode is one layer of the encoder. Positions are added to queries and keys.
@@ -200,7 +189,7 @@ func (d *DETR) decode(g *graph, name string, y, queries, image, positions int) i
 
 // sum adds a part's output to its input, and norms that.
 func (d *DETR) sum(g *graph, norm string, in, x int) int {
-	return g.layerNorm(norm, g.plus("add", in, d.drop(g, "dropout", x)))
+	return g.layerNorm(norm, g.plus("add", in, g.dropIf(d.Dropout, "dropout", x)))
 }
 
 func (d *DETR) attention(g *graph, name string, query, key, value int, heads int64) int {
@@ -212,10 +201,7 @@ func (d *DETR) attention(g *graph, name string, query, key, value int, heads int
 func (d *DETR) feedForward(g *graph, x int, inner int64) int {
 	defer g.module("mlp")()
 	x = g.unary(d.Activation, "activation_fn", g.linear("fc1", x, inner, true))
-	if d.InnerDrop {
-		x = g.drop("activation_dropout", x)
-	}
-	return g.linear("fc2", x, d.Width, true)
+	return g.linear("fc2", g.dropIf(d.InnerDrop, "activation_dropout", x), d.Width, true)
 }
 
 // answer is a class and a box for each query, with their losses. again: its weights are

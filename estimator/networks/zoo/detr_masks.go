@@ -39,9 +39,7 @@ func (d *DETR) masks(g *graph, queries, tokens, image int, features []int) int {
 		fine = append(fine, each(fmt.Sprintf("fpn_features.%d", i), features[len(features)-2-i]))
 	}
 	block := func(name string, x int, out int64) int {
-		w := w3(out)
-		w.bias = true
-		return g.unary(d.Activation, name+".activation", g.groupNorm(name+".norm", g.conv(name+".conv", x, w)))
+		return g.unary(d.Activation, name+".activation", g.groupNorm(name+".norm", g.conv(name+".conv", x, w3Biased(out))))
 	}
 	x := block("conv1", g.concat("cat", wide, a), d.Width+heads)
 	x = block("conv2", x, d.Width/2)
@@ -54,9 +52,7 @@ func (d *DETR) masks(g *graph, queries, tokens, image int, features []int) int {
 		x = block(name+".refine", sum, d.Width>>(i+2))
 		g.layers[x].Holds = []int{left, larger, sum}
 	}
-	w := w3(1)
-	w.bias = true
-	x = g.conv("output_conv", x, w)
+	x = g.conv("output_conv", x, w3Biased(1))
 	g.layers[x].Holds = held
 	s := g.shape(x)
 	return g.view("pred_masks", x, n, s[1]/n, s[2])

@@ -40,9 +40,7 @@ func (d *Block) distant(g *graph, x, table int) int {
 	// What is masked is known by a byte for each pair.
 	a = g.keeping(g.unary(models.Copy, "mask", a), models.Keeps{Bytes: n * n})
 	a = g.unary(models.Softmax, "softmax", a)
-	if d.Distances.Dropout {
-		a = g.drop("dropout", a)
-	}
+	a = g.dropIf(d.Distances.Dropout, "dropout", a)
 	a = g.op(models.MatMul, "weighted", []int64{d.Heads, n, d.Key}, a, v)
 	return g.copyOf("transpose", a, n, wide)
 }
@@ -53,8 +51,7 @@ func (d *Block) toDistances(g *graph, name, projection string, scores, tokens, r
 	n, wide, rows := g.shape(tokens)[0], d.Heads*d.Key, 2*d.Distances.Span
 	p := g.plain(projection, rel, wide, true)
 	g.layers[p].Tied = d.Distances.Shared
-	p = g.copyOf("repeat", p, rows, wide)
-	g.layers[p].Whole = false
+	p = g.perSample(g.copyOf("repeat", p, rows, wide))
 	a := g.op(models.MatMul, "scores", []int64{d.Heads, n, rows}, tokens, p)
 	a = g.keeping(g.op(models.OtherLayer, "gather", []int64{d.Heads, n, n}, a), models.Keeps{Inputs: []int{0}, Whole: 8 * n * n})
 	return g.plus("add", scores, g.scale("scale", a))

@@ -24,6 +24,14 @@ func HasClasses(head string) bool {
 	return slices.Contains([]string{SequenceClassification, TokenClassification, ImageClassification, ObjectDetection, Segmentation}, head)
 }
 
+// headed is an entry with a number of classes if its head has one.
+func (e entry) headed(head string, classes int64) entry {
+	if HasClasses(head) {
+		e.size.classes = classes
+	}
+	return e
+}
+
 // TextEncoder is a model that sees all tokens of a text at once, as the transformers
 // library builds it: tables of tokens and positions, blocks, and a head.
 type TextEncoder struct {
@@ -73,10 +81,7 @@ func (t *TextEncoder) Config(o models.Overrides) (*models.Config, error) {
 	if t.Longest > 0 {
 		e.size.sequence = min(512, t.Longest)
 	}
-	if HasClasses(t.Head) {
-		e.size.classes = t.Classes
-	}
-	return e.config("", o)
+	return e.headed(t.Head, t.Classes).config("", o)
 }
 
 func (t *TextEncoder) build(g *graph, s settings) {
@@ -164,8 +169,7 @@ func (t *TextEncoder) head(g *graph, x int, s settings) {
 		} else {
 			first()
 		}
-		g.trained(func() { x = g.plain("classifier", t.drop(g, "dropout", x), s.classes, true) })
-		g.classify(x)
+		g.newClasses("classifier", t.drop(g, "dropout", x), s)
 	case TokenClassification, QuestionAnswering:
 		if t.Top.Norm {
 			x = t.beforeClasses(g, "head", x, true)

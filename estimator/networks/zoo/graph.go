@@ -172,7 +172,11 @@ func (g *graph) copyOf(name string, in int, shape ...int64) int {
 
 // spread repeats what is there once for all samples, without a copy.
 func (g *graph) spread(name string, in int) int {
-	i := g.view(name, in, g.shape(in)...)
+	return g.perSample(g.view(name, in, g.shape(in)...))
+}
+
+// perSample says that layer i is there once for each sample, although its inputs are not.
+func (g *graph) perSample(i int) int {
 	g.layers[i].Whole = false
 	return i
 }
@@ -197,6 +201,14 @@ func (g *graph) concat(name string, inputs ...int) int {
 
 // drop adds a dropout, which keeps its mask.
 func (g *graph) drop(name string, in int) int { return g.unary(models.Dropout, name, in) }
+
+// dropIf adds a dropout if the network has one there.
+func (g *graph) dropIf(has bool, name string, in int) int {
+	if !has {
+		return in
+	}
+	return g.drop(name, in)
+}
 
 // dropInPlace adds a dropout in place. PyTorch then keeps its factors as 32-bit
 // numbers instead of a mask of one byte each.

@@ -15,7 +15,6 @@ type window struct {
 	pad, padWidth int64
 	groups        int64
 	bias          bool
-	ceil          bool // sizes are rounded up, for pools
 }
 
 func (w window) filled() window {
@@ -35,12 +34,7 @@ func (w window) slide(size, kernel, pad int64) int64 {
 	if room < 0 {
 		return 0
 	}
-	n := room/w.stride + 1
-	// A pool's last window must begin inside the image or its left padding.
-	if w.ceil && room%w.stride != 0 && n*w.stride < size+pad {
-		n++
-	}
-	return n
+	return room/w.stride + 1
 }
 
 func (g *graph) windowed(kind, name string, in int, w window, out int64) models.Layer {
@@ -124,5 +118,27 @@ func (g *graph) photo(channels int64, s settings) {
 	g.input(8, 1)
 }
 
+// newClasses ends a network with a new head, which is trained beside adapters too.
+func (g *graph) newClasses(name string, vector int, s settings) {
+	g.trained(func() { g.classify(g.plain(name, vector, s.classes, true)) })
+}
+
 // classify ends an image classifier with its loss.
 func (g *graph) classify(logits int) { g.crossEntropy("loss", logits, second) }
+
+var imageNet = settings{image: 224, classes: 1000}
+
+// classifier is a network that makes a vector of each photo; the layer named last makes
+// scores of the classes of it.
+func classifier(name, last string, vector func(g *graph) int) entry {
+	return entry{name: name, kind: models.Conv, batch: 32, size: imageNet, build: func(g *graph, s settings) {
+		g.photo(3, s)
+		g.classify(g.linear(last, vector(g), s.classes, true))
+	}}
+}
+
+// called adds other names.
+func (e entry) called(aliases ...string) entry {
+	e.aliases = aliases
+	return e
+}

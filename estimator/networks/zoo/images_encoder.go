@@ -58,11 +58,7 @@ const (
 // Config is the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (v *ImageEncoder) Config(o models.Overrides) (*models.Config, error) {
-	e := entry{name: v.Name, kind: models.Transformer, batch: 1, size: settings{image: v.Image}, build: v.build}
-	if HasClasses(v.Head) {
-		e.size.classes = v.Classes
-	}
-	return e.config("", o)
+	return entry{name: v.Name, kind: models.Transformer, batch: 1, size: settings{image: v.Image}, build: v.build}.headed(v.Head, v.Classes).config("", o)
 }
 
 func (v *ImageEncoder) build(g *graph, s settings) {
@@ -88,8 +84,7 @@ func (v *ImageEncoder) build(g *graph, s settings) {
 	default:
 		x = first()
 	}
-	g.trained(func() { x = g.plain("classifier", x, s.classes, true) })
-	g.classify(x)
+	g.newClasses("classifier", x, s)
 }
 
 // tokens adds the encoder of an image up to its last tokens.
@@ -137,8 +132,7 @@ func (v *ImageEncoder) patches(g *graph, pixels int, image int64) int {
 	}
 	own, n = own+int64(len(first)), n+int64(len(first))
 	if len(first) > 0 {
-		x = g.op(models.Concat, "concat", []int64{n, v.Width}, append(first, x)...)
-		g.layers[x].Whole = false
+		x = g.perSample(g.op(models.Concat, "concat", []int64{n, v.Width}, append(first, x)...))
 	}
 	if !v.NoPositions {
 		positions := g.table("position_embeddings", own, v.Width)
@@ -148,8 +142,7 @@ func (v *ImageEncoder) patches(g *graph, pixels int, image int64) int {
 		x = g.plus("add_positions", x, positions)
 	}
 	if v.Registers > 0 {
-		x = g.op(models.Concat, "registers", []int64{n + v.Registers, v.Width}, x, g.table("register_tokens", v.Registers, v.Width))
-		g.layers[x].Whole = false
+		x = g.perSample(g.op(models.Concat, "registers", []int64{n + v.Registers, v.Width}, x, g.table("register_tokens", v.Registers, v.Width)))
 	}
 	return v.drop(g, "dropout", x)
 }
@@ -172,8 +165,7 @@ func (v *ImageEncoder) pooled(g *graph, x int) int {
 // probe is attention of one learned token to all others, and a feed-forward part.
 func (v *ImageEncoder) probe(g *graph, x int) int {
 	defer g.module("head")()
-	token := g.table("probe", 1, v.Width)
-	g.layers[token].Whole = false
+	token := g.perSample(g.table("probe", 1, v.Width))
 	q, k, val := g.plain("q", token, v.Width, true), g.plain("k", x, v.Width, true), g.plain("v", x, v.Width, true)
 	a := g.plain("out_proj", g.attend("attention", q, k, val, v.Heads), v.Width, true)
 	a = g.plus("add", a, v.dense(g, v.norm(g, "layernorm", a), v.Inner))

@@ -9,20 +9,18 @@ import (
 // inceptions are those of Szegedy et al. 2016 (Inception v3) and Chollet 2017
 // (Xception), for images of 299 pixels.
 func inceptions() group {
-	size := settings{image: 299, classes: 1000}
-	inception := func(aux bool) func(*graph, settings) {
-		return func(g *graph, s settings) { g.inceptionV3(s, aux) }
+	of299 := func(e entry) entry {
+		e.size.image = 299
+		return e
 	}
+	aux := of299(entry{name: "inception_v3_aux", kind: models.Conv, batch: 32, size: imageNet, build: inceptionV3Aux})
 	return group{name: "inception", description: "parallel convolutions (Inception v3, Xception)", entries: []entry{
-		{
-			name: "inception_v3", aliases: []string{"inception"}, kind: models.Conv, batch: 32, size: size,
-			build: inception(false),
-		},
-		{name: "inception_v3_aux", kind: models.Conv, batch: 32, size: size, build: inception(true)},
-		{
-			name: "xception", aliases: []string{"legacy_xception"}, kind: models.Conv, batch: 32, size: size,
-			build: xception,
-		},
+		of299(classifier("inception_v3", "fc", func(g *graph) int {
+			x, _ := g.inceptionV3()
+			return x
+		})).called("inception"),
+		aux,
+		of299(classifier("xception", "fc", xception)).called("legacy_xception"),
 	}}
 }
 
@@ -43,6 +41,8 @@ func (g *graph) branch(name string, in int, windows ...window) int {
 func w1(out int64) window { return window{out: out} }
 func w3(out int64) window { return window{out: out, kernel: 3, pad: 1} }
 
+func w3Biased(out int64) window { return window{out: out, kernel: 3, pad: 1, bias: true} }
+
 // across is a long and narrow kernel, 1 high and n wide.
 func across(out, n int64) window { return window{out: out, kernel: 1, width: n, padWidth: n / 2} }
 func down(out, n int64) window   { return window{out: out, kernel: n, width: 1, pad: n / 2} }
@@ -50,8 +50,9 @@ func down(out, n int64) window   { return window{out: out, kernel: n, width: 1, 
 // shrink halves an image, without padding.
 func shrink(out int64) window { return window{out: out, kernel: 3, stride: 2} }
 
-func (g *graph) inceptionV3(s settings, aux bool) {
-	g.photo(3, s)
+// inceptionV3 is the vector of each photo, and the features that the second classifier
+// takes.
+func (g *graph) inceptionV3() (vector, side int) {
 	x := g.basic("Conv2d_1a_3x3", data, shrink(32))
 	x = g.basic("Conv2d_2a_3x3", x, window{out: 32, kernel: 3})
 	x = g.basic("Conv2d_2b_3x3", x, w3(64))
@@ -66,20 +67,19 @@ func (g *graph) inceptionV3(s settings, aux bool) {
 	for i, narrow := range []int64{128, 160, 160, 192} {
 		x = g.inceptionC(fmt.Sprintf("Mixed_6%c", 'b'+i), x, narrow)
 	}
-	side := x
+	side = x
 	x = g.inceptionD("Mixed_7a", x)
 	x = g.inceptionE("Mixed_7b", x)
 	x = g.inceptionE("Mixed_7c", x)
-	x = g.flatten(g.drop("dropout", g.mean("avgpool", x)))
-	g.classify(g.linear("fc", x, s.classes, true))
-	if aux {
-		g.inceptionAux(side, s)
-	}
+	return g.flatten(g.drop("dropout", g.mean("avgpool", x))), side
 }
 
-func (g *graph) inceptionAux(in int, s settings) {
+func inceptionV3Aux(g *graph, s settings) {
+	g.photo(3, s)
+	x, side := g.inceptionV3()
+	g.classify(g.linear("fc", x, s.classes, true))
 	defer g.module("AuxLogits")()
-	x := g.avgPool("avgpool", in, window{kernel: 5, stride: 3})
+	x = g.avgPool("avgpool", side, window{kernel: 5, stride: 3})
 	x = g.basic("conv1", g.basic("conv0", x, w1(128)), window{out: 768, kernel: 5})
 	x = g.flatten(g.mean("mean", x))
 	g.classify(g.linear("fc", x, s.classes, true))
@@ -130,8 +130,7 @@ func (g *graph) inceptionE(name string, in int) int {
 	return g.concat("concat", a, b, c, g.averaged(in, 192))
 }
 
-func xception(g *graph, s settings) {
-	g.photo(3, s)
+func xception(g *graph) int {
 	x := g.basic("conv1", data, shrink(32))
 	x = g.basic("conv2", x, window{out: 64, kernel: 3})
 	number := 0
@@ -155,8 +154,7 @@ func xception(g *graph, s settings) {
 		x = g.batchNorm(fmt.Sprintf("bn%d", i+3), g.separable(fmt.Sprintf("conv%d", i+3), x, out))
 		x = g.inPlace(models.ReLU, fmt.Sprintf("act%d", i+3), x)
 	}
-	x = g.flatten(g.mean("global_pool", x))
-	g.classify(g.linear("fc", x, s.classes, true))
+	return g.flatten(g.mean("global_pool", x))
 }
 
 func (g *graph) separable(name string, in int, out int64) int {

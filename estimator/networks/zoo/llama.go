@@ -77,40 +77,34 @@ func (g *graph) rotate(name string, in int) int {
 // rmsNorm adds the root mean square norm as two operations. The division is done in
 // 32 bits and keeps its input so, and the divisors; the weight keeps the division's
 // output.
-func (g *graph) rmsNorm(name string, in int) int {
-	defer g.module(name)()
-	s := g.shape(in)
-	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0]})
-	return g.weighted("weight", x, s[1])
+func (g *graph) rmsNorm(name string, in int) int { return g.headNorm(name, in, g.last(in)) }
+
+// headNorm is an RMS norm of each head of key numbers.
+func (g *graph) headNorm(name string, in int, key int64) int {
+	return g.divided(name, in, key, models.Keeps{Wide: []int{0}})
 }
 
 // narrowNorm is an RMS norm that keeps its input as it is as well.
 func (g *graph) narrowNorm(name string, in int) int {
-	defer g.module(name)()
-	s := g.shape(in)
-	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Inputs: []int{0}, Wide: []int{0}, Bytes: 4 * s[0]})
-	return g.weighted("weight", x, s[1])
+	return g.divided(name, in, g.last(in), models.Keeps{Inputs: []int{0}, Wide: []int{0}})
 }
 
 // offsetNorm is an RMS norm that multiplies by 1 + weight before it goes back to 16
 // bits, as Gemma's.
 func (g *graph) offsetNorm(name string, in int) int {
-	defer g.module(name)()
-	s := g.shape(in)
-	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0]})
-	i := g.weighted("weight", x, s[1])
+	i := g.rmsNorm(name, in)
 	if k := g.layers[i].Keeps; len(k.Inputs) > 0 {
 		k.Inputs, k.Wide = nil, []int{0}
 	}
 	return i
 }
 
-// headNorm is an RMS norm of each head of key numbers.
-func (g *graph) headNorm(name string, in int, key int64) int {
+// divided divides each key numbers by their root mean square, and multiplies by a weight.
+func (g *graph) divided(name string, in int, key int64, keeps models.Keeps) int {
 	defer g.module(name)()
 	s := g.shape(in)
-	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0] * (s[1] / key)})
-	return g.weighted("weight", x, key)
+	keeps.Bytes = 4 * s[0] * (s[1] / key)
+	return g.weighted("weight", g.keeping(g.unary(models.RMSNorm, "divide", in), keeps), key)
 }
 
 // weighted multiplies by learned numbers. Their gradient needs the input.

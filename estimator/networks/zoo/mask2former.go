@@ -102,20 +102,13 @@ func (m *Mask2Former) encode(g *graph, name string, x, at int, sizes [][]int64) 
 	defer g.startBlock(name)()
 	y := g.deformable("self_attn", g.plus("add_positions", x, at), x, m.Encoder.Heads, sizes)
 	x = m.sum(g, "self_attn_layer_norm", x, y)
-	y = m.drop(g, g.unary(models.ReLU, "activation_fn", g.linear("fc1", x, m.Encoder.Inner, true)))
+	y = g.dropIf(m.Dropout, "dropout", g.unary(models.ReLU, "activation_fn", g.linear("fc1", x, m.Encoder.Inner, true)))
 	return m.sum(g, "final_layer_norm", x, g.linear("fc2", y, m.Features, true))
 }
 
 // sum adds a part's output to its input, and norms that.
 func (m *Mask2Former) sum(g *graph, norm string, in, x int) int {
-	return g.layerNorm(norm, g.plus("add", in, m.drop(g, x)))
-}
-
-func (m *Mask2Former) drop(g *graph, x int) int {
-	if !m.Dropout {
-		return x
-	}
-	return g.drop("dropout", x)
+	return g.layerNorm(norm, g.plus("add", in, g.dropIf(m.Dropout, "dropout", x)))
 }
 
 // deformable is attention of tokens to points of features of several sizes. The points

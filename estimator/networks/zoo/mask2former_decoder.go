@@ -10,7 +10,7 @@ import (
 // each. tokens are the queries that each mask is made of.
 func (m *Mask2Former) decode(g *graph, levels []int, pixels int) (masks, tokens []int) {
 	defer g.module("transformer_module")()
-	queries, x := m.repeated(g, "queries_embedder"), m.repeated(g, "queries_features")
+	queries, x := g.repeated("queries_embedder", m.Queries, m.Width), g.repeated("queries_features", m.Queries, m.Width)
 	table := g.table("level_embed", maskLevels, m.Width)
 	var features, places []int
 	for i, level := range levels {
@@ -26,7 +26,7 @@ func (m *Mask2Former) decode(g *graph, levels []int, pixels int) (masks, tokens 
 	for i := range m.Decoder.Depth {
 		first := len(g.layers)
 		y := g.layerNorm("layernorm", x)
-		mask := g.op(models.MatMul, "mask", []int64{m.Queries, g.shape(pixels)[1], g.shape(pixels)[2]}, m.embed(g, y), pixels)
+		mask := g.op(models.MatMul, "mask", []int64{m.Queries, g.shape(pixels)[1], g.shape(pixels)[2]}, g.maskEmbedder("mask_predictor.mask_embedder", y, m.Width, m.MaskWidth), pixels)
 		g.shared(int(i), first)
 		masks, tokens = append(masks, mask), append(tokens, y)
 		if i < m.Decoder.Depth-1 {
@@ -37,17 +37,10 @@ func (m *Mask2Former) decode(g *graph, levels []int, pixels int) (masks, tokens 
 	return masks, tokens
 }
 
-// repeated is a table of the queries, once for each sample.
-func (m *Mask2Former) repeated(g *graph, name string) int {
-	x := g.copyOf("repeat", g.table(name, m.Queries, m.Width), m.Queries, m.Width)
-	g.layers[x].Whole = false
-	return x
-}
-
-// embed are three layers that make of each query what its mask is multiplied with.
-func (m *Mask2Former) embed(g *graph, y int) int {
-	defer g.module("mask_predictor.mask_embedder")()
-	for i, n := range []int64{m.Width, m.Width, m.MaskWidth} {
+// maskEmbedder is three layers that make of each query what its mask is multiplied with.
+func (g *graph) maskEmbedder(name string, y int, width, out int64) int {
+	defer g.module(name)()
+	for i, n := range []int64{width, width, out} {
 		y = g.plain(fmt.Sprintf("%d.0", i), y, n, true)
 		if i < 2 {
 			y = g.unary(models.ReLU, fmt.Sprintf("%d.1", i), y)
@@ -61,7 +54,7 @@ func (m *Mask2Former) layer(g *graph, name string, x, queries, image, places int
 	defer g.startBlock(name)()
 	part := func(norm string, run func(y int) int) {
 		if m.NormFirst {
-			x = g.plus("add", x, m.drop(g, run(g.layerNorm(norm, x))))
+			x = g.plus("add", x, g.dropIf(m.Dropout, "dropout", run(g.layerNorm(norm, x))))
 			return
 		}
 		x = m.sum(g, norm, x, run(x))
@@ -75,7 +68,7 @@ func (m *Mask2Former) layer(g *graph, name string, x, queries, image, places int
 		return m.attend(g, "self_attn", at, at, y, false)
 	})
 	part("final_layer_norm", func(y int) int {
-		y = m.drop(g, g.unary(m.Activation, "activation_fn", g.linear("fc1", y, m.Decoder.Inner, true)))
+		y = g.dropIf(m.Dropout, "dropout", g.unary(m.Activation, "activation_fn", g.linear("fc1", y, m.Decoder.Inner, true)))
 		return g.linear("fc2", y, m.Width, true)
 	})
 	return x

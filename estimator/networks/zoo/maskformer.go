@@ -41,7 +41,7 @@ func (m *MaskFormer) build(g *graph, s settings) {
 	}
 	n := size[1] * size[2]
 	image = g.view("tokens", image, n, d.Width)
-	queries, places := d.repeated(g, "queries_embedder", d.Queries), g.constant("position_embedder", n, d.Width)
+	queries, places := g.repeated("queries_embedder", d.Queries, d.Width), g.constant("position_embedder", n, d.Width)
 	y := g.constant("queries", d.Queries, d.Width)
 	for i := range d.Decoder.Depth {
 		y = d.decode(g, fmt.Sprintf("decoder.layers.%d", i), y, queries, image, places)
@@ -50,12 +50,7 @@ func (m *MaskFormer) build(g *graph, s settings) {
 	leave()
 	var classes int
 	g.trained(func() { classes = g.plain("class_predictor", y, s.classes+1, true) })
-	for i, width := range []int64{d.Width, d.Width, m.MaskWidth} {
-		y = g.plain(fmt.Sprintf("mask_embedder.%d.0", i), y, width, true)
-		if i < 2 {
-			y = g.unary(models.ReLU, fmt.Sprintf("mask_embedder.%d.1", i), y)
-		}
-	}
+	y = g.maskEmbedder("mask_embedder", y, d.Width, m.MaskWidth)
 	masks := g.op(models.MatMul, "masks", []int64{d.Queries, g.shape(pixels)[1], g.shape(pixels)[2]}, y, pixels)
 	m.losses(g, masks, classes, s)
 }
@@ -91,9 +86,7 @@ func (m *MaskFormer) pyramid(g *graph, maps []int) int {
 		left := g.groupNorm(name+".proj.1", g.conv(name+".proj.0", maps[i], window{out: m.Features}))
 		x = block(name+".block", g.plusInPlace(name+".add", g.op(models.Upsample, name+".interpolate", g.shape(left), x), left))
 	}
-	w := w3(m.MaskWidth)
-	w.bias = true
-	return g.conv("mask_projection", x, w)
+	return g.conv("mask_projection", x, w3Biased(m.MaskWidth))
 }
 
 // losses compare the masks of the objects with theirs, at the size of the image. The

@@ -50,7 +50,7 @@ func (m *MMDiT) block(g *graph, name string, x, context, time int, i int64) (int
 		rest = 2
 	}
 	y, c := g.modulated("norm1", x, time, parts), g.modulated("norm1_context", context, time, rest)
-	joint := joint{heads: m.Heads, norm: m.Norm, flip: true}
+	joint := joint{heads: m.Heads, norm: m.Norm}
 	a, b := joint.attention(g, "attn", y, c, !last)
 	x = g.plus("add1", x, g.gated("gate1", a, time))
 	if i < m.Dual {
@@ -70,7 +70,6 @@ type joint struct {
 	heads  int64
 	norm   bool
 	rotary bool
-	flip   bool // the image's tokens come first
 }
 
 // attention is without a prompt if c is negative. out: the prompt's tokens, or else

@@ -9,26 +9,55 @@ import (
 // mobileNets are of Sandler et al. 2018 and Howard et al. 2019.
 func mobileNets() group {
 	return group{name: "mobilenet", description: "inverted residuals for small devices (MobileNet)", entries: []entry{
-		{
-			name: "mobilenet_v2", aliases: []string{"mobilenet"}, kind: models.Conv, batch: 32, size: imageNet,
-			build: mobileNetV2,
-		},
-		{
-			name: "mobilenet_v3_small", kind: models.Conv, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) { g.mobileNetV3(mobileSmall, 1024, s) },
-		},
-		{
-			name: "mobilenet_v3_large", kind: models.Conv, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) { g.mobileNetV3(mobileLarge, 1280, s) },
-		},
+		classifier("mobilenet_v2", "classifier.1", mobileNetV2).called("mobilenet"),
+		classifier("mobilenet_v3_small", "classifier.3", mobileNetV3(mobileSmall, 1024)),
+		classifier("mobilenet_v3_large", "classifier.3", mobileNetV3(mobileLarge, 1280)),
 	}}
 }
 
-func mobileNetV2(g *graph, s settings) {
-	g.photo(3, s)
+// inverted is an inverted residual: channels are widened, seen one by one by a
+// convolution of kernel pixels, and narrowed. Its layers' names begin with prefix.
+type inverted struct {
+	prefix                    string
+	wide, out, kernel, stride int64
+	activation                string
+	squeeze                   func(in int) int                 // behind the convolution; nil: nothing
+	add                       func(name string, x, in int) int // the input, if it has the output's shape
+}
+
+func (b inverted) build(g *graph, name string, in int) int {
+	defer g.startBlock(name)()
+	x, from := in, g.shape(in)[0]
+	if b.wide != from {
+		x = g.activated(b.prefix+"expand", x, window{out: b.wide}, b.activation)
+	}
+	x = g.activated(b.prefix+"depthwise", x, window{out: b.wide, kernel: b.kernel, pad: b.kernel / 2, stride: b.stride, groups: b.wide}, b.activation)
+	if b.squeeze != nil {
+		x = b.squeeze(x)
+	}
+	x = g.activated(b.prefix+"project", x, window{out: b.out}, "")
+	if b.stride == 1 && from == b.out {
+		return b.add("add", x, in)
+	}
+	return x
+}
+
+// only is a stride that only the first of several blocks has.
+func only(stride int64, i int) int64 {
+	if i > 0 {
+		return 1
+	}
+	return stride
+}
+
+func mobileNetV2(g *graph) int {
 	x := g.activated("features.0", data, window{out: 32, kernel: 3, stride: 2, pad: 1}, models.ReLU6)
 	number := 0
-	for _, r := range []struct{ expand, out, repeats, stride int64 }{
+	for _, r := range []struct {
+		expand, out int64
+		repeats     int
+		stride      int64
+	}{
 		{1, 16, 1, 1},
 		{6, 24, 2, 2},
 		{6, 32, 3, 2},
@@ -38,17 +67,15 @@ func mobileNetV2(g *graph, s settings) {
 		{6, 320, 1, 1},
 	} {
 		for i := range r.repeats {
-			stride := r.stride
-			if i > 0 {
-				stride = 1
-			}
 			number++
-			x = g.inverted(fmt.Sprintf("features.%d", number), x, r.expand, r.out, stride)
+			x = inverted{
+				prefix: "conv.", wide: r.expand * g.shape(x)[0], out: r.out, kernel: 3, stride: only(r.stride, i), activation: models.ReLU6,
+				add: func(name string, x, in int) int { return g.plus(name, in, x) },
+			}.build(g, fmt.Sprintf("features.%d", number), x)
 		}
 	}
 	x = g.activated(fmt.Sprintf("features.%d", number+1), x, window{out: 1280}, models.ReLU6)
-	x = g.drop("classifier.0", g.flatten(g.mean("avgpool", x)))
-	g.classify(g.linear("classifier.1", x, s.classes, true))
+	return g.drop("classifier.0", g.flatten(g.mean("avgpool", x)))
 }
 
 // activated adds a convolution, its batch norm and an activation in place. ReLU6
@@ -64,21 +91,6 @@ func (g *graph) activated(name string, in int, w window, activation string) int 
 		return g.unary(activation, name+".2", x)
 	}
 	return g.inPlace(activation, name+".2", x)
-}
-
-func (g *graph) inverted(name string, in int, expand, out, stride int64) int {
-	defer g.startBlock(name)()
-	from := g.shape(in)[0]
-	wide, x := from*expand, in
-	if expand != 1 {
-		x = g.activated("conv.expand", x, window{out: wide}, models.ReLU6)
-	}
-	x = g.activated("conv.depthwise", x, window{out: wide, kernel: 3, pad: 1, stride: stride, groups: wide}, models.ReLU6)
-	x = g.activated("conv.project", x, window{out: out}, "")
-	if stride == 1 && from == out {
-		return g.plus("add", in, x)
-	}
-	return x
 }
 
 type mobileRow struct {
@@ -119,13 +131,13 @@ var mobileLarge = []mobileRow{
 	{5, 960, 160, true, true, 1},
 }
 
-func (g *graph) mobileNetV3(rows []mobileRow, last int64, s settings) {
-	g.photo(3, s)
-	features := g.mobileFeatures(rows)
-	x := g.flatten(g.mean("avgpool", features[len(features)-1]))
-	x = g.inPlace(models.HardSwish, "classifier.1", g.linear("classifier.0", x, last, true))
-	x = g.dropInPlace("classifier.2", x)
-	g.classify(g.linear("classifier.3", x, s.classes, true))
+func mobileNetV3(rows []mobileRow, last int64) func(*graph) int {
+	return func(g *graph) int {
+		features := g.mobileFeatures(rows)
+		x := g.flatten(g.mean("avgpool", features[len(features)-1]))
+		x = g.inPlace(models.HardSwish, "classifier.1", g.linear("classifier.0", x, last, true))
+		return g.dropInPlace("classifier.2", x)
+	}
 }
 
 // mobileFeatures builds the convolutions of a MobileNetV3 and returns the output of each.
@@ -141,35 +153,24 @@ func (g *graph) mobileFeatures(rows []mobileRow) []int {
 }
 
 func (g *graph) mobileBlock(name string, in int, r mobileRow) int {
-	defer g.startBlock(name)()
-	activation := models.ReLU
+	b := inverted{prefix: "block.", wide: r.wide, out: r.out, kernel: r.kernel, stride: r.stride, activation: models.ReLU, add: g.plusInPlace}
 	if r.swish {
-		activation = models.HardSwish
+		b.activation = models.HardSwish
 	}
-	x, from := in, g.shape(in)[0]
-	if r.wide != from {
-		x = g.activated("block.expand", x, window{out: r.wide}, activation)
-	}
-	w := window{out: r.wide, kernel: r.kernel, pad: r.kernel / 2, stride: r.stride, groups: r.wide}
-	x = g.activated("block.depthwise", x, w, activation)
 	if r.squeeze {
-		x = g.squeeze("block.se", x, divisible(float64(r.wide/4)), func(name string, in int) int {
-			return g.unary(models.ReLU, name, in)
-		}, models.HardSigmoid)
+		b.squeeze = func(x int) int {
+			return g.squeeze("block.se", x, divisible(float64(r.wide/4)), g.unary, models.ReLU, models.HardSigmoid)
+		}
 	}
-	x = g.activated("block.project", x, window{out: r.out}, "")
-	if r.stride == 1 && from == r.out {
-		return g.plusInPlace("add", x, in)
-	}
-	return x
+	return b.build(g, name, in)
 }
 
 // squeeze scales the channels by factors that two small convolutions compute from
-// their means.
-func (g *graph) squeeze(name string, in int, narrow int64, activate func(string, int) int, gate string) int {
+// their means. between adds the activation between them.
+func (g *graph) squeeze(name string, in int, narrow int64, between func(kind, name string, in int) int, activation, gate string) int {
 	defer g.module(name)()
 	x := g.conv("fc1", g.mean("avgpool", in), window{out: narrow, bias: true})
-	x = g.conv("fc2", activate("activation", x), window{out: g.shape(in)[0], bias: true})
+	x = g.conv("fc2", between(activation, "activation", x), window{out: g.shape(in)[0], bias: true})
 	return g.times("mul", in, g.unary(gate, "scale_activation", x))
 }
 

@@ -6,11 +6,10 @@ import (
 	"carma/configs/models"
 )
 
-// PromptEncoder is the text part of CLIP, or the encoder of T5.
+// PromptEncoder is the text part of CLIP.
 type PromptEncoder struct {
 	Width, Inner, Depth, Heads int64
 	Projection                 int64 // of the last token; 0: none
-	T5                         bool  // gated, without biases and positions
 	Tokens                     int64
 }
 

@@ -88,22 +88,16 @@ func (r recurrent) build(g *graph, s settings) {
 		g.input(8)
 	} else {
 		g.text(s)
-		if x = g.embedding("encoder", data, s.vocabulary, r.input); r.dropout {
-			x = g.drop("drop", x)
-		}
+		x = g.dropIf(r.dropout, "drop", g.embedding("encoder", data, s.vocabulary, r.input))
 	}
 	x = g.recurrent("rnn", x, r.cell)
 	if r.features > 0 {
 		last := g.copyOf("last", x, g.last(x)) // a view, but its gradient is as large as all steps
-		if r.dropout {
-			last = g.drop("drop", last)
-		}
+		last = g.dropIf(r.dropout, "drop", last)
 		g.narrowCrossEntropy("loss", g.linear("decoder", last, s.classes, true), second)
 		return
 	}
-	if r.dropout {
-		x = g.drop("drop.1", x)
-	}
+	x = g.dropIf(r.dropout, "drop.1", x)
 	g.narrowCrossEntropy("loss", g.linear("decoder", x, s.vocabulary, true), second)
 }
 

@@ -31,10 +31,7 @@ func regNets() group {
 		{"y_400mf", regnet{16, 48, 27.89, 2.09, 8, true}},
 		{"y_800mf", regnet{14, 56, 38.84, 2.4, 16, true}},
 	} {
-		c.entries = append(c.entries, entry{
-			name: "regnet_" + v.name, kind: models.Conv, batch: 32, size: imageNet,
-			build: v.r.build,
-		})
+		c.entries = append(c.entries, classifier("regnet_"+v.name, "fc", v.r.build))
 	}
 	return c
 }
@@ -56,13 +53,12 @@ func (r regnet) widths() []int64 {
 	return widths
 }
 
-func (r regnet) build(g *graph, s settings) {
-	g.photo(3, s)
+func (r regnet) build(g *graph) int {
 	x := g.activated("stem", data, window{out: 32, kernel: 3, stride: 2, pad: 1}, models.ReLU)
 	for i, width := range r.widths() {
 		x = r.block(g, fmt.Sprintf("trunk_output.block.%d", i), x, width, i)
 	}
-	g.classify(g.linear("fc", g.flatten(g.mean("avgpool", x)), s.classes, true))
+	return g.flatten(g.mean("avgpool", x))
 }
 
 // block is a bottleneck without narrowing. The first one of a width halves the image.
@@ -79,9 +75,7 @@ func (r regnet) block(g *graph, name string, in int, width int64, i int) int {
 	x := g.activated("f.a", in, window{out: width}, models.ReLU)
 	x = g.activated("f.b", x, window{out: width, kernel: 3, pad: 1, stride: stride, groups: width / min(r.group, width)}, models.ReLU)
 	if r.squeeze {
-		x = g.squeeze("f.se", x, int64(math.RoundToEven(0.25*float64(from))), func(name string, in int) int {
-			return g.inPlace(models.ReLU, name, in)
-		}, models.Sigmoid)
+		x = g.squeeze("f.se", x, int64(math.RoundToEven(0.25*float64(from))), g.inPlace, models.ReLU, models.Sigmoid)
 	}
 	x = g.activated("f.c", x, window{out: width}, "")
 	return g.inPlace(models.ReLU, "activation", g.plus("add", skip, x))

@@ -6,8 +6,6 @@ import (
 	"carma/configs/models"
 )
 
-var imageNet = settings{image: 224, classes: 1000}
-
 // resnet is a residual network: how often each stage repeats its block.
 // Bottlenecks have narrow 3 x 3 convolutions, with so many groups of so many
 // channels in the first stage.
@@ -36,15 +34,9 @@ func resnets() group {
 		{"wide_resnet50_2", resnet{[4]int{3, 4, 6, 3}, true, 1, 128}},
 		{"wide_resnet101_2", resnet{[4]int{3, 4, 23, 3}, true, 1, 128}},
 	} {
-		c.entries = append(c.entries, entry{
-			name: r.name, kind: models.Conv, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) {
-				g.photo(3, s)
-				stages := g.resnet(data, r.resnet)
-				x := g.flatten(g.mean("avgpool", stages[4]))
-				g.classify(g.linear("fc", x, s.classes, true))
-			},
-		})
+		c.entries = append(c.entries, classifier(r.name, "fc", func(g *graph) int {
+			return g.flatten(g.mean("avgpool", g.resnet(data, r.resnet)[4]))
+		}))
 	}
 	return c
 }

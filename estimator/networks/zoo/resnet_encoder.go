@@ -24,11 +24,7 @@ type ResNetEncoder struct {
 
 // Config is the training of an encoder with its head, by default with a batch of 1.
 func (r *ResNetEncoder) Config(o models.Overrides) (*models.Config, error) {
-	e := entry{name: r.Name, kind: models.Conv, batch: 1, size: settings{image: r.Image}, build: r.build}
-	if HasClasses(r.Head) {
-		e.size.classes = r.Classes
-	}
-	return e.config("", o)
+	return entry{name: r.Name, kind: models.Conv, batch: 1, size: settings{image: r.Image}, build: r.build}.headed(r.Head, r.Classes).config("", o)
 }
 
 func (r *ResNetEncoder) build(g *graph, s settings) {
@@ -40,8 +36,7 @@ func (r *ResNetEncoder) build(g *graph, s settings) {
 		return
 	}
 	x = g.flatten(g.mean("pooler", x))
-	g.trained(func() { x = g.plain("classifier.1", x, s.classes, true) })
-	g.classify(x)
+	g.newClasses("classifier.1", x, s)
 }
 
 // stages are the outputs of the stem and of each stage.

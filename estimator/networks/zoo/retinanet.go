@@ -38,16 +38,12 @@ func retinaNet(g *graph, s settings) {
 func (g *graph) tower(name, last string, levels []int, anchors, n int64) int {
 	defer g.module(name)()
 	var all []int
-	w := w3(256)
-	w.bias = true
 	for i, x := range levels {
 		first := len(g.layers)
 		for k := range 4 {
-			x = g.inPlace(models.ReLU, fmt.Sprintf("conv.%d.1", k), g.conv(fmt.Sprintf("conv.%d.0", k), x, w))
+			x = g.inPlace(models.ReLU, fmt.Sprintf("conv.%d.1", k), g.conv(fmt.Sprintf("conv.%d.0", k), x, w3Biased(256)))
 		}
-		end := w
-		end.out = anchors * n
-		x = g.conv(last, x, end)
+		x = g.conv(last, x, w3Biased(anchors*n))
 		g.shared(i, first)
 		all = append(all, g.rows("rows", x, n))
 	}

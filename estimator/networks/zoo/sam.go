@@ -53,9 +53,7 @@ func (m *SAM) build(g *graph, _ settings) {
 	}
 	if from := len(g.layers); m.frozen(g) {
 		g.unused(encode)
-		for i := range g.layers[from:] {
-			g.layers[from+i].Block = 0 // what runs without a gradient is not recomputed
-		}
+		g.unblocked(from) // what runs without a gradient is not recomputed
 	} else {
 		encode()
 	}
@@ -81,9 +79,7 @@ func (g *graph) waves(in int, side, features int64) int {
 	x = g.scale("times", x)
 	sine := g.keeping(g.unary(models.Copy, "sin", x), models.Keeps{Inputs: []int{0}})
 	x = g.op(models.Concat, "concat", []int64{side * side, 2 * features}, sine, g.unary(models.Copy, "cos", x))
-	x = g.copyOf("repeat", x, side*side, 2*features)
-	g.layers[x].Whole = false
-	return x
+	return g.perSample(g.copyOf("repeat", x, side*side, 2*features))
 }
 
 // prompt is a table of rows for the decoder.

@@ -56,9 +56,7 @@ func (m *SAM2) build(g *graph, _ settings) {
 	}
 	if from := len(g.layers); m.Head == MaskDecoder && g.rank == 0 {
 		g.unused(encode)
-		for i := range g.layers[from:] {
-			g.layers[from+i].Block = 0 // what runs without a gradient is not recomputed
-		}
+		g.unblocked(from) // what runs without a gradient is not recomputed
 	} else {
 		encode()
 	}

@@ -33,8 +33,7 @@ func (d *SAMDecoder) masks(g *graph, image, dense, positions, box int, side int6
 		first = append(first, g.table("obj_score_token", 1, d.Width))
 		rows++
 	}
-	prompts := g.op(models.Concat, "tokens", []int64{rows, d.Width}, append(first, box)...)
-	g.layers[prompts].Whole = false
+	prompts := g.perSample(g.op(models.Concat, "tokens", []int64{rows, d.Width}, append(first, box)...))
 	image = g.op(models.Add, "add_dense", g.shape(image), image, dense)
 	keys := g.view("keys", g.copyOf("repeat", image, d.Width, side, side), area, d.Width)
 	positions = g.copyOf("repeat_positions", positions, area, d.Width)

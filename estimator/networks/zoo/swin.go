@@ -20,17 +20,14 @@ func swins() group {
 		{"t", 96, 3, 6}, {"s", 96, 3, 18}, {"b", 128, 4, 18},
 	} {
 		long := map[string]string{"t": "tiny", "s": "small", "b": "base"}[v.name]
-		c.entries = append(c.entries, entry{
-			name: "swin_" + v.name, aliases: []string{"swin_" + long, "swin_" + long + "_patch4_window7_224"},
-			kind: models.Transformer, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) { g.swin(v.width, v.heads, [4]int64{2, 2, v.third, 2}, s) },
-		})
+		e := classifier("swin_"+v.name, "head", func(g *graph) int { return g.swin(v.width, v.heads, [4]int64{2, 2, v.third, 2}) })
+		e.kind = models.Transformer
+		c.entries = append(c.entries, e.called("swin_"+long, "swin_"+long+"_patch4_window7_224"))
 	}
 	return c
 }
 
-func (g *graph) swin(width, heads int64, repeats [4]int64, s settings) {
-	g.photo(3, s)
+func (g *graph) swin(width, heads int64, repeats [4]int64) int {
 	x := g.conv("features.0.0", data, window{out: width, kernel: 4, stride: 4, bias: true})
 	x = g.layerNorm("features.0.2", g.channelsLast(x))
 	first := true
@@ -43,8 +40,7 @@ func (g *graph) swin(width, heads int64, repeats [4]int64, s settings) {
 			first = false
 		}
 	}
-	x = g.mean("avgpool", g.channelsFirst(g.layerNorm("norm", x)))
-	g.classify(g.linear("head", g.flatten(x), s.classes, true))
+	return g.flatten(g.mean("avgpool", g.channelsFirst(g.layerNorm("norm", x))))
 }
 
 // merge joins squares of four pixels. An odd image is padded.

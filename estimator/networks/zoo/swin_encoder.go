@@ -31,11 +31,7 @@ type SwinEncoder struct {
 // Config is the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (w *SwinEncoder) Config(o models.Overrides) (*models.Config, error) {
-	e := entry{name: w.Name, kind: models.Transformer, batch: 1, size: settings{image: w.Image}, build: w.build}
-	if HasClasses(w.Head) {
-		e.size.classes = w.Classes
-	}
-	return e.config("", o)
+	return entry{name: w.Name, kind: models.Transformer, batch: 1, size: settings{image: w.Image}, build: w.build}.headed(w.Head, w.Classes).config("", o)
 }
 
 func (w *SwinEncoder) build(g *graph, s settings) {
@@ -48,8 +44,7 @@ func (w *SwinEncoder) build(g *graph, s settings) {
 		g.loss("loss", mean)
 		return
 	}
-	g.trained(func() { x = g.plain("classifier", mean, s.classes, true) })
-	g.classify(x)
+	g.newClasses("classifier", mean, s)
 }
 
 // stages are the outputs of the stages, before pixels are joined.
@@ -151,7 +146,7 @@ func (w *SwinEncoder) windows(g *graph, b *Block, x int, side int64, shifted boo
 	} else {
 		bias = g.view("spread", bias, number*b.Heads, area, area)
 	}
-	g.layers[bias].Whole = false
+	g.perSample(bias)
 	a := g.attend("sdpa", q, k, v, b.Heads)
 	g.layers[a].Inputs = append(g.layers[a].Inputs, bias)
 	return b.drop(g, "dropout", g.linear(b.Projections.Out, a, b.Width, b.BiasOut))

@@ -16,32 +16,27 @@ func visionTransformers() group {
 	}{
 		{"tiny", 192, 12, 3}, {"small", 384, 12, 6}, {"base", 768, 12, 12}, {"large", 1024, 24, 16},
 	} {
-		c.entries = append(c.entries, entry{
-			name: "vit_" + v.name, aliases: []string{"vit_" + v.name[:1] + "_16", "vit_" + v.name + "_patch16_224"},
-			kind: models.Transformer, batch: 32, size: imageNet,
-			build: func(g *graph, s settings) { g.vit(v.width, v.depth, v.heads, s) },
-		})
+		e := classifier("vit_"+v.name, "head", func(g *graph) int { return g.vit(v.width, v.depth, v.heads) })
+		e.kind = models.Transformer
+		c.entries = append(c.entries, e.called("vit_"+v.name[:1]+"_16", "vit_"+v.name+"_patch16_224"))
 	}
 	return c
 }
 
-func (g *graph) vit(width, depth, heads int64, s settings) {
+func (g *graph) vit(width, depth, heads int64) int {
 	const patch = 16
-	g.photo(3, s)
-	if s.image%patch != 0 {
-		g.fail("the image has %d pixels, not a multiple of %d", s.image, patch)
+	if side := g.shape(data)[1]; side%patch != 0 {
+		g.fail("the image has %d pixels, not a multiple of %d", side, patch)
 	}
 	x := g.conv("patch_embed.proj", data, window{out: width, kernel: patch, stride: patch, bias: true})
 	tokens := g.shape(x)[1] * g.shape(x)[2]
 	x = g.view("patch_embed.flatten", x, tokens, width)
-	x = g.op(models.Concat, "concat", []int64{tokens + 1, width}, g.table("cls_token", 1, width), x)
-	g.layers[x].Whole = false
+	x = g.perSample(g.op(models.Concat, "concat", []int64{tokens + 1, width}, g.table("cls_token", 1, width), x))
 	x = g.plus("pos_embed.add", x, g.table("pos_embed", tokens+1, width))
 	for i := range depth {
 		x = g.vitBlock(fmt.Sprintf("blocks.%d", i), x, heads)
 	}
-	x = g.view("class_token", g.layerNorm("norm", x), width)
-	g.classify(g.linear("head", x, s.classes, true))
+	return g.view("class_token", g.layerNorm("norm", x), width)
 }
 
 func (g *graph) vitBlock(name string, in int, heads int64) int {

@@ -35,11 +35,7 @@ const wave = 160_000
 // Config is the training of an encoder with its head, by default with one sound of ten
 // seconds.
 func (w *WaveEncoder) Config(o models.Overrides) (*models.Config, error) {
-	e := entry{name: w.Name, kind: models.Transformer, batch: 1, size: settings{sequence: wave}, build: w.build}
-	if HasClasses(w.Head) {
-		e.size.classes = w.Classes
-	}
-	return e.config("", o)
+	return entry{name: w.Name, kind: models.Transformer, batch: 1, size: settings{sequence: wave}, build: w.build}.headed(w.Head, w.Classes).config("", o)
 }
 
 func (w *WaveEncoder) build(g *graph, s settings) {
@@ -55,15 +51,11 @@ func (w *WaveEncoder) build(g *graph, s settings) {
 	}
 	switch {
 	case w.Head == CTC:
-		if w.FinalDrop {
-			x = g.drop("dropout", x)
-		}
-		x = g.plain("lm_head", x, w.Vocabulary, true)
+		x = g.plain("lm_head", g.dropIf(w.FinalDrop, "dropout", x), w.Vocabulary, true)
 		g.loss("loss", g.unary(models.LogSoftmax, "log_softmax", x))
 	case HasClasses(w.Head):
 		x = g.op(models.Mean, "mean", []int64{w.ClassWidth}, g.linear("projector", x, w.ClassWidth, true))
-		g.trained(func() { x = g.plain("classifier", x, s.classes, true) })
-		g.classify(x)
+		g.newClasses("classifier", x, s)
 	default:
 		g.loss("loss", g.op(models.Mean, "mean", []int64{w.Width}, x))
 	}
@@ -91,9 +83,7 @@ func (w *WaveEncoder) features(g *graph, x int) int {
 	shape := g.shape(x)
 	x = g.layerNorm("feature_projection.layer_norm", g.copyOf("transpose", x, shape[2], shape[0]))
 	x = g.linear("feature_projection.projection", x, w.Width, true)
-	if w.ProjectionDrop {
-		x = g.drop("feature_projection.dropout", x)
-	}
+	x = g.dropIf(w.ProjectionDrop, "feature_projection.dropout", x)
 	if w.SpecEmbed {
 		g.table("masked_spec_embed", w.Width)
 	}

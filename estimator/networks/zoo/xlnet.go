@@ -37,8 +37,7 @@ func (g *graph) xlnet(width, depth, heads int64, s settings) {
 		Name: "pos_emb", Type: models.OtherLayer, Inputs: []int{data}, Out: []int64{2 * s.sequence, width}, Whole: true,
 		Keeps: &models.Keeps{},
 	})
-	r = g.drop("pos_emb.dropout", r)
-	g.layers[r].Whole = false // repeated for each sample
+	r = g.perSample(g.drop("pos_emb.dropout", r))
 	for i := range depth {
 		x = g.xlnetLayer(fmt.Sprintf("layer.%d", i), x, r, heads)
 	}

@@ -76,15 +76,15 @@ func (y yolo9) stage(g *graph, name string, in int, inner, out int64, plain bool
 	for i := range 2 {
 		name, x := fmt.Sprintf("cv%d", i+2), parts[len(parts)-1]
 		if !plain {
-			x = g.repeated(name+".0", x, inner/2, y.repeats)
+			x = g.repBlock(name+".0", x, inner/2, y.repeats)
 		}
 		parts = append(parts, g.unit(name+".1", x, inner/2, 3, 1, 1, true))
 	}
 	return g.unit("cv4", g.concat("cat", parts...), out, 1, 1, 1, true)
 }
 
-// repeated is RepCSP: bottlenecks whose first convolution has two branches (RepConv).
-func (g *graph) repeated(name string, in int, out, n int64) int {
+// repBlock is RepCSP: bottlenecks whose first convolution has two branches (RepConv).
+func (g *graph) repBlock(name string, in int, out, n int64) int {
 	defer g.module(name)()
 	c := out / 2
 	x := g.unit("cv1", in, c, 1, 1, 1, true)

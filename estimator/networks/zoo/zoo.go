@@ -57,7 +57,7 @@ type group struct {
 
 var catalogue = []group{
 	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(), regNets(), mnasNets(),
-	visionTransformers(), swins(), segmentation(), labelNetworks(), detection(), detectors(), diffusions(), yolos(), berts(), gpts(), xlnets(), t5s(), llamas(),
+	visionTransformers(), swins(), segmentation(), labelNetworks(), maskRCNNs(), detectors(), diffusions(), yolos(), berts(), gpts(), xlnets(), t5s(), llamas(),
 	recommenders(), graphNetworks(), recurrents(), digits(),
 }
 
