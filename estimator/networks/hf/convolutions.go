@@ -2,7 +2,7 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/vision"
 )
 
 // mostStages bounds the stages of a network of convolutions, each of which halves the
@@ -26,7 +26,7 @@ func (f *fields) stages(depths, widths []int64) (d, w []int64) {
 // convNeXt reads a ConvNeXt or ConvNeXt V2.
 func convNeXt(f *fields, name string, o models.Overrides) (*models.Config, error) {
 	second := f.text("model_type", "") == "convnextv2"
-	c := &zoo.ConvNeXtEncoder{Name: name, Head: f.head(o, imageHeads...), Classes: f.classes(), Response: second}
+	c := &vision.ConvNeXtEncoder{Name: name, Head: f.head(o, imageHeads...), Classes: f.classes(), Response: second}
 	c.Depths, c.Widths = f.stages([]int64{3, 3, 9, 3}, []int64{96, 192, 384, 768})
 	if n := f.whole("num_stages", int64(len(c.Depths))); n != int64(len(c.Depths)) {
 		f.fail("num_stages", "%d, depths has %d", n, len(c.Depths))
@@ -54,8 +54,8 @@ func resNet(f *fields, name string, o models.Overrides) (*models.Config, error) 
 }
 
 // resNet reads the stages of a residual network.
-func (f *fields) resNet(name, head string) *zoo.ResNetEncoder {
-	r := &zoo.ResNetEncoder{Name: name, Head: head, Image: 224}
+func (f *fields) resNet(name, head string) *vision.ResNetEncoder {
+	r := &vision.ResNetEncoder{Name: name, Head: head, Image: 224}
 	r.Depths, r.Widths = f.stages([]int64{3, 4, 6, 3}, []int64{256, 512, 1024, 2048})
 	r.Stem, r.Channels = f.whole("embedding_size", 64), f.whole("num_channels", 3)
 	r.Activation = f.single("hidden_act", "relu")

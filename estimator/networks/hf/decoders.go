@@ -2,13 +2,14 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // decoder is the builder of a causal language model.
-func decoder(set func(*fields, *zoo.Decoder)) builder {
+func decoder(set func(*fields, *transformer.Decoder)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		d := &zoo.Decoder{Name: name, Head: f.head(o, zoo.CausalLM, zoo.SequenceClassification), Classes: f.classes()}
+		d := &transformer.Decoder{Name: name, Head: f.head(o, graph.CausalLM, graph.SequenceClassification), Classes: f.classes()}
 		set(f, d)
 		if f.err != nil {
 			return nil, f.err
@@ -58,7 +59,7 @@ func (f *fields) depthOr(name string, otherwise int64) int64 {
 }
 
 // llama are RMS norms, rotary positions, grouped queries and gated linear units.
-func llama(f *fields, d *zoo.Decoder) {
+func llama(f *fields, d *transformer.Decoder) {
 	d.Width, d.Inner = f.whole("hidden_size", 0), f.whole("intermediate_size", 0)
 	d.Depth = f.depth("num_hidden_layers")
 	d.Heads = f.whole("num_attention_heads", 0)
@@ -72,37 +73,37 @@ func llama(f *fields, d *zoo.Decoder) {
 	d.Tied = f.flag("tie_word_embeddings", false)
 }
 
-func qwen2(f *fields, d *zoo.Decoder) {
+func qwen2(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.BiasQKV, d.BiasOut = true, false
 }
 
-func qwen3(f *fields, d *zoo.Decoder) {
+func qwen3(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.Key = f.whole("head_dim", 128)
 	d.NormHeads = true
 }
 
-func qwen2MoE(f *fields, d *zoo.Decoder) {
+func qwen2MoE(f *fields, d *transformer.Decoder) {
 	qwen2(f, d)
 	d.BiasQKV = f.flag("qkv_bias", true)
-	f.experts(d, &zoo.Experts{
+	f.experts(d, &transformer.Experts{
 		Number: f.whole("num_experts", 60), Active: f.whole("num_experts_per_tok", 4), Inner: f.whole("moe_intermediate_size", 1408),
 		SharedInner: f.whole("shared_expert_intermediate_size", 5632), SharedGate: true,
 	})
 }
 
-func qwen3MoE(f *fields, d *zoo.Decoder) {
+func qwen3MoE(f *fields, d *transformer.Decoder) {
 	qwen3(f, d)
 	d.Key = f.whole("head_dim", f.split(d.Width, d.Heads))
-	f.experts(d, &zoo.Experts{
+	f.experts(d, &transformer.Experts{
 		Number: f.whole("num_experts", 128), Active: f.whole("num_experts_per_tok", 8), Inner: f.whole("moe_intermediate_size", 768),
 	})
 }
 
-func mixtral(f *fields, d *zoo.Decoder) {
+func mixtral(f *fields, d *transformer.Decoder) {
 	llama(f, d)
-	f.experts(d, &zoo.Experts{Number: f.whole("num_local_experts", 8), Active: f.whole("num_experts_per_tok", 2), Inner: d.Inner})
+	f.experts(d, &transformer.Experts{Number: f.whole("num_local_experts", 8), Active: f.whole("num_experts_per_tok", 2), Inner: d.Inner})
 }
 
 // manyExperts bounds the number of experts of all blocks. The largest model of the
@@ -110,7 +111,7 @@ func mixtral(f *fields, d *zoo.Decoder) {
 const manyExperts = 100_000
 
 // experts sets the experts of a decoder.
-func (f *fields) experts(d *zoo.Decoder, e *zoo.Experts) {
+func (f *fields) experts(d *transformer.Decoder, e *transformer.Experts) {
 	if e.Active > e.Number {
 		f.fail("num_experts_per_tok", "%d of %d experts", e.Active, e.Number)
 	}
@@ -120,7 +121,7 @@ func (f *fields) experts(d *zoo.Decoder, e *zoo.Experts) {
 	d.Experts = e
 }
 
-func gemma(f *fields, d *zoo.Decoder) {
+func gemma(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.Key = f.whole("head_dim", 256)
 	d.Activation = f.activation("hidden_activation", "gelu_pytorch_tanh")
@@ -128,40 +129,40 @@ func gemma(f *fields, d *zoo.Decoder) {
 	d.Tied = f.flag("tie_word_embeddings", true)
 }
 
-func gemma2(f *fields, d *zoo.Decoder) {
+func gemma2(f *fields, d *transformer.Decoder) {
 	gemma(f, d)
 	d.Sandwich = true
 	d.SoftCap = f.given("final_logit_softcapping")
 	d.Unfused = f.given("attn_logit_softcapping")
 }
 
-func gemma3(f *fields, d *zoo.Decoder) {
+func gemma3(f *fields, d *transformer.Decoder) {
 	gemma(f, d)
 	d.Sandwich, d.NormHeads = true, true
 	d.SoftCap = f.given("final_logit_softcapping")
 }
 
-func phi(f *fields, d *zoo.Decoder) {
+func phi(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.Gated, d.LayerNorm, d.Parallel, d.OneNorm, d.OrderedOut = false, true, true, true, true
 	d.Activation = f.activation("hidden_act", "gelu_new")
 	d.BiasQKV, d.BiasOut, d.BiasInner, d.BiasHead = true, true, true, true
-	d.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "dense", Up: "fc1", Down: "fc2"}
+	d.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "dense", Up: "fc1", Down: "fc2"}
 }
 
-func phi3(f *fields, d *zoo.Decoder) {
+func phi3(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.JointQKV, d.JointGate = true, true
 }
 
-func deepseek(f *fields, d *zoo.Decoder) {
+func deepseek(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.Groups = d.Heads
-	d.Latent = &zoo.Latent{
+	d.Latent = &transformer.Latent{
 		Query: f.orZero("q_lora_rank", 0), KeyValue: f.whole("kv_lora_rank", 512),
 		Nope: f.whole("qk_nope_head_dim", 128), Rope: f.whole("qk_rope_head_dim", 64), Value: f.whole("v_head_dim", 128),
 	}
-	e := &zoo.Experts{
+	e := &transformer.Experts{
 		Number: f.orZero("n_routed_experts", 0), Active: f.whole("num_experts_per_tok", 6), Inner: f.whole("moe_intermediate_size", 1407),
 		First: f.orZero("first_k_dense_replace", 0),
 	}
@@ -174,22 +175,22 @@ func deepseek(f *fields, d *zoo.Decoder) {
 	}
 }
 
-func olmo2(f *fields, d *zoo.Decoder) {
+func olmo2(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.NormWidth, d.PostNorm = true, true
 }
 
-func starcoder2(f *fields, d *zoo.Decoder) {
+func starcoder2(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.LayerNorm, d.Gated = true, false
 	d.Activation = f.activation("hidden_act", "gelu_pytorch_tanh")
 	bias := f.flag("use_bias", true)
 	d.BiasQKV, d.BiasOut, d.BiasInner = bias, bias, bias
 	d.Tied = f.flag("tie_word_embeddings", true)
-	d.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "o_proj", Up: "c_fc", Down: "c_proj"}
+	d.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "o_proj", Up: "c_fc", Down: "c_proj"}
 }
 
-func stableLM(f *fields, d *zoo.Decoder) {
+func stableLM(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.LayerNorm, d.OrderedOut = true, true
 	d.BiasQKV, d.BiasOut = f.flag("use_qkv_bias", false), false
@@ -197,18 +198,18 @@ func stableLM(f *fields, d *zoo.Decoder) {
 	d.OneNorm = d.Parallel
 }
 
-func neoX(f *fields, d *zoo.Decoder) {
+func neoX(f *fields, d *transformer.Decoder) {
 	llama(f, d)
 	d.LayerNorm, d.Gated, d.JointQKV, d.OrderedOut = true, false, true, true
 	d.Activation = f.activation("hidden_act", "gelu")
 	d.Parallel = f.flag("use_parallel_residual", true)
 	bias := f.flag("attention_bias", true)
 	d.BiasQKV, d.BiasOut, d.BiasInner = bias, bias, true
-	d.Projections = zoo.Projections{QKV: "query_key_value", Out: "dense", Up: "dense_h_to_4h", Down: "dense_4h_to_h"}
+	d.Projections = transformer.Projections{QKV: "query_key_value", Out: "dense", Up: "dense_h_to_4h", Down: "dense_4h_to_h"}
 }
 
 // opt has a table with two rows more than positions.
-func opt(f *fields, d *zoo.Decoder) {
+func opt(f *fields, d *transformer.Decoder) {
 	d.Width, d.Inner = f.whole("hidden_size", 768), f.whole("ffn_dim", 3072)
 	d.Depth = f.depth("num_hidden_layers")
 	d.Heads = f.whole("num_attention_heads", 12)
@@ -225,10 +226,10 @@ func opt(f *fields, d *zoo.Decoder) {
 		d.Outer = p
 	}
 	d.SumNorm = !f.flag("do_layer_norm_before", true)
-	d.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "fc1", Down: "fc2"}
+	d.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "fc1", Down: "fc2"}
 }
 
-func gpt2(f *fields, d *zoo.Decoder) {
+func gpt2(f *fields, d *transformer.Decoder) {
 	d.Width = f.whole("n_embd", 768)
 	d.Inner = f.whole("n_inner", 4*d.Width)
 	d.Depth = f.depth("n_layer")
@@ -239,12 +240,12 @@ func gpt2(f *fields, d *zoo.Decoder) {
 	d.LayerNorm, d.Dropout, d.JointQKV = true, f.number("resid_pdrop", 0.1) > 0, true
 	d.Activation = f.activation("activation_function", "gelu_new")
 	d.BiasQKV, d.BiasOut, d.BiasInner, d.Tied = true, true, true, f.flag("tie_word_embeddings", true)
-	d.Projections = zoo.Projections{QKV: "c_attn", Out: "c_proj", Up: "c_fc", Down: "c_proj"}
+	d.Projections = transformer.Projections{QKV: "c_attn", Out: "c_proj", Up: "c_fc", Down: "c_proj"}
 }
 
 // neo has attention in single operations, in turns over all tokens and over the last
 // ones; each block has its table of which tokens attend to which.
-func neo(f *fields, d *zoo.Decoder) {
+func neo(f *fields, d *transformer.Decoder) {
 	d.Width = f.whole("hidden_size", 2048)
 	d.Inner = f.whole("intermediate_size", 4*d.Width)
 	d.Depth = f.depth("num_layers")
@@ -256,5 +257,5 @@ func neo(f *fields, d *zoo.Decoder) {
 	d.LayerNorm, d.Single, d.Dropout = true, true, f.number("resid_dropout", 0) > 0
 	d.Activation = f.activation("activation_function", "gelu_new")
 	d.BiasOut, d.BiasInner, d.Tied = true, true, f.flag("tie_word_embeddings", true)
-	d.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "c_fc", Down: "c_proj"}
+	d.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "c_fc", Down: "c_proj"}
 }

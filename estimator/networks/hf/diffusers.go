@@ -9,7 +9,7 @@ import (
 
 	"carma/configs/models"
 	"carma/configs/nearest"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/diffusion"
 )
 
 // classes are the known values of _class_name in a config.json of the diffusers
@@ -130,7 +130,7 @@ func (f *fields) side(otherwise int64) int64 {
 }
 
 func unetCondition(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	u := &zoo.UNet{In: f.whole("in_channels", 4), Out: f.whole("out_channels", 4), Depth: f.plies("layers_per_block", 2), Text: f.whole("cross_attention_dim", 1280)}
+	u := &diffusion.UNet{In: f.whole("in_channels", 4), Out: f.whole("out_channels", 4), Depth: f.plies("layers_per_block", 2), Text: f.whole("cross_attention_dim", 1280)}
 	u.Channels = f.levels("block_out_channels", 0, 320, 640, 1280, 1280)
 	n := len(u.Channels)
 	u.Down = f.attends("down_block_types", "CrossAttnDownBlock2D", "DownBlock2D", n, "CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D")
@@ -166,7 +166,7 @@ func unetCondition(f *fields, name string, o models.Overrides) (*models.Config, 
 			return nil, wrong("attention_head_dim", "%d heads do not divide %d channels", heads, u.Channels[i])
 		}
 	}
-	return (&zoo.Diffusion{Name: name, UNet: u, Image: f.side(64)}).Config(o)
+	return (&diffusion.Diffusion{Name: name, UNet: u, Image: f.side(64)}).Config(o)
 }
 
 // plies is the number of layers of a block.
@@ -179,9 +179,9 @@ func (f *fields) plies(name string, otherwise int64) int64 {
 }
 
 func sd3Transformer(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &zoo.MMDiT{
+	m := &diffusion.MMDiT{
 		Depth: f.depth("num_layers"), Heads: f.whole("num_attention_heads", 18), Head: f.whole("attention_head_dim", 64),
-		Text: f.whole("joint_attention_dim", 4096), Pooled: f.whole("pooled_projection_dim", 2048), Tokens: zoo.SD3Tokens,
+		Text: f.whole("joint_attention_dim", 4096), Pooled: f.whole("pooled_projection_dim", 2048), Tokens: diffusion.SD3Tokens,
 		Positions: f.whole("pos_embed_max_size", 96), Channels: f.whole("in_channels", 16), Norm: f.given("qk_norm"),
 	}
 	list, _ := f.value("dual_attention_layers")
@@ -202,14 +202,14 @@ func sd3Transformer(f *fields, name string, o models.Overrides) (*models.Config,
 	if f.err != nil {
 		return nil, f.err
 	}
-	return (&zoo.Diffusion{Name: name, MMDiT: m, Image: f.side(128)}).Config(o)
+	return (&diffusion.Diffusion{Name: name, MMDiT: m, Image: f.side(128)}).Config(o)
 }
 
 func fluxTransformer(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	t := &zoo.Flux{
+	t := &diffusion.Flux{
 		Double: f.depthOr("num_layers", 19), Single: f.depthOr("num_single_layers", 38), Heads: f.whole("num_attention_heads", 24),
 		Head: f.whole("attention_head_dim", 128), Text: f.whole("joint_attention_dim", 4096), Pooled: f.whole("pooled_projection_dim", 768),
-		Tokens: zoo.FluxTokens, Channels: f.whole("in_channels", 64), Guidance: f.flag("guidance_embeds", false),
+		Tokens: diffusion.FluxTokens, Channels: f.whole("in_channels", 64), Guidance: f.flag("guidance_embeds", false),
 	}
 	if t.Channels != 64 {
 		f.fail("in_channels", "%d; 64 is known here", t.Channels)
@@ -217,11 +217,11 @@ func fluxTransformer(f *fields, name string, o models.Overrides) (*models.Config
 	if f.err != nil {
 		return nil, f.err
 	}
-	return (&zoo.Diffusion{Name: name, Flux: t, Image: 1024}).Config(o)
+	return (&diffusion.Diffusion{Name: name, Flux: t, Image: 1024}).Config(o)
 }
 
 func autoencoder(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	a := &zoo.Autoencoder{
+	a := &diffusion.Autoencoder{
 		Channels: f.levels("block_out_channels", 0, 64), Depth: f.plies("layers_per_block", 1), Latent: f.whole("latent_channels", 4),
 		Quant: f.flag("use_quant_conv", true),
 	}

@@ -2,16 +2,17 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // textHeads are those of encoders of text.
-var textHeads = []string{zoo.MaskedLM, zoo.SequenceClassification, zoo.TokenClassification, zoo.QuestionAnswering, zoo.BaseModel}
+var textHeads = []string{graph.MaskedLM, graph.SequenceClassification, graph.TokenClassification, graph.QuestionAnswering, graph.BaseModel}
 
 // encoder is the builder of an encoder of text. more are heads beside those that all have.
-func encoder(set func(*fields, *zoo.TextEncoder), more ...string) builder {
+func encoder(set func(*fields, *transformer.TextEncoder), more ...string) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		t := &zoo.TextEncoder{Name: name, Head: f.head(o, append(more, textHeads...)...), Classes: f.classes()}
+		t := &transformer.TextEncoder{Name: name, Head: f.head(o, append(more, textHeads...)...), Classes: f.classes()}
 		set(f, t)
 		if f.err != nil {
 			return nil, f.err
@@ -21,7 +22,7 @@ func encoder(set func(*fields, *zoo.TextEncoder), more ...string) builder {
 }
 
 // bert are norms after each sum, three tables of embeddings, and biases everywhere.
-func bert(f *fields, t *zoo.TextEncoder) {
+func bert(f *fields, t *transformer.TextEncoder) {
 	t.Width, t.Inner = f.whole("hidden_size", 768), f.whole("intermediate_size", 3072)
 	t.Depth = f.depthOr("num_hidden_layers", 12)
 	t.Heads = f.whole("num_attention_heads", 12)
@@ -33,13 +34,13 @@ func bert(f *fields, t *zoo.TextEncoder) {
 	t.Activation = f.activation("hidden_act", "gelu")
 	t.BiasQKV, t.BiasOut, t.BiasInner = true, true, true
 	t.Projections = bertNames
-	t.Top = zoo.Top{Activation: models.Tanh, Pooler: true}
+	t.Top = transformer.Top{Activation: models.Tanh, Pooler: true}
 }
 
-var bertNames = zoo.Projections{Q: "query", K: "key", V: "value", Out: "attention.output.dense", Up: "intermediate.dense", Down: "output.dense"}
+var bertNames = transformer.Projections{Q: "query", K: "key", V: "value", Out: "attention.output.dense", Up: "intermediate.dense", Down: "output.dense"}
 
 // roberta has a table of positions with two rows more than tokens.
-func roberta(f *fields, t *zoo.TextEncoder) {
+func roberta(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Vocabulary = f.whole("vocab_size", 50265)
 	t.OwnPositions = true
@@ -47,7 +48,7 @@ func roberta(f *fields, t *zoo.TextEncoder) {
 	t.Top.Joint = true
 }
 
-func distilBERT(f *fields, t *zoo.TextEncoder) {
+func distilBERT(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("dim", 768), f.whole("hidden_dim", 3072)
 	t.Depth = f.depthOr("n_layers", 6)
@@ -55,21 +56,21 @@ func distilBERT(f *fields, t *zoo.TextEncoder) {
 	t.Groups, t.Key, t.Types = t.Heads, f.split(t.Width, t.Heads), 0
 	t.Activation = f.activation("activation", "gelu")
 	t.Dropout = f.chance("dropout", 0.1)
-	t.Projections = zoo.Projections{Q: "q_lin", K: "k_lin", V: "v_lin", Out: "out_lin", Up: "lin1", Down: "lin2"}
-	t.Top = zoo.Top{Activation: models.ReLU}
+	t.Projections = transformer.Projections{Q: "q_lin", K: "k_lin", V: "v_lin", Out: "out_lin", Up: "lin1", Down: "lin2"}
+	t.Top = transformer.Top{Activation: models.ReLU}
 }
 
-func electra(f *fields, t *zoo.TextEncoder) {
+func electra(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("hidden_size", 256), f.whole("intermediate_size", 1024)
 	t.Heads = f.whole("num_attention_heads", 4)
 	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
 	t.Embedding = f.whole("embedding_size", 128)
-	t.Top = zoo.Top{Activation: models.GELU, Joint: true, Narrow: true}
+	t.Top = transformer.Top{Activation: models.GELU, Joint: true, Narrow: true}
 }
 
 // debertaV2 has scores of tokens with distances.
-func debertaV2(f *fields, t *zoo.TextEncoder) {
+func debertaV2(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("hidden_size", 1536), f.whole("intermediate_size", 6144)
 	t.Depth, t.Heads = f.depthOr("num_hidden_layers", 24), f.whole("num_attention_heads", 24)
@@ -82,7 +83,7 @@ func debertaV2(f *fields, t *zoo.TextEncoder) {
 		t.Embedding, t.PlainProject = n, true
 	}
 	t.Projections.Q, t.Projections.K, t.Projections.V = "query_proj", "key_proj", "value_proj"
-	t.Top = zoo.Top{Activation: models.GELU}
+	t.Top = transformer.Top{Activation: models.GELU}
 	t.Convolved = f.orZero("conv_kernel_size", 0)
 	if !f.flag("relative_attention", false) {
 		return
@@ -94,7 +95,7 @@ func debertaV2(f *fields, t *zoo.TextEncoder) {
 	if f.positive("position_buckets") {
 		span = f.whole("position_buckets", 1)
 	}
-	t.Distances = &zoo.Distances{
+	t.Distances = &transformer.Distances{
 		Span: span, Norm: f.has("norm_rel_ebd", "layer_norm"), Shared: f.flag("share_att_key", false),
 		Dropout:         f.chance("attention_probs_dropout_prob", 0.1),
 		TokenToDistance: f.has("pos_att_type", "c2p"), DistanceToToken: f.has("pos_att_type", "p2c"),
@@ -103,7 +104,7 @@ func debertaV2(f *fields, t *zoo.TextEncoder) {
 
 // modernBERT has rotary positions, gated linear units, and norms before each part
 // without biases.
-func modernBERT(f *fields, t *zoo.TextEncoder) {
+func modernBERT(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Vocabulary = f.whole("vocab_size", 50368)
 	t.Inner, t.Depth = f.whole("intermediate_size", 1152), f.depthOr("num_hidden_layers", 22)
@@ -114,8 +115,8 @@ func modernBERT(f *fields, t *zoo.TextEncoder) {
 	t.Activation = f.activation("hidden_activation", "gelu")
 	bias := f.flag("attention_bias", false)
 	t.BiasQKV, t.BiasOut, t.BiasInner = bias, bias, f.flag("mlp_bias", false)
-	t.Projections = zoo.Projections{QKV: "Wqkv", Out: "attn.Wo", GateUp: "Wi", Down: "mlp.Wo"}
+	t.Projections = transformer.Projections{QKV: "Wqkv", Out: "attn.Wo", GateUp: "Wi", Down: "mlp.Wo"}
 	t.Window, t.Global = f.whole("local_attention", 128)/2, f.whole("global_attn_every_n_layers", 3)
 	mean := f.text("classifier_pooling", "cls") == "mean"
-	t.Top = zoo.Top{Activation: f.activation("classifier_activation", "gelu"), Plain: !f.flag("classifier_bias", false), Norm: true, Wide: true, Mean: mean}
+	t.Top = transformer.Top{Activation: f.activation("classifier_activation", "gelu"), Plain: !f.flag("classifier_bias", false), Norm: true, Wide: true, Mean: mean}
 }

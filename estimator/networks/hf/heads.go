@@ -9,7 +9,7 @@ import (
 
 	"carma/configs/models"
 	"carma/configs/nearest"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
 )
 
 // head is the head that is trained: the one that was asked for, else that of the class
@@ -23,9 +23,9 @@ func (f *fields) head(o models.Overrides, known ...string) string {
 		return o.Head
 	}
 	head := f.ownHead(known)
-	if o.Classes > 0 && !zoo.HasClasses(head) {
+	if o.Classes > 0 && !graph.HasClasses(head) {
 		for _, k := range known {
-			if zoo.HasClasses(k) {
+			if graph.HasClasses(k) {
 				return k
 			}
 		}
@@ -44,8 +44,8 @@ func (f *fields) ownHead(known []string) string {
 				return head
 			}
 			f.notes = append(f.notes, "the last layers of "+models.Clip(class)+" are not known here: those of "+known[0]+" are counted")
-		} else if strings.HasSuffix(class, "Model") && slices.Contains(known, zoo.BaseModel) {
-			return zoo.BaseModel
+		} else if strings.HasSuffix(class, "Model") && slices.Contains(known, graph.BaseModel) {
+			return graph.BaseModel
 		}
 	}
 	return known[0]

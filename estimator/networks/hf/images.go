@@ -2,16 +2,17 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // imageHeads are those of encoders of images.
-var imageHeads = []string{zoo.ImageClassification, zoo.BaseModel}
+var imageHeads = []string{graph.ImageClassification, graph.BaseModel}
 
 // imageEncoder is the builder of a Transformer of patches.
-func imageEncoder(set func(*fields, *zoo.ImageEncoder), heads ...string) builder {
+func imageEncoder(set func(*fields, *transformer.ImageEncoder), heads ...string) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		v := &zoo.ImageEncoder{Name: name, Head: f.head(o, heads...), Classes: f.classes()}
+		v := &transformer.ImageEncoder{Name: name, Head: f.head(o, heads...), Classes: f.classes()}
 		set(f, v)
 		if f.err != nil {
 			return nil, f.err
@@ -21,7 +22,7 @@ func imageEncoder(set func(*fields, *zoo.ImageEncoder), heads ...string) builder
 }
 
 // patches reads what Transformers of patches have in common.
-func (f *fields) patches(v *zoo.ImageEncoder) {
+func (f *fields) patches(v *transformer.ImageEncoder) {
 	v.Width, v.Depth = f.whole("hidden_size", 768), f.depthOr("num_hidden_layers", 12)
 	v.Heads = f.whole("num_attention_heads", 12)
 	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
@@ -36,19 +37,19 @@ func (f *fields) patches(v *zoo.ImageEncoder) {
 	v.Dropout = f.chance("hidden_dropout_prob", 0)
 }
 
-var clipNames = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Gate: "gate_proj", Up: "fc1", Down: "fc2"}
+var clipNames = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Gate: "gate_proj", Up: "fc1", Down: "fc2"}
 
-func vit(f *fields, v *zoo.ImageEncoder) {
+func vit(f *fields, v *transformer.ImageEncoder) {
 	f.patches(v)
 	v.Activation = f.activation("hidden_act", "gelu")
-	v.ClassToken, v.FinalNorm, v.Pooler, v.Pool = true, true, true, zoo.PoolFirst
+	v.ClassToken, v.FinalNorm, v.Pooler, v.Pool = true, true, true, transformer.PoolFirst
 }
 
 // dinov2 multiplies each part by learned numbers.
-func dinov2(f *fields, v *zoo.ImageEncoder) {
+func dinov2(f *fields, v *transformer.ImageEncoder) {
 	vit(f, v)
 	v.Inner = f.whole("mlp_ratio", 4) * v.Width
-	v.Scaled, v.Pooler, v.Pool = true, false, zoo.PoolBoth
+	v.Scaled, v.Pooler, v.Pool = true, false, transformer.PoolBoth
 	v.Patch = f.square("patch_size", 14)
 	v.MaskToken = f.flag("use_mask_token", true)
 	if f.flag("use_swiglu_ffn", false) {
@@ -62,19 +63,19 @@ func dinov2(f *fields, v *zoo.ImageEncoder) {
 }
 
 // deit has a second learned token.
-func deit(f *fields, v *zoo.ImageEncoder) {
+func deit(f *fields, v *transformer.ImageEncoder) {
 	vit(f, v)
 	v.Distilled = true
 }
 
 // beit has scores of pairs of patches, and parts that are scaled and left out at random.
-func beit(f *fields, v *zoo.ImageEncoder) {
+func beit(f *fields, v *transformer.ImageEncoder) {
 	vit(f, v)
 	v.BiasQKV, v.PlainKey, v.Pooler = true, true, false
 	v.MaskToken, v.NoPositions = f.flag("use_mask_token", false), !f.flag("use_absolute_position_embeddings", false)
 	v.Scaled = f.number("layer_scale_init_value", 0.1) > 0
 	v.SkipPath, v.PathRises = f.chance("drop_path_rate", 0.1), true
-	bias := &zoo.PatchBias{Own: max(v.Image/v.Patch, 1)}
+	bias := &transformer.PatchBias{Own: max(v.Image/v.Patch, 1)}
 	if f.flag("use_relative_position_bias", false) {
 		v.PatchBias = bias
 	}
@@ -82,13 +83,13 @@ func beit(f *fields, v *zoo.ImageEncoder) {
 		v.Shared = bias
 	}
 	if f.flag("use_mean_pooling", true) {
-		v.FinalNorm, v.MeanNorm, v.Pool = false, true, zoo.PoolMean
+		v.FinalNorm, v.MeanNorm, v.Pool = false, true, transformer.PoolMean
 	}
 }
 
 // dinov3 turns the queries and keys of patches by their positions. The library has no
 // class with a head for it.
-func dinov3(f *fields, v *zoo.ImageEncoder) {
+func dinov3(f *fields, v *transformer.ImageEncoder) {
 	vit(f, v)
 	v.Width, v.Inner = f.whole("hidden_size", 384), f.whole("intermediate_size", 1536)
 	v.Heads = f.whole("num_attention_heads", 6)
@@ -105,12 +106,12 @@ func dinov3(f *fields, v *zoo.ImageEncoder) {
 }
 
 // towers is the builder of an encoder of texts beside one of images.
-func towers(set func(f, text, vision *fields, t *zoo.Towers)) builder {
+func towers(set func(f, text, vision *fields, t *transformer.Towers)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		head := f.head(o, zoo.Contrastive, zoo.ImageClassification)
+		head := f.head(o, graph.Contrastive, graph.ImageClassification)
 		text, _ := f.part("text_config")
 		vision, _ := f.part("vision_config")
-		t := &zoo.Towers{Name: name}
+		t := &transformer.Towers{Name: name}
 		set(f, text, vision, t)
 		for part, inner := range map[string]*fields{"": f, "text_config.": text, "vision_config.": vision} {
 			if fault, ok := inner.err.(*models.Error); ok {
@@ -118,15 +119,15 @@ func towers(set func(f, text, vision *fields, t *zoo.Towers)) builder {
 				return nil, fault
 			}
 		}
-		if head == zoo.Contrastive {
+		if head == graph.Contrastive {
 			return t.Config(o)
 		}
-		t.Image.Name, t.Image.Head, t.Image.Classes, t.Image.Pool = name, head, f.classes(), zoo.PoolMean
+		t.Image.Name, t.Image.Head, t.Image.Classes, t.Image.Pool = name, head, f.classes(), transformer.PoolMean
 		return t.Image.Config(o)
 	}
 }
 
-func clip(f, text, vision *fields, t *zoo.Towers) {
+func clip(f, text, vision *fields, t *transformer.Towers) {
 	text.tower(&t.Text, 512, 8, 49408, 77, "quick_gelu")
 	v := &t.Image
 	vision.patches(v)
@@ -137,7 +138,7 @@ func clip(f, text, vision *fields, t *zoo.Towers) {
 	t.Projection, t.Scalars = f.whole("projection_dim", 512), 1
 }
 
-func siglip(f, text, vision *fields, t *zoo.Towers) {
+func siglip(f, text, vision *fields, t *transformer.Towers) {
 	text.tower(&t.Text, 768, 12, 32000, 64, "gelu_pytorch_tanh")
 	v := &t.Image
 	vision.patches(v)
@@ -148,7 +149,7 @@ func siglip(f, text, vision *fields, t *zoo.Towers) {
 }
 
 // tower is the encoder of texts beside one of images.
-func (f *fields) tower(t *zoo.TextEncoder, width, heads, words, longest int64, activation string) {
+func (f *fields) tower(t *transformer.TextEncoder, width, heads, words, longest int64, activation string) {
 	t.Width = f.whole("hidden_size", width)
 	t.Inner, t.Depth = f.whole("intermediate_size", 4*width), f.depthOr("num_hidden_layers", 12)
 	t.Heads = f.whole("num_attention_heads", heads)
@@ -171,8 +172,8 @@ func swin(f *fields, name string, o models.Overrides) (*models.Config, error) {
 }
 
 // swin reads the stages of a Transformer of shifted windows.
-func (f *fields) swin(name, head string) *zoo.SwinEncoder {
-	w := &zoo.SwinEncoder{Name: name, Head: head}
+func (f *fields) swin(name, head string) *transformer.SwinEncoder {
+	w := &transformer.SwinEncoder{Name: name, Head: head}
 	w.Depths, w.HeadsOf = f.wholes("depths", 2, 2, 6, 2), f.wholes("num_heads", 3, 6, 12, 24)
 	w.Width, w.Ratio = f.whole("embed_dim", 96), f.whole("mlp_ratio", 4)
 	w.Image, w.Patch, w.Channels = f.square("image_size", 224), f.square("patch_size", 4), f.whole("num_channels", 3)

@@ -2,7 +2,7 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
 )
 
 // builder makes the network of a configuration of one kind.
@@ -54,7 +54,7 @@ var kinds = map[string]builder{
 	"camembert":   encoder(roberta),
 	"distilbert":  encoder(distilBERT),
 	"deberta-v2":  encoder(debertaV2),
-	"electra":     encoder(electra, zoo.PreTraining),
+	"electra":     encoder(electra, graph.PreTraining),
 	"modernbert":  encoder(modernBERT),
 
 	"vit":                   imageEncoder(vit, imageHeads...),
@@ -62,7 +62,7 @@ var kinds = map[string]builder{
 	"beit":                  imageEncoder(beit, imageHeads...),
 	"dinov2":                imageEncoder(dinov2, imageHeads...),
 	"dinov2_with_registers": imageEncoder(dinov2, imageHeads...),
-	"dinov3_vit":            imageEncoder(dinov3, zoo.BaseModel),
+	"dinov3_vit":            imageEncoder(dinov3, graph.BaseModel),
 	"swin":                  swin,
 	"convnext":              convNeXt,
 	"convnextv2":            convNeXt,

@@ -2,12 +2,13 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/detection"
+	"carma/estimator/networks/graph"
 )
 
 // maskFormer reads a MaskFormer.
 func maskFormer(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &zoo.MaskFormer{Name: name, Head: f.head(o, zoo.InstanceSegmentation), Classes: f.classes()}
+	m := &detection.MaskFormer{Name: name, Head: f.head(o, graph.InstanceSegmentation), Classes: f.classes()}
 	m.Features, m.MaskWidth = f.whole("fpn_feature_size", 256), f.whole("mask_feature_size", 256)
 	if f.flag("use_auxiliary_loss", false) {
 		f.fail("use_auxiliary_loss", "true; the library's class fails with it (transformers 5.23). Set it to false")
@@ -15,9 +16,9 @@ func maskFormer(f *fields, name string, o models.Overrides) (*models.Config, err
 	below, decoder := f.object("backbone_config"), f.object("decoder_config")
 	switch kind := below.text("model_type", "swin"); kind {
 	case "swin", "maskformer-swin":
-		m.Swin = below.swin("backbone", zoo.BaseModel)
+		m.Swin = below.swin("backbone", graph.BaseModel)
 	case "resnet":
-		m.ResNet = below.resNet("backbone", zoo.BaseModel)
+		m.ResNet = below.resNet("backbone", graph.BaseModel)
 	default:
 		f.fail("backbone_config.model_type", "%s is not known here; it is swin or resnet", models.Short(kind))
 	}

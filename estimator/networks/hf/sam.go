@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/detection"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // sam reads a model that makes masks of images by prompts.
 func sam(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &zoo.SAM{Name: name, Head: f.head(o, zoo.MaskGeneration, zoo.MaskDecoder)}
+	m := &detection.SAM{Name: name, Head: f.head(o, graph.MaskGeneration, graph.MaskDecoder)}
 	vision, prompt, decoder := f.object("vision_config"), f.object("prompt_encoder_config"), f.object("mask_decoder_config")
 	vision.samVision(m)
 	prompt.samPrompt(m)
@@ -51,7 +53,7 @@ func (f *fields) object(name string) *fields {
 	return part
 }
 
-func (f *fields) samVision(m *zoo.SAM) {
+func (f *fields) samVision(m *detection.SAM) {
 	m.Width, m.Depth = f.whole("hidden_size", 768), f.depthOr("num_hidden_layers", 12)
 	m.Heads = f.whole("num_attention_heads", 12)
 	m.Groups, m.Key = m.Heads, f.split(m.Width, m.Heads)
@@ -65,14 +67,14 @@ func (f *fields) samVision(m *zoo.SAM) {
 	m.Relative, m.Absolute = f.flag("use_rel_pos", true), f.flag("use_abs_pos", true)
 	m.Window, m.Global = f.orZero("window_size", 14), f.blocks("global_attn_indexes", 2, 5, 8, 11)
 	m.Features, m.Output = f.whole("num_pos_feats", 128), f.whole("output_channels", 256)
-	m.Projections = zoo.Projections{Up: "lin1", Down: "lin2"}
+	m.Projections = transformer.Projections{Up: "lin1", Down: "lin2"}
 }
 
-func (f *fields) samPrompt(m *zoo.SAM) {
+func (f *fields) samPrompt(m *detection.SAM) {
 	m.Points, m.MaskChannels = f.whole("num_point_embeddings", 4), f.whole("mask_input_channels", 16)
 }
 
-func (f *fields) samDecoder(d *zoo.SAMDecoder) {
+func (f *fields) samDecoder(d *detection.SAMDecoder) {
 	d.Width, d.Inner = f.whole("hidden_size", 256), f.whole("mlp_dim", 2048)
 	d.Heads, d.Depth = f.whole("num_attention_heads", 8), f.depthOr("num_hidden_layers", 2)
 	d.Activation = f.single("hidden_act", "relu")

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/detection"
+	"carma/estimator/networks/graph"
 )
 
 // sam2 reads a SAM 2, for images.
 func sam2(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &zoo.SAM2{Name: name, Head: f.head(o, zoo.MaskGeneration, zoo.MaskDecoder)}
+	m := &detection.SAM2{Name: name, Head: f.head(o, graph.MaskGeneration, graph.MaskDecoder)}
 	vision, prompt, decoder := f.object("vision_config"), f.object("prompt_encoder_config"), f.object("mask_decoder_config")
 	backbone := vision.object("backbone_config")
 	backbone.hiera(m)
@@ -32,7 +33,7 @@ func sam2(f *fields, name string, o models.Overrides) (*models.Config, error) {
 }
 
 // hiera reads the encoder of the image.
-func (f *fields) hiera(m *zoo.SAM2) {
+func (f *fields) hiera(m *detection.SAM2) {
 	m.Image, m.Channels = f.bothSides("image_size", 1024), f.whole("num_channels", 3)
 	m.Kernel, m.Stride, m.Pad = f.bothSides("patch_kernel_size", 7), f.bothSides("patch_stride", 4), f.bothSides("patch_padding", 3)
 	m.Background = f.bothSides("window_positional_embedding_background_size", 7)
@@ -52,7 +53,7 @@ func (f *fields) hiera(m *zoo.SAM2) {
 		}
 	}
 	for i, n := range blocks {
-		s := zoo.HieraStage{Blocks: n, Width: lists[0][i], Heads: lists[1][i], Window: lists[2][i]}
+		s := detection.HieraStage{Blocks: n, Width: lists[0][i], Heads: lists[1][i], Window: lists[2][i]}
 		if n > deepest/4 {
 			f.fail("blocks_per_stage", "%d blocks; at most %d", n, deepest/4)
 		}
@@ -88,7 +89,7 @@ func (f *fields) bothSides(name string, otherwise int64) int64 {
 }
 
 // pyramid reads what makes features of the stages.
-func (f *fields) pyramid(m *zoo.SAM2) {
+func (f *fields) pyramid(m *detection.SAM2) {
 	m.Output, m.TopDown = f.whole("fpn_hidden_size", 256), f.blocks("fpn_top_down_levels", 2, 3)
 	if n := f.whole("num_feature_levels", 3); n != 3 {
 		f.fail("num_feature_levels", "%d; the decoder takes 3", n)

@@ -2,14 +2,15 @@ package hf
 
 import (
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // seq2seq is the builder of an encoder and a decoder.
-func seq2seq(set func(*fields, *zoo.Seq2Seq)) builder {
+func seq2seq(set func(*fields, *transformer.Seq2Seq)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		f.head(o, zoo.Seq2SeqLM)
-		m := &zoo.Seq2Seq{Name: name}
+		f.head(o, graph.Seq2SeqLM)
+		m := &transformer.Seq2Seq{Name: name}
 		set(f, m)
 		if f.err != nil {
 			return nil, f.err
@@ -19,14 +20,14 @@ func seq2seq(set func(*fields, *zoo.Seq2Seq)) builder {
 }
 
 // t5 has RMS norms before each part, no biases, and a bias of the scores by distance.
-func t5(f *fields, m *zoo.Seq2Seq) {
+func t5(f *fields, m *transformer.Seq2Seq) {
 	b := &m.Encoder
 	b.Width, b.Inner = f.whole("d_model", 512), f.whole("d_ff", 2048)
 	b.Heads, b.Key = f.whole("num_heads", 8), f.whole("d_kv", 64)
 	b.Groups = b.Heads
 	b.NarrowNorm, b.Dropout = true, f.chance("dropout_rate", 0.1)
 	b.InnerDrop = b.Dropout
-	b.Projections = zoo.Projections{Q: "q", K: "k", V: "v", Out: "o", Up: "wi", Down: "wo"}
+	b.Projections = transformer.Projections{Q: "q", K: "k", V: "v", Out: "o", Up: "wi", Down: "wo"}
 	b.Activation, b.Gated = f.feedForward("feed_forward_proj", "relu")
 	if b.Gated {
 		b.Projections.Gate, b.Projections.Up = "wi_0", "wi_1"
@@ -57,7 +58,7 @@ func (f *fields) feedForward(name, otherwise string) (activation string, gated b
 }
 
 // bart has norms after each sum and learned positions.
-func bart(f *fields, m *zoo.Seq2Seq) {
+func bart(f *fields, m *transformer.Seq2Seq) {
 	f.layersOf(&m.Encoder, "encoder", 1024, 16, 4096)
 	f.layersOf(&m.Decoder, "decoder", 1024, 16, 4096)
 	m.EncoderDepth, m.DecoderDepth = f.depthOr("encoder_layers", 12), f.depthOr("decoder_layers", 12)
@@ -70,30 +71,30 @@ func bart(f *fields, m *zoo.Seq2Seq) {
 }
 
 // mbart has norms before each part.
-func mbart(f *fields, m *zoo.Seq2Seq) {
+func mbart(f *fields, m *transformer.Seq2Seq) {
 	bart(f, m)
 	m.Encoder.SumNorm, m.Decoder.SumNorm = false, false
 	m.FinalNorm = true
 }
 
 // marian has fixed positions and no norm of the embeddings.
-func marian(f *fields, m *zoo.Seq2Seq) {
+func marian(f *fields, m *transformer.Seq2Seq) {
 	bart(f, m)
 	m.Positions, m.FixedPositions, m.EntryNorm = m.Longest, true, false
 }
 
 // pegasus has fixed positions and norms before each part.
-func pegasus(f *fields, m *zoo.Seq2Seq) {
+func pegasus(f *fields, m *transformer.Seq2Seq) {
 	mbart(f, m)
 	m.Positions, m.FixedPositions, m.EntryNorm = m.Longest, true, false
 }
 
 // whisper hears thirty seconds as 1,500 tokens.
-func whisper(f *fields, m *zoo.Seq2Seq) {
+func whisper(f *fields, m *transformer.Seq2Seq) {
 	f.layersOf(&m.Encoder, "encoder", 384, 6, 1536)
 	f.layersOf(&m.Decoder, "decoder", 384, 6, 1536)
 	m.EncoderDepth, m.DecoderDepth = f.depthOr("encoder_layers", 4), f.depthOr("decoder_layers", 4)
-	for _, b := range []*zoo.Block{&m.Encoder, &m.Decoder} {
+	for _, b := range []*transformer.Block{&m.Encoder, &m.Decoder} {
 		b.PlainKey, b.OrderedQKV, b.OrderedOut = true, true, true
 	}
 	m.Encoder.Dropout = f.chance("dropout", 0)
@@ -102,11 +103,11 @@ func whisper(f *fields, m *zoo.Seq2Seq) {
 	m.Longest = f.whole("max_target_positions", 448)
 	m.Positions, m.FinalNorm, m.Tied = m.Longest, true, true
 	m.ScaledInput = f.flag("scale_embedding", false)
-	m.Sound = zoo.Sound{Bins: f.whole("num_mel_bins", 80), Frames: f.whole("max_source_positions", 1500)}
+	m.Sound = transformer.Sound{Bins: f.whole("num_mel_bins", 80), Frames: f.whole("max_source_positions", 1500)}
 }
 
 // layersOf reads the blocks of one side of a BART-like model.
-func (f *fields) layersOf(b *zoo.Block, side string, width, heads, inner int64) {
+func (f *fields) layersOf(b *transformer.Block, side string, width, heads, inner int64) {
 	b.Width = f.whole("d_model", width)
 	b.Inner = f.whole(side+"_ffn_dim", inner)
 	b.Heads = f.whole(side+"_attention_heads", heads)
@@ -114,5 +115,5 @@ func (f *fields) layersOf(b *zoo.Block, side string, width, heads, inner int64) 
 	b.LayerNorm, b.BiasQKV, b.BiasOut, b.BiasInner = true, true, true, true
 	b.Activation = f.activation("activation_function", "gelu")
 	b.Dropout, b.InnerDrop = f.chance("dropout", 0.1), f.chance("activation_dropout", 0)
-	b.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "fc1", Down: "fc2"}
+	b.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "fc1", Down: "fc2"}
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 
 	"carma/configs/models"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
 )
 
 // wav2vec2 reads an encoder of sound. HuBERT has the same parts.
 func wav2vec2(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	w := &zoo.WaveEncoder{Name: name, Head: f.head(o, zoo.CTC, zoo.SequenceClassification, zoo.BaseModel), Classes: f.classes()}
+	w := &transformer.WaveEncoder{Name: name, Head: f.head(o, graph.CTC, graph.SequenceClassification, graph.BaseModel), Classes: f.classes()}
 	w.Width, w.Inner = f.whole("hidden_size", 768), f.whole("intermediate_size", 3072)
 	w.Depth = f.depthOr("num_hidden_layers", 12)
 	w.Heads = f.whole("num_attention_heads", 12)
@@ -19,7 +20,7 @@ func wav2vec2(f *fields, name string, o models.Overrides) (*models.Config, error
 	w.SumNorm = !f.flag("do_stable_layer_norm", false)
 	w.Activation = f.activation("hidden_act", "gelu")
 	w.Dropout, w.InnerDrop = f.chance("hidden_dropout", 0.1), f.chance("activation_dropout", 0.1)
-	w.Projections = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "intermediate_dense", Down: "output_dense"}
+	w.Projections = transformer.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Up: "intermediate_dense", Down: "output_dense"}
 	w.Channels = f.wholes("conv_dim", 512, 512, 512, 512, 512, 512, 512)
 	w.Kernel, w.Steps = f.wholes("conv_kernel", 10, 3, 3, 3, 3, 2, 2), f.wholes("conv_stride", 5, 2, 2, 2, 2, 2, 2)
 	w.LayerNorms, w.ConvBias = f.text("feat_extract_norm", "group") == "layer", f.flag("conv_bias", false)

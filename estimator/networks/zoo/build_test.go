@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/networks/graph"
 
 	"pgregory.net/rapid"
 )
@@ -13,14 +14,14 @@ import (
 func TestEveryNetwork(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range catalogue {
-		for _, e := range c.entries {
-			for _, name := range append([]string{e.name}, e.aliases...) {
-				if other := seen[fold(name)]; other != "" {
-					t.Errorf("%s is a name of %s and of %s", name, other, e.name)
+		for _, e := range c.Entries {
+			for _, name := range append([]string{e.Name}, e.Aliases...) {
+				if other := seen[graph.Fold(name)]; other != "" {
+					t.Errorf("%s is a name of %s and of %s", name, other, e.Name)
 				}
-				seen[fold(name)] = e.name
-				if cfg := build(t, name, models.Overrides{}); cfg.Name != e.name {
-					t.Errorf("%s builds %s, want %s", name, cfg.Name, e.name)
+				seen[graph.Fold(name)] = e.Name
+				if cfg := build(t, name, models.Overrides{}); cfg.Name != e.Name {
+					t.Errorf("%s builds %s, want %s", name, cfg.Name, e.Name)
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/configs/models"
+	"carma/estimator/networks/graph"
 )
 
 // recurrent is a network of one nn.LSTM or nn.GRU: a model of language, or of a series
@@ -18,30 +19,30 @@ type recurrent struct {
 
 // recurrents are networks of recurrent layers. By default they are those of PyTorch's
 // example word_language_model (its sizes; WikiText-2 has 33,278 words).
-func recurrents() group {
-	c := group{name: "recurrent", description: "recurrent networks of any size (LSTM, GRU), of tokens or of a series"}
+func recurrents() graph.Group {
+	c := graph.Group{Name: "recurrent", Description: "recurrent networks of any size (LSTM, GRU), of tokens or of a series"}
 	for _, kind := range []string{"lstm", "gru"} {
 		base := recurrent{cell: models.Cell{Kind: kind, Hidden: 200, Layers: 2}, input: 200, dropout: true}
-		e := entry{
-			name: kind, kind: models.Other, batch: 20, size: settings{sequence: 35, vocabulary: 33278}, build: base.build, finish: sayReserve,
-			values: map[string]int64{
-				"input": 1 << 24, "hidden": 1 << 24, "layers": 256, "directions": 2, "features": 1 << 24, "classes": mostClasses,
-				"dropout": 99, "vocabulary": mostClasses,
+		e := graph.Network{
+			Name: kind, Kind: models.Other, Batch: 20, Size: graph.Sizes{Sequence: 35, Vocabulary: 33278}, Build: base.build, Finish: sayReserve,
+			Values: map[string]int64{
+				"input": 1 << 24, "hidden": 1 << 24, "layers": 256, "directions": 2, "features": 1 << 24, "classes": graph.MostClasses,
+				"dropout": 99, "vocabulary": graph.MostClasses,
 			},
-			with: func(e *entry, values map[string]int64) {
+			With: func(e *graph.Network, values map[string]int64) {
 				size := base
 				size.take(values)
-				if e.build = size.build; size.features > 0 {
-					e.size = settings{sequence: e.size.sequence, classes: max(size.classes, 1)}
+				if e.Build = size.build; size.features > 0 {
+					e.Size = graph.Sizes{Sequence: e.Size.Sequence, Classes: max(size.classes, 1)}
 				} else if v, ok := values["vocabulary"]; ok {
-					e.size.vocabulary = v
+					e.Size.Vocabulary = v
 				}
 			},
 		}
 		if kind == "lstm" {
-			e.values["projection"] = 1 << 24
+			e.Values["projection"] = 1 << 24
 		}
-		c.entries = append(c.entries, e)
+		c.Entries = append(c.Entries, e)
 	}
 	return c
 }
@@ -72,39 +73,39 @@ func (r *recurrent) take(values map[string]int64) {
 	}
 }
 
-func (r recurrent) build(g *graph, s settings) {
+func (r recurrent) build(g *graph.Graph, s graph.Sizes) {
 	if c := r.cell; c.Projection >= c.Hidden {
-		g.fail("a projection of %d is not less than the hidden width %d", c.Projection, c.Hidden)
+		g.Fail("a projection of %d is not less than the hidden width %d", c.Projection, c.Hidden)
 		return
 	}
 	if r.features == 0 && r.classes > 0 {
-		g.fail("classes are of a series; say features too, or leave them out")
+		g.Fail("classes are of a series; say features too, or leave them out")
 		return
 	}
 	r.cell.Dropout = r.dropout && r.cell.Layers > 1
-	x := data
+	x := graph.Data
 	if r.features > 0 {
-		g.input(0, s.sequence, r.features)
-		g.input(8)
+		g.Input(0, s.Sequence, r.features)
+		g.Input(8)
 	} else {
-		g.text(s)
-		x = g.dropIf(r.dropout, "drop", g.embedding("encoder", data, s.vocabulary, r.input))
+		g.Text(s)
+		x = g.DropIf(r.dropout, "drop", g.Embedding("encoder", graph.Data, s.Vocabulary, r.input))
 	}
-	x = g.recurrent("rnn", x, r.cell)
+	x = recurrentLayer(g, "rnn", x, r.cell)
 	if r.features > 0 {
-		last := g.copyOf("last", x, g.last(x)) // a view, but its gradient is as large as all steps
-		last = g.dropIf(r.dropout, "drop", last)
-		g.narrowCrossEntropy("loss", g.linear("decoder", last, s.classes, true), second)
+		last := g.CopyOf("last", x, g.Last(x)) // a view, but its gradient is as large as all steps
+		last = g.DropIf(r.dropout, "drop", last)
+		g.NarrowCrossEntropy("loss", g.Linear("decoder", last, s.Classes, true), graph.Second)
 		return
 	}
-	x = g.dropIf(r.dropout, "drop.1", x)
-	g.narrowCrossEntropy("loss", g.linear("decoder", x, s.vocabulary, true), second)
+	x = g.DropIf(r.dropout, "drop.1", x)
+	g.NarrowCrossEntropy("loss", g.Linear("decoder", x, s.Vocabulary, true), graph.Second)
 }
 
-// recurrent adds recurrent layers of a kind.
-func (g *graph) recurrent(name string, in int, cell models.Cell) int {
-	shape := slices.Clone(g.shape(in))
+// recurrentLayer adds recurrent layers of a kind.
+func recurrentLayer(g *graph.Graph, name string, in int, cell models.Cell) int {
+	shape := slices.Clone(g.Shape(in))
 	from := shape[len(shape)-1]
 	shape[len(shape)-1] = cell.Width()
-	return g.add(models.Layer{Name: name, Type: models.Recurrent, Inputs: []int{in}, Out: shape, Params: cell.Params(from), Cell: &cell})
+	return g.Add(models.Layer{Name: name, Type: models.Recurrent, Inputs: []int{in}, Out: shape, Params: cell.Params(from), Cell: &cell})
 }

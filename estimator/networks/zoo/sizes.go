@@ -8,34 +8,35 @@ import (
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/estimator/networks/graph"
 )
 
 // findSized is a network whose name gives its sizes: gcn:nodes=2708,edges=10556.
-func findSized(network, given string) (entry, error) {
+func findSized(network, given string) (graph.Network, error) {
 	e, err := find(network)
 	if err != nil {
 		return e, err
 	}
-	if e.with == nil {
-		return e, fmt.Errorf("%s takes no sizes behind a colon; leave out :%s", e.name, given)
+	if e.With == nil {
+		return e, fmt.Errorf("%s takes no sizes behind a colon; leave out :%s", e.Name, given)
 	}
 	values := map[string]int64{}
 	for _, pair := range strings.Split(given, ",") {
 		name, text, _ := strings.Cut(pair, "=")
-		most, ok := e.values[name]
+		most, ok := e.Values[name]
 		if !ok {
-			known := slices.Sorted(maps.Keys(e.values))
-			return e, fmt.Errorf("%s has no size %q; the nearest: %s", e.name, name, strings.Join(nearest.Names(name, known, 3), ", "))
+			known := slices.Sorted(maps.Keys(e.Values))
+			return e, fmt.Errorf("%s has no size %q; the nearest: %s", e.Name, name, strings.Join(nearest.Names(name, known, 3), ", "))
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 || n > most {
-			return e, fmt.Errorf("%s: %s is %q, want 1 to %d", e.name, name, text, most)
+			return e, fmt.Errorf("%s: %s is %q, want 1 to %d", e.Name, name, text, most)
 		}
 		if _, twice := values[name]; twice {
-			return e, fmt.Errorf("%s: %s is given twice", e.name, name)
+			return e, fmt.Errorf("%s: %s is given twice", e.Name, name)
 		}
 		values[name] = n
 	}
-	e.with(&e, values)
+	e.With(&e, values)
 	return e, nil
 }

@@ -1,7 +1,8 @@
-// Package zoo is a catalogue of networks that people train. Its builders return
-// each operation of the forward pass with its inputs, shapes and parameters. They
-// follow the implementations in torchvision, timm and transformers, including
-// which operations are in place, because that decides what stays in memory.
+// Package zoo is a catalogue of networks that people train, by name. Its builders, most
+// of them in packages vision, transformer, detection and diffusion, return each operation
+// of the forward pass with its inputs, shapes and parameters. They follow the
+// implementations in torchvision, timm and transformers, including which operations are
+// in place, because that decides what stays in memory.
 //
 // With adapters (LoRA) the network is frozen, and the query and value projections
 // get adapters. If query, key and value are one projection, that one gets an
@@ -16,6 +17,11 @@ import (
 
 	"carma/configs/models"
 	"carma/configs/nearest"
+	"carma/estimator/networks/detection"
+	"carma/estimator/networks/diffusion"
+	"carma/estimator/networks/graph"
+	"carma/estimator/networks/transformer"
+	"carma/estimator/networks/vision"
 )
 
 // Family is a group of networks of one kind, as tables show it.
@@ -26,39 +32,10 @@ type Family struct {
 	Members     []string
 }
 
-// settings are the sizes that a network is built for. 0: the network has no such
-// size.
-type settings struct {
-	image, sequence, classes, vocabulary int64
-	target                               int64 // tokens that a decoder beside an encoder writes
-}
-
-// entry is a network of the catalogue.
-type entry struct {
-	name    string
-	aliases []string
-	kind    models.Family
-	batch   int
-	size    settings // the defaults
-	longest int64    // longest sequence with its positions; 0: no limit
-	build   func(*graph, settings)
-	// with takes the sizes behind a colon in the name; values has their names and
-	// largest values.
-	with   func(e *entry, values map[string]int64)
-	values map[string]int64
-	// finish changes the configuration by the precision; nil: nothing.
-	finish func(*models.Config)
-}
-
-type group struct {
-	name, description string
-	entries           []entry
-}
-
-var catalogue = []group{
-	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(), regNets(), mnasNets(),
-	visionTransformers(), swins(), segmentation(), labelNetworks(), maskRCNNs(), detectors(), diffusions(), yolos(), berts(), gpts(), xlnets(), t5s(), llamas(),
-	recommenders(), graphNetworks(), recurrents(), digits(),
+var catalogue = []graph.Group{
+	vision.ResNets(), vision.VGGs(), vision.MobileNets(), vision.EfficientNets(), vision.Inceptions(), vision.DenseNets(), vision.ConvNeXts(), vision.RegNets(), vision.MnasNets(),
+	transformer.VisionTransformers(), transformer.Swins(), vision.UNets(), vision.LabelNetworks(), detection.MaskRCNNs(), detection.Detectors(), diffusion.Diffusions(), detection.YOLOs(), transformer.BERTs(), transformer.GPTs(), transformer.XLNets(), transformer.T5s(), transformer.Llamas(),
+	recommenders(), graphNetworks(), recurrents(), vision.Digits(),
 }
 
 // Names lists the networks, family by family. It leaves out mlp_NxD, a fully
@@ -75,9 +52,9 @@ func Names() []string {
 func Families() []Family {
 	families := make([]Family, 0, len(catalogue))
 	for _, c := range catalogue {
-		f := Family{Name: c.name, Description: c.description, Kind: c.entries[0].kind}
-		for _, e := range c.entries {
-			f.Members = append(f.Members, e.name)
+		f := Family{Name: c.Name, Description: c.Description, Kind: c.Entries[0].Kind}
+		for _, e := range c.Entries {
+			f.Members = append(f.Members, e.Name)
 		}
 		families = append(families, f)
 	}
@@ -100,71 +77,31 @@ func Build(name string, o models.Overrides) (*models.Config, error) {
 		return nil, err
 	}
 	if o.Head != "" {
-		return nil, fmt.Errorf("%s: has no choice of heads; those of the hub have, for example google-bert/bert-base-uncased", e.name)
+		return nil, fmt.Errorf("%s: has no choice of heads; those of the hub have, for example google-bert/bert-base-uncased", e.Name)
 	}
-	cfg, err := e.config(set, o)
+	cfg, err := e.Config(set, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.name, err)
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return cfg, nil
 }
 
-func (e entry) config(set string, o models.Overrides) (*models.Config, error) {
-	size, err := e.sized(set, o)
-	if err != nil {
-		return nil, err
-	}
-	train, err := e.train(o)
-	if err != nil {
-		return nil, err
-	}
-	g := &graph{rank: int64(o.LoRA), targets: o.Targets, dora: o.DoRA}
-	e.build(g, size)
-	if g.err != nil {
-		return nil, g.err
-	}
-	if err := g.checkAdapters(); err != nil {
-		return nil, err
-	}
-	cfg := &models.Config{
-		Schema: models.Schema, Name: e.name, Family: e.kind, Origin: "catalogue", Train: train,
-		Inputs: g.inputs, Layers: g.layers,
-	}
-	if set != "" {
-		cfg.Name += "/" + fold(set)
-	}
-	if e.finish != nil {
-		e.finish(cfg)
-	}
-	if o.Bits != 0 {
-		if g.rank == 0 {
-			return nil, fmt.Errorf("weights of %d bits are not trained; train adapters (LoRA)", o.Bits)
-		}
-		quantize(cfg, o.Bits)
-	}
-	return cfg, nil
-}
-
-func fold(name string) string {
-	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
-}
-
-func find(name string) (entry, error) {
+func find(name string) (graph.Network, error) {
 	if network, given, ok := strings.Cut(name, ":"); ok {
 		return findSized(network, given)
 	}
-	wanted := fold(name)
+	wanted := graph.Fold(name)
 	for _, c := range catalogue {
-		for _, e := range c.entries {
-			if fold(e.name) == wanted || slices.ContainsFunc(e.aliases, func(a string) bool { return fold(a) == wanted }) {
+		for _, e := range c.Entries {
+			if graph.Fold(e.Name) == wanted || slices.ContainsFunc(e.Aliases, func(a string) bool { return graph.Fold(a) == wanted }) {
 				return e, nil
 			}
 		}
 	}
 	if neurons, depth, ok := mlpSize(wanted); ok {
-		return mlp(neurons, depth), nil
+		return vision.MLP(neurons, depth), nil
 	}
-	return entry{}, fmt.Errorf("unknown model %q; the nearest names: %s", name,
+	return graph.Network{}, fmt.Errorf("unknown model %q; the nearest names: %s", name,
 		strings.Join(nearest.Names(name, Names(), 3), ", "))
 }
 
@@ -192,5 +129,5 @@ func Known(name string) bool {
 	name, _, _ = strings.Cut(name, "/")
 	network, _, sized := strings.Cut(name, ":")
 	e, err := find(network)
-	return err == nil && (!sized || e.with != nil)
+	return err == nil && (!sized || e.With != nil)
 }

@@ -70,7 +70,7 @@ func resized(t *testing.T, name string, size int) models.Overrides {
 	if size == 0 {
 		return models.Overrides{}
 	}
-	if e.size.image > 0 {
+	if e.Size.Image > 0 {
 		return models.Overrides{Image: size}
 	}
 	return models.Overrides{Sequence: size}

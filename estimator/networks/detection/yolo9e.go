@@ -1,0 +1,66 @@
+package detection
+
+import (
+	"fmt"
+
+	"carma/configs/models"
+	"carma/estimator/networks/graph"
+)
+
+// yolo9e is YOLOv9 e as the ultralytics package has it: two backbones, of which the
+// second takes in what the first has found on all levels.
+type yolo9e struct{ masks bool }
+
+func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {
+	s = square(g, s)
+	plan := yolo9{inner: [4]int64{128, 256, 512, 512}, out: [4]int64{256, 512, 1024, 1024}, repeats: 2, halved: true}
+	wide := []int64{64, 128, 256, 512, 1024}
+	first := [5]int{unit(g, "model.1", graph.Data, wide[0], 3, 2, 1, true)}
+	x := unit(g, "model.2", first[0], wide[1], 3, 2, 1, true)
+	for i := range 4 {
+		if i > 0 {
+			x = plan.shrink(g, fmt.Sprintf("model.%d", 2*i+2), x, plan.out[i-1])
+		}
+		x = plan.stage(g, fmt.Sprintf("model.%d", 2*i+3), x, plan.inner[i], plan.out[i], false)
+		first[i+1] = x
+	}
+	// parts[i][j] are features of the first backbone's level i for the second's level j.
+	var parts [5][]int
+	var held []int
+	for i, x := range first {
+		all := g.Conv(fmt.Sprintf("model.%d.conv", i+10), x, graph.Window{Out: 1<<(i+7) - 64, Bias: true})
+		held = append(held, all)
+		shape := g.Shape(all)
+		for j := range i + 1 {
+			parts[i] = append(parts[i], g.View(fmt.Sprintf("model.%d.split.%d", i+10, j), all, wide[j], shape[1], shape[2]))
+		}
+	}
+	fuse := func(level int, x int) int { return fuse(g, fmt.Sprintf("fuse.%d", level), level, parts[level:], x) }
+	x = fuse(0, unit(g, "model.15", graph.Data, wide[0], 3, 2, 1, true))
+	x = fuse(1, unit(g, "model.17", x, wide[1], 3, 2, 1, true))
+	levels := [4]int{plan.stage(g, "model.19", x, plan.inner[0], plan.out[0], false)}
+	for i := 1; i < 4; i++ {
+		x = fuse(i+1, plan.shrink(g, fmt.Sprintf("model.%d", 3*i+17), levels[i-1], plan.out[i-1]))
+		levels[i] = plan.stage(g, fmt.Sprintf("model.%d", 3*i+19), x, plan.inner[i], plan.out[i], false)
+	}
+	last := poolPyramid(g, "model.29", levels[3], 512)
+	p4 := plan.stage(g, "up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]), 512, 512, false)
+	p3 := plan.stage(g, "up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]), 256, 256, false)
+	p4 = plan.stage(g, "out4", g.Concat("cat4b", plan.shrink(g, "down4", p3, 256), p4), 512, 512, false)
+	p5 := plan.stage(g, "out5", g.Concat("cat5b", plan.shrink(g, "down5", p4, 512), last), 1024, 512, false)
+	g.Layers[p5].Holds = held // the list of outputs has them until all are known
+	yoloHead{classes: s.Classes, masks: y.masks}.train(g, []int{p3, p4, p5})
+}
+
+// fuse adds to x the parts for its level of all levels from its own on, as large as it is
+// (CBFuse). Under autocast these have 32 bits.
+func fuse(g *graph.Graph, name string, level int, parts [][]int, x int) int {
+	defer g.Module(name)()
+	s := g.Shape(x)
+	var all []int
+	for i := range parts {
+		all = append(all, g.Op(models.Upsample, fmt.Sprintf("interpolate.%d", i), s, parts[i][level]))
+	}
+	stack := g.Op(models.Concat, "stack", []int64{int64(len(all) + 1), s[0], s[1], s[2]}, append(all, x)...)
+	return g.Op(models.Mean, "sum", s, stack)
+}

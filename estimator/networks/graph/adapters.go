@@ -1,0 +1,99 @@
+package graph
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"carma/configs/models"
+)
+
+// allLinear is the word for adapters at every linear layer but the last.
+const allLinear = "all-linear"
+
+// heads are the names of last layers, which all-linear leaves out, as PEFT does.
+var heads = []string{"lm_head", "decoder", "classifier", "head", "heads", "fc", "score"}
+
+// Adapted adds a linear layer that gets an adapter if no layers were asked for by
+// name.
+func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
+	if g.Rank == 0 || len(g.Targets) > 0 {
+		return g.Linear(name, in, out, bias)
+	}
+	return g.adapter(name, in, out, bias)
+}
+
+// targeted reports whether the layer of that name was asked for. The last part of
+// the name counts.
+func (g *Graph) targeted(name string) bool {
+	if g.Rank == 0 {
+		return false
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if g.linears == nil {
+		g.linears = map[string]bool{}
+	}
+	g.linears[last] = true
+	if slices.Contains(g.Targets, allLinear) {
+		return !slices.Contains(heads, last)
+	}
+	return slices.Contains(g.Targets, last)
+}
+
+// adapter adds a linear layer and its adapter (LoRA): two small linear layers, whose
+// scaled output is added. PEFT keeps an adapter in 32 bits, whatever the network has.
+func (g *Graph) adapter(name string, in int, out int64, bias bool) int {
+	base := g.Plain(name, in, out, bias)
+	defer g.Module(name)()
+	rank := g.Rank
+	g.Rank = 0 // the adapter is trained
+	down := g.Plain("lora_A", in, rank, false)
+	up := g.Plain("lora_B", down, out, false)
+	g.Layers[down].Bits, g.Layers[up].Bits = 32, 32
+	g.Rank = rank
+	g.adapts++
+	if g.dora {
+		return g.Plus("lora_add", base, g.magnitude(base, up, out))
+	}
+	return g.Plus("lora_add", base, g.Scale("lora_scale", up))
+}
+
+// magnitude scales each column of the network's and of the adapter's output, by learned
+// numbers of 32 bits (DoRA, arXiv 2402.09353, as PEFT computes it). Both are kept for
+// their gradient. The norms of the weights are computed anew in each pass, and nothing
+// is kept of that.
+func (g *Graph) magnitude(base, up int, out int64) int {
+	i := g.Op(models.Mul, "lora_magnitude", g.Shape(base), base, up)
+	g.Layers[i].Params, g.Layers[i].Bits = []int64{out}, 32
+	return g.Keeping(i, models.Keeps{Inputs: []int{0, 1}})
+}
+
+// adapts refuses adapters that would train nothing.
+func (g *Graph) checkAdapters() error {
+	switch {
+	case g.Rank == 0 && g.dora:
+		return fmt.Errorf("DoRA decomposes adapters; give their rank as well (LoRA), for example 16")
+	case g.Rank == 0 && len(g.Targets) > 0:
+		return fmt.Errorf("layers for adapters are named, but no rank; give the rank as well, for example 16")
+	case g.Rank == 0 || g.adapts > 0:
+		return nil
+	case len(g.Targets) == 0:
+		return fmt.Errorf("has no linear query and value projections for adapters (LoRA)")
+	}
+	names := slices.Sorted(maps.Keys(g.linears))
+	return fmt.Errorf("has no layer %s for adapters (LoRA); it has %s, and %s is every one but the last", strings.Join(g.Targets, ", "), strings.Join(names, ", "), allLinear)
+}
+
+// quantize stores the frozen matrices of linear layers with 4 or 8 bits a number.
+// What is frozen and stays as it is has 32 bits then, unless the training has 16-bit
+// weights: PEFT's preparation does that.
+func quantize(c *models.Config, bits int) {
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		last := l.Name[strings.LastIndexByte(l.Name, '.')+1:]
+		if l.Type == models.Linear && l.Frozen && !slices.Contains(heads, last) {
+			l.Bits = bits
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package graph
+
+import "strings"
+
+// roomSize is how many numbers, or bytes of names, are kept in one piece of memory.
+const roomSize = 4096
+
+// room keeps the shapes, inputs and names of layers one after the other. A large network
+// has some ten thousand of them; as pieces of memory of their own they are most of the
+// work of the garbage collector after an estimate.
+type room struct {
+	numbers []int64
+	indices []int
+	names   strings.Builder
+}
+
+// sizes is a copy of a list that nobody else has, with more at its end.
+func (r *room) sizes(list []int64, more ...int64) []int64 {
+	return kept(&r.numbers, list, more)
+}
+
+// places is a copy of a list.
+func (r *room) places(list []int) []int { return kept(&r.indices, list, nil) }
+
+// kept puts a copy of a list and what comes after it into the memory of all. What is
+// appended to the copy goes elsewhere.
+func kept[T any](all *[]T, list, more []T) []T {
+	n := len(list) + len(more)
+	if n == 0 {
+		return list
+	}
+	if cap(*all)-len(*all) < n {
+		*all = make([]T, 0, max(roomSize, n))
+	}
+	start := len(*all)
+	*all = append(append(*all, list...), more...)
+	return (*all)[start : start+n : start+n]
+}
+
+// name joins two parts of a name by a dot.
+func (r *room) name(scope, name string) string {
+	n := len(scope) + 1 + len(name)
+	if r.names.Cap()-r.names.Len() < n {
+		r.names = strings.Builder{} // the names in the old one stay
+		r.names.Grow(max(4*roomSize, n))
+	}
+	start := r.names.Len()
+	r.names.WriteString(scope)
+	r.names.WriteByte('.')
+	r.names.WriteString(name)
+	return r.names.String()[start:]
+}
