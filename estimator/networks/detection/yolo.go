@@ -3,6 +3,7 @@ package detection
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"carma/configs/models"
 	"carma/estimator/networks/graph"
@@ -11,10 +12,14 @@ import (
 // yolo is a network of the ultralytics package: the multiples of depth and
 // width of a size, and the most channels of a stage.
 type yolo struct {
-	version      int // 8 or 11
+	version      int // 8, 10 or 11
 	depth, width float64
 	most         int64
 	masks        bool
+	// compact are the stages of compact blocks, large is whether these have kernels of 7 in
+	// the last level (YOLOv10).
+	compact []string
+	large   bool
 }
 
 // YOLOs are YOLOv8, YOLOv9, YOLOv10 and YOLO11 (Jocher et al. 2023 and 2024, Wang et al.
@@ -53,7 +58,9 @@ func YOLOs() graph.Group {
 	add("yolov9e", yolo9e{}.build)
 	add("yolov9e-seg", yolo9e{masks: true}.build)
 	for _, size := range []string{"n", "s", "m", "b", "l", "x"} {
-		add("yolov10"+size, yolo10s[size].build)
+		y := yolo10s[size]
+		y.version = 10
+		add("yolov10"+size, y.build)
 	}
 	return c
 }
@@ -91,47 +98,71 @@ func (y yolo) build(g *graph.Graph, s graph.Sizes) {
 	s = square(g, s)
 	x := unit(g, "model.0", graph.Data, y.channels(64), 3, 2, 1, true)
 	x = unit(g, "model.1", x, y.channels(128), 3, 2, 1, true)
-	var levels [6]int
+	var levels [4]int
 	for i, out := range []int64{128, 256, 512, 1024} {
-		if i > 0 {
-			x = unit(g, fmt.Sprintf("model.%d", 2*i+1), x, y.channels(out), 3, 2, 1, true)
+		if name := fmt.Sprintf("model.%d", 2*i+1); i > 0 {
+			x = y.shrink(g, name, x, y.channels(out), i > 1)
 		}
 		x = y.back(g, fmt.Sprintf("model.%d", 2*i+2), x, i)
-		levels[i+2] = x
+		levels[i] = x
 	}
 	x = fastPool(g, "model.9", x, y.channels(1024))
-	if y.version == 11 {
+	switch y.version {
+	case 10:
+		x = splitAttention(g, "model.10", x, 1)
+	case 11:
 		x = splitAttention(g, "model.10", x, y.repeats(2))
 	}
-	last := x
-	p4 := y.neck(g, "up4", g.Concat("cat4", g.Upsample("upsample4", x), levels[4]), 512, false)
-	p3 := y.neck(g, "up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[3]), 256, false)
-	x = g.Concat("cat4b", unit(g, "down4", p3, y.channels(256), 3, 2, 1, true), p4)
-	p4 = y.neck(g, "out4", x, 512, false)
-	x = g.Concat("cat5b", unit(g, "down5", p4, y.channels(512), 3, 2, 1, true), last)
-	p5 := y.neck(g, "out5", x, 1024, true)
-	yoloHead{classes: s.Classes, light: y.version > 8, masks: y.masks}.train(g, []int{p3, p4, p5})
+	outs := neck(g, x, levels, func(name string, in int) int {
+		return y.stage(g, name, in, map[string]int64{"up4": 512, "up3": 256, "out4": 512, "out5": 1024}[name])
+	}, func(name string, in int) int {
+		return y.shrink(g, name, in, y.channels(map[string]int64{"down4": 256, "down5": 512}[name]), name == "down5")
+	})
+	yoloHead{classes: s.Classes, light: y.version > 8, masks: y.masks, twice: y.version == 10}.train(g, outs)
+}
+
+// neck joins the features of three levels on the way up to the finest and down again. last
+// are the coarsest, levels those of the backbone.
+func neck(g *graph.Graph, last int, levels [4]int, stage, shrink func(name string, in int) int) []int {
+	p4 := stage("up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]))
+	p3 := stage("up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]))
+	p4 = stage("out4", g.Concat("cat4b", shrink("down4", p3), p4))
+	return []int{p3, p4, stage("out5", g.Concat("cat5b", shrink("down5", p4), last))}
+}
+
+// shrink halves the image. late: YOLOv10 does it by a convolution of single channels.
+func (y yolo) shrink(g *graph.Graph, name string, in int, out int64, late bool) int {
+	if y.version == 10 && late {
+		return apart(g, name, in, out)
+	}
+	return unit(g, name, in, out, 3, 2, 1, true)
 }
 
 // back is stage i of the backbone.
 func (y yolo) back(g *graph.Graph, name string, in, i int) int {
-	if y.version == 8 {
-		return splitBlock(g, name, in, y.channels([]int64{128, 256, 512, 1024}[i]), y.repeats([]int64{3, 6, 6, 3}[i]), true)
+	if y.version == 11 {
+		out := y.channels([]int64{256, 512, 512, 1024}[i])
+		return crossBlock(g, name, in, out, y.repeats(2), i >= 2 || y.wide(), i < 2)
 	}
-	out := y.channels([]int64{256, 512, 512, 1024}[i])
-	quarter := i < 2
-	return crossBlock(g, name, in, out, y.repeats(2), i >= 2 || y.large(), quarter)
+	out, n := y.channels([]int64{128, 256, 512, 1024}[i]), y.repeats([]int64{3, 6, 6, 3}[i])
+	if slices.Contains(y.compact, name) {
+		return compactBlock(g, name, in, out, n, i == 3 && y.large)
+	}
+	return splitBlock(g, name, in, out, n, true)
 }
 
-// large sizes of YOLO11 have the deeper blocks everywhere.
-func (y yolo) large() bool { return y.width >= 1 }
+// wide sizes of YOLO11 have the deeper blocks everywhere.
+func (y yolo) wide() bool { return y.width >= 1 }
 
-// neck is a stage behind the backbone.
-func (y yolo) neck(g *graph.Graph, name string, in int, out int64, deep bool) int {
-	if y.version == 8 {
-		return splitBlock(g, name, in, y.channels(out), y.repeats(3), false)
+// stage is one behind the backbone.
+func (y yolo) stage(g *graph.Graph, name string, in int, out int64) int {
+	switch out = y.channels(out); {
+	case y.version == 11:
+		return crossBlock(g, name, in, out, y.repeats(2), name == "out5" || y.wide(), false)
+	case slices.Contains(y.compact, name):
+		return compactBlock(g, name, in, out, y.repeats(3), name == "out5" && y.large)
 	}
-	return crossBlock(g, name, in, y.channels(out), y.repeats(2), deep || y.large(), false)
+	return splitBlock(g, name, in, out, y.repeats(3), false)
 }
 
 // splitBlock is C2f: n bottlenecks one after the other, all of whose outputs are

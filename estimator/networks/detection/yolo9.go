@@ -36,23 +36,21 @@ func (y yolo9) build(g *graph.Graph, s graph.Sizes) {
 	for i := range levels {
 		if i > 0 {
 			to := y.out[i]
-			if y.halved {
+			if y.halved && i < 3 {
 				to = y.out[i-1]
-				if i == 3 {
-					to = y.out[i]
-				}
 			}
 			x = y.shrink(g, fmt.Sprintf("model.%d", 2*i+1), x, to)
 		}
 		x = y.stage(g, fmt.Sprintf("model.%d", 2*i+2), x, y.inner[i], y.out[i], y.first && i == 0)
 		levels[i] = x
 	}
-	last := poolPyramid(g, "model.9", x, y.out[3])
-	p4 := y.stage(g, "up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]), y.neck[1], y.neck[1], false)
-	p3 := y.stage(g, "up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]), y.neck[0], y.neck[0], false)
-	p4 = y.stage(g, "out4", g.Concat("cat4b", y.shrink(g, "down4", p3, y.down[0]), p4), y.neck[1], y.neck[1], false)
-	p5 := y.stage(g, "out5", g.Concat("cat5b", y.shrink(g, "down5", p4, y.down[1]), last), y.neck[2], y.neck[2], false)
-	yoloHead{classes: s.Classes, masks: y.masks}.train(g, []int{p3, p4, p5})
+	outs := neck(g, poolPyramid(g, "model.9", x, y.out[3]), levels, func(name string, in int) int {
+		out := y.neck[map[string]int{"up4": 1, "up3": 0, "out4": 1, "out5": 2}[name]]
+		return y.stage(g, name, in, out, out, false)
+	}, func(name string, in int) int {
+		return y.shrink(g, name, in, y.down[map[string]int{"down4": 0, "down5": 1}[name]])
+	})
+	yoloHead{classes: s.Classes, masks: y.masks}.train(g, outs)
 }
 
 // shrink halves the image (AConv, ADown).

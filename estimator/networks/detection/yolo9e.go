@@ -43,13 +43,14 @@ func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {
 		x = fuse(i+1, plan.shrink(g, fmt.Sprintf("model.%d", 3*i+17), levels[i-1], plan.out[i-1]))
 		levels[i] = plan.stage(g, fmt.Sprintf("model.%d", 3*i+19), x, plan.inner[i], plan.out[i], false)
 	}
-	last := poolPyramid(g, "model.29", levels[3], 512)
-	p4 := plan.stage(g, "up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]), 512, 512, false)
-	p3 := plan.stage(g, "up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]), 256, 256, false)
-	p4 = plan.stage(g, "out4", g.Concat("cat4b", plan.shrink(g, "down4", p3, 256), p4), 512, 512, false)
-	p5 := plan.stage(g, "out5", g.Concat("cat5b", plan.shrink(g, "down5", p4, 512), last), 1024, 512, false)
-	g.Layers[p5].Holds = held // the list of outputs has them until all are known
-	yoloHead{classes: s.Classes, masks: y.masks}.train(g, []int{p3, p4, p5})
+	outs := neck(g, poolPyramid(g, "model.29", levels[3], 512), levels, func(name string, in int) int {
+		inner := map[string]int64{"up4": 512, "up3": 256, "out4": 512, "out5": 1024}[name]
+		return plan.stage(g, name, in, inner, min(inner, 512), false)
+	}, func(name string, in int) int {
+		return plan.shrink(g, name, in, map[string]int64{"down4": 256, "down5": 512}[name])
+	})
+	g.Layers[outs[2]].Holds = held // the list of outputs has them until all are known
+	yoloHead{classes: s.Classes, masks: y.masks}.train(g, outs)
 }
 
 // fuse adds to x the parts for its level of all levels from its own on, as large as it is
