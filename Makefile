@@ -73,10 +73,9 @@ bin/carma-init:
 bin/simtask:
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $@ ./cmd/simtask
 
-# Opened from the disk; cmd/docs says what is in it.
 .PHONY: docs
-docs: ## bin/site: the documentation as a site with a search, for reading without network
-	$(GO) run ./cmd/docs -out bin/site -version "$(VERSION)"
+docs: ## bin/site: the documentation as a site with a search, for reading without network (Sphinx, npm)
+	GO="$(GO)" cmd/docs.sh bin/site "$(VERSION)"
 
 # A module of its own: what measures carma, fits its models and draws its pictures.
 .PHONY: bin/lab lab

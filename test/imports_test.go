@@ -147,7 +147,7 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/top":                  {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/cmd/carma/server", "carma/cmd/carma/tasks", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/web":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/trace":                {"carma/cmd/carma/cli", "carma/cmd/carma/report", "carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/joblog", "carma/configs/traces/load", "carma/configs/traces/mixes", "carma/configs/traces/original"},
-	"carma/cmd/docs":                       {"carma/runner"},
+	"carma/cmd/openapi":                    {"carma/runner"},
 	"carma/cmd/simtask":                    {"carma/configs/workloads", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu/simgpu/client", "carma/runner/gpu/simgpu/wire"},
 	"carma/cmd/carma/elsewhere":            {},
 

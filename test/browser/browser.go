@@ -71,7 +71,7 @@ func New(t testing.TB, own string) *Browser {
 		case *cdplog.EventEntryAdded:
 			b.messages = append(b.messages, fmt.Sprintf("log %s: %s %s", ev.Entry.Level, ev.Entry.Text, ev.Entry.URL))
 		case *network.EventRequestWillBeSent:
-			if !strings.HasPrefix(ev.Request.URL, own) {
+			if !strings.HasPrefix(ev.Request.URL, own) && !strings.HasPrefix(ev.Request.URL, "data:") {
 				b.foreign = append(b.foreign, ev.Request.URL)
 			}
 		}
