@@ -4,8 +4,8 @@ extensions = ["myst_parser"]
 project = "carma"
 root_doc = "README"
 # Beside docs/, the pages that it links to.
-include_patterns = ["*.md", "docs/**.md", "mapper/constants.md", "test/faults.md", "test/lab/*.md"]
-exclude_patterns = [".*", "bin", "cmd", "configs", "containers", "estimator", "images", "runner"]
+include_patterns = ["*.md", "docs/**.md", "mapper/*.md", "estimator/probe/*.md", "runner/journal/*.md", "test/faults.md", "test/lab/*.md"]
+exclude_patterns = [".*", "bin", "cmd", "configs", "containers", "images"]
 myst_heading_anchors = 6  # as GitHub names them
 suppress_warnings = ["ref.myst", "myst.xref_missing"]  # links to folders; TestLinks checks all links
 
@@ -21,7 +21,7 @@ menu = {
     "For administrators": ["docs/install", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/endings", "docs/security"],
     "Scheduling": ["docs/results", "docs/replay", "test/lab/studies", "test/lab/estimates"],
     "Real GPUs": ["docs/hardware/README", "docs/hardware/h100-2026-11-26", "docs/hardware/h100-2026-11-26/kubernetes", "docs/hardware/h100-2026-11-22"],
-    "How it is made": ["docs/design", "docs/decisions", "docs/api", "mapper/constants", "test/faults", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
+    "How it is made": ["docs/design", "docs/decisions", "mapper/README", "runner/journal/README", "estimator/probe/README", "docs/api", "mapper/constants", "test/faults", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
 
 
