@@ -113,13 +113,3 @@ func Step(model, dataset string, batch, epochs, loop float64) float64 {
 	}
 	return 0
 }
-
-// WithoutSteps are the same pairs when the tasks' steps are not known.
-func WithoutSteps(pairs []Pair) []Pair {
-	var out []Pair
-	for _, p := range pairs {
-		p.A.Load.Step, p.B.Load.Step = 0, 0
-		out = append(out, p)
-	}
-	return out
-}
