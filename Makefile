@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load,kubernetes
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -44,7 +44,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test test-security engines probe probe-scripts unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check replay-tables hardware-dry-run clean bin/carma bin/carma-agent bin/carma-init bin/simtask
+.PHONY: help demo build image images images-test test test-security engines probe probe-scripts unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check replay-tables hardware-dry-run clean bin/carma bin/carma-kubernetes bin/carma-agent bin/carma-init bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,19 +52,29 @@ help: ## list the targets
 demo: build ## run carma with fake GPUs and real containers, from nothing, in under a minute
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; exec test/demo.sh'
 
-build: bin/carma bin/carma-agent bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with bin/carma-agent, bin/carma-init and the licences of what is in them, and bin/simtask for the image
+build: bin/carma bin/carma-kubernetes bin/carma-agent bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with bin/carma-kubernetes, bin/carma-agent, bin/carma-init and the licences of what is in them, and bin/simtask for the image
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
 
-bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/look/files/others/*) | bin/carma
-	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-agent ./cmd/carma-init ./cmd/simtask
+bin/LICENSES.txt: go.mod go.sum containers/kubernetes/go.sum cmd/licenses.sh $(wildcard runner/web/look/files/others/*) | bin/carma
+	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-init ./cmd/simtask
+
+# carma becomes it for clusters. A module of its own, with Kubernetes' client.
+bin/carma-kubernetes:
+	$(GO) build -C containers/kubernetes -ldflags "-X main.version=$(VERSION)" -o $(CURDIR)/$@ ./cmd/carma-kubernetes
 
 # carma agent becomes it. Without this tag gRPC brings pages of its own, and their
 # templates keep the linker from leaving out what nobody calls: 6 MB of 22.
 bin/carma-agent:
-	$(GO) build -tags grpcnotrace -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma-agent
+	$(GO) build -C containers/kubernetes -tags grpcnotrace -ldflags "-X main.version=$(VERSION)" -o $(CURDIR)/$@ ./cmd/carma-agent
+
+.PHONY: kubernetes-module
+kubernetes-module: ## go vet, staticcheck and tests of containers/kubernetes that need no cluster (TEST_FLAGS=...)
+	$(GO) build -o .cache/staticcheck honnef.co/go/tools/cmd/staticcheck
+	cd containers/kubernetes && $(GO) vet ./... && $(GO) vet -tags kubernetes ./... && ../../.cache/staticcheck -tags kubernetes ./...
+	$(GO) test -C containers/kubernetes $(TEST_FLAGS) ./...
 
 # Runs in any image, so it is static.
 bin/carma-init:
@@ -155,17 +165,17 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 # The build is kept, and takes about 11 CPU minutes the first time.
 .PHONY: kubernetes kubernetes-demo kubernetes-short
 kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then tests of driver, installation and deaths on it (root, runc)
-	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
-	$(GO) test -count=1 -timeout 60m -tags kubernetes ./test/kubernetes
+	$(GO) test -C containers/kubernetes -count=1 -timeout 20m -tags kubernetes -run "^TestReal" .
+	$(GO) test -C containers/kubernetes -count=1 -timeout 60m -tags kubernetes ./test
 
-kubernetes-short: bin/carma bin/carma-agent bin/carma-init ## a part of it: installed, upgraded and uninstalled; apiserver, kubelet and daemon killed (three minutes once it is built)
-	$(GO) test -count=1 -timeout 15m -short -tags kubernetes -run "^Test(Install|Kills)$$" ./test/kubernetes
+kubernetes-short: bin/carma bin/carma-kubernetes bin/carma-agent bin/carma-init ## a part of it: installed, upgraded and uninstalled; apiserver, kubelet and daemon killed (three minutes once it is built)
+	$(GO) test -C containers/kubernetes -count=1 -timeout 15m -short -tags kubernetes -run "^Test(Install|Kills)$$" ./test
 
 .PHONY: kubernetes-scale cluster-study
-kubernetes-scale: bin/carma bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second by the driver alone and by the daemon, time to allocation (minutes)
-	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
-	$(GO) test -count=1 -timeout 30m -tags kubernetes -run "^TestScale$$" -v ./containers/kubernetes
-	$(GO) test -count=1 -timeout 30m -tags kubernetes -run "^TestBurst$$" -v ./test/kubernetes
+kubernetes-scale: bin/carma bin/carma-kubernetes bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second by the driver alone and by the daemon, time to allocation (minutes)
+	@GO="$(GO)" containers/kubernetes/test/build.sh >/dev/null
+	$(GO) test -C containers/kubernetes -count=1 -timeout 30m -tags kubernetes -run "^TestScale$$" -v .
+	$(GO) test -C containers/kubernetes -count=1 -timeout 30m -tags kubernetes -run "^TestBurst$$" -v ./test
 
 # GPUs, MACHINES (of eight) and TASKS belong together: as many tasks for a GPU as there.
 STUDY_MACHINES ?= 1250
@@ -180,8 +190,8 @@ cluster-study: bin/carma bin/lab ## policy carma against exclusive on a cluster,
 
 kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
-	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
-	@GO="$(GO)" test/kubernetes/demo.sh
+	@GO="$(GO)" containers/kubernetes/test/build.sh >/dev/null
+	@GO="$(GO)" containers/kubernetes/test/demo.sh
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

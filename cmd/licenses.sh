@@ -1,6 +1,7 @@
 #!/bin/sh
 # Writes the licence texts of all that is linked into the programs: the modules
-# of the packages below, of embedded files, and Go itself. It fails if one of them has none.
+# of the packages below and of those for Kubernetes, of embedded files, and Go itself. It
+# fails if one of them has none.
 #
 #   cmd/licenses.sh OUTPUT PACKAGE...
 set -eu
@@ -8,7 +9,9 @@ out=$1
 shift
 go=${GO:-go}
 trap 'rm -f "$out.part" "$out.modules"' EXIT
-"$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' "$@" >"$out.modules"
+modules='{{with .Module}}{{if .Version}}{{if not .Replace}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}{{end}}'
+"$go" list -deps -f "$modules" "$@" >"$out.modules"
+"$go" list -C containers/kubernetes -deps -f "$modules" ./cmd/... >>"$out.modules"
 exec 3>"$out.part"
 echo "carma is linked with these modules. Each has its own licence, which follows its name." >&3
 sort -u "$out.modules" >"$out.part.sorted"

@@ -26,11 +26,12 @@ doc=$ROOT/usr/share/doc/carma
 mkdir -p "$programs" "$doc" "$ROOT/usr/share/bash-completion/completions" \
 	"$ROOT/usr/share/zsh/vendor-completions" "$ROOT/usr/share/fish/vendor_completions.d"
 "$go" build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$programs/carma" ./cmd/carma
-"$go" build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$VERSION" -o "$programs/carma-agent" ./cmd/carma-agent
+"$go" build -C containers/kubernetes -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$programs/carma-kubernetes" ./cmd/carma-kubernetes
+"$go" build -C containers/kubernetes -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$VERSION" -o "$programs/carma-agent" ./cmd/carma-agent
 CGO_ENABLED=0 "$go" build -trimpath -ldflags "-s -w" -o "$programs/carma-init" ./cmd/carma-init
 
 # The packages say which libc they need: 2.34, of 2021.
-needs=$(objdump -T "$programs/carma" "$programs/carma-agent" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+needs=$(objdump -T "$programs/carma" "$programs/carma-kubernetes" "$programs/carma-agent" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 if [ "$(printf '%s\nGLIBC_2.34\n' "$needs" | sort -V | tail -n 1)" != GLIBC_2.34 ]; then
 	echo "cmd/release.sh: carma needs $needs, the packages promise GLIBC_2.34 (configs/package/nfpm.yaml)" >&2
 	exit 1
@@ -45,9 +46,9 @@ find "$ROOT/usr/share/man" -type f -exec gzip -9n {} +
 "$programs/carma" completion zsh >"$ROOT/usr/share/zsh/vendor-completions/_carma"
 "$programs/carma" completion fish >"$ROOT/usr/share/fish/vendor_completions.d/carma.fish"
 
-GO="$go" cmd/licenses.sh "$doc/LICENSES.txt" ./cmd/carma ./cmd/carma-agent ./cmd/carma-init
+GO="$go" cmd/licenses.sh "$doc/LICENSES.txt" ./cmd/carma ./cmd/carma-init
 "$go" run ./configs/package/sbom -version "$VERSION" -time "$SOURCE_DATE_EPOCH" \
-	"$programs/carma" "$programs/carma-agent" "$programs/carma-init" >"$doc/sbom.spdx.json"
+	"$programs/carma" "$programs/carma-kubernetes" "$programs/carma-agent" "$programs/carma-init" >"$doc/sbom.spdx.json"
 cp "$doc/sbom.spdx.json" "$out/carma-$VERSION.spdx.json"
 gzip -9n "$doc/LICENSES.txt" "$doc/sbom.spdx.json"
 cp NOTICE "$doc/NOTICE"

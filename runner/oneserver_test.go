@@ -4,16 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"carma/containers/containerstest"
-	"carma/containers/kubernetes"
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
-	"carma/runner/cluster"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 )
@@ -21,35 +19,17 @@ import (
 // node is the machine of asCluster.
 const node = "node-7"
 
-// asCluster shows cards as a cluster with one node does: by slices, and by what the node's
-// agent tells.
-type asCluster struct {
-	cards gpu.Source
-	told  atomic.Int64
-}
+// asCluster shows cards as a cluster with one node does.
+type asCluster struct{ *cards }
 
-func (c *asCluster) Inventory(ctx context.Context) (is kubernetes.Inventory, err error) {
-	devices, err := c.cards.GPUs(ctx)
-	if err != nil {
-		return is, err
+func (c asCluster) GPUs(ctx context.Context) ([]gpu.Device, error) {
+	all, err := c.cards.GPUs(ctx)
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Node, all[i].Boot, all[i].Shares, all[i].Sharing = node, "boot", true, mapper.SharingMPS
 	}
-	samples, err := c.cards.Sample(ctx)
-	if err != nil {
-		return is, err
-	}
-	text, err := cluster.Report{GPUs: samples}.Text()
-	is.Nodes = []kubernetes.Node{{Name: node, Boot: "boot"}}
-	is.Reports = []kubernetes.Report{{Node: node, Count: c.told.Add(1), Text: text}}
-	for i, d := range devices {
-		is.Devices = append(is.Devices, kubernetes.Device{
-			UUID: d.UUID, Driver: kubernetes.SimulatedDriver, Pool: node, Device: "gpu-" + strconv.Itoa(i), Node: node, Model: d.Model, Bytes: int64(d.Capacity), Shared: true,
-		})
-	}
-	return is, err
+	return all, err
 }
-
-// Forgive implements [cluster.Reader].
-func (c *asCluster) Forgive(context.Context, string, string) error { return nil }
 
 // TestClusterDecidesAsOneServer: the journal of a daemon on a cluster replays to equal
 // decisions; and the same events on one server with the same GPUs give the same ones.
@@ -57,13 +37,7 @@ func TestClusterDecidesAsOneServer(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Mapper = mapper.DefaultsOf("carma")
 		g.opt.Mapper.Backoff = g.opt.Mapper.Backoff / 1000
-		g.source = func(c *cards) gpu.Source {
-			source, err := cluster.Open(t.Context(), &asCluster{cards: c})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return source
-		}
+		g.source = func(c *cards) gpu.Source { return asCluster{c} }
 	})
 	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
 		if n, _ := strconv.Atoi(p.Spec.Labels[LabelTask]); n%3 == 1 && p.Spec.Labels[LabelAttempt] == "1" {

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"carma/containers/cdi":                 {},
 	"carma/containers/docker":              {"carma/containers", "carma/containers/cdi"},
 	"carma/containers/containerd":          {"carma/containers", "carma/containers/cdi", "carma/test/failpoint"},
-	"carma/containers/engines":             {"carma/containers", "carma/containers/containerd", "carma/containers/docker", "carma/containers/kubernetes"},
+	"carma/containers/engines":             {"carma/containers", "carma/containers/containerd", "carma/containers/docker"},
 	"carma/containers/containerstest":      {"carma/containers"},
 	"carma/estimator":                      {"carma/configs/models", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/probe":                {"carma/configs/models", "carma/containers"},
@@ -92,7 +92,6 @@ var allowed = map[string][]string{
 	"carma/runner/mounts":                  {},
 	"carma/runner/api":                     {"carma/configs/models", "carma/containers"},
 	"carma/test/failpoint":                 {},
-	"carma/test/kubernetes":                {},
 	"carma/runner/journal":                 {"carma/test/failpoint"},
 	"carma/runner/jsonform":                {},
 	"carma/runner/tasklog":                 {"carma/test/failpoint"},
@@ -106,18 +105,16 @@ var allowed = map[string][]string{
 	"carma/runner/gpu/nvml":                {"carma/mapper", "carma/runner/gpu", "carma/runner/meminfo"},
 	"carma/configs/nearest":                {},
 	"carma/configs/patterns":               {},
-	"carma/containers/kubernetes/simgpus":  {"carma/containers", "carma/containers/kubernetes"},
 	"carma/runner/certs":                   {},
-	"carma/runner/cluster":                 {"carma/containers/kubernetes", "carma/mapper", "carma/runner/gpu"},
-	"carma/cmd/carma/agent":                {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/mapper", "carma/runner/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu"},
+	"carma/cmd/carma/agent":                {"carma/cmd/carma/cli", "carma/configs", "carma/configs/servers"},
 	"carma/cmd/carma/cards":                {"carma/cmd/carma/cli", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/dcgm", "carma/runner/gpu/nvml"},
 	"carma/containers/containerd/logfile":  {"carma/containers", "carma/containers/containerd/relay"},
 	"carma/containers/containerd/relay":    {},
 	"carma/runner/gpu/simgpu/client":       {"carma/mapper", "carma/runner/gpu/simgpu/wire"},
 	"carma/runner/gpu/simgpu/wire":         {"carma/mapper"},
 	"carma/runner/gpu/simgpu":              {"carma/configs/servers", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu", "carma/runner/suspend"},
-	"carma/cmd/carma":                      {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/gpu/devices", "carma/runner/suspend"},
-	"carma/cmd/carma-agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs"},
+	"carma/cmd/carma":                      {"carma/cmd/carma/root"},
+	"carma/cmd/carma/root":                 {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/gpu/devices", "carma/runner/suspend"},
 	"carma/cmd/carma-init":                 {},
 	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/mcp":                  {"carma/cmd/carma/cli", "carma/runner/api"},
@@ -125,7 +122,7 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/configs/taskfile", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/contexts":             {"carma/configs", "carma/configs/nearest", "carma/runner/api"},
 	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
-	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/cluster", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog"},
+	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog"},
 	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal"},
 	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines"},
 	"carma/cmd/carma/dockerconfig":         {"carma/containers"},
@@ -151,6 +148,15 @@ var allowed = map[string][]string{
 	"carma/cmd/simtask":                    {"carma/configs/workloads", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu/simgpu/client", "carma/runner/gpu/simgpu/wire"},
 	"carma/cmd/carma/elsewhere":            {},
 
+	// The module of what needs Kubernetes' client.
+	"carma/containers/kubernetes/test":                 {},
+	"carma/containers/kubernetes/simgpus":              {"carma/containers", "carma/containers/kubernetes"},
+	"carma/containers/kubernetes/cluster":              {"carma/containers/kubernetes", "carma/mapper", "carma/runner/gpu"},
+	"carma/containers/kubernetes/kubeconfig":           {"carma/cmd/carma/contexts", "carma/runner/api"},
+	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/mapper", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu"},
+	"carma/containers/kubernetes/cmd/carma-agent":      {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs", "carma/containers/kubernetes/agent"},
+	"carma/containers/kubernetes/cmd/carma-kubernetes": {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/cmd/carma/root", "carma/containers", "carma/containers/engines", "carma/containers/kubernetes", "carma/containers/kubernetes/agent", "carma/containers/kubernetes/cluster", "carma/containers/kubernetes/kubeconfig"},
+
 	// The program puts its commands together. A command imports cli and the
 	// product. Its imports from other commands are listed here.
 }
@@ -167,10 +173,17 @@ var free = []string{
 // table.
 var pure = []string{"carma/mapper", "carma/mapper/energy", "carma/mapper/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
+// clusterModule is the module of what needs Kubernetes' client.
+const clusterModule = "../containers/kubernetes"
+
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../...").Output()
-	if err != nil {
-		t.Fatal(err)
+	var out []byte
+	for _, module := range []string{"..", clusterModule} {
+		list, err := exec.Command("go", "list", "-C", module, "-json=ImportPath,Imports", "./...").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, list...)
 	}
 	d := json.NewDecoder(strings.NewReader(string(out)))
 	seen := 0
@@ -232,13 +245,13 @@ var onPath = []string{"daemon", "run", "suite", "tasks", "attach", "submit", "se
 // TestDaemonWithoutLab: neither the daemon nor another command on a task's path
 // imports the lab, directly or not. The daemon imports no reader.
 func TestDaemonWithoutLab(t *testing.T) {
-	program := depsOf(t, "carma/cmd/carma")
+	program := depsOf(t, ".", "carma/cmd/carma")
 	for _, name := range onPath {
 		without := offPath
 		if name == "daemon" {
 			without = slices.Concat(offPath, readers)
 		}
-		all := depsOf(t, "carma/cmd/carma/"+name)
+		all := depsOf(t, ".", "carma/cmd/carma/"+name)
 		for _, of := range without {
 			below := func(path string) bool { return path == of || strings.HasPrefix(path, of+"/") }
 			if i := slices.IndexFunc(all, below); i >= 0 {
@@ -262,7 +275,7 @@ var heavy = []string{
 // TestAgentIsLean: the agent's program has nothing of that, or it would take the memory
 // for it on each node. What is in the list is in carma, so a name that is gone is noticed.
 func TestAgentIsLean(t *testing.T) {
-	agent, program := depsOf(t, "-tags", "grpcnotrace", "carma/cmd/carma-agent"), depsOf(t, "carma/cmd/carma")
+	agent, program := depsOf(t, clusterModule, "-tags", "grpcnotrace", "./cmd/carma-agent"), depsOf(t, ".", "carma/cmd/carma")
 	for _, path := range heavy {
 		if !slices.Contains(program, path) {
 			t.Errorf("carma has no %s; take it out of the list", path)
@@ -273,10 +286,21 @@ func TestAgentIsLean(t *testing.T) {
 	}
 }
 
-// depsOf are these packages and all that they import, directly or not.
-func depsOf(t *testing.T, packages ...string) []string {
+// TestWithoutKubernetes: carma links nothing of Kubernetes, and carma-kubernetes does.
+func TestWithoutKubernetes(t *testing.T) {
+	client := func(path string) bool { return strings.HasPrefix(path, "k8s.io/") }
+	if all := depsOf(t, ".", "../..."); slices.ContainsFunc(all, client) {
+		t.Errorf("the module carma has %s", all[slices.IndexFunc(all, client)])
+	}
+	if !slices.ContainsFunc(depsOf(t, clusterModule, "./cmd/carma-kubernetes"), client) {
+		t.Error("carma-kubernetes has nothing of k8s.io")
+	}
+}
+
+// depsOf are these packages of a module and all that they import, directly or not.
+func depsOf(t *testing.T, module string, packages ...string) []string {
 	t.Helper()
-	out, err := exec.Command("go", append([]string{"list", "-deps"}, packages...)...).Output()
+	out, err := exec.Command("go", append([]string{"list", "-C", module, "-deps"}, packages...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,8 +328,9 @@ func isDriver(path string) bool {
 // common packages may be imported by all packages.
 var common = []string{"carma/configs/nearest", "carma/configs/patterns", "carma/mapper/units"}
 
-// mayImport also allows the package's own sub-packages.
+// mayImport also allows the package's own sub-packages, and all commands where they are put
+// together.
 func mayImport(from string, may []string, path string) bool {
 	return slices.Contains(may, path) || (from != "carma/mapper" && from != "carma/runner" && strings.HasPrefix(path, from+"/")) ||
-		slices.Contains(common, path) || from == "carma/containers/engines" && isDriver(path)
+		slices.Contains(common, path) || from == "carma/containers/engines" && isDriver(path) || from == "carma/cmd/carma/root" && strings.HasPrefix(path, "carma/cmd/carma/")
 }

@@ -35,7 +35,7 @@ func TestMended(t *testing.T) {
 			name := n[1]
 			switch target, isMake := strings.CutPrefix(name, "make "); {
 			case isMake && strings.Contains(string(makefile), "\n"+target+":"):
-			case strings.HasSuffix(name, ".txtar") && exists("../cmd/carma/testdata/script/"+name):
+			case strings.HasSuffix(name, ".txtar") && exists("../cmd/carma/root/testdata/script/"+name):
 			case there[name]:
 			default:
 				t.Errorf("%s: there is no test %s", m[1], name)

@@ -16,7 +16,7 @@ import (
 // imported. All commands have all packages; together the expressions were a third of the
 // agent's heap.
 func TestPatternsAreLazy(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles", "carma/cmd/carma").Output()
+	out, err := exec.Command("go", "list", "-C", clusterModule, "-deps", "-json=ImportPath,Dir,GoFiles", "./cmd/carma-kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package engines lists what can run tasks: the container engines, and a cluster.
+// Package engines lists what can run tasks: the container engines, and what a program adds.
 package engines
 
 import (
@@ -11,7 +11,6 @@ import (
 	"carma/containers"
 	"carma/containers/containerd"
 	"carma/containers/docker"
-	"carma/containers/kubernetes"
 )
 
 // Settings configure an engine's driver. A driver uses the fields that it knows.
@@ -40,15 +39,15 @@ type Engine struct {
 	Name string
 	// Builds: it has Docker's API for building images.
 	Builds bool
-	open   func(Settings) (containers.Driver, error)
+	// Driver opens its driver. It sends nothing yet.
+	Driver func(Settings) (containers.Driver, error)
 }
 
 // All are the engines, in the order in which help lists them. The first is the
-// default.
+// default. A program that has another one appends its row when it starts.
 var All = []Engine{
-	{Name: "docker", Builds: true, open: openDocker},
-	{Name: "containerd", open: openContainerd},
-	{Name: "kubernetes", open: openKubernetes},
+	{Name: "docker", Builds: true, Driver: openDocker},
+	{Name: "containerd", Driver: openContainerd},
 }
 
 // Names are the engines' names, as in the configuration.
@@ -92,7 +91,7 @@ func (e Engine) Open(s Settings) (containers.Driver, error) {
 		return nil, err
 	}
 	s.DataDir = dir
-	return e.open(s)
+	return e.Driver(s)
 }
 
 func openDocker(s Settings) (containers.Driver, error) {
@@ -111,14 +110,6 @@ func openContainerd(s Settings) (containers.Driver, error) {
 	})
 	if err != nil {
 		return nil, wrong{what: err.Error()}
-	}
-	return d, nil
-}
-
-func openKubernetes(s Settings) (containers.Driver, error) {
-	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, Namespaces: s.KubernetesNamespaces, Audience: s.TokenAudience, HostPaths: s.KubernetesFolders})
-	if err != nil {
-		return nil, wrong{"driver kubernetes: " + err.Error(), "say where it is: --kubeconfig FILE"}
 	}
 	return d, nil
 }

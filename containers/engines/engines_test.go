@@ -9,11 +9,11 @@ import (
 	"carma/containers/engines"
 )
 
-// TestEngines: the configuration accepts the names of all engines. Each driver
-// has that name, an address and a fix.
+// TestEngines: the configuration accepts the names of all engines, and of the one that
+// carma-kubernetes adds. Each driver has that name, an address and a fix.
 func TestEngines(t *testing.T) {
-	if !slices.Equal(configs.Drivers, engines.Names()) {
-		t.Errorf("configs.Drivers has %s; the engines are %s", configs.Drivers, engines.Names())
+	if names := append(engines.Names(), "kubernetes"); !slices.Equal(configs.Drivers, names) {
+		t.Errorf("configs.Drivers has %s; the engines are %s", configs.Drivers, names)
 	}
 	for _, e := range engines.All {
 		d, err := e.Open(engines.Settings{DataDir: t.TempDir()})

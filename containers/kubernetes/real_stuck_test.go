@@ -19,7 +19,7 @@ import (
 // admin sends a request to the apiserver, as its administrator, and returns the answer.
 func admin(t *testing.T, words ...string) string {
 	t.Helper()
-	cmd := exec.Command("bash", append([]string{"-c", `. ../../test/kubernetes/lib.sh; api "$@"`, "api"}, words...)...)
+	cmd := exec.Command("bash", append([]string{"-c", `. test/lib.sh; api "$@"`, "api"}, words...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v: %s", words, err, out)

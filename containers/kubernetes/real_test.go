@@ -21,10 +21,10 @@ import (
 	"carma/containers/kubernetes/simgpus"
 )
 
-// script runs one of test/kubernetes' scripts and returns what it prints.
+// script runs one of test's scripts and returns what it prints.
 func script(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join("../../test/kubernetes", name), args...)
+	cmd := exec.Command(filepath.Join("test", name), args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -40,7 +40,7 @@ func realCluster(t *testing.T) string {
 	if os.Geteuid() != 0 {
 		t.Skip("a node needs root")
 	}
-	cached := exec.Command("../../test/kubernetes/build.sh", "--cached")
+	cached := exec.Command("test/build.sh", "--cached")
 	if out, err := cached.CombinedOutput(); err != nil {
 		if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == 3 {
 			t.Skip(strings.TrimSpace(string(out)))

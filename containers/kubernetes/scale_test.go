@@ -17,7 +17,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/kubernetes"
-	"carma/test/kubernetes/fleet"
+	"carma/containers/kubernetes/test/fleet"
 )
 
 var (
@@ -143,7 +143,7 @@ func maxTime(a, b time.Time) time.Time {
 // controlPlane starts a control plane without a node, and returns its kubeconfig.
 func controlPlane(t *testing.T) string {
 	t.Helper()
-	if out, err := exec.Command("../../test/kubernetes/build.sh", "--cached").CombinedOutput(); err != nil {
+	if out, err := exec.Command("test/build.sh", "--cached").CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
 	if os.Getenv("KUBERNETES_STATE") == "" {

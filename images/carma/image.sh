@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes the image carma/daemon:VERSION, made from nothing: carma, carma-agent, carma-init, the C
-# library that carma is linked with, and the machine's certificates. docker load reads it. Needs
-# no engine; equal files give an equal image.
+# Writes the image carma/daemon:VERSION, made from nothing: carma-kubernetes under the
+# name carma, carma-agent, carma-init, the C library that they are linked with, and the machine's
+# certificates. docker load reads it. Needs no engine; equal files give an equal image.
 #
 #   VERSION=1.2.3 SOURCE_DATE_EPOCH=SECONDS image.sh FOLDER-OF-PROGRAMS OUT.tar
 set -eu
@@ -22,9 +22,10 @@ pack() { # FOLDER FILE.tar NAME...
 root=$work/root
 mkdir -p "$root/usr/lib/carma" "$root/usr/bin" "$root/etc/ssl/certs" "$root/etc/carma" "$root/run/carma" "$root/var/lib/carma" "$root/tmp"
 chmod 1777 "$root/tmp"
-install -m 755 "$programs/carma" "$programs/carma-agent" "$programs/carma-init" "$root/usr/lib/carma/"
+install -m 755 "$programs/carma-kubernetes" "$root/usr/lib/carma/carma"
+install -m 755 "$programs/carma-agent" "$programs/carma-init" "$root/usr/lib/carma/"
 ln -s ../lib/carma/carma "$root/usr/bin/carma"
-for library in $(for program in carma carma-agent; do ldd "$programs/$program"; done | grep -o '/[^ ]*' | sort -u); do
+for library in $(for program in carma-kubernetes carma-agent; do ldd "$programs/$program"; done | grep -o '/[^ ]*' | sort -u); do
 	mkdir -p "$root$(dirname "$library")"
 	cp -L "$library" "$root$library"
 done

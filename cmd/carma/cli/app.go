@@ -59,6 +59,9 @@ func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*
 	if err != nil {
 		return nil, Usagef("", "%v", err)
 	}
+	if chosen.Remote() && contexts.OverTLS == nil {
+		return nil, BecomeKubernetes(cmd)
+	}
 	client, err := chosen.Connect()
 	if err != nil {
 		return nil, Usagef("docs/kubernetes.md says how a daemon is reached over TLS", "daemon %s (chosen by %s): %v", chosen.Name, by, err)

@@ -1,88 +1,27 @@
 package contexts
 
-import (
-	"errors"
-	"fmt"
-	"net/http"
-	"os"
+import "carma/runner/api"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+// OverTLS returns the client of the daemon of a context that is [Context.Remote]; nothing is
+// sent yet. A program that can ask for a user's token sets it when it starts; nil: this one
+// cannot.
+var OverTLS func(Context) (*api.Client, error)
 
-	"carma/runner/api"
-)
+// Remote reports whether the context's daemon is asked over TLS.
+func (c Context) Remote() bool {
+	_, address, err := ParseHost(c.Host)
+	return err == nil && address != ""
+}
 
 // Connect returns the client of a context's daemon; nothing is sent yet. The context is
-// not [Local].
+// not [Local], and [OverTLS] is set if it is [Context.Remote].
 func (c Context) Connect() (*api.Client, error) {
-	socket, address, err := ParseHost(c.Host)
+	socket, _, err := ParseHost(c.Host)
 	if err != nil {
 		return nil, err
 	}
 	if socket != "" {
 		return api.NewClient(socket), nil
 	}
-	config, namespace, err := c.credentials()
-	if err != nil {
-		return nil, err
-	}
-	config.Host = address
-	// A terminal takes over its connection.
-	config.NextProtos = []string{"http/1.1"}
-	if config.TLSClientConfig = (rest.TLSClientConfig{CAFile: c.CA, NextProtos: config.NextProtos}); c.CA != "" {
-		if _, err := os.Stat(c.CA); err != nil {
-			return nil, fmt.Errorf("the certificate authority of %s: %w", address, err)
-		}
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("the connection to %s: %w", address, err)
-	}
-	return api.NewRemote(address, &http.Client{Transport: named{transport, namespace}}), nil
-}
-
-// credentials are the user's token, or what gets it, and nothing else of a kubeconfig:
-// no certificate, and no address of the cluster.
-func (c Context) credentials() (*rest.Config, string, error) {
-	if c.TokenFile != "" {
-		if _, err := os.Stat(c.TokenFile); err != nil {
-			return nil, "", fmt.Errorf("your token: %w", err)
-		}
-		return &rest.Config{BearerTokenFile: c.TokenFile}, c.Namespace, nil
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.KubeContext})
-	full, err := loader.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("your token: %w", err)
-	}
-	if full.BearerToken == "" && full.BearerTokenFile == "" && full.ExecProvider == nil && full.AuthProvider == nil {
-		return nil, "", errors.New("your token: the kubeconfig has none (client certificates and passwords are no use here); kubectl create token makes one for a service account")
-	}
-	namespace := c.Namespace
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", fmt.Errorf("your namespace: %w", err)
-		}
-	}
-	out := &rest.Config{
-		BearerToken: full.BearerToken, BearerTokenFile: full.BearerTokenFile, ExecProvider: full.ExecProvider, AuthProvider: full.AuthProvider,
-		AuthConfigPersister: full.AuthConfigPersister,
-	}
-	return out, namespace, nil
-}
-
-// named sends the user's namespace with each request.
-type named struct {
-	http.RoundTripper
-	namespace string
-}
-
-func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
-	if n.namespace != "" {
-		req = req.Clone(req.Context())
-		req.Header.Set(api.NamespaceHeader, n.namespace)
-	}
-	return n.RoundTripper.RoundTrip(req)
+	return OverTLS(c)
 }

@@ -13,9 +13,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/configs"
 	"carma/containers"
-	"carma/containers/kubernetes"
 	"carma/runner"
-	"carma/runner/cluster"
 	"carma/runner/gpu"
 )
 
@@ -34,9 +32,18 @@ func forCluster(config configs.Config) configs.Config {
 	return config
 }
 
+// clusterDriver is the driver kubernetes.
+type clusterDriver interface {
+	GPUs(ctx context.Context) (gpu.Source, error)
+	// Hold waits until the daemon who is the only one of its namespace, and calls waits while
+	// another one is there, and lost if another one has taken over.
+	Hold(ctx context.Context, who string, waits, lost func(other string)) error
+	Release(ctx context.Context, who string) error
+}
+
 // openCluster reads the GPUs of the cluster.
 func openCluster(ctx context.Context, config configs.Config, driver containers.Driver, opt *runner.Options) (gpu.Source, error) {
-	d, ok := driver.(*kubernetes.Driver)
+	d, ok := driver.(clusterDriver)
 	if !ok {
 		return nil, cli.Usagef("write --driver kubernetes, or leave --gpus out", "--gpus cluster needs a cluster; the driver is %s", config.Driver)
 	}
@@ -48,7 +55,7 @@ func openCluster(ctx context.Context, config configs.Config, driver containers.D
 	case config.Speed != 1:
 		return nil, cli.Usagef("write --speed to carma agent, which simulates the GPUs", "--speed %v: a cluster's time is the clock's", config.Speed)
 	}
-	source, err := cluster.Open(ctx, d)
+	source, err := d.GPUs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +76,7 @@ const releaseLimit = 5 * time.Second
 // holdLease waits until this daemon is the only one of its namespace. release gives the
 // Lease back.
 func holdLease(ctx context.Context, config configs.Config, driver containers.Driver, lost context.CancelCauseFunc, log zerolog.Logger) (release func() error, err error) {
-	d, ok := driver.(*kubernetes.Driver)
+	d, ok := driver.(clusterDriver)
 	if !ok {
 		return func() error { return nil }, nil
 	}

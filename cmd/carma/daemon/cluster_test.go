@@ -8,7 +8,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/configs"
-	"carma/containers/kubernetes"
+	"carma/containers"
 	"carma/runner"
 )
 
@@ -37,7 +37,10 @@ func TestClusterFlags(t *testing.T) {
 		config := configs.Default()
 		config.Driver = "kubernetes"
 		spoil(&config)
-		var d *kubernetes.Driver
+		d := struct {
+			containers.Driver
+			clusterDriver
+		}{}
 		open := func() error {
 			if config.Driver != "kubernetes" {
 				_, err := openGPUs(t.Context(), config, nil, runner.NewClock(1), &runner.Options{}, zerolog.Nop())

@@ -15,6 +15,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/configs"
 	"carma/configs/servers"
+	"carma/containers/engines"
 	"carma/mapper"
 )
 
@@ -74,6 +75,9 @@ from.`,
 		}
 		if err := checkCluster(config, from); err != nil {
 			return err
+		}
+		if _, here := engines.Named(config.Driver); !here {
+			return cli.BecomeKubernetes(cmd)
 		}
 		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer release()

@@ -7,7 +7,7 @@ import (
 	"carma/configs"
 )
 
-// claimStays is why no task of a cluster is suspended: TestFrozen of test/kubernetes
+// claimStays is why no task of a cluster is suspended: TestFrozen of containers/kubernetes/test
 // shows it.
 const claimStays = "on a cluster its claim keeps the GPU memory for as long as its pod is there, so nobody else could have it"
 

@@ -269,6 +269,9 @@ func engineCheck(ctx context.Context, config configs.Config) api.Check {
 	driver, err := engine.Open(config)
 	if err != nil {
 		c.Status, c.Detail, c.Mend = checkFailure, err.Error(), "run carma as root"
+		if wrong, ok := errors.AsType[*cli.UsageError](err); ok && wrong.Hint != "" {
+			c.Detail, c.Mend = wrong.What, wrong.Hint
+		}
 		return c
 	}
 	defer func() { _ = driver.Close() }()

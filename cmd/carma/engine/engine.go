@@ -16,8 +16,8 @@ import (
 // Open opens what runs the containers. Nothing is sent yet.
 func Open(config configs.Config) (containers.Driver, error) {
 	engine, ok := engines.Named(config.Driver)
-	if !ok {
-		return nil, cli.Usagef("", "driver: there is no %q", config.Driver) // configuration has been checked
+	if !ok { // the configuration has been checked: another program has it
+		return nil, cli.ErrNoKubernetes
 	}
 	d, err := engine.Open(engines.Settings{
 		DataDir: config.DataDir, Network: config.Network, Attach: containers.Attach(config.Attach), Init: InitProgram(),

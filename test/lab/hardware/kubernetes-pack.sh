@@ -13,7 +13,7 @@ level=7
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$root/.hardware" "$work/1" "$work/2/stand-in"
-cluster=$("$root/test/kubernetes/build.sh")
+cluster=$("$root/containers/kubernetes/test/build.sh")
 runc=$(command -v runc) || { echo "kubernetes-pack.sh: there is no runc; apt-get install runc" >&2; exit 1; }
 
 : "${CGO_LDFLAGS:=-O2 -g -Wl,-z,lazy}"
@@ -25,7 +25,8 @@ cp "$cluster/kube" "$work/1/"
 
 cd "$root"
 version=$(git describe --always --dirty 2>/dev/null || echo dev)
-go build -ldflags "-s -w -X main.version=$version" -o "$work/2/carma" ./cmd/carma
+# It has all of carma.
+go build -C containers/kubernetes -ldflags "-s -w -X main.version=$version" -o "$work/2/carma" ./cmd/carma-kubernetes
 CGO_ENABLED=0 go build -C test/lab -ldflags "-s -w" -o "$work/2/stands" ./hardware/cluster/stands
 headers=$(go list -f '{{.Dir}}' github.com/NVIDIA/go-nvml/pkg/nvml)
 cc=${CC:-cc} in=$root/test/lab/hardware/cluster

@@ -85,7 +85,7 @@ case $(cat /proc/sys/kernel/hostname) in '' | *[!a-z0-9.-]*) echo carma-node >/p
 export KUBERNETES_STATE=$work/k KUBERNETES_PORT=${KUBERNETES_PORT:-18600} KUBERNETES_BIN=$work/bin
 export PATH=$PATH:$work/bin # the machine's own programs come first
 export CARMA_SOCKET=$work/carma.sock CARMA_DATA_DIR=$work/data
-. "$root/test/kubernetes/lib.sh"
+. "$root/containers/kubernetes/test/lib.sh"
 bin=$KUBERNETES_BIN namespace=lab image=localhost/carma/hold:1
 scripts=$root/test/lab/hardware/cluster
 . "$scripts/parts.sh"

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/contexts"
+	"carma/configs"
+)
+
+// KubernetesProgram is the name of the program that has carma's commands and what needs
+// Kubernetes' client: the driver kubernetes, the agent, and daemons over TLS.
+const KubernetesProgram = "carma-kubernetes"
+
+// Become replaces this process by the first of these programs that is of the version, with
+// the same words and number. It returns if there is none.
+func Become(ctx context.Context, version string, paths ...string) {
+	for _, path := range paths {
+		if path != "" && versionOf(ctx, path) == version {
+			_ = syscall.Exec(path, os.Args, os.Environ()) // comes back only if it cannot be run
+		}
+	}
+}
+
+// versionOf asks one of carma's programs for its version; empty: it is not there, or says none.
+func versionOf(ctx context.Context, path string) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "carma ")
+}
+
+// BecomeKubernetes replaces this process by [KubernetesProgram]. It returns an error if
+// that is not installed.
+func BecomeKubernetes(cmd *cobra.Command) error {
+	var paths []string
+	if self, err := os.Executable(); err == nil {
+		paths = append(paths, filepath.Join(filepath.Dir(self), KubernetesProgram), filepath.Join(filepath.Dir(self), "../libexec/carma", KubernetesProgram))
+	}
+	found, _ := exec.LookPath(KubernetesProgram)
+	Become(cmd.Context(), cmd.Root().Version, append(paths, "/usr/lib/carma/"+KubernetesProgram, found)...)
+	return ErrNoKubernetes
+}
+
+// ErrNoKubernetes: this program needs [KubernetesProgram], which is not installed.
+var ErrNoKubernetes = Usagef("install it in the folder of carma, in /usr/lib/carma or in PATH (docs/install.md)", "Kubernetes needs the program %s of carma's version", KubernetesProgram)
+
+// BecomeEarly is [BecomeKubernetes] before a command has done anything, if its
+// configuration needs that. A command that needs it and goes on all the same, as the
+// program is not there, gets the error later.
+func BecomeEarly(cmd *cobra.Command) {
+	if contexts.OverTLS != nil {
+		return
+	}
+	config, from, err := configs.Load(cmd.Flags())
+	if err != nil {
+		return
+	}
+	chosen, _, err := contexts.Choose(ContextFlag(cmd), config, from)
+	if config.Driver == "kubernetes" || err == nil && chosen.Remote() {
+		_ = BecomeKubernetes(cmd)
+	}
+}

@@ -1,0 +1,36 @@
+// Package root is carma's command line: all commands, their help and what a wrong word is
+// told. A program that has it calls [Main].
+package root
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"carma/cmd/carma/agent"
+	"carma/cmd/carma/cli"
+	"carma/containers/containerd"
+	"carma/runner/gpu/devices"
+	"carma/runner/suspend"
+)
+
+// Main runs the command line of this process and exits. agentRun is what carma agent does,
+// or nil if another program has it, see [cli.BecomeKubernetes].
+func Main(version string, agentRun agent.Run) {
+	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
+		os.Exit(containerd.RunLogger(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == suspend.HelperCommand { // started by the daemon
+		os.Exit(suspend.RunHelper(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == suspend.ProgramCommand { // started in a container by carma doctor --prove
+		os.Exit(suspend.RunProgram(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == devices.ChildCommand { // started by the daemon
+		os.Exit(devices.RunChild(os.Stdin, os.Stdout))
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" && strings.HasPrefix(info.Main.Version, "v") {
+		version = info.Main.Version // go install: the commit, as Go writes it
+	}
+	os.Exit(Execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:], agentRun))
+}

@@ -1,0 +1,262 @@
+// Package cluster reads the GPUs of a Kubernetes cluster. It implements [gpu.Source].
+//
+// Which GPUs there are, the drivers of the nodes publish (ResourceSlices). What is
+// booked on them by others counts as foreign memory, be it used or not: the cluster's
+// scheduler gives it to nobody else. What is used, and by which task, the agents of the
+// nodes tell (carma agent). A GPU whose node takes no pods has a fault; one that its
+// node does not offer any more is not listed.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/containers/kubernetes"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+)
+
+// Reader reads the cluster. It is a [kubernetes.Driver].
+type Reader interface {
+	Inventory(ctx context.Context) (kubernetes.Inventory, error)
+	Forgive(ctx context.Context, node, uuid string) error
+}
+
+// silence is how long an agent may tell nothing until its node's GPUs have a fault. Agents tell something every ten seconds.
+const silence = 30 * time.Second
+
+// Source is the GPUs of a cluster.
+type Source struct {
+	reader Reader
+	now    func() time.Time
+	news   chan struct{}
+
+	mu      sync.Mutex
+	devices []gpu.Device   // as they were last read
+	index   map[string]int // of each GPU that was ever seen, by UUID
+	told    map[string]telling
+	texts   map[string]reported // as they were last read
+	notes   []string
+}
+
+// telling is when an agent last told something, by this machine's clock.
+type telling struct {
+	count int64
+	at    time.Time
+}
+
+// reported is a report and its text.
+type reported struct {
+	text string
+	is   Report
+}
+
+var (
+	_ gpu.Source = (*Source)(nil)
+	_ gpu.Coming = (*Source)(nil)
+	_ gpu.Noting = (*Source)(nil)
+
+	_ gpu.Remembering = (*Source)(nil)
+	_ gpu.Lagging     = (*Source)(nil)
+)
+
+// Driver is the driver of a daemon that runs tasks on the cluster.
+type Driver struct{ *kubernetes.Driver }
+
+// GPUs opens the source of the cluster's GPUs.
+func (d Driver) GPUs(ctx context.Context) (gpu.Source, error) { return Open(ctx, d.Driver) }
+
+// Open reads the cluster once.
+func Open(ctx context.Context, reader Reader) (*Source, error) {
+	return open(ctx, reader, time.Now)
+}
+
+func open(ctx context.Context, reader Reader, now func() time.Time) (*Source, error) {
+	s := &Source{reader: reader, now: now, news: make(chan struct{}, 1), index: map[string]int{}, told: map[string]telling{}, texts: map[string]reported{}}
+	if _, err := s.read(ctx); err != nil {
+		return nil, err
+	}
+	<-s.news // whoever opened it lists them anyway
+	return s, nil
+}
+
+// Name is "cluster".
+func (s *Source) Name() string { return "cluster" }
+
+// Close does nothing: the reader is not the source's.
+func (s *Source) Close() error { return nil }
+
+// News gets a token when the cluster has other GPUs than before.
+func (s *Source) News() <-chan struct{} { return s.news }
+
+// Notes are what an administrator should know.
+func (s *Source) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.notes)
+}
+
+// GPUs are those that the nodes offer. Their indexes are numbers through the cluster,
+// and stay the same as long as the source is open.
+func (s *Source) GPUs(context.Context) ([]gpu.Device, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.devices), nil
+}
+
+// Sample reads the cluster once.
+func (s *Source) Sample(ctx context.Context) ([]gpu.Sample, error) { return s.read(ctx) }
+
+func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
+	all, err := s.reader.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nodes := make(map[string]kubernetes.Node, len(all.Nodes))
+	for _, n := range all.Nodes {
+		nodes[n.Name] = n
+	}
+	reports, foreign := s.hear(all.Reports), claimed(all.Claims)
+	devices, samples := make([]gpu.Device, 0, len(all.Devices)), make([]gpu.Sample, 0, len(all.Devices))
+	s.notes = nil
+	seen := make(map[string]string, len(all.Devices))
+	for i := range all.Devices {
+		d := &all.Devices[i]
+		if on, ok := seen[d.UUID]; ok {
+			s.notes = append(s.notes, fmt.Sprintf("nodes %s and %s both offer the GPU %s; only the first counts", on, d.Node, d.UUID))
+			continue
+		}
+		if d.Bytes <= 0 {
+			s.notes = append(s.notes, fmt.Sprintf("node %s offers the GPU %s without its memory; it is not used", d.Node, d.UUID))
+			continue
+		}
+		seen[d.UUID] = d.Node
+		devices = append(devices, s.device(d, nodes[d.Node].Boot))
+		sample := reports[d.Node].of(d)
+		sample.add(foreign[where{d.Driver, d.Pool, d.Device}].of(d))
+		sample.Fault = cmp.Or(s.fault(d, nodes), sample.Fault)
+		samples = append(samples, sample.Sample)
+	}
+	slices.SortFunc(devices, func(a, b gpu.Device) int { return a.Index - b.Index })
+	slices.SortFunc(samples, func(a, b gpu.Sample) int { return s.index[a.UUID] - s.index[b.UUID] })
+	if s.devices == nil || !slices.Equal(s.devices, devices) {
+		s.devices = append([]gpu.Device{}, devices...)
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+	}
+	return samples, nil
+}
+
+// device describes a GPU. Its number is the next one if it is new.
+func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
+	if _, known := s.index[d.UUID]; !known {
+		s.index[d.UUID] = len(s.index)
+	}
+	out := gpu.Device{
+		UUID: d.UUID, Index: s.index[d.UUID], Model: cmp.Or(d.Model, d.Driver), Capacity: units.Bytes(d.Bytes), Node: d.Node, Boot: boot, Shares: true,
+	}
+	switch {
+	case !d.Shared:
+		out.Exclusive, out.Sharing = true, mapper.SharingAlone
+	case simulated(d):
+		out.Sharing = mapper.SharingMPS
+	default:
+		out.Sharing = mapper.SharingTurns
+	}
+	return out
+}
+
+// simulated reports whether a GPU is one of carma's own, of which nothing is known
+// without its node's agent.
+func simulated(d *kubernetes.Device) bool { return d.Driver == kubernetes.SimulatedDriver }
+
+// fault says why a GPU gets no tasks, whatever it shows itself; empty: it may.
+func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) string {
+	node, ok := nodes[d.Node]
+	told := s.told[d.Node]
+	switch {
+	case !ok:
+		return "its node " + d.Node + " is not in the cluster any more"
+	case node.Closed != "":
+		return node.Closed
+	case d.Taint != "":
+		return "it has the taint " + d.Taint
+	case told.count == 0 && !simulated(d):
+		return "" // booked all the same; what it does is not known
+	case told.count == 0:
+		return "no agent tells what it does; run carma agent on " + d.Node
+	case s.now().Sub(told.at) > silence:
+		return "the agent of its node " + d.Node + " tells nothing any more; see that carma agent runs there"
+	}
+	return ""
+}
+
+// where is a device by its driver's names.
+type where struct{ driver, pool, device string }
+
+// share is what others have booked of a device.
+type share struct {
+	bytes units.Bytes
+	all   bool // one of them shares it with nobody
+}
+
+func (b share) of(d *kubernetes.Device) units.Bytes {
+	if b.all {
+		return units.Bytes(d.Bytes)
+	}
+	return min(b.bytes, units.Bytes(d.Bytes))
+}
+
+// claimed is what others have booked.
+func claimed(all []kubernetes.Claim) map[where]share {
+	out := map[where]share{}
+	for i := range all {
+		c := &all[i]
+		if c.Ours {
+			continue
+		}
+		at := where{c.Driver, c.Pool, c.Device}
+		b := out[at]
+		if b.all = b.all || c.Bytes < 0; c.Bytes > 0 {
+			b.bytes += units.Bytes(c.Bytes)
+		}
+		out[at] = b
+	}
+	return out
+}
+
+// reading is a sample that foreign claims are added to.
+type reading struct{ gpu.Sample }
+
+// of is what a report tells of a GPU; nothing is known of one that it does not name.
+func (r Report) of(d *kubernetes.Device) *reading {
+	for _, s := range r.GPUs {
+		if s.UUID == d.UUID {
+			return &reading{s}
+		}
+	}
+	return &reading{gpu.Sample{UUID: d.UUID, Metrics: gpu.MetricsNone}}
+}
+
+// add counts what others have booked, unless they are seen to use as much.
+func (r *reading) add(booked units.Bytes) {
+	var used units.Bytes
+	for _, p := range r.Processes {
+		if p.Task == 0 {
+			used += p.Used
+		}
+	}
+	if booked > used {
+		r.Processes = append(slices.Clone(r.Processes), gpu.Process{Used: booked - used})
+		r.Used += booked - used
+	}
+}

@@ -1,0 +1,48 @@
+// Command carma-agent is carma agent as a program of its own: it has what the agent of a
+// node needs, and no more, and so takes less memory on each node. carma-kubernetes agent
+// becomes it where it lies beside it ([agent.Apart]). It is called as carma is:
+//
+//	carma-agent agent [flags]
+//	carma-agent --version      the version, alone
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	command "carma/cmd/carma/agent"
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/containers/kubernetes/agent"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if slices.Equal(os.Args[1:], []string{"--version"}) {
+		fmt.Println(version)
+		return
+	}
+	a := cli.New(os.Stdin, os.Stdout, os.Stderr, version)
+	cmd, err := newRoot(a).ExecuteContextC(context.Background())
+	os.Exit(a.Report(cmd, err))
+}
+
+// newRoot has carma's name and the flags of all its commands, as carma passes on the
+// words that it was called with.
+func newRoot(a *cli.App) *cobra.Command {
+	root := cli.Parent(&cobra.Command{
+		Use: "carma COMMAND", Short: "The agent of a Kubernetes node",
+		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}, command.Command(a, agent.Run), command.OldName(a, agent.Run))
+	root.AddGroup(cli.Groups()...)
+	configs.AddFlags(root.PersistentFlags(), "socket")
+	root.PersistentFlags().String("context", "", "`name` of the daemon to ask")
+	root.PersistentFlags().String("config", "", "read this configuration `file` and no other")
+	return root
+}

@@ -1,0 +1,34 @@
+//go:build kubernetes
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// mostMemory is what a daemon and an agent may take together, in bytes.
+const mostMemory = 150e6
+
+// small looks how much memory processes have, as ps shows it: pages of a program's file
+// count for each process that has them.
+func small(t *testing.T, all ...*process) {
+	t.Helper()
+	sum := 0
+	for _, p := range all {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var size, resident int
+		if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		sum += resident * os.Getpagesize()
+		t.Logf("carma %s has %.1f MB of memory", p.args[1], float64(resident*os.Getpagesize())/1e6)
+	}
+	if sum >= mostMemory {
+		t.Errorf("together they have %.1f MB, at most %.0f; is carma-agent beside %s, of its version?", float64(sum)/1e6, mostMemory/1e6, carma)
+	}
+}

@@ -1,0 +1,85 @@
+//go:build kubernetes
+
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestUnheardPods: the cluster's controllers hear of no pods for a while, as after an
+// outage of the apiserver, when each of their streams comes back in its own time. Tasks
+// that come and go meanwhile leave no claim: its memory would be booked for a pod that is
+// gone, and nobody would look at it again.
+func TestUnheardPods(t *testing.T) {
+	c, _, d := bench(t)
+	deafen, asked := c.controllersBehind()
+	deafen()
+	var names []string
+	for i := range 5 {
+		task := block(fmt.Sprint("unheard-", i), fmt.Sprint("unheard-", i))
+		task.Command = []string{"exit:0"}
+		d.submit(task)
+		names = append(names, task.Name)
+	}
+	for _, name := range names {
+		d.ends(name, 1)
+	}
+	c.empty("lab")
+	if asked.Load() == 0 {
+		t.Error("the controllers did not ask for pods meanwhile")
+	}
+}
+
+// controllersBehind starts the controllers again behind a proxy. From deafen on they hear
+// nothing of pods but what they ask about a single one; asked counts how often they try.
+func (c *cluster) controllersBehind() (deafen func(), asked *atomic.Int64) {
+	c.t.Helper()
+	to, err := url.Parse(c.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	streams, cut := context.WithCancel(context.Background())
+	c.t.Cleanup(cut)
+	through := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport: c.http.Transport, FlushInterval: -1,
+	}
+	asked = &atomic.Int64{}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			if streams.Err() != nil {
+				asked.Add(1)
+				http.Error(w, "deaf", http.StatusServiceUnavailable)
+				return
+			}
+			ctx, end := context.WithCancel(r.Context())
+			defer end()
+			defer context.AfterFunc(streams, end)()
+			r = r.WithContext(ctx)
+		}
+		through.ServeHTTP(w, r)
+	}))
+	c.t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	config, err := os.ReadFile(c.kubeconfig)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	file := filepath.Join(c.t.TempDir(), "controllers.kubeconfig")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(config), c.url, proxy.URL, 1)), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Setenv("KUBERNETES_CONTROLLERS_CONFIG", file)
+	c.kill("controllers")
+	c.up()
+	return cut, asked
+}

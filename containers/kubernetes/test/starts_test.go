@@ -1,0 +1,48 @@
+//go:build kubernetes
+
+package test
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+
+	"carma/test/starts"
+)
+
+// watchStarts listens to the node's containerd, and tells how often a container of each
+// attempt was started, by its pod's name. A witness of its own: carma is not asked.
+func (c *cluster) watchStarts() func() map[string]int {
+	c.t.Helper()
+	cli, err := client.New(filepath.Join(c.state, "containerd/socket"), client.WithDefaultNamespace("k8s.io"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	note := func(ctx context.Context, id string) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		found, err := cli.LoadContainer(ctx, id)
+		if err != nil {
+			return
+		}
+		labels, err := found.Labels(ctx)
+		if err != nil || labels["io.cri-containerd.kind"] != "container" || labels["io.kubernetes.container.name"] != "task" {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[labels["io.kubernetes.pod.name"]]++
+	}
+	c.t.Cleanup(starts.Follow(cli, note))
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(seen)
+	}
+}
