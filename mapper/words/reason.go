@@ -1,7 +1,10 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,323 +17,185 @@ func Reason(r mapper.Reason) string {
 	if r.Code == "" {
 		return ""
 	}
-	cause := ""
+	sentence, known := sentences[r.Code]
 	if r.Cause != nil {
-		cause = Reason(*r.Cause)
+		if special := becauseOf[[2]mapper.ReasonCode{r.Code, r.Cause.Code}]; special != "" {
+			sentence = special
+		}
 	}
-	if say := sentences[r.Code]; say != nil {
-		return say(r, cause)
+	if !known {
+		return join("for the reason "+string(r.Code), r.Text)
 	}
-	return join("for the reason "+string(r.Code), r.Text)
+	text, _ := fill(sentence, func(field string) string {
+		if field != "cause" {
+			return values[field](&r)
+		}
+		if r.Cause == nil {
+			return ""
+		}
+		return Reason(*r.Cause)
+	})
+	return text
 }
 
-// sentences has one for each code, of a reason and its cause in words.
-var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string{
-	mapper.ReasonText: func(r mapper.Reason, _ string) string { return r.Text },
+// sentences has one for each code. [fill] says how they are filled in; the fields are
+// "cause" and those of values.
+var sentences = map[mapper.ReasonCode]string{
+	mapper.ReasonText: "{text}",
 
-	mapper.ReasonAsked: func(r mapper.Reason, _ string) string { return or(r.Text, "stopped") },
-	mapper.ReasonSlowing: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it slowed task %d on GPU %d down %.2f times, more than allowed", r.Task, r.GPU, float64(r.Percent)/100)
-	},
-	mapper.ReasonRecalled: func(r mapper.Reason, _ string) string {
-		return join(or(r.Name, "carma")+" sent it back to the queue", r.Text)
-	},
-	mapper.ReasonSuspended: func(r mapper.Reason, cause string) string {
-		switch {
-		case r.Cause != nil && r.Cause.Code == mapper.ReasonIdle:
-			return "suspended, as " + cause + "; it comes back when somebody resumes it, or types into its terminal"
-		case cause != "":
-			return "suspended: " + cause
-		}
-		return join("suspended by "+or(r.Name, "carma"), r.Text)
-	},
-	mapper.ReasonMadeWay: func(r mapper.Reason, _ string) string {
-		if r.Span > 0 {
-			return fmt.Sprintf("suspended %s ago to make way for task %d", seconds(r.Span), r.Task)
-		}
-		return fmt.Sprintf("it makes way for task %d", r.Task)
-	},
-	mapper.ReasonSwapped: func(r mapper.Reason, _ string) string {
-		until := fmt.Sprintf("the shorter task %d until that ends, at most %s later", r.Task, minutes(r.Most))
-		if r.Span > 0 {
-			return fmt.Sprintf("suspended %s ago to make way for %s", seconds(r.Span), until)
-		}
-		return "it makes way for " + until
-	},
-	mapper.ReasonFilled: func(r mapper.Reason, _ string) string {
-		if r.Span > 0 {
-			return fmt.Sprintf("suspended %s ago: its GPU was held for task %d, which could start", seconds(r.Span), r.Task)
-		}
-		return fmt.Sprintf("its GPU was held for task %d, which can start now", r.Task)
-	},
-	mapper.ReasonFills: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("GPU %d is held for task %d: this one is suspended when that can start", r.GPU, r.Task)
-	},
-	mapper.ReasonWay: func(r mapper.Reason, _ string) string {
-		if r.Count > 1 {
-			return fmt.Sprintf("%s make way for it: task %d on GPU %d first", plural(r.Count, "task"), r.Task, r.GPU)
-		}
-		return fmt.Sprintf("task %d makes way for it on GPU %d", r.Task, r.GPU)
-	},
-	mapper.ReasonNotRunning: func(mapper.Reason, string) string { return "only a task that runs on a GPU can be suspended" },
-	mapper.ReasonSeveralGPUs: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it runs on %s: the driver cannot suspend programs that talk to each other, and this one does not offer to leave by itself", plural(r.Count, "GPU"))
-	},
-	mapper.ReasonCannotSuspend: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("the driver cannot suspend programs on GPU %d", r.GPU)
-	},
-	mapper.ReasonMPSClient: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it shares GPU %d by MPS, whose clients the driver cannot suspend, and its program does not offer to leave by itself; a task with --exclusive can be suspended", r.GPU)
-	},
-	mapper.ReasonHostFull: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s of host memory would hold what it has on the GPU, and %s can be booked", r.Need, r.Have)
-	},
-	mapper.ReasonNotSuspended: func(r mapper.Reason, _ string) string { return join("it could not be suspended and runs on", r.Text) },
-	mapper.ReasonNotResumed: func(r mapper.Reason, _ string) string {
-		return join(fmt.Sprintf("it could not come back to a GPU %s", plural(r.Count, "time")), r.Text)
-	},
-	mapper.ReasonFoundAway: func(mapper.Reason, string) string {
-		return "it was found suspended, which the journal did not have"
-	},
-	mapper.ReasonMoved: func(r mapper.Reason, _ string) string {
-		return or(r.Name, "carma") + " moved it to other GPUs"
-	},
-	mapper.ReasonDrained: func(r mapper.Reason, _ string) string {
-		return join(fmt.Sprintf("moved off GPU %d, which is drained by %s", r.GPU, or(r.Name, "carma")), r.Text)
-	},
-	mapper.ReasonHold: func(r mapper.Reason, _ string) string {
-		return join("held by "+or(r.Name, "carma"), r.Text)
-	},
-	mapper.ReasonPaused: func(r mapper.Reason, _ string) string {
-		text := join(or(r.Name, "carma")+" paused launching", r.Text)
-		if r.Span > 0 {
-			text += "; it goes on in " + seconds(r.Span)
-		}
-		return text
-	},
-	mapper.ReasonTimeLimit: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("time limit of %s reached", r.Span)
-	},
-	mapper.ReasonIdle: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it did nothing for %s", r.Span.Round(time.Second))
-	},
-	mapper.ReasonSlotUsed: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("time slot of %s used, others wait", r.Span)
-	},
-	mapper.ReasonOveruse: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it used %s of the %s reserved for it on GPU %d, and others need the room", r.Have, r.Of, r.GPU)
-	},
+	mapper.ReasonAsked:         "{text|stopped}",
+	mapper.ReasonSlowing:       "it slowed task {task} on GPU {gpu} down {percent} times, more than allowed",
+	mapper.ReasonRecalled:      "{by} sent it back to the queue[: {text}]",
+	mapper.ReasonSuspended:     "suspended[: {cause}~ by {who}]",
+	mapper.ReasonMadeWay:       "[suspended {time} ago to make way for~it makes way for] task {task}",
+	mapper.ReasonSwapped:       "[suspended {time} ago to make way for~it makes way for] the shorter task {task} until that ends, at most {most} later",
+	mapper.ReasonFilled:        "[suspended {time} ago: its GPU was held for task {task}, which could start~its GPU was held for task {task}, which can start now]",
+	mapper.ReasonFills:         "GPU {gpu} is held for task {task}: this one is suspended when that can start",
+	mapper.ReasonWay:           "[{several} make way for it: task {task} on GPU {gpu} first~task {task} makes way for it on GPU {gpu}]",
+	mapper.ReasonNotRunning:    "only a task that runs on a GPU can be suspended",
+	mapper.ReasonSeveralGPUs:   "it runs on {gpus}: the driver cannot suspend programs that talk to each other, and this one does not offer to leave by itself",
+	mapper.ReasonCannotSuspend: "the driver cannot suspend programs on GPU {gpu}",
+	mapper.ReasonMPSClient:     "it shares GPU {gpu} by MPS, whose clients the driver cannot suspend, and its program does not offer to leave by itself; a task with --exclusive can be suspended",
+	mapper.ReasonHostFull:      "{need} of host memory would hold what it has on the GPU, and {have} can be booked",
+	mapper.ReasonNotSuspended:  "it could not be suspended and runs on[: {text}]",
+	mapper.ReasonNotResumed:    "it could not come back to a GPU {times}[: {text}]",
+	mapper.ReasonFoundAway:     "it was found suspended, which the journal did not have",
+	mapper.ReasonMoved:         "{by} moved it to other GPUs",
+	mapper.ReasonDrained:       "moved off GPU {gpu}, which is drained by {who}",
+	mapper.ReasonHold:          "held by {who}",
+	mapper.ReasonPaused:        "{by} paused launching[: {text}][; it goes on in {time}]",
+	mapper.ReasonTimeLimit:     "time limit of {span} reached",
+	mapper.ReasonIdle:          "it did nothing for {rounded}",
+	mapper.ReasonSlotUsed:      "time slot of {span} used, others wait",
+	mapper.ReasonOveruse:       "it used {have} of the {of} reserved for it on GPU {gpu}, and others need the room",
 
-	mapper.ReasonProgram:     func(r mapper.Reason, _ string) string { return or(r.Text, fmt.Sprintf("exit code %d", r.Count)) },
-	mapper.ReasonHostOOM:     func(r mapper.Reason, _ string) string { return or(r.Text, "the kernel killed it for host memory") },
-	mapper.ReasonCannotStart: func(r mapper.Reason, _ string) string { return or(r.Text, "its container cannot start as asked") },
-	mapper.ReasonInfrastructure: func(r mapper.Reason, _ string) string {
-		return or(r.Text, "the container engine or a driver failed under it")
-	},
-	mapper.ReasonEvicted:  func(r mapper.Reason, _ string) string { return or(r.Text, "MPS took its memory back") },
-	mapper.ReasonMPSFault: func(r mapper.Reason, _ string) string { return or(r.Text, "the MPS server failed under it") },
-	mapper.ReasonStopped:  func(r mapper.Reason, _ string) string { return or(r.Text, "it was stopped") },
-	mapper.ReasonRetry: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("retry %d of %d: %s", r.Count, r.Limit, cause)
-	},
-	mapper.ReasonTooOften: func(r mapper.Reason, cause string) string { return fmt.Sprintf("%s, %d times", cause, r.Count) },
+	mapper.ReasonProgram:        "{text|exit code {count}}",
+	mapper.ReasonHostOOM:        "{text|the kernel killed it for host memory}",
+	mapper.ReasonCannotStart:    "{text|its container cannot start as asked}",
+	mapper.ReasonInfrastructure: "{text|the container engine or a driver failed under it}",
+	mapper.ReasonEvicted:        "{text|MPS took its memory back}",
+	mapper.ReasonMPSFault:       "{text|the MPS server failed under it}",
+	mapper.ReasonStopped:        "{text|it was stopped}",
+	mapper.ReasonRetry:          "retry {count} of {limit}: {cause}",
+	mapper.ReasonTooOften:       "{cause}, {count} times",
 
-	mapper.ReasonUnstarted: func(r mapper.Reason, _ string) string {
-		text := or(r.Text, "its container could not be started")
-		if r.Limit > 0 {
-			text += fmt.Sprintf("; the engine is not at fault: look at the task and its image; it fails after %d more failed starts", r.Limit)
-		}
-		return text
-	},
-	mapper.ReasonNeverStarted: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("%s; %d starts failed, and the engine is not at fault", cause, r.Count)
-	},
-	mapper.ReasonOthersStart: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("%s, and %d times others could start where it could not", cause, r.Count)
-	},
+	mapper.ReasonUnstarted:    "{text|its container could not be started}[; the engine is not at fault: look at the task and its image; it fails after {left} more failed starts]",
+	mapper.ReasonNeverStarted: "{cause}; {count} starts failed, and the engine is not at fault",
+	mapper.ReasonOthersStart:  "{cause}, and {count} times others could start where it could not",
 
-	mapper.ReasonOOM: func(r mapper.Reason, cause string) string {
-		if r.Cause != nil && r.Cause.Code == mapper.ReasonOveruse {
-			return "stopped before the GPU ran out of memory: " + cause
-		}
-		return "GPU out of memory: " + cause
-	},
-	mapper.ReasonOOMSuspected: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("GPU out of memory suspected (%s): it gets more memory once; %s", or(r.Text, "its output names exhausted memory"), cause)
-	},
-	mapper.ReasonOOMBlameless: func(_ mapper.Reason, cause string) string {
-		return "GPU out of memory through no fault of its own: " + cause
-	},
-	mapper.ReasonOOMAlone: func(_ mapper.Reason, cause string) string { return "GPU out of memory alone on a GPU: " + cause },
-	mapper.ReasonOOMTooOften: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("GPU out of memory in %s; at last %s", plural(r.Count, "attempt"), cause)
-	},
-	mapper.ReasonWantedMore: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it wanted %s and had %s reserved", r.Need, r.Have)
-	},
-	mapper.ReasonRanOut: func(r mapper.Reason, _ string) string { return fmt.Sprintf("it ran out with %s reserved", r.Have) },
-	mapper.ReasonForeignUse: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("processes that are not carma's use %s on GPU %d", r.Have, r.GPU)
-	},
-	mapper.ReasonNeighbour: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("task %d used %s of the %s reserved for it on GPU %d", r.Task, r.Have, r.Of, r.GPU)
-	},
+	mapper.ReasonOOM:          "GPU out of memory: {cause}",
+	mapper.ReasonOOMSuspected: "GPU out of memory suspected ({text|its output names exhausted memory}): it gets more memory once; {cause}",
+	mapper.ReasonOOMBlameless: "GPU out of memory through no fault of its own: {cause}",
+	mapper.ReasonOOMAlone:     "GPU out of memory alone on a GPU: {cause}",
+	mapper.ReasonOOMTooOften:  "GPU out of memory in {attempts}; at last {cause}",
+	mapper.ReasonWantedMore:   "it wanted {need} and had {have} reserved",
+	mapper.ReasonRanOut:       "it ran out with {have} reserved",
+	mapper.ReasonForeignUse:   "processes that are not carma's use {have} on GPU {gpu}",
+	mapper.ReasonNeighbour:    "task {task} used {have} of the {of} reserved for it on GPU {gpu}",
 
-	mapper.ReasonHostMemory: func(r mapper.Reason, _ string) string {
-		text := fmt.Sprintf("it needs %s of host memory; %s of %s can be booked now", r.Need, r.Have, r.Of)
-		if r.Helpers > 0 {
-			text += fmt.Sprintf(", as helpers of suites have %s", r.Helpers)
-		}
-		return text
-	},
-	mapper.ReasonHostCPUs: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it needs %s; %s of %s are booked", processors(r.More), thousandths(r.Count), thousandths(r.Limit))
-	},
-	mapper.ReasonHostInUse: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it uses %s of host memory now; %s is too little", r.Have, r.Of)
-	},
-	mapper.ReasonHostLow: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("the machine is low on memory: %s of %s are available", r.Have, r.Of)
-	},
-	mapper.ReasonHostKept: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("host memory is kept free for task %d, which has waited too long", r.Task)
-	},
-	mapper.ReasonHostAgain: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("it used %s of host memory and runs again with %s booked", r.Have, r.Need))
-	},
-	mapper.ReasonHostAll: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("it had %s of host memory, as much as a task may have", r.Have))
-	},
-	mapper.ReasonHostOveruse: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("the machine ran low on memory, and it used %s of the %s of host memory booked for it", r.Have, r.Of)
-	},
-	mapper.ReasonTooMuchHost: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s of host memory asked for, a task may have at most %s", r.Need, r.Of)
-	},
-	mapper.ReasonTooManyCPUs: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s asked for, tasks may have %s", processors(r.More), thousandths(r.Limit))
-	},
-	mapper.ReasonTooManyGPUs: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s asked for, one machine has %d", plural(r.Count, "GPU"), r.Limit))
-	},
-	mapper.ReasonOnlyParts: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s asked for, one machine has %s and MIG instances, of which a program can use one at a time", plural(r.Count, "GPU"), plural(r.Limit, "whole GPU")))
-	},
-	mapper.ReasonTooMuchMemory: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", r.Need, plural(r.Count, "GPU"), r.Of))
-	},
-	mapper.ReasonNeverGPUs: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s asked for, a user may have %d", plural(r.Count, "GPU"), r.Limit))
-	},
-	mapper.ReasonNeverAlone: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("it needs %s for itself, up to %s of GPU memory; a user may have %s", plural(r.Count, "GPU"), r.Need, r.Of))
-	},
-	mapper.ReasonNeverMemory: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s of GPU memory asked for in all, a user may have %s", r.Need, r.Of))
-	},
-	mapper.ReasonSlotTooLong: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("a slot of %s asked for, the longest is %s", r.Span, r.Most)
-	},
+	mapper.ReasonHostMemory:    "it needs {need} of host memory; {have} of {of} can be booked now[, as helpers of suites have {helpers}]",
+	mapper.ReasonHostCPUs:      "it needs {processors}; {booked} of {all} are booked",
+	mapper.ReasonHostInUse:     "it uses {have} of host memory now; {of} is too little",
+	mapper.ReasonHostLow:       "the machine is low on memory: {have} of {of} are available",
+	mapper.ReasonHostKept:      "host memory is kept free for task {task}, which has waited too long",
+	mapper.ReasonHostAgain:     "[{cause}; ]it used {have} of host memory and runs again with {need} booked",
+	mapper.ReasonHostAll:       "[{cause}; ]it had {have} of host memory, as much as a task may have",
+	mapper.ReasonHostOveruse:   "the machine ran low on memory, and it used {have} of the {of} of host memory booked for it",
+	mapper.ReasonTooMuchHost:   "{need} of host memory asked for, a task may have at most {of}",
+	mapper.ReasonTooManyCPUs:   "{processors} asked for, tasks may have {all}",
+	mapper.ReasonTooManyGPUs:   "[{cause}; ]{gpus} asked for, one machine has {limit}",
+	mapper.ReasonOnlyParts:     "[{cause}; ]{gpus} asked for, one machine has {whole} and MIG instances, of which a program can use one at a time",
+	mapper.ReasonTooMuchMemory: "[{cause}; ]{need} of memory asked for on {gpus}, the most there is: {of}",
+	mapper.ReasonNeverGPUs:     "[{cause}; ]{gpus} asked for, a user may have {limit}",
+	mapper.ReasonNeverAlone:    "[{cause}; ]it needs {gpus} for itself, up to {need} of GPU memory; a user may have {of}",
+	mapper.ReasonNeverMemory:   "[{cause}; ]{need} of GPU memory asked for in all, a user may have {of}",
+	mapper.ReasonSlotTooLong:   "a slot of {span} asked for, the longest is {longest}",
 
-	mapper.ReasonAfterUnknown: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("unknown condition %q on task %d", r.Condition, r.Task)
-	},
-	mapper.ReasonAfterLater: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it was to run after task %d, which does not come before it", r.Task)
-	},
-	mapper.ReasonAfterForgotten: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it was to run after task %d, of which nothing is known any more", r.Task)
-	},
-	mapper.ReasonAfterFailed:    func(r mapper.Reason, _ string) string { return unmet(r, "failed") },
-	mapper.ReasonAfterCancelled: func(r mapper.Reason, _ string) string { return unmet(r, "was cancelled") },
+	mapper.ReasonAfterUnknown:   "unknown condition {condition} on task {task}",
+	mapper.ReasonAfterLater:     "it was to run after task {task}, which does not come before it",
+	mapper.ReasonAfterForgotten: "it was to run after task {task}, of which nothing is known any more",
+	mapper.ReasonAfterFailed:    "task {task} failed, and it was to run only after that had {had}",
+	mapper.ReasonAfterCancelled: "task {task} was cancelled, and it was to run only after that had {had}",
+	mapper.ReasonAfter:          "it waits for task {task} to {verb}[ and for {more}]",
+	mapper.ReasonDelay:          "it is to be queued in {rounded}",
+	mapper.ReasonGroup:          "{tasks} of group {name} run or are queued; at most {limit} at a time",
 
-	mapper.ReasonAfter: func(r mapper.Reason, _ string) string {
-		text := fmt.Sprintf("it waits for task %d to %s", r.Task, verb(r.Condition))
-		if r.More > 0 {
-			text += " and for " + plural(r.More, "more task")
-		}
-		return text
-	},
-	mapper.ReasonDelay: func(r mapper.Reason, _ string) string { return "it is to be queued in " + seconds(r.Span) },
-	mapper.ReasonGroup: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s of group %s run or are queued; at most %d at a time", plural(r.Count, "task"), r.Name, r.Limit)
-	},
-
-	mapper.ReasonEngineDown: func(r mapper.Reason, _ string) string { return or(r.Text, "the container engine does not answer") },
-	mapper.ReasonEngineSick: func(r mapper.Reason, _ string) string {
-		text := "the container engine starts nothing: " + r.Text
-		if r.Remedy != "" {
-			text += "; to mend it: " + r.Remedy
-		}
-		if r.Span > 0 {
-			text += "; tried again in " + seconds(r.Span)
-		}
-		return text
-	},
-	mapper.ReasonNoGPU: func(mapper.Reason, string) string { return "no GPU was found on this machine" },
-	mapper.ReasonBackOff: func(r mapper.Reason, cause string) string {
-		return fmt.Sprintf("tried again in %s after: %s", seconds(r.Span), cause)
-	},
-	mapper.ReasonQuotaTasks: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s has %s running, the most allowed per user", r.Name, plural(r.Count, "task"))
-	},
-	mapper.ReasonQuotaGPUs: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s has %s and would have %d, of %d allowed per user", r.Name, plural(r.Count, "GPU"), r.Count+r.More, r.Limit)
-	},
-	mapper.ReasonQuotaMemory: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s has %s of GPU memory reserved and needs %s more, of %s allowed per user", r.Name, r.Have, r.Need, r.Of)
-	},
-	mapper.ReasonNamespaceFull: func(r mapper.Reason, _ string) string {
-		text := fmt.Sprintf("namespace %s takes no more now: %s", r.Name, or(r.Text, "it is full"))
-		if r.Remedy != "" {
-			text += "; " + r.Remedy
-		}
-		if r.Span > 0 {
-			text += "; tried again in " + seconds(r.Span)
-		}
-		return text
-	},
-	mapper.ReasonRecoveryFirst: func(mapper.Reason, string) string {
-		return "tasks in the recovery queue go first (recovery: original)"
-	},
-	mapper.ReasonInterval: func(r mapper.Reason, _ string) string { return fmt.Sprintf("one launch every %s", r.Span) },
-	mapper.ReasonHanding: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it fits; %d of at most %d launches are on their way to the engine (launches-at-once)", r.Count, r.Limit)
-	},
-	mapper.ReasonFairShare: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("by fair share %s first", laterTasks(r.Count))
-	},
-	mapper.ReasonLookAhead: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(r.Count, "task"), r.Limit)
-	},
-	mapper.ReasonLookedAtLater: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it fits by now; the queue is looked at again within %s", seconds(r.Span))
-	},
-	mapper.ReasonAboutToStart: func(mapper.Reason, string) string { return "it fits and is about to start" },
-	mapper.ReasonScattered: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("%d GPUs fit, but no %d of one machine together", r.Count, r.Limit)
-	},
-	mapper.ReasonTurnedDown: func(r mapper.Reason, _ string) string { return fmt.Sprintf("%d of %d GPUs fit", r.Count, r.Limit) },
+	mapper.ReasonEngineDown:    "{text|the container engine does not answer}",
+	mapper.ReasonEngineSick:    "the container engine starts nothing: {text}[; to mend it: {remedy}][; tried again in {time}]",
+	mapper.ReasonNoGPU:         "no GPU was found on this machine",
+	mapper.ReasonBackOff:       "tried again in {rounded} after: {cause}",
+	mapper.ReasonQuotaTasks:    "{name} has {tasks} running, the most allowed per user",
+	mapper.ReasonQuotaGPUs:     "{name} has {gpus} and would have {sum}, of {limit} allowed per user",
+	mapper.ReasonQuotaMemory:   "{name} has {have} of GPU memory reserved and needs {need} more, of {of} allowed per user",
+	mapper.ReasonNamespaceFull: "namespace {name} takes no more now: {text|it is full}[; {remedy}][; tried again in {time}]",
+	mapper.ReasonRecoveryFirst: "tasks in the recovery queue go first (recovery: original)",
+	mapper.ReasonInterval:      "one launch every {span}",
+	mapper.ReasonHanding:       "it fits; {count} of at most {limit} launches are on their way to the engine (launches-at-once)",
+	mapper.ReasonFairShare:     "by fair share {later} first",
+	mapper.ReasonLookAhead:     "{tasks} ahead of it in the queue; no more than {limit} that do not fit are passed over",
+	mapper.ReasonLookedAtLater: "it fits by now; the queue is looked at again within {rounded}",
+	mapper.ReasonAboutToStart:  "it fits and is about to start",
+	mapper.ReasonScattered:     "{count} GPUs fit, but no {limit} of one machine together",
+	mapper.ReasonTurnedDown:    "{count} of {limit} GPUs fit",
 }
 
-// unmet says why a task that was to follow another will not run.
-func unmet(r mapper.Reason, what string) string {
-	had := "succeeded"
-	if r.Condition == mapper.AfterStarted {
-		had = "started"
-	}
-	return fmt.Sprintf("task %d %s, and it was to run only after that had %s", r.Task, what, had)
+// becauseOf has the sentences of reasons with a certain cause.
+var becauseOf = map[[2]mapper.ReasonCode]string{
+	{mapper.ReasonSuspended, mapper.ReasonIdle}: "suspended, as {cause}; it comes back when somebody resumes it, or types into its terminal",
+	{mapper.ReasonOOM, mapper.ReasonOveruse}:    "stopped before the GPU ran out of memory: {cause}",
 }
 
-// verb is what a task is waited for to do.
-func verb(c mapper.Condition) string {
-	switch c {
-	case mapper.AfterAny:
-		return "end"
-	case mapper.AfterStarted:
-		return "start"
+// values are the fields of reasons as sentences have them.
+var values = map[string]func(r *mapper.Reason) string{
+	"text":       func(r *mapper.Reason) string { return r.Text },
+	"remedy":     func(r *mapper.Reason) string { return r.Remedy },
+	"name":       func(r *mapper.Reason) string { return r.Name },
+	"by":         func(r *mapper.Reason) string { return cmp.Or(r.Name, "carma") },
+	"who":        func(r *mapper.Reason) string { return join(cmp.Or(r.Name, "carma"), r.Text) },
+	"task":       func(r *mapper.Reason) string { return r.Task.String() },
+	"gpu":        func(r *mapper.Reason) string { return strconv.Itoa(r.GPU) },
+	"have":       func(r *mapper.Reason) string { return r.Have.String() },
+	"need":       func(r *mapper.Reason) string { return r.Need.String() },
+	"of":         func(r *mapper.Reason) string { return r.Of.String() },
+	"helpers":    func(r *mapper.Reason) string { return some(r.Helpers, r.Helpers.String()) },
+	"percent":    func(r *mapper.Reason) string { return fmt.Sprintf("%.2f", float64(r.Percent)/100) },
+	"count":      func(r *mapper.Reason) string { return strconv.Itoa(r.Count) },
+	"limit":      func(r *mapper.Reason) string { return strconv.Itoa(r.Limit) },
+	"left":       func(r *mapper.Reason) string { return some(r.Limit, strconv.Itoa(r.Limit)) },
+	"sum":        func(r *mapper.Reason) string { return strconv.Itoa(r.Count + r.More) },
+	"tasks":      func(r *mapper.Reason) string { return plural(r.Count, "task") },
+	"several":    func(r *mapper.Reason) string { return some(r.Count-1, plural(r.Count, "task")) },
+	"more":       func(r *mapper.Reason) string { return some(r.More, plural(r.More, "more task")) },
+	"gpus":       func(r *mapper.Reason) string { return plural(r.Count, "GPU") },
+	"whole":      func(r *mapper.Reason) string { return plural(r.Limit, "whole GPU") },
+	"times":      func(r *mapper.Reason) string { return plural(r.Count, "time") },
+	"attempts":   func(r *mapper.Reason) string { return plural(r.Count, "attempt") },
+	"later":      func(r *mapper.Reason) string { return laterTasks(r.Count) },
+	"processors": func(r *mapper.Reason) string { return processors(r.More) },
+	"booked":     func(r *mapper.Reason) string { return thousandths(r.Count) },
+	"all":        func(r *mapper.Reason) string { return thousandths(r.Limit) },
+	"span":       func(r *mapper.Reason) string { return r.Span.String() },
+	"rounded":    func(r *mapper.Reason) string { return seconds(r.Span) },
+	"time":       func(r *mapper.Reason) string { return some(r.Span, seconds(r.Span)) },
+	"most":       func(r *mapper.Reason) string { return minutes(r.Most) },
+	"longest":    func(r *mapper.Reason) string { return r.Most.String() },
+	"condition":  func(r *mapper.Reason) string { return strconv.Quote(string(r.Condition)) },
+	"verb":       func(r *mapper.Reason) string { return cmp.Or(verbs[r.Condition], "succeed") },
+	"had":        func(r *mapper.Reason) string { return cmp.Or(had[r.Condition], "succeeded") },
+}
+
+// verbs are what a task is waited for to do, had what it had to have done, if not to succeed.
+var (
+	verbs = map[mapper.Condition]string{mapper.AfterAny: "end", mapper.AfterStarted: "start"}
+	had   = map[mapper.Condition]string{mapper.AfterStarted: "started"}
+)
+
+// some returns a text, or nothing if a number is not above zero.
+func some[N ~int | ~int64 | ~float64](n N, text string) string {
+	if n <= 0 {
+		return ""
 	}
-	return "succeed"
+	return text
 }
 
 func laterTasks(n int) string {
@@ -338,14 +203,6 @@ func laterTasks(n int) string {
 		return "1 later task of others goes"
 	}
 	return fmt.Sprintf("%d later tasks of others go", n)
-}
-
-// after puts what has led to a reason before its sentence.
-func after(cause, text string) string {
-	if cause == "" {
-		return text
-	}
-	return cause + "; " + text
 }
 
 // minutes is a time that is about so long.
@@ -366,13 +223,6 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
 func join(a, b string) string {
 	if b == "" {
 		return a
@@ -391,9 +241,4 @@ func processors(n int) string {
 func thousandths(n int) string { return strconv.FormatFloat(float64(n)/1000, 'g', 6, 64) }
 
 // Codes returns all codes of reasons, in no order.
-func Codes() (all []mapper.ReasonCode) {
-	for code := range sentences {
-		all = append(all, code)
-	}
-	return all
-}
+func Codes() []mapper.ReasonCode { return slices.Collect(maps.Keys(sentences)) }

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,96 +25,84 @@ func Rejection(r mapper.Rejection) string {
 // OnGPU is a rejection where the GPU is named already, as in a table: "memory
 // 31.2 of 40.0 GiB reserved, needs 12.3".
 func OnGPU(r mapper.Rejection) string {
-	if say := clauses[r.Rule]; say != nil {
-		return say(r)
+	clause := clauses[r.Rule]
+	if clause == "" {
+		return "rejected: " + string(r.Rule)
 	}
-	return "rejected: " + string(r.Rule)
+	text, _ := fill(clause, func(field string) string { return parts[field](&r) })
+	return text
 }
 
-// clauses has one for each rule about a GPU.
-var clauses = map[mapper.Rule]func(mapper.Rejection) string{
-	mapper.RuleFault: func(r mapper.Rejection) string {
+// clauses has one for each rule about a GPU, with the fields of parts; see [fill].
+var clauses = map[mapper.Rule]string{
+	mapper.RuleFault:       "is out of service: {lost}",
+	mapper.RuleClosed:      "is drained[ by {by}]",
+	mapper.RulePart:        "is a MIG instance, of which a program can use one at a time",
+	mapper.RulePinned:      "is none that it is bound to",
+	mapper.RuleSuspended:   "is not the GPU that it was suspended on, nor one like it to which the driver can move it",
+	mapper.RuleReserved:    "{reserved|is reserved for others}",
+	mapper.RuleSick:        "starts no containers: {fault}[; to mend it: {remedy}]",
+	mapper.RuleKept:        "is kept free for task {task}",
+	mapper.RuleAlone:       "belongs to task {task} alone",
+	mapper.RuleIdle:        "has {tasks}, an idle GPU is needed",
+	mapper.RuleForeign:     "has {have} in use by processes that are not carma's, it must be free of others",
+	mapper.RuleMaxTasks:    "has {tasks}, the most allowed",
+	mapper.RuleMemory:      "[task {learner} has all free memory until its own is known, about {time} after it has begun to train~memory {haveGiB} of {ofGiB} GiB reserved, needs {needGiB}]",
+	mapper.RuleMinFree:     "has {haveGiB} GiB free, under the minimum of {needGiB}",
+	mapper.RuleSMACT:       "SMACT {smact}, at or over {cap}",
+	mapper.RuleWarmUp:      "is warming up task {task}",
+	mapper.RuleSharing:     "has no room for its sharing score, the scores on a GPU sum to at most 2",
+	mapper.RuleUtilization: "would be asked for more than 100 % of its time",
+	mapper.RuleSlowdown:    "[it would slow task {other}~would slow it] down {slowdown} times, over {cap}[, so that it surely stays below {allowed}]",
+	mapper.RuleUnseen:      "is closed until the activity of task {task} has been seen",
+	mapper.RuleWait:        "has {tasks}, waiting for one to end costs less than sharing",
+}
+
+// parts are the fields of rejections as clauses have them.
+var parts = map[string]func(r *mapper.Rejection) string{
+	"fault": func(r *mapper.Rejection) string { return r.Fault },
+	"lost": func(r *mapper.Rejection) string {
 		if r.Missing {
-			return "is out of service: " + Missing
+			return Missing
 		}
-		return "is out of service: " + r.Fault
+		return r.Fault
 	},
-	mapper.RuleClosed: func(r mapper.Rejection) string {
-		if r.Closed == nil {
-			return "is drained"
-		}
-		return join("is drained by "+or(r.Closed.By, "carma"), r.Closed.Why)
-	},
-	mapper.RulePart:   func(mapper.Rejection) string { return "is a MIG instance, of which a program can use one at a time" },
-	mapper.RulePinned: func(mapper.Rejection) string { return "is none that it is bound to" },
-	mapper.RuleSuspended: func(mapper.Rejection) string {
-		return "is not the GPU that it was suspended on, nor one like it to which the driver can move it"
-	},
-	mapper.RuleReserved: func(r mapper.Rejection) string {
-		if r.Reserved == nil {
-			return "is reserved for others"
-		}
-		v := r.Reserved
-		what := "is reserved"
-		if v.Memory > 0 {
-			what = fmt.Sprintf("has %s reserved", v.Memory)
-		}
-		return join(fmt.Sprintf("%s for %s from %s to %s, which it would run into", what, whose(v.User, v.Account), clock(v.From), clock(v.Until)), v.Why)
-	},
-	mapper.RuleSick: func(r mapper.Rejection) string {
-		if r.Remedy == "" {
-			return "starts no containers: " + r.Fault
-		}
-		return "starts no containers: " + r.Fault + "; to mend it: " + r.Remedy
-	},
-	mapper.RuleKept:  func(r mapper.Rejection) string { return fmt.Sprintf("is kept free for task %d", r.Task) },
-	mapper.RuleAlone: func(r mapper.Rejection) string { return fmt.Sprintf("belongs to task %d alone", r.Task) },
-	mapper.RuleIdle: func(r mapper.Rejection) string {
-		return fmt.Sprintf("has %s, an idle GPU is needed", plural(r.Tasks, "task"))
-	},
-	mapper.RuleForeign: func(r mapper.Rejection) string {
-		return fmt.Sprintf("has %s in use by processes that are not carma's, it must be free of others", r.Have)
-	},
-	mapper.RuleMaxTasks: func(r mapper.Rejection) string {
-		return fmt.Sprintf("has %s, the most allowed", plural(r.Tasks, "task"))
-	},
-	mapper.RuleMemory: func(r mapper.Rejection) string {
-		if r.Learner != 0 {
-			return fmt.Sprintf("task %d has all free memory until its own is known, about %s after it has begun to train", r.Learner, minutes(r.Span))
-		}
-		return fmt.Sprintf("memory %.1f of %.1f GiB reserved, needs %.1f", r.Have.GiB(), r.Of.GiB(), r.Need.GiB())
-	},
-	mapper.RuleMinFree: func(r mapper.Rejection) string {
-		return fmt.Sprintf("has %.1f GiB free, under the minimum of %.1f", r.Have.GiB(), r.Need.GiB())
-	},
-	mapper.RuleSMACT: func(r mapper.Rejection) string {
-		return fmt.Sprintf("SMACT %.2f, at or over %.2f", r.SMACT, r.Cap)
-	},
-	mapper.RuleWarmUp: func(r mapper.Rejection) string { return fmt.Sprintf("is warming up task %d", r.Task) },
-	mapper.RuleSharing: func(mapper.Rejection) string {
-		return "has no room for its sharing score, the scores on a GPU sum to at most 2"
-	},
-	mapper.RuleUtilization: func(mapper.Rejection) string { return "would be asked for more than 100 % of its time" },
-	mapper.RuleSlowdown: func(r mapper.Rejection) string {
-		if r.Task == 0 {
-			return fmt.Sprintf("would slow it down %.2f times, over %s", r.Slowdown, limit(r))
-		}
-		return fmt.Sprintf("it would slow task %d down %.2f times, over %s", r.Task, r.Slowdown, limit(r))
-	},
-	mapper.RuleUnseen: func(r mapper.Rejection) string {
-		return fmt.Sprintf("is closed until the activity of task %d has been seen", r.Task)
-	},
-	mapper.RuleWait: func(r mapper.Rejection) string {
-		return fmt.Sprintf("has %s, waiting for one to end costs less than sharing", plural(r.Tasks, "task"))
-	},
+	"remedy":   func(r *mapper.Rejection) string { return r.Remedy },
+	"by":       func(r *mapper.Rejection) string { return closedBy(r.Closed) },
+	"reserved": func(r *mapper.Rejection) string { return reserved(r.Reserved) },
+	"task":     func(r *mapper.Rejection) string { return r.Task.String() },
+	"other":    func(r *mapper.Rejection) string { return some(r.Task, r.Task.String()) },
+	"learner":  func(r *mapper.Rejection) string { return some(r.Learner, r.Learner.String()) },
+	"tasks":    func(r *mapper.Rejection) string { return plural(r.Tasks, "task") },
+	"time":     func(r *mapper.Rejection) string { return minutes(r.Span) },
+	"have":     func(r *mapper.Rejection) string { return r.Have.String() },
+	"haveGiB":  func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Have.GiB()) },
+	"needGiB":  func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Need.GiB()) },
+	"ofGiB":    func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Of.GiB()) },
+	"smact":    func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.SMACT) },
+	"slowdown": func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.Slowdown) },
+	"cap":      func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.Cap) },
+	"allowed":  func(r *mapper.Rejection) string { return some(r.Allowed, fmt.Sprintf("%.2f", r.Allowed)) },
 }
 
-// limit is the most that a slowdown may be predicted to be, and what it is for.
-func limit(r mapper.Rejection) string {
-	if r.Allowed > 0 {
-		return fmt.Sprintf("%.2f, so that it surely stays below %.2f", r.Cap, r.Allowed)
+// closedBy returns who drained a GPU and why, or "" if that is not known.
+func closedBy(c *mapper.Closure) string {
+	if c == nil {
+		return ""
 	}
-	return fmt.Sprintf("%.2f", r.Cap)
+	return join(cmp.Or(c.By, "carma"), c.Why)
+}
+
+// reserved says a reservation, or "" if there is none.
+func reserved(v *mapper.Reservation) string {
+	if v == nil {
+		return ""
+	}
+	what := "is reserved"
+	if v.Memory > 0 {
+		what = fmt.Sprintf("has %s reserved", v.Memory)
+	}
+	return join(fmt.Sprintf("%s for %s from %s to %s, which it would run into", what, whose(v.User, v.Account), clock(v.From), clock(v.Until)), v.Why)
 }
 
 // Missing is the fault of a GPU that was there and is not found any more.

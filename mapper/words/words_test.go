@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +65,9 @@ func constants(t *testing.T, of string) []string {
 	return all
 }
 
+// fields are the fields of a sentence.
+var fields = regexp.MustCompile(`\{(\w*)`)
+
 // TestEveryReasonHasWords: no code of the mapper is without a sentence, and no
 // two share one or are without figures where the code has some.
 func TestEveryReasonHasWords(t *testing.T) {
@@ -78,7 +82,7 @@ func TestEveryReasonHasWords(t *testing.T) {
 			t.Errorf("there are two codes %s", code)
 		}
 		known[code] = true
-		if sentences[code] == nil {
+		if sentences[code] == "" {
 			t.Errorf("%s has no words", code)
 		}
 		for _, r := range []mapper.Reason{full(code), {Code: code}, {Code: code, Cause: &mapper.Reason{}}} {
@@ -88,7 +92,13 @@ func TestEveryReasonHasWords(t *testing.T) {
 			}
 		}
 	}
-	for code := range sentences {
+	for code, sentence := range sentences {
+		// A field that is not known would panic only when the reason comes.
+		for _, field := range fields.FindAllStringSubmatch(sentence, -1) {
+			if field[1] != "cause" && values[field[1]] == nil {
+				t.Errorf("%s: %q is no field", code, field[1])
+			}
+		}
 		if !known[code] {
 			t.Errorf("there are words for %s, which the mapper does not have", code)
 		}
@@ -110,11 +120,16 @@ func TestEveryRuleHasWords(t *testing.T) {
 		t.Fatalf("only %d rules found: %s", len(rules), rules)
 	}
 	for _, rule := range rules {
-		if (clauses[mapper.Rule(rule)] != nil) == aboutNoGPU[rule] {
-			t.Errorf("%s: words %v, about a GPU %v", rule, clauses[mapper.Rule(rule)] != nil, !aboutNoGPU[rule])
+		if (clauses[mapper.Rule(rule)] != "") == aboutNoGPU[rule] {
+			t.Errorf("%s: words %q, about a GPU %v", rule, clauses[mapper.Rule(rule)], !aboutNoGPU[rule])
 		}
 	}
-	for rule := range clauses {
+	for rule, clause := range clauses {
+		for _, field := range fields.FindAllStringSubmatch(clause, -1) {
+			if parts[field[1]] == nil {
+				t.Errorf("%s: %q is no field", rule, field[1])
+			}
+		}
 		text := Rejection(mapper.Rejection{Index: 3, Rule: rule, Fault: "lost"})
 		if !strings.Contains(text, "GPU 3") || strings.Count(text, "GPU 3") != 1 || strings.Contains(text, "%!") {
 			t.Errorf("%s reads %q", rule, text)
