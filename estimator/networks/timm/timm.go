@@ -11,71 +11,37 @@
 package timm
 
 import (
-	_ "embed"
+	"errors"
 	"fmt"
-	"sync"
 
 	"carma/configs/models"
 )
-
-//go:embed tables.bin
-var embedded []byte
-
-var tables = sync.OnceValues(func() (*archive, error) { return open(embedded) })
 
 // Table is one traced model.
 type Table struct {
 	Name string `json:"name"`
 	// Input is the shape of one image.
-	Input []int64 `json:"input"`
-	// Buffers is the size in bytes of the model's tensors that are not trained.
-	Buffers int64          `json:"buffers"`
-	Layers  []models.Layer `json:"layers"`
+	Input  []int64        `json:"input"`
+	Layers []models.Layer `json:"layers"`
 }
 
-// Info are the sizes of a model.
-type Info struct {
-	// Params is the number of elements of all parameters.
-	Params int64
-	// Buffers is the size in bytes of the tensors that are not trained.
-	Buffers int64
-}
+// ErrNotFound: there is no table of this model.
+var ErrNotFound = errors.New("no such timm model")
 
 // Names lists the models, sorted.
 func Names() []string {
-	a, err := tables()
-	if err != nil {
-		return nil
-	}
-	names := make([]string, len(a.entries))
-	for i, e := range a.entries {
-		names[i] = e.name
+	var names []string
+	for _, c := range tables().Chunks {
+		names = append(names, c.Names...)
 	}
 	return names
 }
 
-// Provenance names the versions that made the tables.
-func Provenance() string {
-	a, err := tables()
-	if err != nil {
-		return ""
-	}
-	return a.provenance
-}
+// Known reports whether there is a table of a model.
+func Known(name string) bool { return tables().chunk(name) != nil }
 
-// Stat returns the sizes of a model without reading its table. It fails with
-// [ErrNotFound].
-func Stat(name string) (Info, error) {
-	a, err := tables()
-	if err != nil {
-		return Info{}, err
-	}
-	e, err := a.find(name)
-	if err != nil {
-		return Info{}, err
-	}
-	return e.info, nil
-}
+// Provenance names the versions that made the tables.
+func Provenance() string { return tables().Provenance }
 
 // Build returns the configuration of a model at a batch size, trained with Adam
 // in FP32. The caller owns it. It fails with [ErrNotFound]. It is safe for
@@ -84,13 +50,9 @@ func Build(name string, batch int) (*models.Config, error) {
 	if batch < 1 {
 		return nil, fmt.Errorf("timm model %q: batch %d, must be at least 1", name, batch)
 	}
-	a, err := tables()
+	t, err := tables().table(name)
 	if err != nil {
-		return nil, err
-	}
-	t, err := a.table(name)
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("timm model %q: %w", name, err)
 	}
 	return &models.Config{
 		Schema: models.Schema,

@@ -15,7 +15,7 @@ const traced = "timm/"
 // buildTraced returns the network of a traced table. Its image size and classes
 // are fixed.
 func buildTraced(name string, o models.Overrides) (*models.Config, error) {
-	if !isTraced(name) {
+	if !timm.Known(name) {
 		return nil, fmt.Errorf("unknown model %q; the nearest names: %s", traced+name, strings.Join(nearest.Names(name, timm.Names(), 3), ", "))
 	}
 	batch := o.Batch
@@ -30,9 +30,4 @@ func buildTraced(name string, o models.Overrides) (*models.Config, error) {
 		return nil, fmt.Errorf("%s%s: a traced table has one size of images and one number of classes", traced, name)
 	}
 	return c.With(o)
-}
-
-func isTraced(name string) bool {
-	_, err := timm.Stat(name)
-	return err == nil
 }

@@ -20,6 +20,7 @@ import (
 	"carma/estimator/networks/detection"
 	"carma/estimator/networks/diffusion"
 	"carma/estimator/networks/graph"
+	"carma/estimator/networks/timm"
 	"carma/estimator/networks/transformer"
 	"carma/estimator/networks/vision"
 )
@@ -124,7 +125,7 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 // its sizes are.
 func Known(name string) bool {
 	if name, ok := strings.CutPrefix(name, traced); ok {
-		return isTraced(name)
+		return timm.Known(name)
 	}
 	name, _, _ = strings.Cut(name, "/")
 	network, _, sized := strings.Cut(name, ":")
