@@ -10,7 +10,7 @@ func (c *Config) With(o Overrides) (*Config, error) {
 		return nil, err
 	}
 	out := *c
-	out.Train = o.train(c.Train)
+	out.Train = o.Train(c.Train)
 	if out.Train.Checkpointing && !c.Train.Checkpointing && !c.blocks() {
 		out.Warnings = append(append([]string(nil), c.Warnings...), "no layer is in a block, so checkpointing recomputes nothing")
 	}
@@ -32,8 +32,8 @@ func (o *Overrides) fixed(name string) error {
 	return nil
 }
 
-// train returns t with the settings of o.
-func (o *Overrides) train(t Train) Train {
+// Train returns t with the settings of o.
+func (o *Overrides) Train(t Train) Train {
 	set(&t.Batch, o.Batch)
 	set(&t.Accumulate, o.Accumulate)
 	set(&t.SequenceParallel, o.SequenceParallel)

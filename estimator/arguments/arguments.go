@@ -69,8 +69,7 @@ func Said(batch int, o *models.Overrides) string {
 	return oneLine(strings.Join(said, ", "))
 }
 
-// set sets a setting of the table, if this version has it. A value that the table does
-// not take is noted.
+// set sets a setting of the table. A value that the table does not take is noted.
 func (r *reader) set(name, text, from string) {
 	s, ok := models.SettingNamed(name)
 	if !ok || text == "" {

@@ -71,7 +71,7 @@ func (r *reader) accelerate(fsdp, deep table, from string) {
 	}
 	r.checkpointingIf(fsdp.on("fsdp_activation_checkpointing"))
 	if fsdp.on("fsdp_offload_params") {
-		r.offload("parameters", from)
+		r.set("offload", "parameters", from)
 	}
 	r.stage(deep.text("zero_stage"))
 	if n := number(deep.text("gradient_accumulation_steps")); n > 0 {
@@ -96,9 +96,9 @@ func (r *reader) offloaded(optimizer, parameters, from string) {
 	away := func(device string) bool { return device == "cpu" || device == "nvme" }
 	switch {
 	case away(parameters):
-		r.offload("parameters", from)
+		r.set("offload", "parameters", from)
 	case away(optimizer):
-		r.offload("optimizer", from)
+		r.set("offload", "optimizer", from)
 	}
 }
 

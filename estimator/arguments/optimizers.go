@@ -1,7 +1,6 @@
 package arguments
 
 import (
-	"slices"
 	"strings"
 
 	"carma/configs/models"
@@ -23,7 +22,7 @@ var optimizers = map[string][2]string{
 func (r *reader) optimizer(name, from string) {
 	name = strings.ToLower(clean(name))
 	known, ok := optimizers[name]
-	if !ok || !slices.Contains(models.Optimizers(), known[0]) {
+	if !ok {
 		if name != "" && name != "auto" {
 			r.note("%s %s is not known here; the optimizer is not read", from, models.Clip(name))
 		}

@@ -103,7 +103,7 @@ func counted(name string) func(*reader, *argument) {
 	}
 }
 
-// switched reads a switch into a setting, where this version has it.
+// switched reads a switch into a setting.
 func switched(name, text string) func(*reader, *argument) {
 	return func(r *reader, a *argument) {
 		if a.on() {
@@ -153,7 +153,7 @@ func (r *reader) checkpointingIf(on bool) {
 	}
 }
 
-// attention reads the kernel of attention, where this version has a setting for it.
+// attention reads the kernel of attention.
 func (r *reader) attention(word string) {
 	switch word = strings.ToLower(word); {
 	case strings.HasPrefix(word, "flash"), word == "fa2":
@@ -239,18 +239,8 @@ func (r *reader) fsdp(words string, on bool) {
 		r.set("sharding", string(models.FSDP), "--fsdp")
 	}
 	if strings.Contains(words, "offload") {
-		r.offload("parameters", "--fsdp")
+		r.set("offload", "parameters", "--fsdp")
 	}
-}
-
-// offload reads that the optimizer's states, or the parameters with them, go to host
-// memory. A version without a setting for it says so.
-func (r *reader) offload(what, from string) {
-	if _, ok := models.SettingNamed("offload"); ok {
-		r.set("offload", what, from)
-		return
-	}
-	r.note("%s: offload to host memory is not counted", from)
 }
 
 // clean takes quotes off a word.

@@ -96,15 +96,8 @@ func launcherOf(p *program) (l *launcher, from int) {
 		if p.module || p.python && !strings.HasSuffix(p.name, ".sh") {
 			continue
 		}
-		for _, name := range l.names {
-			first, second, two := strings.Cut(name, " ")
-			switch {
-			case p.name != first:
-			case !two:
-				return l, 0
-			case len(p.args) > 0 && p.args[0] == second:
-				return l, 1
-			}
+		if i := slices.IndexFunc(l.names, p.is); i >= 0 {
+			return l, strings.Count(l.names[i], " ")
 		}
 	}
 	if slices.Contains([]string{"sh", "bash"}, p.name) && len(p.args) > 0 { // bash tools/dist_train.sh

@@ -53,11 +53,8 @@ func parallelOf(p *program, found *servers.Found) *parallelism {
 			}
 			continue
 		}
-		for _, c := range s.commands {
-			first, second, two := strings.Cut(c, " ")
-			if p.name == first && (!two || len(p.args) > 0 && p.args[0] == second) {
-				return s
-			}
+		if slices.ContainsFunc(s.commands, p.is) {
+			return s
 		}
 	}
 	if found == nil || !strings.HasPrefix(found.By, "image ") || p.python {

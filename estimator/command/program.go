@@ -18,6 +18,12 @@ type program struct {
 	title string
 }
 
+// is reports whether a program is a command of one or two words.
+func (p *program) is(command string) bool {
+	first, second, two := strings.Cut(command, " ")
+	return p.name == first && (!two || len(p.args) > 0 && p.args[0] == second)
+}
+
 var interpreter = patterns.New(`^(python|pypy)[0-9.]*$`)
 
 // programOf finds the program of some words.

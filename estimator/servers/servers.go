@@ -96,7 +96,7 @@ func (k *kind) recognised(p *Program, words []string) string {
 		}
 	}
 	for _, v := range k.variables {
-		if _, set := last(p.Env, v); set {
+		if _, set := shell.Lookup(p.Env, v); set {
 			return "variable " + v
 		}
 	}
@@ -155,16 +155,6 @@ func shareOf(program, setting, value string) (float64, error) {
 		return 0, &ShareError{program, setting, value}
 	}
 	return x, nil
-}
-
-// last looks a variable up; the last one of its name counts.
-func last(env []string, name string) (value string, ok bool) {
-	for _, kv := range slices.Backward(env) {
-		if v, found := strings.CutPrefix(kv, name+"="); found {
-			return v, true
-		}
-	}
-	return "", false
 }
 
 // Sets is the flag or the variable that may be given; empty: none.

@@ -3,6 +3,8 @@ package servers
 import (
 	"strconv"
 	"strings"
+
+	"carma/estimator/shell"
 )
 
 // kind is a program of the table.
@@ -74,7 +76,7 @@ func (k *kind) read(f *Found, p *Program, words []string, plain bool) error {
 	for _, name := range k.settings {
 		if !set {
 			setting = name
-			value, set = last(p.Env, name)
+			value, set = shell.Lookup(p.Env, name)
 		}
 	}
 	if set {
@@ -136,14 +138,14 @@ func ollama(f *Found, _ *Program, _ []string) error {
 
 func jax(f *Found, p *Program, _ []string) error {
 	preallocates := !p.Grows
-	how, told := last(p.Env, jaxPreallocate)
+	how, told := shell.Lookup(p.Env, jaxPreallocate)
 	if told {
 		preallocates = how != "false" && how != "0"
 	}
 	share, from := 0.75, "its default"
 	f.Beside, f.Variable = gib, jaxFractionOld
 	for _, name := range []string{jaxFractionOld, jaxFraction} {
-		value, set := last(p.Env, name)
+		value, set := shell.Lookup(p.Env, name)
 		if !set {
 			continue
 		}
@@ -165,7 +167,7 @@ func jax(f *Found, p *Program, _ []string) error {
 }
 
 func tensorflow(f *Found, p *Program, _ []string) error {
-	how, told := last(p.Env, tfGrowth)
+	how, told := shell.Lookup(p.Env, tfGrowth)
 	switch {
 	case told && (how == "true" || how == "1"):
 	case !told && p.Grows:

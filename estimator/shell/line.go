@@ -40,10 +40,10 @@ func (c *Command) Name() string { return path.Base(c.Words[0]) }
 
 // Lookup returns a variable of the command: what the line sets, else what env says.
 func (c *Command) Lookup(env []string, name string) (value string, ok bool) {
-	if value, ok = lookup(c.Env, name); ok {
+	if value, ok = Lookup(c.Env, name); ok {
 		return value, true
 	}
-	return lookup(env, name)
+	return Lookup(env, name)
 }
 
 // Pipe is a pipeline.
@@ -159,7 +159,8 @@ func scriptOf(words []string) (script string, pipefail, is bool) {
 	return "", false, false
 }
 
-func lookup(env []string, name string) (value string, ok bool) {
+// Lookup returns a variable of env, KEY=value. The last of its name counts.
+func Lookup(env []string, name string) (value string, ok bool) {
 	for _, kv := range slices.Backward(env) {
 		if v, found := strings.CutPrefix(kv, name+"="); found {
 			return v, true

@@ -184,7 +184,7 @@ func (r *reader) assigned(a *syntax.Assign) (kv string, ok bool) {
 
 func (r *reader) set(kv string, exports bool) {
 	name, value, _ := strings.Cut(kv, "=")
-	if _, is := lookup(r.exported, name); exports || is {
+	if _, is := Lookup(r.exported, name); exports || is {
 		r.exported = append(slices.Clone(r.exported), kv)
 	}
 	r.vars[name] = value

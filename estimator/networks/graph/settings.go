@@ -117,18 +117,9 @@ func (d dataset) apply(name string, s *Sizes) error {
 }
 
 func (e Network) train(o models.Overrides) (models.Train, error) {
-	t := models.Train{
-		Batch: e.Batch, Accumulate: o.Accumulate, SequenceParallel: o.SequenceParallel, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
-		GPUs: o.GPUs, Parallel: o.Parallel, Masters: o.Masters, Attention: o.Attention, Padded: o.Padded, Compile: o.Compile, Loss: o.Loss, Offload: o.Offload,
-	}
+	t := o.Train(models.Train{Batch: e.Batch})
 	if o.Bits != 0 && t.Precision == "" {
 		t.Precision = models.AMP // see quantize
-	}
-	if o.Batch != 0 {
-		t.Batch = o.Batch
-	}
-	if o.Checkpointing != nil {
-		t.Checkpointing = *o.Checkpointing
 	}
 	if t.Batch < 1 || t.Batch > mostBatch {
 		return t, fmt.Errorf("batch is %d, want 1 to %d", t.Batch, mostBatch)

@@ -10,14 +10,9 @@ import (
 
 // Weights is what the headers of a model's files say.
 type Weights struct {
-	Files int
 	// Parameters are numbers of the model, however many bits they have. Tables and
 	// counters that are no parameters are left out.
 	Parameters int64
-	// Bytes of everything in the files, with the scales of quantized tensors.
-	Bytes int64
-	// Bits are parameters by the bits of each.
-	Bits map[int]int64
 	// Types are parameters by how they are stored, the most first: BF16, 4 bits
 	// (bitsandbytes), ...
 	Types []Stored
@@ -50,17 +45,14 @@ type counter struct {
 
 func (c *counter) add(kind string, bits int, numbers int64) {
 	c.w.Parameters += numbers
-	c.w.Bits[bits] += numbers
 	c.types[kind] = Stored{kind, bits, c.types[kind].Parameters + numbers}
 }
 
 // count makes the figures of all tensors of a model.
-func count(all map[string]tensor, files int) *Weights {
-	c := &counter{all: all, types: map[string]Stored{}, w: Weights{Files: files, Bits: map[int]int64{}}}
+func count(all map[string]tensor) *Weights {
+	c := &counter{all: all, types: map[string]Stored{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		t := all[name]
-		c.w.Bytes += t.bytes()
-		c.tensor(name, t)
+		c.tensor(name, all[name])
 	}
 	c.w.Types = slices.Collect(maps.Values(c.types))
 	slices.SortFunc(c.w.Types, func(a, b Stored) int {

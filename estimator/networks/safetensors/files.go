@@ -46,7 +46,7 @@ func Read(path string) (*Weights, error) {
 		if err := readHeader(path, all); err != nil {
 			return nil, err
 		}
-		return count(all, 1), nil
+		return count(all), nil
 	}
 	files, err := readIndex(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func Read(path string) (*Weights, error) {
 			return nil, err
 		}
 	}
-	return count(all, len(files)), nil
+	return count(all), nil
 }
 
 // readIndex is the files that an index names, in order.
