@@ -1,9 +1,8 @@
 package configs
 
 import (
-	"carma/configs/nearest"
-	"carma/configs/patterns"
-	"carma/configs/servers"
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -13,6 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"carma/configs/nearest"
+	"carma/configs/patterns"
+	"carma/configs/servers"
 )
 
 func oneOf(what, word string, words []string) error {
@@ -23,6 +26,11 @@ func oneOf(what, word string, words []string) error {
 		return fmt.Errorf("unknown %s %q; did you mean %s?", what, word, near[0])
 	}
 	return fmt.Errorf("unknown %s %q; it is one of %s", what, word, strings.Join(words, ", "))
+}
+
+// among returns a check that accepts words.
+func among(what string, words []string) func(string) error {
+	return func(word string) error { return oneOf(what, word, words) }
 }
 
 func absolute(path string) error {
@@ -83,14 +91,6 @@ func validPage(page string) error {
 	return nil
 }
 
-// absoluteOrNone accepts an absolute path, or none.
-func absoluteOrNone(path string) error {
-	if path == "" {
-		return nil
-	}
-	return absolute(path)
-}
-
 // validAddress accepts off, or a host and port to listen at.
 func validAddress(address string) error {
 	if address == "off" {
@@ -107,46 +107,79 @@ func validAddress(address string) error {
 	return nil
 }
 
-// between refuses a number outside of least to most. off tells what 0 means.
-func between(v, least, most float64, off string) error {
-	if v >= least && v <= most {
-		return nil
+// within returns a check that refuses a number outside of least to most. off tells what 0
+// means.
+func within(least, most float64, off string) func(float64) error {
+	return func(v float64) error {
+		if v >= least && v <= most {
+			return nil
+		}
+		return fmt.Errorf("%v is not between %v and %v; nearest: %v; %s", v, least, most, min(max(v, least), most), off)
 	}
-	return fmt.Errorf("%v is not between %v and %v; nearest: %v; %s", v, least, most, min(max(v, least), most), off)
 }
 
-// devicePatterns checks patterns of devices.
-func devicePatterns(list []string) error {
-	for _, p := range list {
-		if _, err := path.Match(p, ""); err != nil || !strings.HasPrefix(p, "/dev/") || path.Clean(p) != p {
-			return fmt.Errorf("%q is not a pattern of paths below /dev; write for example /dev/infiniband/*", p)
-		}
+// validDevices checks a pattern of devices.
+func validDevices(p string) error {
+	if _, err := path.Match(p, ""); err != nil || !strings.HasPrefix(p, "/dev/") || path.Clean(p) != p {
+		return fmt.Errorf("%q is not a pattern of paths below /dev; write for example /dev/infiniband/*", p)
 	}
 	return nil
 }
 
 var ulimitMost = patterns.New(`^[a-z]+(=[0-9]{1,18})?$`)
 
-// ulimits checks the form of limits; the daemon checks their names.
-func ulimits(list []string) error {
-	for _, u := range list {
-		if !ulimitMost().MatchString(u) {
-			return fmt.Errorf("%q is not name=most or name; write for example memlock, or nofile=1048576", u)
+// validUlimit checks the form of a limit; the daemon checks its name.
+func validUlimit(u string) error {
+	if !ulimitMost().MatchString(u) {
+		return fmt.Errorf("%q is not name=most or name; write for example memlock, or nofile=1048576", u)
+	}
+	return nil
+}
+
+// from returns a check that refuses values below least. text has a verb for the value.
+func from[T cmp.Ordered](least T, text string) func(T) error {
+	return func(v T) error {
+		if v < least {
+			return fmt.Errorf(text, v)
 		}
+		return nil
 	}
-	return nil
 }
 
-func notNegative(d time.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("%s is negative; write for example 10s", d)
+var (
+	notNegative = from(time.Duration(0), "%s is negative; write for example 10s")
+	notBelow0   = from(0, "%d is negative; 0 is the least")
+)
+
+// orNone returns a check that also accepts the zero value.
+func orNone[T comparable](check func(T) error) func(T) error {
+	return func(v T) error {
+		var none T
+		if v == none {
+			return nil
+		}
+		return check(v)
 	}
-	return nil
 }
 
-func notBelow0(n int) error {
-	if n < 0 {
-		return fmt.Errorf("%d is negative; 0 is the least", n)
+// named returns a check that refuses an empty text with an error.
+func named(refusal string) func(string) error {
+	return func(name string) error {
+		if name == "" {
+			return errors.New(refusal)
+		}
+		return nil
 	}
-	return nil
+}
+
+// each returns a check that refuses a list by its first wrong element.
+func each(check func(string) error) func([]string) error {
+	return func(list []string) error {
+		for _, one := range list {
+			if err := check(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

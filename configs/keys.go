@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"fmt"
 	"slices"
 
 	"carma/configs/patterns"
@@ -20,14 +19,19 @@ type key struct {
 	check func(*Config) error
 }
 
+// setting returns the key of a field. check, where there is one, refuses a value of it.
+func setting[T any](name, usage string, at func(*Config) *T, check ...func(T) error) key {
+	k := key{name: name, usage: usage, at: func(c *Config) any { return at(c) }}
+	if len(check) > 0 {
+		k.check = func(c *Config) error { return check[0](*at(c)) }
+	}
+	return k
+}
+
 // keys are in the order of the documentation and of carma config.
 var keys = slices.Concat(hostKeys, taskKeys, queueKeys, []key{
-	{"log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) any { return &c.LogLevel }, func(c *Config) error {
-		return oneOf("log level", c.LogLevel, LogLevels)
-	}},
-	{"log-format", "format of the log: auto, console or json", func(c *Config) any { return &c.LogFormat }, func(c *Config) error {
-		return oneOf("log format", c.LogFormat, LogFormats)
-	}},
+	setting("log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }, among("log level", LogLevels)),
+	setting("log-format", "format of the log: auto, console or json", func(c *Config) *string { return &c.LogFormat }, among("log format", LogFormats)),
 })
 
 // The words of keys with a fixed choice.
@@ -79,9 +83,4 @@ func find(name string) (key, bool) {
 }
 
 // output refuses limits that are too small for any output.
-func output(b units.Bytes) error {
-	if b != 0 && b < units.MiB {
-		return fmt.Errorf("%d bytes is too small; write for example 10G, or 0 for the default", b)
-	}
-	return nil
-}
+var output = orNone(from(units.MiB, "%d bytes is too small; write for example 10G, or 0 for the default"))
