@@ -11,8 +11,6 @@ import (
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -49,13 +47,6 @@ type lifeTold struct {
 type happened struct {
 	api.Happened
 	public string
-}
-
-func (r *Runner) addHistory(a huma.API) {
-	huma.Register(a, operation("history", "GET", "/v1/tasks/{task}/history", "What happened to a task, and what was decided about it"),
-		func(ctx context.Context, in *TaskRef) (*output[api.History], error) {
-			return answer(r.History(ctx, in.Ref))
-		})
 }
 
 // History returns what happened to a task.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/runner/api"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -30,21 +31,15 @@ func healthOf(problems []string) *healthAnswer {
 	return a
 }
 
-func (r *Runner) addHealth(a huma.API) {
-	describe := func(id, path, summary, ok, bad string) huma.Operation {
-		op := operation(id, http.MethodGet, path, summary)
-		text := func(description string) *huma.Response {
-			return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}
-		}
-		op.Responses = map[string]*huma.Response{"200": text(ok), "503": text(bad)}
-		return op
-	}
-	huma.Register(a, describe("healthz", "/healthz", "Whether the daemon lives: its process answers and its loop turns",
-		"it lives", "its loop has stood still for a while: restart it; running tasks go on"),
-		func(context.Context, *struct{}) (*healthAnswer, error) { return healthOf(r.unhealthy()), nil })
-	huma.Register(a, describe("readyz", "/readyz", "Whether tasks that are submitted now can be kept and started",
-		"they can", "a line per problem"),
-		func(context.Context, *struct{}) (*healthAnswer, error) { return healthOf(r.unready()), nil })
+// health returns the endpoint of a route that tells whether there are problems.
+func health(to api.Route[api.None, string], ok, bad string, problems func() []string) endpoint {
+	return serve(to, rule{anybody: true}, func(context.Context, *api.None) (*healthAnswer, error) { return healthOf(problems()), nil },
+		func(_ huma.API, op *huma.Operation) {
+			text := func(description string) *huma.Response {
+				return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}
+			}
+			op.Responses = map[string]*huma.Response{"200": text(ok), "503": text(bad)}
+		})
 }
 
 // unhealthy returns the problems that only a restart mends. It does not ask the

@@ -12,8 +12,6 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/rights"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -86,16 +84,6 @@ type view struct {
 type views struct{ whole, change []byte }
 
 func newLive() *live { return &live{changed: make(chan struct{}), most: liveMost} }
-
-// addLive adds the stream of how things are.
-func (r *Runner) addLive(a huma.API) {
-	op := operation("live", "GET", "/v1/live/events", "How things are, and once a second what has changed")
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "server-sent events: `live` (a Live)",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: a.OpenAPI().Components.Schemas.Schema(typeOf[api.Live](), true, "Live")}},
-	}}
-	huma.Register(a, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) { return sending(r.watchLive), nil })
-}
 
 // watchLive sends all, then each change. A viewer that is too slow for the changes
 // gets all again.

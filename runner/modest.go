@@ -25,6 +25,8 @@ const (
 	// maxBody is the most bytes of a request that does not submit several
 	// tasks.
 	maxBody = 1 << 20
+	// maxSubmission is the most bytes of a submission of several tasks.
+	maxSubmission = 16 << 20
 	// maxValues is how many texts, numbers and lists one submission may have,
 	// taskValues one task and any other request.
 	maxValues  = 500_000

@@ -8,8 +8,6 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/web"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -31,17 +29,6 @@ type Page struct {
 
 // ServePage says where RunAndServe serves the page. Call it before.
 func (r *Runner) ServePage(at Page) { r.pageAt = at }
-
-func (r *Runner) addPage(a huma.API) {
-	huma.Register(a, operation("web", http.MethodPost, "/v1/web", "Get a ticket that signs the caller in to the page, once"),
-		func(ctx context.Context, _ *struct{}) (*output[api.WebLogin], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			return answer(r.WebLogin(who))
-		})
-}
 
 // WebLogin returns a ticket for the page.
 func (r *Runner) WebLogin(who Caller) (api.WebLogin, error) {

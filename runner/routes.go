@@ -5,14 +5,15 @@ import (
 	"net/http"
 
 	"carma/containers"
+	"carma/runner/api"
 	"carma/runner/rights"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// route is what a request of the API asks the table of rights, and what it needs of the
+// rule is what a request of the API asks the table of rights, and what it needs of the
 // cluster over TLS.
-type route struct {
+type rule struct {
 	// acts are the actions that it asks the table about. The first one decides whether
 	// the request is answered; without the right to another one, the answer has less.
 	acts []rights.Action
@@ -31,101 +32,139 @@ const (
 	neverProof  = "it is about GPUs of the daemon's machine; run it there"
 )
 
-// acts lists actions.
-func acts(list ...rights.Action) []rights.Action { return list }
+// needs returns the rule of a request about the server.
+func needs(acts ...rights.Action) rule { return rule{acts: acts} }
 
-// shownTask are the actions by which an answer with tasks is made.
-var shownTask = acts(rights.See, rights.ListEnvironment, rights.Output, rights.Progress)
+// onPods returns the rule of a request about a task or a group.
+func onPods(pods *containers.Access, acts ...rights.Action) rule { return rule{acts: acts, pods: pods} }
 
-// routes are all requests of the API, by method and path. A request that is not here is
-// refused over TLS. A test compares them with the API, and makes each of them as every
-// caller.
-var routes = map[string]route{
-	"GET /healthz": {anybody: true},
-	"GET /readyz":  {anybody: true},
+// local returns the rule of a request that is not offered over TLS.
+func local(never string, acts ...rights.Action) rule { return rule{acts: acts, never: never} }
 
-	"GET /v1/info":                 {acts: acts(rights.SeeServer, rights.SeeUse)},
-	"GET /v1/whoami":               {acts: acts(rights.SeeServer)},
-	"GET /v1/gpus":                 {acts: acts(rights.SeeServer)},
-	"GET /v1/quotas":               {acts: acts(rights.SeeServer, rights.SeeUse)},
-	"GET /v1/doctor":               {acts: acts(rights.Doctor)},
-	"GET /v1/audit":                {acts: acts(rights.OwnAudit, rights.AllAudit)},
-	"POST /v1/drain":               {acts: acts(rights.Drain)},
-	"GET /v1/used":                 {acts: acts(rights.SeeServer, rights.SeeUse)},
-	"GET /v1/timeline":             {acts: acts(rights.SeeServer, rights.See)},
-	"POST /v1/web":                 {acts: acts(rights.Page), never: neverPage},
-	"PUT /v1/speed":                {acts: acts(rights.Speed), never: neverProof},
-	"POST /v1/prove":               {acts: acts(rights.Prove), never: neverProof},
-	"POST /v1/launching":           {acts: acts(rights.Pause)},
-	"GET /v1/live/events":          {acts: acts(rights.SeeServer, rights.See, rights.Progress)},
-	"GET /v1/events":               {acts: append(acts(rights.SeeServer), shownTask...)},
-	"GET /v1/estimates/scores":     {acts: acts(rights.SeeServer, rights.AllScores)},
-	"POST /v1/calibrate":           {acts: acts(rights.Calibrate), never: neverProof},
-	"POST /v1/gpus/close":          {acts: acts(rights.DrainGPUs)},
-	"GET /v1/reservations":         {acts: acts(rights.SeeServer)},
-	"POST /v1/reservations":        {acts: acts(rights.Reserve)},
-	"DELETE /v1/reservations/{id}": {acts: acts(rights.Unreserve)},
-	"GET /v1/notify":               {acts: acts(rights.Messages, rights.Channels)},
-	"PUT /v1/notify":               {acts: acts(rights.Messages)},
-	"POST /v1/notify/test":         {acts: acts(rights.Messages, rights.Channels)},
+var (
+	// shownTask are the actions by which an answer with tasks is made.
+	shownTask   = []rights.Action{rights.See, rights.ListEnvironment, rights.Output, rights.Progress}
+	shownServer = append([]rights.Action{rights.SeeServer}, shownTask...)
+	// submitting are the actions that a submission may ask about. Placing asks the cluster.
+	submitting = []rights.Action{rights.Submit, rights.HighPriority, rights.Unlimited, rights.AnyAccount, rights.AnyNamespace, rights.HostTasks, rights.MountAll, rights.ChooseUser}
+)
 
-	// A suite that is put is the caller's own.
-	"PUT /v1/suites/{suite}":                       {acts: acts(rights.Submit, rights.Unlimited), never: neverSuites},
-	"GET /v1/suites/{suite}":                       {acts: acts(rights.SeeSuite), never: neverSuites},
-	"DELETE /v1/suites/{suite}":                    {acts: acts(rights.DropSuite, rights.DropVolumes), never: neverSuites},
-	"GET /v1/suites/{suite}/helpers/{helper}/logs": {acts: acts(rights.HelperOutput), never: neverSuites},
+// endpoints returns all requests of the API. A request that is not here is refused over
+// TLS. A test makes each of them as every caller.
+func (r *Runner) endpoints() []endpoint {
+	return []endpoint{
+		health(api.Healthz, "it lives", "its loop has stood still for a while: restart it; running tasks go on", r.unhealthy),
+		health(api.Readyz, "they can", "a line per problem", r.unready),
 
-	"GET /v1/tasks":                {acts: append(acts(rights.SeeServer), shownTask...)},
-	"POST /v1/tasks":               {acts: submitting}, // placing asks the cluster
-	"POST /v1/submissions":         {acts: submitting},
-	"POST /v1/submissions/preview": {acts: submitting},
+		get(api.GetInfo, needs(rights.SeeServer, rights.SeeUse), r.Info),
+		get(api.GetMe, needs(rights.SeeServer), r.whoami),
+		get(api.ListGPUs, needs(rights.SeeServer), r.ListGPUs),
+		get(api.GetDoctor, needs(rights.Doctor), func(ctx context.Context) ([]api.Check, error) { return r.Doctor(ctx), nil }),
+		query(api.GetQuotas, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.QuotaOptions) ([]api.Account, error) {
+			who, _ := callerFrom(ctx)
+			return r.Quotas(ctx, who, in.Names)
+		}),
+		query(api.GetUsed, needs(rights.SeeServer, rights.SeeUse), func(ctx context.Context, in *api.UsedOptions) ([]api.Used, error) {
+			return r.Used(ctx, in.Since, in.Until)
+		}),
+		query(api.GetTimeline, needs(rights.SeeServer, rights.See), func(ctx context.Context, in *api.TimelineOptions) (api.Timeline, error) {
+			return r.Timeline(ctx, in.Since, in.Until)
+		}),
+		act(api.GetScores, needs(rights.SeeServer, rights.AllScores), func(ctx context.Context, who Caller, _ *api.None) (api.Scores, error) {
+			return r.Scores(ctx, who)
+		}),
+		query(api.GetAudit, needs(rights.OwnAudit, rights.AllAudit), func(ctx context.Context, in *api.AuditOptions) (api.Audit, error) {
+			return r.Audit(ctx, *in)
+		}),
+		act(api.DrainDaemon, needs(rights.Drain), func(ctx context.Context, who Caller, _ *api.None) (api.Info, error) { return r.Drain(ctx, who) }),
+		act(api.GetWebTicket, local(neverPage, rights.Page), func(_ context.Context, who Caller, _ *api.None) (api.WebLogin, error) { return r.WebLogin(who) }),
+		act(api.SetSpeed, local(neverProof, rights.Speed), r.setSpeed),
+		act(api.ProveGPUs, local(neverProof, rights.Prove), r.prove),
+		act(api.CalibrateGPU, local(neverProof, rights.Calibrate), r.calibrate),
+		closing(api.PauseLaunches, needs(rights.Pause), r.PauseLaunching, r.Info),
+		closing(api.DrainGPUs, needs(rights.DrainGPUs), r.CloseGPUs, r.ListGPUs),
+		get(api.ListReservations, needs(rights.SeeServer), r.Reservations),
+		act(api.Reserve, needs(rights.Reserve), func(ctx context.Context, who Caller, in *api.With[api.ReserveRequest]) (api.Reservation, error) {
+			return r.Reserve(ctx, who, in.Body)
+		}),
+		drop(api.Unreserve, needs(rights.Unreserve), func(ctx context.Context, who Caller, in *api.ReservationPath) error {
+			return r.Unreserve(ctx, who, in.ID)
+		}),
+		stream(api.WatchLive, needs(rights.SeeServer, rights.See, rights.Progress), liveEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
+			return sending(r.watchLive), nil
+		}),
+		stream(api.WatchTasks, needs(shownServer...), taskEvents, func(context.Context, *api.None) (*huma.StreamResponse, error) {
+			return sending(r.watchAll), nil
+		}),
 
-	"GET /v1/tasks/{task}":          {acts: acts(rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), pods: &maySee},
-	"GET /v1/tasks/{task}/why":      {acts: acts(rights.See, rights.Output), pods: &maySee},
-	"GET /v1/tasks/{task}/events":   {acts: shownTask, pods: &maySee},
-	"GET /v1/tasks/{task}/history":  {acts: acts(rights.See, rights.Output), pods: &maySee},
-	"GET /v1/tasks/{task}/logs":     {acts: acts(rights.Output), pods: &mayLogs},
-	"POST /v1/tasks/{task}/attach":  {acts: acts(rights.Attach), pods: &mayAttach},
-	"POST /v1/tasks/{task}/exec":    {acts: acts(rights.Exec), pods: &mayExec},
-	"PATCH /v1/tasks/{task}":        {acts: acts(rights.Update, rights.HighPriority), pods: &mayEnd},
-	"DELETE /v1/tasks/{task}":       {acts: acts(rights.Remove), pods: &mayEnd},
-	"POST /v1/tasks/{task}/stop":    {acts: acts(rights.Stop), pods: &mayEnd},
-	"POST /v1/tasks/{task}/hold":    {acts: acts(rights.Hold), pods: &mayEnd},
-	"POST /v1/tasks/{task}/release": {acts: acts(rights.Release), pods: &mayEnd},
-	"POST /v1/tasks/{task}/suspend": {acts: acts(rights.Suspend), pods: &mayEnd},
-	"POST /v1/tasks/{task}/resume":  {acts: acts(rights.Resume), pods: &mayEnd},
-	"POST /v1/tasks/{task}/requeue": {acts: acts(rights.Requeue), pods: &mayEnd},
-	"POST /v1/tasks/{task}/move":    {acts: acts(rights.Move), pods: &mayEnd},
-	"POST /v1/tasks/{task}/pin":     {acts: acts(rights.Pin), pods: &mayEnd},
-	"GET /v1/groups/{group}":        {acts: shownTask, pods: &maySee},
-	"POST /v1/groups/{group}/stop":  {acts: acts(rights.Stop), pods: &mayEnd},
-}
-
-// submitting are the actions that a submission may ask about.
-var submitting = acts(rights.Submit, rights.HighPriority, rights.Unlimited, rights.AnyAccount, rights.AnyNamespace, rights.HostTasks, rights.MountAll, rights.ChooseUser)
-
-// door refuses a request about the server whose caller may not make it, before its body is
-// looked at. Requests about a task are refused where the task is found.
-func (r *Runner) door(a huma.API) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		op := ctx.Operation()
-		who, ok := callerFrom(ctx.Context())
-		if asked := routes[op.Method+" "+op.Path].acts; ok && len(asked) > 0 && asked[0].OnServer() {
-			if err := r.checkServer(who, asked[0]); err != nil {
-				_ = huma.WriteErr(a, ctx, http.StatusForbidden, err.Error()) // nobody reads it if that fails
-				return
+		get(api.GetNotify, needs(rights.Messages, rights.Channels), r.Notify),
+		act(api.SetNotify, needs(rights.Messages), func(ctx context.Context, _ Caller, in *api.With[api.NotifySettings]) (api.Notify, error) {
+			if err := r.setNotify(ctx, in.Body); err != nil {
+				return api.Notify{}, err
 			}
-		}
-		next(ctx)
+			return r.Notify(ctx)
+		}),
+		act(api.TestNotify, needs(rights.Messages, rights.Channels), func(ctx context.Context, _ Caller, in *api.With[api.NotifyTest]) ([]api.NotifyTested, error) {
+			return r.testNotify(ctx, in.Body)
+		}),
+
+		// A suite that is put is the caller's own.
+		act(api.PutSuite, local(neverSuites, rights.Submit, rights.Unlimited), func(ctx context.Context, who Caller, in *api.SuitePut) (api.SuiteState, error) {
+			return r.PutSuite(ctx, who, in.Suite, in.Body, in.Check)
+		}),
+		act(api.GetSuite, local(neverSuites, rights.SeeSuite), r.suite),
+		act(api.DropSuite, local(neverSuites, rights.DropSuite, rights.DropVolumes), r.dropSuite),
+		stream(api.ReadHelperLogs, local(neverSuites, rights.HelperOutput), helperEvents, r.helperLogs),
+
+		act(api.SubmitTask, needs(submitting...), func(ctx context.Context, who Caller, in *api.WithImages[api.Submit]) (api.Submitted, error) {
+			return r.Submit(ctx, who, in.Body)
+		}),
+		act(api.SubmitTasks, needs(submitting...), func(ctx context.Context, who Caller, _ *api.WithImages[api.Submission]) (api.SubmittedAll, error) {
+			return r.SubmitAll(ctx, who, submissionFrom(ctx))
+		}, decoded),
+		act(api.PreviewTasks, needs(submitting...), func(ctx context.Context, who Caller, _ *api.WithImages[api.Submission]) (api.Preview, error) {
+			return r.Preview(ctx, who, submissionFrom(ctx))
+		}, decoded),
+		serve(api.ListTasks, needs(shownServer...), func(ctx context.Context, in *api.ListOptions) (*tasksPage, error) {
+			list, next, err := r.page(ctx, *in)
+			return &tasksPage{Next: next, Body: list}, err
+		}),
+		serve(api.GetGroup, onPods(&maySee, shownTask...), func(ctx context.Context, in *api.GroupPage) (*groupPage, error) {
+			list, next, err := r.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
+			return &groupPage{Next: next, Body: list}, err
+		}),
+		act(api.StopGroup, onPods(&mayEnd, rights.Stop), func(ctx context.Context, who Caller, in *api.GroupStop) (api.Stopped, error) {
+			return r.StopGroup(ctx, who, in.Name, in.Body)
+		}),
+
+		ofTask(api.GetTask, onPods(&maySee, rights.See, rights.Environment, rights.Output, rights.Progress, rights.Undelivered), r.Inspect),
+		ofTask(api.GetWhy, onPods(&maySee, rights.See, rights.Output), r.Why),
+		ofTask(api.GetHistory, onPods(&maySee, rights.See, rights.Output), r.History),
+		stream(api.WatchTask, onPods(&maySee, shownTask...), taskEvents, r.taskStates),
+		stream(api.ReadLogs, onPods(&mayLogs, rights.Output), taskEvents, r.taskLogs),
+		upgraded(api.AttachTask, onPods(&mayAttach, rights.Attach), r.attachTo),
+		upgraded(api.ExecInTask, onPods(&mayExec, rights.Exec), r.exec),
+		changing(r, api.UpdateTask, onPods(&mayEnd, rights.Update, rights.HighPriority), r.Update),
+		changing(r, api.StopTask, onPods(&mayEnd, rights.Stop), r.Stop),
+		changing(r, api.HoldTask, onPods(&mayEnd, rights.Hold), r.Hold),
+		changing(r, api.ReleaseTask, onPods(&mayEnd, rights.Release), withoutNote(r.Release)),
+		changing(r, api.SuspendTask, onPods(&mayEnd, rights.Suspend), r.Suspend),
+		changing(r, api.ResumeTask, onPods(&mayEnd, rights.Resume), withoutNote(r.Resume)),
+		changing(r, api.RequeueTask, onPods(&mayEnd, rights.Requeue), r.Requeue),
+		changing(r, api.MoveTask, onPods(&mayEnd, rights.Move), r.Move),
+		changing(r, api.PinTask, onPods(&mayEnd, rights.Pin), r.Pin),
+		drop(api.RemoveTask, onPods(&mayEnd, rights.Remove), func(ctx context.Context, who Caller, in *api.TaskPath) error {
+			return r.Remove(ctx, who, in.Ref)
+		}),
 	}
 }
 
 // guarded are the requests that are offered over TLS, each behind its rule.
 func (r *Runner) guarded(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for pattern, rule := range routes {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
-			req, err := r.entering(req, rule)
+	for _, e := range r.endpoints() {
+		mux.HandleFunc(e.pattern, func(w http.ResponseWriter, req *http.Request) {
+			req, err := r.entering(req, e.rule)
 			if err != nil {
 				writeRefusal(w, err)
 				return
@@ -134,7 +173,7 @@ func (r *Runner) guarded(next http.Handler) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		_, err := r.entering(req, route{never: "it is for the daemon's machine"})
+		_, err := r.entering(req, rule{never: "it is for the daemon's machine"})
 		writeRefusal(w, err)
 	})
 	return mux
@@ -142,7 +181,7 @@ func (r *Runner) guarded(next http.Handler) http.Handler {
 
 // entering checks a request by its rule, and returns it with its caller. A task is named
 // by its number from then on: another task may get its name meanwhile.
-func (r *Runner) entering(req *http.Request, rule route) (*http.Request, error) {
+func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 	if rule.anybody {
 		return req, nil
 	}

@@ -22,6 +22,15 @@ import (
 // account is the user that the daemon of rightsRig runs as.
 var account = Caller{UID: 20500, GID: 20500, Name: "carma"}
 
+// routes are the rules of all requests of the API, by method and path.
+var routes = func() map[string]rule {
+	all := map[string]rule{}
+	for _, e := range new(Runner).endpoints() {
+		all[e.pattern] = e.rule
+	}
+	return all
+}()
+
 // rightsRig is a daemon of account's with a task of each kind of owner, private and open.
 // All callers have all rights in the cluster, so that only carma's own table refuses.
 type rightsRig struct {

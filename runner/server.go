@@ -118,21 +118,9 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	cfg.DocsPath = ""
 	cfg.CreateHooks = nil // no $schema field in the answers
 	a := humago.New(mux, cfg)
-	a.UseMiddleware(r.door(a))
-	r.addTaskRoutes(a)
-	r.addChangeRoutes(a)
-	r.addGroupRoutes(a)
-	r.addSuiteRoutes(a)
-	r.addServerRoutes(a)
-	r.addStreams(a)
-	r.addLive(a)
-	r.addNotify(a)
-	r.addTimeline(a)
-	r.addHistory(a)
-	r.addAudit(a)
-	r.addPage(a)
-	r.addTerminals(a)
-	r.addHealth(a)
+	for _, e := range r.endpoints() {
+		e.register(a, r.door(a, e.rule))
+	}
 	return a, mux
 }
 
@@ -142,13 +130,10 @@ type tasksPage struct {
 	Body []api.Task
 }
 
-type output[T any] struct{ Body T }
-
-func answer[T any](v T, err error) (*output[T], error) {
-	if err != nil {
-		return nil, problem(err)
-	}
-	return &output[T]{v}, nil
+// groupPage is one page of a group.
+type groupPage struct {
+	Next int64 `header:"Carma-Next" doc:"there are more: ask with after and this number; absent or 0: that was all"`
+	Body []api.Task
 }
 
 // problem turns an error into an HTTP answer.
@@ -166,154 +151,28 @@ func problem(err error) error {
 	return huma.Error500InternalServerError(err.Error())
 }
 
-// TaskRef is the path parameter that names a task; exported because huma
-// fills embedded structs only then.
-type TaskRef struct {
-	Ref string `path:"task" doc:"a task's number or name"`
-}
-
-func operation(id, method, path, summary string) huma.Operation {
-	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: http.StatusOK,
-		BodyReadTimeout: -1, // [modest] has read it; a limit left on the connection would cancel a request that takes longer
-	}
-}
-
 const callerUnknown = "the caller is not known: connect through the unix socket"
 
-func (r *Runner) addTaskRoutes(a huma.API) {
-	huma.Register(a, operation("submit", http.MethodPost, "/v1/tasks", "Submit a task; it is durable when this answers"),
-		func(ctx context.Context, in *struct {
-			RegistryAuth
-			Body api.Submit
-		}) (*output[api.Submitted], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			ctx, err := in.within(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return answer(r.Submit(ctx, who, in.Body))
-		})
-	huma.Register(a, operation("list", http.MethodGet, "/v1/tasks", "List tasks, newest first"),
-		func(ctx context.Context, in *struct {
-			All    bool      `query:"all" doc:"finished ones too"`
-			User   string    `query:"user"`
-			Group  string    `query:"group"`
-			Label  string    `query:"label" doc:"key or key=value"`
-			Mine   bool      `query:"mine" doc:"only the caller's"`
-			Name   string    `query:"name" maxLength:"200" doc:"only names that fit, with * and ? as in a shell"`
-			Phase  string    `query:"phase" doc:"only these phases, separated by commas"`
-			Since  time.Time `query:"since" doc:"leave out what had ended before"`
-			Until  time.Time `query:"until" doc:"leave out what was submitted then or later"`
-			Limit  int       `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
-			Before int64     `query:"before" minimum:"0" doc:"only tasks with lower numbers: the next page"`
-		}) (*tasksPage, error) {
-			list, next, err := r.page(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit, Before: in.Before,
-				Mine: in.Mine, Name: in.Name, Phase: in.Phase, Since: in.Since, Until: in.Until})
-			if err != nil {
-				return nil, problem(err)
-			}
-			return &tasksPage{Next: next, Body: list}, nil
-		})
-	huma.Register(a, operation("inspect", http.MethodGet, "/v1/tasks/{task}", "One task"),
-		func(ctx context.Context, in *TaskRef) (*output[api.Task], error) {
-			return answer(r.Inspect(ctx, in.Ref))
-		})
-	huma.Register(a, operation("why", http.MethodGet, "/v1/tasks/{task}/why", "Why a task waits, GPU by GPU"),
-		func(ctx context.Context, in *TaskRef) (*output[api.Why], error) {
-			return answer(r.Why(ctx, in.Ref))
-		})
-	huma.Register(a, operation("stop", http.MethodPost, "/v1/tasks/{task}/stop", "Stop a task"),
-		func(ctx context.Context, in *struct {
-			TaskRef
-			Body api.StopRequest
-		}) (*output[api.Task], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			rec, err := r.Stop(ctx, who, in.Ref, in.Body)
-			if err != nil {
-				return nil, problem(err)
-			}
-			return answer(r.Task(ctx, rec.ID().String()))
-		})
-	remove := operation("remove", http.MethodDelete, "/v1/tasks/{task}", "Delete a finished task and its output")
-	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(a, remove, func(ctx context.Context, in *TaskRef) (*struct{}, error) {
-		who, ok := callerFrom(ctx)
-		if !ok {
-			return nil, huma.Error403Forbidden(callerUnknown)
-		}
-		if err := r.Remove(ctx, who, in.Ref); err != nil {
-			return nil, problem(err)
-		}
-		return nil, nil
-	})
+func (r *Runner) setSpeed(ctx context.Context, who Caller, in *api.With[api.SpeedChange]) (api.Info, error) {
+	if err := r.authorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
+		return api.Info{}, err
+	}
+	if err := r.SetSpeed(in.Body.Speed); err != nil {
+		return api.Info{}, refusef(409, "%v", err)
+	}
+	return r.Info(ctx)
 }
 
-func (r *Runner) addServerRoutes(a huma.API) {
-	huma.Register(a, operation("gpus", http.MethodGet, "/v1/gpus", "The GPUs with what is reserved and used"),
-		func(ctx context.Context, _ *struct{}) (*output[[]api.GPU], error) {
-			return answer(r.ListGPUs(ctx))
-		})
-	huma.Register(a, operation("whoami", http.MethodGet, "/v1/whoami", "Who the daemon takes the caller for"),
-		func(ctx context.Context, _ *struct{}) (*output[api.Me], error) {
-			return answer(r.whoami(ctx))
-		})
-	huma.Register(a, operation("info", http.MethodGet, "/v1/info", "The daemon itself"),
-		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {
-			return answer(r.Info(ctx))
-		})
-	huma.Register(a, operation("doctor", http.MethodGet, "/v1/doctor", "Self-checks"),
-		func(ctx context.Context, _ *struct{}) (*output[[]api.Check], error) {
-			return answer(r.Doctor(ctx), nil)
-		})
-	huma.Register(a, operation("prove", http.MethodPost, "/v1/prove", "Start a container on each GPU and compare its limits with those it was given"),
-		func(ctx context.Context, in *struct{ Body api.ProveRequest }) (*output[[]api.Check], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			if err := r.authorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
-				return nil, problem(err)
-			}
-			return answer(r.Prove(ctx, who, in.Body.Image))
-		})
-	huma.Register(a, operation("calibrate", http.MethodPost, "/v1/calibrate", "Measure what a process takes of a GPU beside its tensors, and estimate for that from now on"),
-		func(ctx context.Context, in *struct{ Body api.CalibrateRequest }) (*output[api.Calibration], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			if err := r.authorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
-				return nil, problem(err)
-			}
-			return answer(r.Calibrate(ctx, who, in.Body.Image))
-		})
-	huma.Register(a, operation("drain", http.MethodPost, "/v1/drain", "Start nothing more, and end with the last running task"),
-		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			return answer(r.Drain(ctx, who))
-		})
-	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
-		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {
-			who, ok := callerFrom(ctx)
-			if !ok {
-				return nil, huma.Error403Forbidden(callerUnknown)
-			}
-			if err := r.authorizeServer(who, rights.Speed, "", strconv.FormatFloat(in.Body.Speed, 'g', -1, 64)); err != nil {
-				return nil, problem(err)
-			}
-			if err := r.SetSpeed(in.Body.Speed); err != nil {
-				return nil, huma.Error409Conflict(err.Error())
-			}
-			return answer(r.Info(ctx))
-		})
+func (r *Runner) prove(ctx context.Context, who Caller, in *api.With[api.ProveRequest]) ([]api.Check, error) {
+	if err := r.authorizeServer(who, rights.Prove, "image "+in.Body.Image, ""); err != nil {
+		return nil, err
+	}
+	return r.Prove(ctx, who, in.Body.Image)
+}
+
+func (r *Runner) calibrate(ctx context.Context, who Caller, in *api.With[api.CalibrateRequest]) (api.Calibration, error) {
+	if err := r.authorizeServer(who, rights.Calibrate, "image "+in.Body.Image, ""); err != nil {
+		return api.Calibration{}, err
+	}
+	return r.Calibrate(ctx, who, in.Body.Image)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -12,30 +11,10 @@ import (
 	"carma/runner/api"
 	"carma/runner/notify"
 	"carma/runner/rights"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // errNoPost is the answer if there is no outbox.
 var errNoPost = &RequestError{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
-
-// addNotify adds what the caller's messages are about. Whose channels they are is told
-// by the kernel; nobody sees or changes those of others.
-func (r *Runner) addNotify(a huma.API) {
-	huma.Register(a, operation("notify", http.MethodGet, "/v1/notify", "The caller's channels for messages, without their secrets"),
-		func(ctx context.Context, _ *struct{}) (*output[api.Notify], error) { return answer(r.Notify(ctx)) })
-	huma.Register(a, operation("set-notify", http.MethodPut, "/v1/notify", "Replace the caller's channels for messages"),
-		func(ctx context.Context, in *struct{ Body api.NotifySettings }) (*output[api.Notify], error) {
-			if err := r.setNotify(ctx, in.Body); err != nil {
-				return nil, problem(err)
-			}
-			return answer(r.Notify(ctx))
-		})
-	huma.Register(a, operation("test-notify", http.MethodPost, "/v1/notify/test", "Send a test message now, and tell what came back"),
-		func(ctx context.Context, in *struct{ Body api.NotifyTest }) (*output[[]api.NotifyTested], error) {
-			return answer(r.testNotify(ctx, in.Body))
-		})
-}
 
 // poster is the caller and the outbox.
 func (r *Runner) poster(ctx context.Context) (Caller, error) {

@@ -21,50 +21,26 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// addStreams adds the server-sent events. It does not use huma's sse package,
-// because a stream must be able to answer 404 before it begins.
-func (r *Runner) addStreams(a huma.API) {
-	stream := func(id, path, summary string) huma.Operation {
-		op := operation(id, http.MethodGet, path, summary)
-		op.Responses = map[string]*huma.Response{"200": {
-			Description: "server-sent events: `task` (a Task) and `log` (a LogLine)",
-			Content:     map[string]*huma.MediaType{"text/event-stream": {}},
-		}}
-		return op
+func (r *Runner) taskLogs(ctx context.Context, in *api.LogsOfTask) (*huma.StreamResponse, error) {
+	rec, err := r.Find(in.Ref)
+	if err == nil {
+		err = r.authorizeReading(ctx, rec)
 	}
-	huma.Register(a, stream("logs", "/v1/tasks/{task}/logs", "A task's output; ends with the task"),
-		func(ctx context.Context, in *struct {
-			TaskRef
-			Follow  bool `query:"follow" doc:"go on until the task is finished, across attempts"`
-			Tail    int  `query:"tail" minimum:"0" doc:"only the last lines"`
-			Attempt int  `query:"attempt" minimum:"0" doc:"only this attempt"`
-		}) (*huma.StreamResponse, error) {
-			rec, err := r.Find(in.Ref)
-			if err == nil {
-				err = r.authorizeReading(ctx, rec)
-			}
-			if err != nil {
-				return nil, problem(err)
-			}
-			if err := hasAttempt(rec, in.Attempt, in.Follow); err != nil {
-				return nil, problem(err)
-			}
-			return sending(func(ctx context.Context, s *sender) error {
-				return r.streamLogs(ctx, s, rec, api.LogOptions{Follow: in.Follow, Tail: in.Tail, Attempt: in.Attempt})
-			}), nil
-		})
-	huma.Register(a, stream("watch", "/v1/tasks/{task}/events", "A task's states from the present one to the last"),
-		func(_ context.Context, in *TaskRef) (*huma.StreamResponse, error) {
-			rec, err := r.Find(in.Ref)
-			if err != nil {
-				return nil, problem(err)
-			}
-			return sending(func(ctx context.Context, s *sender) error { return r.watchTask(ctx, s, rec) }), nil
-		})
-	huma.Register(a, stream("events", "/v1/events", "Every task's changes from now on"),
-		func(context.Context, *struct{}) (*huma.StreamResponse, error) {
-			return sending(r.watchAll), nil
-		})
+	if err == nil {
+		err = hasAttempt(rec, in.Attempt, in.Follow)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sending(func(ctx context.Context, s *sender) error { return r.streamLogs(ctx, s, rec, in.LogOptions) }), nil
+}
+
+func (r *Runner) taskStates(_ context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
+	rec, err := r.Find(in.Ref)
+	if err != nil {
+		return nil, err
+	}
+	return sending(func(ctx context.Context, s *sender) error { return r.watchTask(ctx, s, rec) }), nil
 }
 
 // sender writes server-sent events to one caller.

@@ -29,42 +29,31 @@ const (
 	hangUpAtEnd = time.Second
 )
 
-// addTerminals adds the requests whose connection is upgraded: to the terminal of a
-// task, and to a command in it.
-func (r *Runner) addTerminals(a huma.API) {
-	upgraded := func(id, path, summary string) huma.Operation {
-		op := operation(id, http.MethodPost, path, summary)
-		op.Responses = map[string]*huma.Response{"101": {Description: "frames of " + api.TerminalProtocol}}
-		return op
+// attachTo connects with the terminal, or the input, of a task.
+func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
+	c, _, err := r.inside(ctx, in.Ref, rights.Attach, "")
+	if err != nil {
+		return nil, err
 	}
-	huma.Register(a, upgraded("attach", "/v1/tasks/{task}/attach", "Connect with the terminal, or the input, of a running task"),
-		func(ctx context.Context, in *TaskRef) (*huma.StreamResponse, error) {
-			c, _, err := r.inside(ctx, in.Ref, rights.Attach, "")
-			if err != nil {
-				return nil, problem(err)
-			}
-			if !c.talks {
-				return nil, problem(refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.task, c.key.task, c.key.task))
-			}
-			return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
-		})
-	huma.Register(a, upgraded("exec", "/v1/tasks/{task}/exec", "Run a command in a running task"),
-		func(ctx context.Context, in *struct {
-			TaskRef
-			Body api.ExecRequest
-		}) (*huma.StreamResponse, error) {
-			if err := checkExec(&in.Body); err != nil {
-				return nil, problem(err)
-			}
-			program := in.Body.Command[0] // its arguments may be secret
-			c, driver, err := r.inside(ctx, in.Ref, rights.Exec, program)
-			if err != nil {
-				return nil, problem(err)
-			}
-			who, _ := callerFrom(ctx)
-			r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
-			return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
-		})
+	if !c.talks {
+		return nil, refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.task, c.key.task, c.key.task)
+	}
+	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
+}
+
+// exec runs a command in a task.
+func (r *Runner) exec(ctx context.Context, in *api.OnTask[api.ExecRequest]) (*huma.StreamResponse, error) {
+	if err := checkExec(&in.Body); err != nil {
+		return nil, err
+	}
+	program := in.Body.Command[0] // its arguments may be secret
+	c, driver, err := r.inside(ctx, in.Ref, rights.Exec, program)
+	if err != nil {
+		return nil, err
+	}
+	who, _ := callerFrom(ctx)
+	r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Str("program", program).Msg("a command in a task")
+	return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
 }
 
 func checkExec(e *api.ExecRequest) error {

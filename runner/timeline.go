@@ -10,8 +10,6 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -32,16 +30,6 @@ type timelines struct {
 type madeTimeline struct {
 	at   time.Time // wall clock
 	line api.Timeline
-}
-
-func (r *Runner) addTimeline(a huma.API) {
-	huma.Register(a, operation("timeline", "GET", "/v1/timeline", "Who ran where: the attempts of a time, the earliest first"),
-		func(ctx context.Context, in *struct {
-			Since time.Time `query:"since" doc:"absent: a day before until"`
-			Until time.Time `query:"until" doc:"absent: now"`
-		}) (*output[api.Timeline], error) {
-			return answer(r.Timeline(ctx, in.Since, in.Until))
-		})
 }
 
 // Timeline returns the attempts that ran between two instants of the daemon's time.

@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -34,37 +31,10 @@ type Audit struct {
 	Now     time.Time     `json:"now"`
 }
 
-// AuditOptions choose records of the audit log.
-type AuditOptions struct {
-	User         string // who acted, or whose task it was
-	Mine         bool   // only the caller's own acts
-	Task         int64  // 0: all
-	Since, Until time.Time
-	Limit        int // 0: 50
-}
-
 // Audit returns the records of the audit log that the caller may see.
 func (c *Client) Audit(ctx context.Context, o AuditOptions) (Audit, error) {
-	q := url.Values{}
-	if o.User != "" {
-		q.Set("user", o.User)
-	}
-	if o.Mine {
-		q.Set("mine", "true")
-	}
-	if o.Task != 0 {
-		q.Set("task", strconv.FormatInt(o.Task, 10))
-	}
-	if !o.Since.IsZero() {
-		q.Set("since", o.Since.Format(time.RFC3339Nano))
-	}
-	if !o.Until.IsZero() {
-		q.Set("until", o.Until.Format(time.RFC3339Nano))
-	}
-	if o.Limit > 0 {
-		q.Set("limit", strconv.Itoa(min(o.Limit, MaxAudit)))
-	}
-	return call[Audit](ctx, c, http.MethodGet, "/v1/audit?"+q.Encode(), nil)
+	o.Limit = min(o.Limit, MaxAudit)
+	return GetAudit.send(ctx, c, o)
 }
 
 // MaxAudit is the largest number of records of one answer.

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-)
+import "context"
 
 // CalibrateRequest asks for the machine's own environment.
 type CalibrateRequest struct {
@@ -34,5 +31,5 @@ type Environment struct {
 // Calibrate measures what a process takes of a GPU, and makes the machine's own
 // environment of it.
 func (c *Client) Calibrate(ctx context.Context, image string) (Calibration, error) {
-	return call[Calibration](ctx, c, http.MethodPost, "/v1/calibrate", CalibrateRequest{Image: image})
+	return CalibrateGPU.send(ctx, c, With[CalibrateRequest]{CalibrateRequest{Image: image}})
 }

@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -72,37 +70,37 @@ type CloseRequest struct {
 
 // Update changes a task that has not ended.
 func (c *Client) Update(ctx context.Context, ref string, u Update) (Task, error) {
-	return call[Task](ctx, c, http.MethodPatch, taskPath(ref), u)
+	return UpdateTask.send(ctx, c, onTask(ref, u))
 }
 
 // Hold keeps a waiting task from being launched; Release lets it go on.
 func (c *Client) Hold(ctx context.Context, ref string, n Note) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/hold", n)
+	return HoldTask.send(ctx, c, onTask(ref, n))
 }
 
 // Release lets a held task go on.
 func (c *Client) Release(ctx context.Context, ref string) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/release", Note{})
+	return ReleaseTask.send(ctx, c, onTask(ref, Note{}))
 }
 
 // Requeue puts a running task back into the queue.
 func (c *Client) Requeue(ctx context.Context, ref string, r RequeueRequest) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/requeue", r)
+	return RequeueTask.send(ctx, c, onTask(ref, r))
 }
 
 // Move moves a waiting task among those of its owner.
 func (c *Client) Move(ctx context.Context, ref string, m MoveRequest) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/move", m)
+	return MoveTask.send(ctx, c, onTask(ref, m))
 }
 
 // CloseGPUs drains GPUs or opens them; it returns all GPUs.
 func (c *Client) CloseGPUs(ctx context.Context, r CloseRequest) ([]GPU, error) {
-	return call[[]GPU](ctx, c, http.MethodPost, "/v1/gpus/close", r)
+	return DrainGPUs.send(ctx, c, With[CloseRequest]{r})
 }
 
 // PauseLaunching keeps all that waits waiting, or lets it go on.
 func (c *Client) PauseLaunching(ctx context.Context, r CloseRequest) (Info, error) {
-	return call[Info](ctx, c, http.MethodPost, "/v1/launching", r)
+	return PauseLaunches.send(ctx, c, With[CloseRequest]{r})
 }
 
 // Shapes reports whether an update is about what a launch books.
@@ -147,21 +145,21 @@ type ReserveRequest struct {
 
 // Pin says which GPUs a task goes to.
 func (c *Client) Pin(ctx context.Context, ref string, r PinRequest) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/pin", r)
+	return PinTask.send(ctx, c, onTask(ref, r))
 }
 
 // Reserve makes a reservation, Unreserve ends one, Reservations lists them.
 func (c *Client) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
-	return call[Reservation](ctx, c, http.MethodPost, "/v1/reservations", r)
+	return Reserve.send(ctx, c, With[ReserveRequest]{r})
 }
 
 // Unreserve ends a reservation.
 func (c *Client) Unreserve(ctx context.Context, id int) error {
-	_, err := call[struct{}](ctx, c, http.MethodDelete, "/v1/reservations/"+strconv.Itoa(id), nil)
+	_, err := Unreserve.send(ctx, c, ReservationPath{id})
 	return err
 }
 
 // Reservations lists what is reserved.
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
-	return call[[]Reservation](ctx, c, http.MethodGet, "/v1/reservations", nil)
+	return ListReservations.send(ctx, c, None{})
 }

@@ -7,10 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -61,25 +59,23 @@ func (c *Client) Remote() bool { return c.remote }
 
 // Submit submits a task; when it returns without error the task is durable.
 func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {
-	return call[Submitted](ctx, c, http.MethodPost, "/v1/tasks", s)
+	return SubmitTask.send(ctx, c, WithImages[Submit]{Body: s})
 }
 
 // ListOptions chooses tasks. The zero value lists the unfinished ones.
 type ListOptions struct {
-	All   bool   // finished ones too
-	User  string // only this user's
-	Limit int    // newest first; 0: all
-	// Before: only tasks with lower numbers. After, of a group: only tasks with
-	// higher ones. 0: any.
-	Before, After int64
-	Group         string // only those of this group
-	Label         string // key or key=value of a user label
-	Mine          bool   // only the caller's
-	Name          string // only those whose name fits, with * and ? as in a shell
-	Phase         string // only these, separated by commas
-	// Since leaves out what had ended before, Until what was submitted then or
-	// later; zero: any.
-	Since, Until time.Time
+	All    bool      `query:"all" doc:"finished ones too"`
+	User   string    `query:"user"`
+	Group  string    `query:"group"`
+	Label  string    `query:"label" doc:"key or key=value"`
+	Mine   bool      `query:"mine" doc:"only the caller's"`
+	Name   string    `query:"name" maxLength:"200" doc:"only names that fit, with * and ? as in a shell"`
+	Phase  string    `query:"phase" doc:"only these phases, separated by commas"`
+	Since  time.Time `query:"since" doc:"leave out what had ended before"`
+	Until  time.Time `query:"until" doc:"leave out what was submitted then or later"`
+	Limit  int       `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
+	Before int64     `query:"before" minimum:"0" doc:"only tasks with lower numbers: the next page"`
+	After  int64     // of a group: only tasks with higher numbers, or 0
 }
 
 // Fits reports whether a task is one of those that are asked for, pages left out;
@@ -105,7 +101,8 @@ func (o *ListOptions) HasPhase(phase string) bool {
 func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	all := []Task{}
 	for want := o.Limit; ; {
-		some, next, err := c.tasks(ctx, o)
+		o.Limit = min(o.Limit, maxPage)
+		some, next, err := ListTasks.sendPage(ctx, c, o)
 		if err != nil {
 			return nil, err
 		}
@@ -120,133 +117,62 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 // maxPage is the most tasks a page may be asked for.
 const maxPage = 1000
 
-// tasks returns one page, and the number to ask with for the next; 0: there is
-// none.
-func (c *Client) tasks(ctx context.Context, o ListOptions) ([]Task, int64, error) {
-	q := url.Values{}
-	if o.All {
-		q.Set("all", "true")
-	}
-	if o.User != "" {
-		q.Set("user", o.User)
-	}
-	if o.Limit > 0 {
-		q.Set("limit", strconv.Itoa(min(o.Limit, maxPage)))
-	}
-	if o.Group != "" {
-		q.Set("group", o.Group)
-	}
-	if o.Label != "" {
-		q.Set("label", o.Label)
-	}
-	if o.Mine {
-		q.Set("mine", "true")
-	}
-	if o.Name != "" {
-		q.Set("name", o.Name)
-	}
-	if o.Phase != "" {
-		q.Set("phase", o.Phase)
-	}
-	if !o.Since.IsZero() {
-		q.Set("since", o.Since.Format(time.RFC3339Nano))
-	}
-	if !o.Until.IsZero() {
-		q.Set("until", o.Until.Format(time.RFC3339Nano))
-	}
-	if o.Before > 0 {
-		q.Set("before", strconv.FormatInt(o.Before, 10))
-	}
-	resp, err := c.do(ctx, http.MethodGet, "/v1/tasks?"+q.Encode(), nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	list, err := read[[]Task](c, resp, "the list of tasks")
-	next, _ := strconv.ParseInt(resp.Header.Get("Carma-Next"), 10, 64)
-	return list, next, err
-}
-
 // Task returns one task by its number or name.
 func (c *Client) Task(ctx context.Context, ref string) (Task, error) {
-	return call[Task](ctx, c, http.MethodGet, taskPath(ref), nil)
+	return GetTask.send(ctx, c, TaskPath{ref})
 }
 
 // Stop asks a task to end; it returns when the request is journaled.
 func (c *Client) Stop(ctx context.Context, ref string, r StopRequest) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/stop", r)
+	return StopTask.send(ctx, c, onTask(ref, r))
 }
 
 // Remove deletes a finished task with its output.
 func (c *Client) Remove(ctx context.Context, ref string) error {
-	_, err := call[struct{}](ctx, c, http.MethodDelete, taskPath(ref), nil)
+	_, err := RemoveTask.send(ctx, c, TaskPath{ref})
 	return err
 }
 
 // Why explains a task's state.
 func (c *Client) Why(ctx context.Context, ref string) (Why, error) {
-	return call[Why](ctx, c, http.MethodGet, taskPath(ref)+"/why", nil)
+	return GetWhy.send(ctx, c, TaskPath{ref})
 }
 
 // GPUs lists the GPUs in index order.
-func (c *Client) GPUs(ctx context.Context) ([]GPU, error) {
-	return call[[]GPU](ctx, c, http.MethodGet, "/v1/gpus", nil)
-}
+func (c *Client) GPUs(ctx context.Context) ([]GPU, error) { return ListGPUs.send(ctx, c, None{}) }
 
 // Info describes the daemon.
-func (c *Client) Info(ctx context.Context) (Info, error) {
-	return call[Info](ctx, c, http.MethodGet, "/v1/info", nil)
-}
+func (c *Client) Info(ctx context.Context) (Info, error) { return GetInfo.send(ctx, c, None{}) }
 
 // Quotas lists what users and groups have and may have; those of names, users or @groups
 // of the machine, even if carma knows of no task of theirs.
 func (c *Client) Quotas(ctx context.Context, names ...string) ([]Account, error) {
-	return call[[]Account](ctx, c, http.MethodGet, "/v1/quotas?"+url.Values{"name": names}.Encode(), nil)
+	return GetQuotas.send(ctx, c, QuotaOptions{names})
 }
 
 // Doctor runs the daemon's self-checks.
-func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
-	return call[[]Check](ctx, c, http.MethodGet, "/v1/doctor", nil)
-}
+func (c *Client) Doctor(ctx context.Context) ([]Check, error) { return GetDoctor.send(ctx, c, None{}) }
 
 // Prove starts a container of an image on each GPU, like a task, and returns
 // the limits that it saw.
 func (c *Client) Prove(ctx context.Context, image string) ([]Check, error) {
-	return call[[]Check](ctx, c, http.MethodPost, "/v1/prove", ProveRequest{Image: image})
+	return ProveGPUs.send(ctx, c, With[ProveRequest]{ProveRequest{Image: image}})
 }
 
 // SetSpeed changes how fast a simulated server's time runs.
 func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
-	return call[Info](ctx, c, http.MethodPut, "/v1/speed", SpeedChange{Speed: speed})
+	return SetSpeed.send(ctx, c, With[SpeedChange]{SpeedChange{Speed: speed}})
 }
 
 // Drain lets the daemon start nothing more and end with its last running task.
-func (c *Client) Drain(ctx context.Context) (Info, error) {
-	return call[Info](ctx, c, http.MethodPost, "/v1/drain", nil)
-}
-
-// LogOptions chooses what Logs returns.
-type LogOptions struct {
-	Follow  bool // go on until the task is finished, across attempts
-	Tail    int  // only the last lines of what there is; 0: all
-	Attempt int  // only this attempt; 0: all
-}
+func (c *Client) Drain(ctx context.Context) (Info, error) { return DrainDaemon.send(ctx, c, None{}) }
 
 // Logs streams a task's output to fn, in order. With Follow it waits for a
 // task that has not started, goes on across relaunches, and returns the
 // finished task; without, the task as it is now.
 func (c *Client) Logs(ctx context.Context, ref string, o LogOptions, fn func(LogLine) error) (Task, error) {
-	q := url.Values{}
-	if o.Follow {
-		q.Set("follow", "true")
-	}
-	if o.Tail > 0 {
-		q.Set("tail", strconv.Itoa(o.Tail))
-	}
-	if o.Attempt > 0 {
-		q.Set("attempt", strconv.Itoa(o.Attempt))
-	}
 	var last Task
-	err := c.stream(ctx, taskPath(ref)+"/logs?"+q.Encode(), func(event string, data []byte) error {
+	err := stream(ctx, c, ReadLogs, LogsOfTask{TaskPath{ref}, o}, func(event string, data []byte) error {
 		switch event {
 		case "log":
 			var l LogLine
@@ -271,16 +197,17 @@ var ErrStop = errors.New("stop")
 // Watch streams the states of one task, the present one first, to fn until it
 // is finished or fn returns ErrStop.
 func (c *Client) Watch(ctx context.Context, ref string, fn func(Task) error) error {
-	return c.watch(ctx, taskPath(ref)+"/events", fn)
+	return stream(ctx, c, WatchTask, TaskPath{ref}, tasksTo(fn))
 }
 
 // WatchAll streams every task's changes from now on.
 func (c *Client) WatchAll(ctx context.Context, fn func(Task) error) error {
-	return c.watch(ctx, "/v1/events", fn)
+	return stream(ctx, c, WatchTasks, None{}, tasksTo(fn))
 }
 
-func (c *Client) watch(ctx context.Context, path string, fn func(Task) error) error {
-	return c.stream(ctx, path, func(event string, data []byte) error {
+// tasksTo passes the tasks of a stream to fn.
+func tasksTo(fn func(Task) error) func(string, []byte) error {
+	return func(event string, data []byte) error {
 		if event != "task" {
 			return nil
 		}
@@ -289,7 +216,5 @@ func (c *Client) watch(ctx context.Context, path string, fn func(Task) error) er
 			return err
 		}
 		return fn(t)
-	})
+	}
 }
-
-func taskPath(ref string) string { return "/v1/tasks/" + url.PathEscape(ref) }

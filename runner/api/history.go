@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -40,5 +39,5 @@ type Happened struct {
 
 // History tells what happened to a task.
 func (c *Client) History(ctx context.Context, ref string) (History, error) {
-	return call[History](ctx, c, http.MethodGet, taskPath(ref)+"/history", nil)
+	return GetHistory.send(ctx, c, TaskPath{ref})
 }

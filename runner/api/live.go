@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -124,13 +122,11 @@ type WebLogin struct {
 }
 
 // Web asks for a login to the page.
-func (c *Client) Web(ctx context.Context) (WebLogin, error) {
-	return call[WebLogin](ctx, c, http.MethodPost, "/v1/web", nil)
-}
+func (c *Client) Web(ctx context.Context) (WebLogin, error) { return GetWebTicket.send(ctx, c, None{}) }
 
 // Live streams how things are, then what changes.
 func (c *Client) Live(ctx context.Context, fn func(Live) error) error {
-	return c.stream(ctx, "/v1/live/events", func(event string, data []byte) error {
+	return stream(ctx, c, WatchLive, None{}, func(event string, data []byte) error {
 		var l Live
 		if event != "live" {
 			return nil
@@ -144,6 +140,5 @@ func (c *Client) Live(ctx context.Context, fn func(Live) error) error {
 
 // Timeline lists the attempts that ran in a time.
 func (c *Client) Timeline(ctx context.Context, since, until time.Time) (Timeline, error) {
-	q := url.Values{"since": {since.Format(time.RFC3339)}, "until": {until.Format(time.RFC3339)}}
-	return call[Timeline](ctx, c, http.MethodGet, "/v1/timeline?"+q.Encode(), nil)
+	return GetTimeline.send(ctx, c, TimelineOptions{since.Truncate(time.Second), until.Truncate(time.Second)})
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"os"
 )
 
@@ -29,6 +28,4 @@ func (c *Client) UID(ctx context.Context) (int, error) {
 }
 
 // WhoAmI asks the daemon who the caller is.
-func (c *Client) WhoAmI(ctx context.Context) (Me, error) {
-	return call[Me](ctx, c, http.MethodGet, "/v1/whoami", nil)
-}
+func (c *Client) WhoAmI(ctx context.Context) (Me, error) { return GetMe.send(ctx, c, None{}) }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -162,16 +161,14 @@ type NotifyTested struct {
 }
 
 // Notify tells what is set for the caller.
-func (c *Client) Notify(ctx context.Context) (Notify, error) {
-	return call[Notify](ctx, c, http.MethodGet, "/v1/notify", nil)
-}
+func (c *Client) Notify(ctx context.Context) (Notify, error) { return GetNotify.send(ctx, c, None{}) }
 
 // SetNotify replaces the caller's channels.
 func (c *Client) SetNotify(ctx context.Context, s NotifySettings) (Notify, error) {
-	return call[Notify](ctx, c, http.MethodPut, "/v1/notify", s)
+	return SetNotify.send(ctx, c, With[NotifySettings]{s})
 }
 
 // TestNotify sends a test message now.
 func (c *Client) TestNotify(ctx context.Context, t NotifyTest) ([]NotifyTested, error) {
-	return call[[]NotifyTested](ctx, c, http.MethodPost, "/v1/notify/test", t)
+	return TestNotify.send(ctx, c, With[NotifyTest]{t})
 }

@@ -13,6 +13,16 @@ import (
 // images that a request names. It is no part of a task: it is never stored.
 const RegistryAuthHeader = "Carma-Registry-Auth"
 
+// RegistryAuth is [RegistryAuthHeader] as a parameter of a route.
+type RegistryAuth struct {
+	Value string `header:"Carma-Registry-Auth" doc:"the caller's credentials for the registries of the images: a JSON object of {username, password, identity_token, registry_token} by registry, in base64 for URLs. They are kept in memory until the images are fetched"`
+}
+
+// Registries returns the credentials by registry.
+func (a RegistryAuth) Registries() (map[string]containers.Credential, error) {
+	return DecodeRegistryAuth(a.Value)
+}
+
 // EncodeRegistryAuth returns the value of [RegistryAuthHeader]: a JSON object of
 // credentials by registry, in base64 for URLs. Empty: there are none.
 func EncodeRegistryAuth(by map[string]containers.Credential) (string, error) {

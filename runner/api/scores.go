@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-)
+import "context"
 
 // Scores say how well memory was estimated for finished tasks: the caller's, or
 // everybody's if the caller is an admin.
@@ -36,6 +33,4 @@ type Score struct {
 }
 
 // Scores returns how well memory was estimated for finished tasks.
-func (c *Client) Scores(ctx context.Context) (Scores, error) {
-	return call[Scores](ctx, c, http.MethodGet, "/v1/estimates/scores", nil)
-}
+func (c *Client) Scores(ctx context.Context) (Scores, error) { return GetScores.send(ctx, c, None{}) }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -199,52 +196,32 @@ var (
 	MoreCapabilities   = []string{"IPC_LOCK", "SETPCAP"}
 )
 
-func suitePath(name string) string { return "/v1/suites/" + url.PathEscape(name) }
-
 // PutSuite brings the helpers, networks and volumes of a suite up. It returns
 // before the helpers run; see [Client.Suite]. check only looks whether it could.
 func (c *Client) PutSuite(ctx context.Context, name string, s Suite, check bool) (SuiteState, error) {
-	path := suitePath(name)
-	if check {
-		path += "?check=true"
-	}
-	return call[SuiteState](ctx, c, http.MethodPut, path, s)
+	return PutSuite.send(ctx, c, SuitePut{SuitePath: SuitePath{name}, Check: check, Body: s})
 }
 
 // Suite tells how a suite with helpers is.
 func (c *Client) Suite(ctx context.Context, name string) (SuiteState, error) {
-	return call[SuiteState](ctx, c, http.MethodGet, suitePath(name), nil)
+	return GetSuite.send(ctx, c, SuiteQuery{SuitePath: SuitePath{name}})
 }
 
 // EndedSuite tells of which helpers output is kept after a suite's end.
 func (c *Client) EndedSuite(ctx context.Context, name string) (SuiteState, error) {
-	return call[SuiteState](ctx, c, http.MethodGet, suitePath(name)+"?ended=true", nil)
+	return GetSuite.send(ctx, c, SuiteQuery{SuitePath{name}, true})
 }
 
 // DropSuite takes a suite's helpers and networks down, and its volumes if asked.
 func (c *Client) DropSuite(ctx context.Context, name string, volumes bool, grace time.Duration) (SuiteRemoved, error) {
-	q := url.Values{}
-	if volumes {
-		q.Set("volumes", "true")
-	}
-	if grace > 0 {
-		q.Set("grace", strconv.FormatInt(int64(grace), 10))
-	}
-	return call[SuiteRemoved](ctx, c, http.MethodDelete, suitePath(name)+"?"+q.Encode(), nil)
+	return DropSuite.send(ctx, c, SuiteDrop{SuitePath{name}, volumes, int64(grace)})
 }
 
 // HelperLogs streams the output of one container of a helper to fn, named as in
 // [HelperState].Name.
 func (c *Client) HelperLogs(ctx context.Context, suite, name string, o LogOptions, fn func(LogLine) error) error {
-	q := url.Values{}
-	if o.Follow {
-		q.Set("follow", "true")
-	}
-	if o.Tail > 0 {
-		q.Set("tail", strconv.Itoa(o.Tail))
-	}
 	ended := false
-	err := c.stream(ctx, suitePath(suite)+"/helpers/"+url.PathEscape(name)+"/logs?"+q.Encode(), func(event string, data []byte) error {
+	err := stream(ctx, c, ReadHelperLogs, LogsOfHelper{SuitePath{suite}, name, o.Follow, o.Tail}, func(event string, data []byte) error {
 		switch event {
 		case "log":
 			var l LogLine

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -28,10 +27,10 @@ type Suspension struct {
 
 // Suspend takes a running task off its GPUs without ending it.
 func (c *Client) Suspend(ctx context.Context, ref string, n Note) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/suspend", n)
+	return SuspendTask.send(ctx, c, onTask(ref, n))
 }
 
 // Resume lets a suspended task come back as soon as there is room.
 func (c *Client) Resume(ctx context.Context, ref string) (Task, error) {
-	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/resume", Note{})
+	return ResumeTask.send(ctx, c, onTask(ref, Note{}))
 }

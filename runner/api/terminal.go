@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 )
 
@@ -136,12 +135,14 @@ func (t *Terminal) Close() error { return t.conn.Close() }
 
 // Attach connects with the terminal, or the input, of a running task.
 func (c *Client) Attach(ctx context.Context, ref string) (*Terminal, error) {
-	return c.upgrade(ctx, "/v1/tasks/"+url.PathEscape(ref)+"/attach", struct{}{})
+	path, _ := AttachTask.request(TaskPath{ref})
+	return c.upgrade(ctx, path, struct{}{})
 }
 
 // Exec runs a command in a running task.
 func (c *Client) Exec(ctx context.Context, ref string, e ExecRequest) (*Terminal, error) {
-	return c.upgrade(ctx, "/v1/tasks/"+url.PathEscape(ref)+"/exec", e)
+	path, body := ExecInTask.request(onTask(ref, e))
+	return c.upgrade(ctx, path, body)
 }
 
 // upgrade makes a request whose connection then is the caller's.

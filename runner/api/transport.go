@@ -60,15 +60,6 @@ func (e *StatusError) Error() string { return e.Detail }
 // help.
 func (e *StatusError) Usage() bool { return e.Status >= 400 && e.Status < 500 }
 
-func call[A any](ctx context.Context, c *Client, method, path string, body any) (A, error) {
-	resp, err := c.do(ctx, method, path, body)
-	if err != nil {
-		var none A
-		return none, err
-	}
-	return read[A](c, resp, method+" "+path)
-}
-
 // read decodes an answer to what was asked.
 func read[A any](c *Client, resp *http.Response, what string) (answer A, err error) {
 	defer resp.Body.Close()
@@ -175,8 +166,9 @@ func statusError(resp *http.Response) error {
 }
 
 // stream reads server-sent events until the server ends the stream.
-func (c *Client) stream(ctx context.Context, path string, fn func(event string, data []byte) error) error {
-	resp, err := c.do(ctx, http.MethodGet, path, nil)
+func stream[In any](ctx context.Context, c *Client, r Route[In, Stream], in In, fn func(event string, data []byte) error) error {
+	path, body := r.request(in)
+	resp, err := c.do(ctx, r.Method, path, body)
 	if err != nil {
 		return err
 	}

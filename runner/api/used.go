@@ -1,10 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-)
+import "context"
 
 // Used is what the tasks of one user, account, group and image that were removed have
 // used of one GPU on one day. The counts of tasks are on the day of their end, in a
@@ -42,6 +38,5 @@ func (u Used) Same(o Used) bool {
 // Used lists what removed tasks have used, by day: from since on, before until, as
 // 2006-01-02; empty: no bound.
 func (c *Client) Used(ctx context.Context, since, until string) ([]Used, error) {
-	q := url.Values{"since": {since}, "until": {until}}
-	return call[[]Used](ctx, c, http.MethodGet, "/v1/used?"+q.Encode(), nil)
+	return GetUsed.send(ctx, c, UsedOptions{since, until})
 }
