@@ -123,25 +123,18 @@ func leastOf(c column, natural int) int {
 // fill takes from the shrinking columns what is missing, or gives the growing ones
 // what is left over.
 func fill(columns []column, shown, widths []int, left int) {
-	for ; left != 0; left -= sign(left) {
+	for sign := cmp.Compare(left, 0); left != 0; left -= sign {
 		best := -1
 		for i, c := range shown {
 			switch col := columns[c]; {
 			case left < 0 && (col.least == 0 || widths[i] <= col.least), left > 0 && widths[i] >= col.most:
-			case best < 0, sign(left)*widths[i]*columns[shown[best]].share < sign(left)*widths[best]*col.share:
+			case best < 0, sign*widths[i]*columns[shown[best]].share < sign*widths[best]*col.share:
 				best = i
 			}
 		}
 		if best < 0 {
 			return
 		}
-		widths[best] += sign(left)
+		widths[best] += sign
 	}
-}
-
-func sign(n int) int {
-	if n < 0 {
-		return -1
-	}
-	return 1
 }

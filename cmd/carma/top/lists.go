@@ -275,7 +275,7 @@ func hue(t *api.Task) sgr {
 // place returns where a task stands in the lists; false: nowhere.
 func (m *model) place(id int64) (part, row int, ok bool) {
 	for part := range m.lists {
-		if row := slices.Index(ids(m.lists[part].tasks), id); row >= 0 {
+		if row := slices.IndexFunc(m.lists[part].tasks, func(t *api.Task) bool { return t.ID == id }); row >= 0 {
 			return part, row, true
 		}
 	}

@@ -93,22 +93,11 @@ func (p *pane) view(m *model, height int) []string {
 			continue
 		}
 		if m.screen == output && p.side > 0 {
-			l = skipped(l, p.side)
+			l = ansi.TruncateLeftWc(l, p.side, "")
 		}
 		lines = append(lines, m.glyphs.fit(" "+l, m.width))
 	}
 	return lines
-}
-
-// skipped leaves out the first cells of a line.
-func skipped(line string, cells int) string {
-	for i := range line {
-		if cells <= 0 {
-			return line[i:]
-		}
-		cells -= cli.Cells(string([]rune(line[i:])[:1]))
-	}
-	return ""
 }
 
 // more is what details have beyond the reasons: what was asked for, and the estimate
