@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"carma/containers"
+	"carma/containers/lines"
 )
 
 // logFiles are the files of a container's log, for a process that may read them.
@@ -22,14 +22,12 @@ import (
 // if each new file is opened in time, and a file that was missed is noticed. The
 // engine's API would not tell.
 type logFiles struct {
-	base string     // path of the newest
-	most int        // how many the engine keeps
-	open []*os.File // the files not read to their end, oldest first
-	buf  []byte
-	off  int64 // position of buf in open[0]
-	from int   // part of buf that has been read
-	gap  bool  // output is missing before open[0]
-	gaps []int // indexes of open before which output is missing
+	base string       // path of the newest
+	most int          // how many the engine keeps
+	open []*os.File   // the files not read to their end, oldest first
+	read lines.Reader // of open[0]
+	gap  bool         // output is missing before open[0]
+	gaps []int        // indexes of open before which output is missing
 }
 
 // logFilesOf returns the files of a container's log; nil: they cannot be read
@@ -47,6 +45,7 @@ func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 		f.close()
 		return nil
 	}
+	f.read.Reset(f.open[0])
 	return f
 }
 
@@ -146,29 +145,20 @@ func (f *logFiles) oldest() bool {
 // next returns the next entry as it is stored, valid until the next call; nil
 // at the end of what there is now.
 func (f *logFiles) next() ([]byte, error) {
-	searched := 0
 	for {
-		if i := bytes.IndexByte(f.buf[f.from+searched:], '\n'); i >= 0 {
-			line := f.buf[f.from : f.from+searched+i]
-			f.from += len(line) + 1
-			return line, nil
+		if line, err := f.read.Next(); line != nil || err != nil {
+			return line, err
 		}
-		searched = len(f.buf) - f.from
 		if err := f.look(); err != nil {
 			return nil, err
 		}
 		last := len(f.open) == 1 // asked before reading: if it is not the last, it is complete
-		if more, err := f.fill(); more || err != nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if last {
-			return nil, nil
+		if line, err := f.read.Next(); line != nil || err != nil || last {
+			return line, err
 		}
 		_ = f.open[0].Close()
-		f.open, f.off, f.buf, f.from, searched = f.open[1:], 0, f.buf[:0], 0, 0
+		f.open = f.open[1:]
+		f.read.Reset(f.open[0])
 		for i := range f.gaps {
 			f.gaps[i]--
 		}
@@ -176,23 +166,6 @@ func (f *logFiles) next() ([]byte, error) {
 			f.gap, f.gaps = true, f.gaps[1:]
 		}
 	}
-}
-
-// fill reads on in the oldest file that is open.
-func (f *logFiles) fill() (more bool, err error) {
-	f.off += int64(f.from)
-	have := copy(f.buf, f.buf[f.from:])
-	f.from = 0
-	f.buf = f.buf[:have]
-	if cap(f.buf)-have < 64<<10 {
-		f.buf = append(make([]byte, 0, max(256<<10, 2*cap(f.buf))), f.buf...)
-	}
-	n, err := f.open[0].ReadAt(f.buf[have:cap(f.buf)], f.off+int64(have))
-	f.buf = f.buf[:have+n]
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return n > 0, err
 }
 
 // The parts of an entry: {"log":"a line\n","stream":"stdout","time":"2026-..."}.

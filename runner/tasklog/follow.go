@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"carma/containers/lines"
 )
 
 // Options select what Follow reads; the zero value selects all output up to
@@ -85,7 +87,7 @@ type follower struct {
 
 	seg  segment
 	file *os.File
-	r    lineReader
+	r    lines.Reader
 	pos  loss // what comes before the place
 	at   time.Time
 	skip int64 // lines still to be left out
@@ -149,23 +151,10 @@ func (f *follower) begin(tail int) error {
 	return err
 }
 
+// count returns the number of lines of a segment.
 func (f *follower) count(seg segment) (n int64, err error) {
-	file, err := os.Open(f.s.path(f.k, seg))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	r := lineReader{r: file}
-	for {
-		b, err := r.next()
-		if b == nil || err != nil {
-			return n, err
-		}
-		n++
-	}
+	err = f.s.scan(f.k, seg, func(Line, bool, []byte, int64) { n++ })
+	return n, err
 }
 
 // advance goes on to the next segment that is still there.
@@ -196,7 +185,7 @@ func (f *follower) openFrom(start int64) (bool, error) {
 		}
 		f.close()
 		f.seg, f.file = segs[0], file
-		f.r = lineReader{r: file, buf: f.r.buf[:0]}
+		f.r.Reset(file)
 		// The difference can be negative in files of older versions: they
 		// counted notes.
 		f.gap.lines += max(f.seg.line-f.pos.lines, 0)
@@ -212,7 +201,7 @@ func (f *follower) drain(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		b, err := f.r.next()
+		b, err := f.r.Next()
 		if err != nil {
 			return fmt.Errorf("log of task %d, attempt %d: %w", f.k.task, f.k.attempt, err)
 		}

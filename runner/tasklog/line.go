@@ -2,7 +2,6 @@ package tasklog
 
 import (
 	"bytes"
-	"io"
 	"time"
 )
 
@@ -82,40 +81,4 @@ func parseLine(b []byte) (l Line, ok bool) {
 	}
 	l.At, l.Text, l.Partial = t.UTC(), text, string(tag) == "P"
 	return l, true
-}
-
-// lineReader reads the complete lines of a file that may still grow.
-type lineReader struct {
-	r          io.ReaderAt
-	off        int64 // where the next line starts
-	buf        []byte
-	start, end int // what of buf is not consumed; start is at off
-}
-
-// next returns the next line without its newline, valid until the next call.
-// nil is the end of the file for now: a line without newline is not complete.
-func (r *lineReader) next() ([]byte, error) {
-	searched := 0
-	for {
-		if i := bytes.IndexByte(r.buf[r.start+searched:r.end], '\n'); i >= 0 {
-			line := r.buf[r.start : r.start+searched+i : r.start+searched+i]
-			r.start += len(line) + 1
-			r.off += int64(len(line)) + 1
-			return line, nil
-		}
-		searched = r.end - r.start
-		r.end = copy(r.buf, r.buf[r.start:r.end])
-		r.start = 0
-		if r.end == len(r.buf) {
-			r.buf = append(r.buf, make([]byte, max(32<<10, len(r.buf)))...)
-		}
-		n, err := r.r.ReadAt(r.buf[r.end:], r.off+int64(r.end))
-		r.end += n
-		if n == 0 {
-			if err == io.EOF {
-				err = nil
-			}
-			return nil, err
-		}
-	}
 }

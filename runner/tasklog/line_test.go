@@ -3,7 +3,6 @@ package tasklog
 import (
 	"bytes"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 )
@@ -49,38 +48,6 @@ func FuzzParseLine(f *testing.F) {
 		again, ok := parseLine(bytes.TrimSuffix(appendLine(nil, l), []byte("\n")))
 		if !ok || !reflect.DeepEqual(again, l) {
 			t.Errorf("%q: %+v, written and read %+v", b, l, again)
-		}
-	})
-}
-
-// A reader of a growing file never sees a part of a line, wherever the file
-// ends at the moment, and misses no line.
-func FuzzLineReader(f *testing.F) {
-	f.Add([]byte("ab\n\ncd\ne"), uint8(1))
-	f.Add([]byte(strings.Repeat("x", 70000)+"\n"+strings.Repeat("y", 100)), uint8(200))
-	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
-		var got []byte
-		r := lineReader{}
-		for end := 0; ; {
-			r.r = bytes.NewReader(b[:end])
-			for {
-				line, err := r.next()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if line == nil {
-					break
-				}
-				got = append(append(got, line...), '\n')
-			}
-			if end == len(b) {
-				break
-			}
-			end = min(len(b), end+1+int(step)+len(b)/200)
-		}
-		want := b[:bytes.LastIndexByte(b, '\n')+1]
-		if !bytes.Equal(got, want) || r.off != int64(len(want)) {
-			t.Errorf("%q: read %q up to %d", b, got, r.off)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"carma/containers/lines"
 )
 
 // Last returns the time of the newest line; zero without any.
@@ -116,13 +118,14 @@ func (s *Store) scan(k key, seg segment, fn func(l Line, ok bool, raw []byte, en
 }
 
 func eachLine(f io.ReaderAt, fn func(l Line, ok bool, raw []byte, end int64)) error {
-	r := lineReader{r: f}
+	var r lines.Reader
+	r.Reset(f)
 	for {
-		b, err := r.next()
+		b, err := r.Next()
 		if b == nil || err != nil {
 			return err
 		}
 		l, ok := parseLine(b)
-		fn(l, ok, r.buf[r.start-len(b)-1:r.start], r.off)
+		fn(l, ok, b[:len(b)+1], r.Offset())
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"carma/containers/lines"
 )
 
 // segment is one file of an attempt's output. The first one, the head, starts
@@ -102,8 +104,9 @@ func (s *Store) holdsLine(k key, seg segment) bool {
 		return false
 	}
 	defer f.Close()
-	for r := (lineReader{r: f}); ; {
-		b, err := r.next()
+	var r lines.Reader
+	for r.Reset(f); ; {
+		b, err := r.Next()
 		if b == nil || err != nil {
 			return false
 		}
