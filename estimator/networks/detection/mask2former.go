@@ -23,7 +23,6 @@ type Mask2Former struct {
 	Points, PointsSampled int64
 	Coarse                bool // masks have an eighth of the image's side, else a quarter
 
-	Head    string
 	Classes int64
 }
 

@@ -18,7 +18,6 @@ type MaskFormer struct {
 	Features, MaskWidth int64                    // channels of the pyramid, and of what masks are made of
 	Queries             DETR                     // its decoder counts
 
-	Head    string
 	Classes int64
 }
 

@@ -45,6 +45,12 @@ func (f *fields) split(width, heads int64) int64 {
 	return max(width/heads, 1)
 }
 
+// heads reads how many heads an attention has, of which each has its own keys and values.
+func (f *fields) heads(b *transformer.Block, name string, otherwise int64) {
+	b.Heads = f.whole(name, otherwise)
+	b.Groups, b.Key = b.Heads, f.split(b.Width, b.Heads)
+}
+
 // deepest bounds the number of blocks: the network has some tens of layers for each.
 const deepest = 2000
 
@@ -212,8 +218,7 @@ func neoX(f *fields, d *transformer.Decoder) {
 func opt(f *fields, d *transformer.Decoder) {
 	d.Width, d.Inner = f.whole("hidden_size", 768), f.whole("ffn_dim", 3072)
 	d.Depth = f.depth("num_hidden_layers")
-	d.Heads = f.whole("num_attention_heads", 12)
-	d.Groups, d.Key = d.Heads, f.split(d.Width, d.Heads)
+	f.heads(&d.Block, "num_attention_heads", 12)
 	d.Vocabulary = f.whole("vocab_size", 50272)
 	d.Longest = f.whole("max_position_embeddings", 2048)
 	d.Positions = d.Longest + 2
@@ -233,8 +238,7 @@ func gpt2(f *fields, d *transformer.Decoder) {
 	d.Width = f.whole("n_embd", 768)
 	d.Inner = f.whole("n_inner", 4*d.Width)
 	d.Depth = f.depth("n_layer")
-	d.Heads = f.whole("n_head", 12)
-	d.Groups, d.Key = d.Heads, f.split(d.Width, d.Heads)
+	f.heads(&d.Block, "n_head", 12)
 	d.Vocabulary = f.whole("vocab_size", 50257)
 	d.Positions = f.whole("n_positions", 1024)
 	d.LayerNorm, d.Dropout, d.JointQKV = true, f.number("resid_pdrop", 0.1) > 0, true
@@ -249,8 +253,7 @@ func neo(f *fields, d *transformer.Decoder) {
 	d.Width = f.whole("hidden_size", 2048)
 	d.Inner = f.whole("intermediate_size", 4*d.Width)
 	d.Depth = f.depth("num_layers")
-	d.Heads = f.whole("num_heads", 16)
-	d.Groups, d.Key = d.Heads, f.split(d.Width, d.Heads)
+	f.heads(&d.Block, "num_heads", 16)
 	d.Vocabulary = f.whole("vocab_size", 50257)
 	d.Positions = f.whole("max_position_embeddings", 2048)
 	d.Masks = d.Positions * d.Positions

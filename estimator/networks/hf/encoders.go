@@ -25,8 +25,7 @@ func encoder(set func(*fields, *transformer.TextEncoder), more ...string) builde
 func bert(f *fields, t *transformer.TextEncoder) {
 	t.Width, t.Inner = f.whole("hidden_size", 768), f.whole("intermediate_size", 3072)
 	t.Depth = f.depthOr("num_hidden_layers", 12)
-	t.Heads = f.whole("num_attention_heads", 12)
-	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
+	f.heads(&t.Block, "num_attention_heads", 12)
 	t.Vocabulary = f.whole("vocab_size", 30522)
 	t.Positions = f.whole("max_position_embeddings", 512)
 	t.Longest, t.Types = t.Positions, f.orZero("type_vocab_size", 2)
@@ -52,8 +51,8 @@ func distilBERT(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("dim", 768), f.whole("hidden_dim", 3072)
 	t.Depth = f.depthOr("n_layers", 6)
-	t.Heads = f.whole("n_heads", 12)
-	t.Groups, t.Key, t.Types = t.Heads, f.split(t.Width, t.Heads), 0
+	f.heads(&t.Block, "n_heads", 12)
+	t.Types = 0
 	t.Activation = f.activation("activation", "gelu")
 	t.Dropout = f.chance("dropout", 0.1)
 	t.Projections = transformer.Projections{Q: "q_lin", K: "k_lin", V: "v_lin", Out: "out_lin", Up: "lin1", Down: "lin2"}
@@ -63,8 +62,7 @@ func distilBERT(f *fields, t *transformer.TextEncoder) {
 func electra(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("hidden_size", 256), f.whole("intermediate_size", 1024)
-	t.Heads = f.whole("num_attention_heads", 4)
-	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
+	f.heads(&t.Block, "num_attention_heads", 4)
 	t.Embedding = f.whole("embedding_size", 128)
 	t.Top = transformer.Top{Activation: models.GELU, Joint: true, Narrow: true}
 }
@@ -73,8 +71,8 @@ func electra(f *fields, t *transformer.TextEncoder) {
 func debertaV2(f *fields, t *transformer.TextEncoder) {
 	bert(f, t)
 	t.Width, t.Inner = f.whole("hidden_size", 1536), f.whole("intermediate_size", 6144)
-	t.Depth, t.Heads = f.depthOr("num_hidden_layers", 24), f.whole("num_attention_heads", 24)
-	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
+	t.Depth = f.depthOr("num_hidden_layers", 24)
+	f.heads(&t.Block, "num_attention_heads", 24)
 	t.Vocabulary, t.Types = f.whole("vocab_size", 128100), f.orZero("type_vocab_size", 0)
 	if !f.flag("position_biased_input", true) {
 		t.Positions = 0

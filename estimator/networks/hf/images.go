@@ -24,8 +24,7 @@ func imageEncoder(set func(*fields, *transformer.ImageEncoder), heads ...string)
 // patches reads what Transformers of patches have in common.
 func (f *fields) patches(v *transformer.ImageEncoder) {
 	v.Width, v.Depth = f.whole("hidden_size", 768), f.depthOr("num_hidden_layers", 12)
-	v.Heads = f.whole("num_attention_heads", 12)
-	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
+	f.heads(&v.Block, "num_attention_heads", 12)
 	v.Inner = f.whole("intermediate_size", 3072)
 	v.Image, v.Patch, v.Channels = f.square("image_size", 224), f.square("patch_size", 16), f.whole("num_channels", 3)
 	if v.Patch > v.Image {
@@ -92,8 +91,7 @@ func beit(f *fields, v *transformer.ImageEncoder) {
 func dinov3(f *fields, v *transformer.ImageEncoder) {
 	vit(f, v)
 	v.Width, v.Inner = f.whole("hidden_size", 384), f.whole("intermediate_size", 1536)
-	v.Heads = f.whole("num_attention_heads", 6)
-	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
+	f.heads(&v.Block, "num_attention_heads", 6)
 	v.BiasQKV, v.PlainQuery = true, !f.flag("query_bias", true)
 	v.PlainKey, v.PlainValue = !f.flag("key_bias", false), !f.flag("value_bias", true)
 	v.BiasOut, v.BiasInner = f.flag("proj_bias", true), f.flag("mlp_bias", true)
@@ -113,11 +111,8 @@ func towers(set func(f, text, vision *fields, t *transformer.Towers)) builder {
 		vision, _ := f.part("vision_config")
 		t := &transformer.Towers{Name: name}
 		set(f, text, vision, t)
-		for part, inner := range map[string]*fields{"": f, "text_config.": text, "vision_config.": vision} {
-			if fault, ok := inner.err.(*models.Error); ok {
-				fault.Field = part + fault.Field
-				return nil, fault
-			}
+		if err := faultIn(part{"", f}, part{"text_config.", text}, part{"vision_config.", vision}); err != nil {
+			return nil, err
 		}
 		if head == graph.Contrastive {
 			return t.Config(o)
@@ -152,8 +147,7 @@ func siglip(f, text, vision *fields, t *transformer.Towers) {
 func (f *fields) tower(t *transformer.TextEncoder, width, heads, words, longest int64, activation string) {
 	t.Width = f.whole("hidden_size", width)
 	t.Inner, t.Depth = f.whole("intermediate_size", 4*width), f.depthOr("num_hidden_layers", 12)
-	t.Heads = f.whole("num_attention_heads", heads)
-	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
+	f.heads(&t.Block, "num_attention_heads", heads)
 	t.Vocabulary = f.whole("vocab_size", words)
 	t.Longest = f.whole("max_position_embeddings", longest)
 	t.Positions, t.Bare, t.FinalNorm = t.Longest, true, true

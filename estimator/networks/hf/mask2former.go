@@ -8,7 +8,8 @@ import (
 
 // mask2Former reads a Mask2Former.
 func mask2Former(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &detection.Mask2Former{Name: name, Head: f.head(o, graph.UniversalSegmentation), Classes: f.classes()}
+	f.head(o, graph.UniversalSegmentation) // the only one
+	m := &detection.Mask2Former{Name: name, Classes: f.classes()}
 	m.Features, m.MaskWidth = f.whole("feature_size", 256), f.whole("mask_feature_size", 256)
 	m.Width, m.Queries = f.whole("hidden_dim", 256), f.whole("num_queries", 100)
 	heads := f.whole("num_attention_heads", 8)

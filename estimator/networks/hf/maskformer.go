@@ -8,7 +8,8 @@ import (
 
 // maskFormer reads a MaskFormer.
 func maskFormer(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	m := &detection.MaskFormer{Name: name, Head: f.head(o, graph.InstanceSegmentation), Classes: f.classes()}
+	f.head(o, graph.InstanceSegmentation) // the only one
+	m := &detection.MaskFormer{Name: name, Classes: f.classes()}
 	m.Features, m.MaskWidth = f.whole("fpn_feature_size", 256), f.whole("mask_feature_size", 256)
 	if f.flag("use_auxiliary_loss", false) {
 		f.fail("use_auxiliary_loss", "true; the library's class fails with it (transformers 5.23). Set it to false")

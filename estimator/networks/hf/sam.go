@@ -55,8 +55,7 @@ func (f *fields) object(name string) *fields {
 
 func (f *fields) samVision(m *detection.SAM) {
 	m.Width, m.Depth = f.whole("hidden_size", 768), f.depthOr("num_hidden_layers", 12)
-	m.Heads = f.whole("num_attention_heads", 12)
-	m.Groups, m.Key = m.Heads, f.split(m.Width, m.Heads)
+	f.heads(&m.Block, "num_attention_heads", 12)
 	m.Image, m.Patch, m.Channels = f.square("image_size", 1024), f.square("patch_size", 16), f.whole("num_channels", 3)
 	if m.Patch > m.Image {
 		f.fail("patch_size", "%d is larger than the image of %d", m.Patch, m.Image)

@@ -110,8 +110,7 @@ func whisper(f *fields, m *transformer.Seq2Seq) {
 func (f *fields) layersOf(b *transformer.Block, side string, width, heads, inner int64) {
 	b.Width = f.whole("d_model", width)
 	b.Inner = f.whole(side+"_ffn_dim", inner)
-	b.Heads = f.whole(side+"_attention_heads", heads)
-	b.Groups, b.Key = b.Heads, f.split(b.Width, b.Heads)
+	f.heads(b, side+"_attention_heads", heads)
 	b.LayerNorm, b.BiasQKV, b.BiasOut, b.BiasInner = true, true, true, true
 	b.Activation = f.activation("activation_function", "gelu")
 	b.Dropout, b.InnerDrop = f.chance("dropout", 0.1), f.chance("activation_dropout", 0)

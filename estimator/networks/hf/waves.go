@@ -13,9 +13,8 @@ func wav2vec2(f *fields, name string, o models.Overrides) (*models.Config, error
 	w := &transformer.WaveEncoder{Name: name, Head: f.head(o, graph.CTC, graph.SequenceClassification, graph.BaseModel), Classes: f.classes()}
 	w.Width, w.Inner = f.whole("hidden_size", 768), f.whole("intermediate_size", 3072)
 	w.Depth = f.depthOr("num_hidden_layers", 12)
-	w.Heads = f.whole("num_attention_heads", 12)
+	f.heads(&w.Block, "num_attention_heads", 12)
 	w.Groups = f.whole("num_conv_pos_embedding_groups", 16)
-	w.Block.Groups, w.Key = w.Heads, f.split(w.Width, w.Heads)
 	w.LayerNorm, w.BiasQKV, w.BiasOut, w.BiasInner = true, true, true, true
 	w.SumNorm = !f.flag("do_stable_layer_norm", false)
 	w.Activation = f.activation("hidden_act", "gelu")
