@@ -44,7 +44,7 @@ func (m *SAM) build(g *graph.Graph, _ graph.Sizes) {
 	positions := m.positions(g, side)
 	var image, box, dense int
 	encode := func() {
-		image, box, dense = m.encode(g, side), m.prompt(g, "corners", 2), m.prompt(g, "no_mask_embed", 1)
+		image, box, dense = m.encode(g, side), prompt(g, "corners", 2, m.Decoder.Width), prompt(g, "no_mask_embed", 1, m.Decoder.Width)
 	}
 	if from := len(g.Layers); m.frozen(g) {
 		g.Unused(encode)
@@ -78,9 +78,9 @@ func waves(g *graph.Graph, in int, side, features int64) int {
 }
 
 // prompt is a table of rows for the decoder.
-func (m *SAM) prompt(g *graph.Graph, name string, rows int64) int {
+func prompt(g *graph.Graph, name string, rows, width int64) int {
 	defer g.Module("prompt_encoder")()
-	return g.Table(name, rows, m.Decoder.Width)
+	return g.Table(name, rows, width)
 }
 
 // otherPrompts are the weights for points and masks, which a box does not use.

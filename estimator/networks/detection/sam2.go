@@ -53,7 +53,7 @@ func (m *SAM2) build(g *graph.Graph, _ graph.Sizes) {
 	var levels []pyramidLevel
 	var box, dense int
 	encode := func() {
-		levels, box, dense = m.pyramid(g, m.encode(g), kept), m.corners(g), m.prompt(g, "no_mask_embed")
+		levels, box, dense = m.pyramid(g, m.encode(g), kept), m.corners(g), prompt(g, "no_mask_embed", 1, m.Decoder.Width)
 	}
 	if from := len(g.Layers); m.Head == graph.MaskDecoder && g.Rank == 0 {
 		g.Unused(encode)
@@ -81,15 +81,9 @@ func (m *SAM2) positions(g *graph.Graph, side int64) int {
 	return waves(g, x, side, m.Output/2)
 }
 
-func (m *SAM2) prompt(g *graph.Graph, name string) int {
-	defer g.Module("prompt_encoder")()
-	return g.Table(name, 1, m.Decoder.Width)
-}
-
 // corners are two corners of a box, and a row that is no point.
 func (m *SAM2) corners(g *graph.Graph) int {
-	defer g.Module("prompt_encoder")()
-	x := g.Table("corners", 3, m.Decoder.Width)
+	x := prompt(g, "corners", 3, m.Decoder.Width)
 	g.Layers[x].Params = []int64{m.Points * m.Decoder.Width, m.Decoder.Width}
 	return x
 }

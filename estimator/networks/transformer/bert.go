@@ -8,21 +8,12 @@ import (
 // BERTs are of Devlin et al. 2019: cased, trained to fill in masked tokens, with
 // fused attention and a dropout of 0.1.
 func BERTs() graph.Group {
-	c := graph.Group{Name: "bert", Description: "encoders trained on masked tokens (BERT)"}
-	for _, v := range []struct {
-		name                string
-		width, depth, heads int64
-		batch               int
-	}{
-		{"base", 768, 12, 12, 32}, {"large", 1024, 24, 16, 8},
-	} {
-		c.Entries = append(c.Entries, graph.Network{
-			Name: "bert_" + v.name, Aliases: []string{"bert_" + v.name + "_cased"}, Kind: models.Transformer,
-			Batch: v.batch, Size: graph.Sizes{Sequence: 512, Vocabulary: 28996}, Longest: 512,
-			Build: bert(v.width, v.depth, v.heads).build,
-		})
+	named := func(name string, batch int, t *TextEncoder) graph.Network {
+		return graph.Network{Name: name, Aliases: []string{name + "_cased"}, Kind: models.Transformer, Batch: batch, Size: graph.Sizes{Sequence: 512, Vocabulary: 28996}, Longest: 512, Build: t.build}
 	}
-	return c
+	return graph.Group{Name: "bert", Description: "encoders trained on masked tokens (BERT)", Entries: []graph.Network{
+		named("bert_base", 32, bert(768, 12, 12)), named("bert_large", 8, bert(1024, 24, 16)),
+	}}
 }
 
 func bert(width, depth, heads int64) *TextEncoder {

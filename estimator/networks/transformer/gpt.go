@@ -11,25 +11,15 @@ import (
 // attention and a dropout of 0.1. GELU consists of single operations, as in the
 // transformers library.
 func GPTs() graph.Group {
-	c := graph.Group{Name: "gpt2", Description: "decoders trained on the next token (GPT-2)"}
-	for _, v := range []struct {
-		name                string
-		aliases             []string
-		width, depth, heads int64
-		batch               int
-	}{
-		{"gpt2", []string{"gpt2_small"}, 768, 12, 12, 8},
-		{"gpt2_medium", nil, 1024, 24, 16, 8},
-		{"gpt2_large", nil, 1280, 36, 20, 8},
-		{"gpt2_xl", nil, 1600, 48, 25, 2},
-	} {
-		c.Entries = append(c.Entries, graph.Network{
-			Name: v.name, Aliases: v.aliases, Kind: models.Transformer, Batch: v.batch,
-			Size: graph.Sizes{Sequence: 1024, Vocabulary: 50257}, Longest: 1024,
-			Build: func(g *graph.Graph, s graph.Sizes) { gpt2(g, v.width, v.depth, v.heads, s) },
-		})
+	gpt := func(name string, width, depth, heads int64, batch int) graph.Network {
+		return graph.Network{
+			Name: name, Kind: models.Transformer, Batch: batch, Size: graph.Sizes{Sequence: 1024, Vocabulary: 50257}, Longest: 1024,
+			Build: func(g *graph.Graph, s graph.Sizes) { gpt2(g, width, depth, heads, s) },
+		}
 	}
-	return c
+	return graph.Group{Name: "gpt2", Description: "decoders trained on the next token (GPT-2)", Entries: []graph.Network{
+		gpt("gpt2", 768, 12, 12, 8).Called("gpt2_small"), gpt("gpt2_medium", 1024, 24, 16, 8), gpt("gpt2_large", 1280, 36, 20, 8), gpt("gpt2_xl", 1600, 48, 25, 2),
+	}}
 }
 
 func gpt2(g *graph.Graph, width, depth, heads int64, s graph.Sizes) {

@@ -13,19 +13,14 @@ const side = 7
 // Swins are of Liu et al. 2021, as in torchvision: attention within windows, in
 // single operations, with a learned bias.
 func Swins() graph.Group {
-	c := graph.Group{Name: "swin", Description: "transformers of shifted windows (Swin)"}
-	for _, v := range []struct {
-		name                string
-		width, heads, third int64
-	}{
-		{"t", 96, 3, 6}, {"s", 96, 3, 18}, {"b", 128, 4, 18},
-	} {
-		long := map[string]string{"t": "tiny", "s": "small", "b": "base"}[v.name]
-		e := graph.Classifier("swin_"+v.name, "head", func(g *graph.Graph) int { return swin(g, v.width, v.heads, [4]int64{2, 2, v.third, 2}) })
+	named := func(letter, long string, width, heads, third int64) graph.Network {
+		e := graph.Classifier("swin_"+letter, "head", func(g *graph.Graph) int { return swin(g, width, heads, [4]int64{2, 2, third, 2}) })
 		e.Kind = models.Transformer
-		c.Entries = append(c.Entries, e.Called("swin_"+long, "swin_"+long+"_patch4_window7_224"))
+		return e.Called("swin_"+long, "swin_"+long+"_patch4_window7_224")
 	}
-	return c
+	return graph.Group{Name: "swin", Description: "transformers of shifted windows (Swin)", Entries: []graph.Network{
+		named("t", "tiny", 96, 3, 6), named("s", "small", 96, 3, 18), named("b", "base", 128, 4, 18),
+	}}
 }
 
 func swin(g *graph.Graph, width, heads int64, repeats [4]int64) int {

@@ -12,21 +12,13 @@ import (
 // operations, a learned bias by distance, and a dropout of 0.1. Encoder and
 // decoder have sequences of the same length.
 func T5s() graph.Group {
-	c := graph.Group{Name: "t5", Description: "encoder and decoder from text to text (T5)"}
-	for _, v := range []struct {
-		name string
-		t    t5
-	}{
-		{"small", t5{width: 512, inner: 2048, depth: 6, heads: 8}},
-		{"base", t5{width: 768, inner: 3072, depth: 12, heads: 12}},
-		{"large", t5{width: 1024, inner: 4096, depth: 24, heads: 16}},
-	} {
-		c.Entries = append(c.Entries, graph.Network{
-			Name: "t5_" + v.name, Kind: models.Transformer, Batch: 8, Size: graph.Sizes{Sequence: 512, Vocabulary: 32128},
-			Build: v.t.build,
-		})
+	named := func(name string, t t5) graph.Network {
+		return graph.Network{Name: name, Kind: models.Transformer, Batch: 8, Size: graph.Sizes{Sequence: 512, Vocabulary: 32128}, Build: t.build}
 	}
-	return c
+	return graph.Group{Name: "t5", Description: "encoder and decoder from text to text (T5)", Entries: []graph.Network{
+		named("t5_small", t5{width: 512, inner: 2048, depth: 6, heads: 8}), named("t5_base", t5{width: 768, inner: 3072, depth: 12, heads: 12}),
+		named("t5_large", t5{width: 1024, inner: 4096, depth: 24, heads: 16}),
+	}}
 }
 
 type t5 struct{ width, inner, depth, heads int64 }

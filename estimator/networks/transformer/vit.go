@@ -10,18 +10,14 @@ import (
 // VisionTransformers are of Dosovitskiy et al. 2021 with patches of 16 pixels, as
 // in timm: no dropout, joint query, key and value, fused attention.
 func VisionTransformers() graph.Group {
-	c := graph.Group{Name: "vit", Description: "transformers of image patches (ViT)"}
-	for _, v := range []struct {
-		name                string
-		width, depth, heads int64
-	}{
-		{"tiny", 192, 12, 3}, {"small", 384, 12, 6}, {"base", 768, 12, 12}, {"large", 1024, 24, 16},
-	} {
-		e := graph.Classifier("vit_"+v.name, "head", func(g *graph.Graph) int { return vit(g, v.width, v.depth, v.heads) })
+	named := func(size string, width, depth, heads int64) graph.Network {
+		e := graph.Classifier("vit_"+size, "head", func(g *graph.Graph) int { return vit(g, width, depth, heads) })
 		e.Kind = models.Transformer
-		c.Entries = append(c.Entries, e.Called("vit_"+v.name[:1]+"_16", "vit_"+v.name+"_patch16_224"))
+		return e.Called("vit_"+size[:1]+"_16", "vit_"+size+"_patch16_224")
 	}
-	return c
+	return graph.Group{Name: "vit", Description: "transformers of image patches (ViT)", Entries: []graph.Network{
+		named("tiny", 192, 12, 3), named("small", 384, 12, 6), named("base", 768, 12, 12), named("large", 1024, 24, 16),
+	}}
 }
 
 func vit(g *graph.Graph, width, depth, heads int64) int {

@@ -11,21 +11,15 @@ import (
 // attention has a term for the content and one for the relative position. Each is
 // a matrix of all pairs of tokens.
 func XLNets() graph.Group {
-	c := graph.Group{Name: "xlnet", Description: "encoders with relative positions (XLNet)"}
-	for _, v := range []struct {
-		name                string
-		width, depth, heads int64
-		batch               int
-	}{
-		{"base", 768, 12, 12, 8}, {"large", 1024, 24, 16, 4},
-	} {
-		c.Entries = append(c.Entries, graph.Network{
-			Name: "xlnet_" + v.name, Aliases: []string{"xlnet_" + v.name + "_cased"}, Kind: models.Transformer,
-			Batch: v.batch, Size: graph.Sizes{Sequence: 512, Vocabulary: 32000, Classes: 2},
-			Build: func(g *graph.Graph, s graph.Sizes) { xlnet(g, v.width, v.depth, v.heads, s) },
-		})
+	named := func(name string, width, depth, heads int64, batch int) graph.Network {
+		return graph.Network{
+			Name: name, Aliases: []string{name + "_cased"}, Kind: models.Transformer, Batch: batch, Size: graph.Sizes{Sequence: 512, Vocabulary: 32000, Classes: 2},
+			Build: func(g *graph.Graph, s graph.Sizes) { xlnet(g, width, depth, heads, s) },
+		}
 	}
-	return c
+	return graph.Group{Name: "xlnet", Description: "encoders with relative positions (XLNet)", Entries: []graph.Network{
+		named("xlnet_base", 768, 12, 12, 8), named("xlnet_large", 1024, 24, 16, 4),
+	}}
 }
 
 func xlnet(g *graph.Graph, width, depth, heads int64, s graph.Sizes) {

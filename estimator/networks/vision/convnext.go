@@ -9,22 +9,14 @@ import (
 
 // ConvNeXts are of Liu et al. 2022.
 func ConvNeXts() graph.Group {
-	c := graph.Group{Name: "convnext", Description: "convolutions in the manner of transformers (ConvNeXt)"}
-	for _, v := range []struct {
-		name    string
-		repeats [4]int
-		width   int64
-	}{
-		{"tiny", [4]int{3, 3, 9, 3}, 96},
-		{"small", [4]int{3, 3, 27, 3}, 96},
-		{"base", [4]int{3, 3, 27, 3}, 128},
-		{"large", [4]int{3, 3, 27, 3}, 192},
-	} {
-		c.Entries = append(c.Entries, graph.Classifier("convnext_"+v.name, "classifier.2", func(g *graph.Graph) int {
-			return convNeXt(g, v.repeats, v.width)
-		}).Called("convnext_"+v.name[:1]))
+	named := func(size string, third int, width int64) graph.Network {
+		return graph.Classifier("convnext_"+size, "classifier.2", func(g *graph.Graph) int {
+			return convNeXt(g, [4]int{3, 3, third, 3}, width)
+		}).Called("convnext_" + size[:1])
 	}
-	return c
+	return graph.Group{Name: "convnext", Description: "convolutions in the manner of transformers (ConvNeXt)", Entries: []graph.Network{
+		named("tiny", 9, 96), named("small", 27, 96), named("base", 27, 128), named("large", 27, 192),
+	}}
 }
 
 func convNeXt(g *graph.Graph, repeats [4]int, width int64) int {

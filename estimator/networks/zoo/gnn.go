@@ -24,23 +24,23 @@ func graphNetworks() graph.Group {
 		layer func(n *gnn, g *graph.Graph, x int, out int64, last bool) int
 		heads int64
 	}{{"gcn", (*gnn).gcn, 0}, {"graphsage", (*gnn).sage, 0}, {"gat", (*gnn).gat, 4}} {
-		n := n
-		size := gnn{nodes: 169343, edges: 1166243, features: 128, hidden: 256, layers: 3, classes: 40, heads: n.heads}
-		c.Entries = append(c.Entries, graph.Network{
-			Name: n.name, Kind: models.Other, Batch: 1, Size: graph.Sizes{Classes: size.classes},
-			Build: func(g *graph.Graph, s graph.Sizes) {
+		build := func(size gnn) func(*graph.Graph, graph.Sizes) {
+			return func(g *graph.Graph, s graph.Sizes) {
 				size := size
 				size.classes = s.Classes
 				size.build(g, n.layer)
-			},
+			}
+		}
+		size := gnn{nodes: 169343, edges: 1166243, features: 128, hidden: 256, layers: 3, classes: 40, heads: n.heads}
+		c.Entries = append(c.Entries, graph.Network{
+			Name: n.name, Kind: models.Other, Batch: 1, Size: graph.Sizes{Classes: size.classes},
+			Build: build(size),
 			With: func(e *graph.Network, values map[string]int64) {
 				size := size
-				size.take(values)
-				e.Size.Classes = size.classes
-				e.Build = func(g *graph.Graph, s graph.Sizes) {
-					size.classes = s.Classes
-					size.build(g, n.layer)
-				}
+				take(values, map[string]*int64{
+					"nodes": &size.nodes, "edges": &size.edges, "features": &size.features, "hidden": &size.hidden, "layers": &size.layers, "classes": &size.classes, "heads": &size.heads,
+				})
+				e.Size.Classes, e.Build = size.classes, build(size)
 			},
 			Values: gnnValues(n.heads > 0),
 		})
@@ -55,16 +55,6 @@ func gnnValues(heads bool) map[string]int64 {
 		v["heads"] = 1 << 10
 	}
 	return v
-}
-
-func (n *gnn) take(values map[string]int64) {
-	for name, to := range map[string]*int64{
-		"nodes": &n.nodes, "edges": &n.edges, "features": &n.features, "hidden": &n.hidden, "layers": &n.layers, "classes": &n.classes, "heads": &n.heads,
-	} {
-		if v, ok := values[name]; ok {
-			*to = v
-		}
-	}
 }
 
 func (n *gnn) build(g *graph.Graph, layer func(n *gnn, g *graph.Graph, x int, out int64, last bool) int) {

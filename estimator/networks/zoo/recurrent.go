@@ -55,18 +55,12 @@ func sayReserve(c *models.Config) {
 // take sets the sizes that a name gives. The input is as wide as the state, and there
 // is no dropout, if the name does not say.
 func (r *recurrent) take(values map[string]int64) {
-	for name, to := range map[string]*int64{
+	take(values, map[string]*int64{
 		"hidden": &r.cell.Hidden, "layers": &r.cell.Layers, "directions": &r.cell.Directions, "projection": &r.cell.Projection,
 		"features": &r.features, "classes": &r.classes,
-	} {
-		if v, ok := values[name]; ok {
-			*to = v
-		}
-	}
+	})
 	r.input = r.cell.Hidden
-	if v, ok := values["input"]; ok {
-		r.input = v
-	}
+	take(values, map[string]*int64{"input": &r.input})
 	r.dropout = values["dropout"] > 0
 	if r.features > 0 && r.classes == 0 {
 		r.classes = 1

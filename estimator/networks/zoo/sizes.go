@@ -40,3 +40,12 @@ func findSized(network, given string) (graph.Network, error) {
 	e.With(&e, values)
 	return e, nil
 }
+
+// take sets the sizes that a name gives.
+func take(values map[string]int64, sizes map[string]*int64) {
+	for name, to := range sizes {
+		if v, ok := values[name]; ok {
+			*to = v
+		}
+	}
+}
