@@ -1,5 +1,14 @@
-// Package booking decides how much GPU memory is booked for a task. It takes the
-// first of these that exists: the user's figure, the measurement of its workload
-// or model, the estimate from its network, the estimate from a few figures.
-// Earlier runs of the same task correct it.
+// Package booking decides how much GPU memory is booked for a task.
+//
+// [Predictor.Estimate] goes through these steps, each a function of that name. The first
+// of the steps 1 to 4 that knows something counts:
+//
+//  1. the figure that the user declares (Catalogue.Estimate);
+//  2. the measurement of a workload or model, moved to this environment (here);
+//  3. the model's network (networkOf), its step on the allocator, and the bound
+//     (ask, package methods);
+//  4. a few figures of an unknown model (few);
+//  5. the estimate is noted, for runs to be compared with (plainly);
+//  6. earlier runs of the program at other batch sizes correct it (corrected), or else
+//     runs of this and other models on this machine (asHere).
 package booking
