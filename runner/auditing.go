@@ -19,10 +19,10 @@ func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, erro
 	if !ok {
 		return api.Audit{}, refusef(403, callerUnknown)
 	}
-	if err := r.auditing.enter(ctx); err != nil {
+	if err := r.auditing.Acquire(ctx, 1); err != nil {
 		return api.Audit{}, err
 	}
-	defer r.auditing.leave()
+	defer r.auditing.Release(1)
 	c, all := r.subject(who), r.mayServer(rights.AllAudit, who)
 	list, more, damaged, err := r.audit.Read(cmp.Or(o.Limit, auditRecords), func(act *audit.Record) bool {
 		own := rights.Owns(c, rights.Owner{UID: act.UID, Name: act.Who})

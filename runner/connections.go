@@ -161,8 +161,8 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 // and groups are looked up at their first use: a directory server that hangs
 // must delay nobody else.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
-	if g, ok := c.(*guest); ok { // the page's port; the table may be long, so it is read at the first request
-		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(g.Conn) }))
+	if _, tcp := c.LocalAddr().(*net.TCPAddr); tcp { // the page's port, or TLS, where nobody asks; the table may be long, so it is read at the first request
+		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(c) }))
 	}
 	peer, ok := peerOf(c)
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 // toldLives are those that were asked for last.
 type toldLives struct {
-	turn       turn // one is made at a time
+	turn       *semaphore.Weighted // one is made at a time
 	kept       map[mapper.TaskID]lifeTold
 	head, tail int64 // happenedHead, happenedTail; tests have less
 }
@@ -82,10 +84,10 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 // lifeOf reads on in the journal.
 func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err error) {
 	h := &r.lives
-	if err := h.turn.enter(ctx); err != nil {
+	if err := h.turn.Acquire(ctx, 1); err != nil {
 		return now, err
 	}
-	defer h.turn.leave()
+	defer h.turn.Release(1)
 	life := h.kept[rec.ID()].copied()
 	err = r.Journal.View(func(j *journal.Reader) error {
 		first, decided, last, err := r.unread(j, rec, &life)

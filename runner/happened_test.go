@@ -12,6 +12,8 @@ import (
 	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/web"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // texts are the lines of a history, each with its kind.
@@ -163,7 +165,7 @@ func TestHistoryOfLongLife(t *testing.T) {
 	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
 		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
 	}
-	l.lives = toldLives{turn: newTurn(), head: 6, tail: 10}
+	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
 	h = l.historyOf("4")
 	if h.Unread == nil || h.Unread.Until.Before(h.Unread.From) || len(h.Lines) > 16 || len(h.Lines) < 10 || h.Lines[0].Kind != "task-submitted" {
 		t.Errorf("%d lines, unread %v:\n%.500s", len(h.Lines), h.Unread, texts(h))
@@ -174,7 +176,7 @@ func TestHistoryOfLongLife(t *testing.T) {
 // are looked through, and it is told that there are others.
 func TestHistoryOfUndecided(t *testing.T) {
 	l := newLab(t, 1, 4)
-	l.lives = toldLives{turn: newTurn(), head: 6, tail: 10}
+	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
 	var events []mapper.Event
 	for i := range 300 {
 		events = append(events, mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
@@ -188,10 +190,10 @@ func TestHistoryOfUndecided(t *testing.T) {
 // TestHistoryGivesUp: who waits for another's turn may go, as may who waits for a timeline.
 func TestHistoryGivesUp(t *testing.T) {
 	l := newLab(t, 1, 4)
-	if err := l.lives.turn.enter(l.ctx()); err != nil {
+	if err := l.lives.turn.Acquire(l.ctx(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.timelines.turn.enter(l.ctx()); err != nil {
+	if err := l.timelines.turn.Acquire(l.ctx(), 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(l.ctx(), 20*time.Millisecond)
@@ -202,8 +204,8 @@ func TestHistoryGivesUp(t *testing.T) {
 	if _, err := l.Timeline(ctx, time.Time{}, time.Time{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("timeline: %v", err)
 	}
-	l.lives.turn.leave()
-	l.timelines.turn.leave()
+	l.lives.turn.Release(1)
+	l.timelines.turn.Release(1)
 	l.historyOf("4")
 }
 

@@ -14,6 +14,8 @@ import (
 	"carma/runner/metrics"
 	"carma/runner/rights"
 	"carma/runner/web"
+
+	"golang.org/x/net/netutil"
 )
 
 // unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
@@ -207,7 +209,7 @@ func (r *Runner) ServeMetrics(ctx context.Context, l net.Listener, names metrics
 	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		handler = web.OwnHost(handler)
 	}
-	l = &crowded{Listener: l, places: make(chan struct{}, maxScrapers)}
+	l = netutil.LimitListener(l, maxScrapers)
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: idleLimit, MaxHeaderBytes: 16 << 10,

@@ -8,6 +8,8 @@ import (
 
 	"carma/runner/api"
 	"carma/runner/web"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -58,7 +60,7 @@ func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) 
 	if _, unix := l.Addr().(*net.UnixAddr); unix {
 		l = newDoorkeeper(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
 	} else {
-		l = &crowded{Listener: l, places: make(chan struct{}, placesFor(pageConnections, 8))}
+		l = netutil.LimitListener(l, placesFor(pageConnections, 8))
 	}
 	return r.serve(ctx, l, h)
 }
@@ -78,32 +80,4 @@ func pagePeer(ctx context.Context) (uid int, ok bool) {
 	}
 	who, ok := callerFrom(ctx)
 	return who.UID, ok
-}
-
-// crowded is a listener with a limit: a connection waits in the system's queue until
-// another one ends.
-type crowded struct {
-	net.Listener
-	places chan struct{}
-}
-
-func (c *crowded) Accept() (net.Conn, error) {
-	c.places <- struct{}{}
-	conn, err := c.Listener.Accept()
-	if err != nil {
-		<-c.places
-		return nil, err
-	}
-	return &guest{Conn: conn, leave: sync.OnceFunc(func() { <-c.places })}, nil
-}
-
-// guest is a connection to the page's port.
-type guest struct {
-	net.Conn
-	leave func()
-}
-
-func (g *guest) Close() error {
-	defer g.leave()
-	return g.Conn.Close()
 }

@@ -16,6 +16,7 @@ import (
 	"carma/runner/certs"
 
 	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/net/netutil"
 )
 
 // remoteConnections is how many connections over TLS there may be.
@@ -33,7 +34,7 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals take over their connection
 		GetCertificate: r.remoteCert,
 	}
-	l := &crowded{Listener: r.remoteAt, places: make(chan struct{}, placesFor(remoteConnections, 8))}
+	l := netutil.LimitListener(r.remoteAt, placesFor(remoteConnections, 8))
 	return r.serve(ctx, tls.NewListener(l, config), r.remote(r.front(ctx)))
 }
 

@@ -25,6 +25,7 @@ import (
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 )
 
 // Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
@@ -33,10 +34,10 @@ type Runner struct {
 	opt      Options
 	self     int // the user that the daemon runs as
 	audit    *audit.Log
-	auditing turn          // one reads the audit log at a time
-	instance string        // labels the containers of this data folder
-	state    *mapper.State // the loop's own
-	seq      int64         // of the last event applied
+	auditing *semaphore.Weighted // one reads the audit log at a time
+	instance string              // labels the containers of this data folder
+	state    *mapper.State       // the loop's own
+	seq      int64               // of the last event applied
 	records  *records
 	inbox    chan *change
 	queries  chan func()
@@ -129,10 +130,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: newTurn(),
+		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: toldLives{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := able[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)

@@ -10,6 +10,8 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 
 // timelines are those that were asked for last, by their length in time.
 type timelines struct {
-	turn turn // one is made at a time
+	turn *semaphore.Weighted // one is made at a time
 	last map[[2]time.Time]madeTimeline
 }
 
@@ -51,10 +53,10 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 		return line, err
 	}
 	t := &r.timelines
-	if err := t.turn.enter(ctx); err != nil {
+	if err := t.turn.Acquire(ctx, 1); err != nil {
 		return api.Timeline{}, err
 	}
-	defer t.turn.leave()
+	defer t.turn.Release(1)
 	if old, ok := t.last[asked]; ok && time.Since(old.at) < timelineAge {
 		return old.line, nil
 	}
