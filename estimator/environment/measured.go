@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/moby/sys/atomicwriter"
 )
 
 // Measured are the figures of a machine, as the program of carma doctor --calibrate
@@ -87,11 +89,7 @@ func Keep(folder string, e Environment) error {
 	if err != nil {
 		return err
 	}
-	next := keptIn(folder) + ".new"
-	if err := os.WriteFile(next, append(body, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(next, keptIn(folder))
+	return atomicwriter.WriteFile(keptIn(folder), append(body, '\n'), 0o644)
 }
 
 // Kept reads the machine's own environment; not ok: it has none, or was measured on

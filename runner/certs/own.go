@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/moby/sys/atomicwriter"
 )
 
 const (
@@ -147,12 +149,5 @@ func described(name string, now time.Time, last time.Duration) (*x509.Certificat
 
 func writePEM(path string, mode os.FileMode, kind string, der []byte) error {
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	made := path + ".new"
-	if err := os.WriteFile(made, text, mode); err != nil {
-		return err
-	}
-	if err := os.Chmod(made, mode); err != nil {
-		return err
-	}
-	return os.Rename(made, path)
+	return atomicwriter.WriteFile(path, text, mode)
 }

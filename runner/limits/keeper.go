@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/moby/sys/atomicwriter"
 )
 
 // Keeper sets the limits of containers and clears them again. The driver adds a
@@ -169,19 +171,7 @@ func (k *Keeper) write(n note) error {
 	if err != nil {
 		return err
 	}
-	tmp := k.file(n.ID) + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp, k.file(n.ID))
+	return atomicwriter.WriteFile(k.file(n.ID), b, 0o600)
 }
 
 func (k *Keeper) read(id string) (n note, err error) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/moby/sys/atomicwriter"
 )
 
 // outbox is the file of the messages that are not delivered yet, and of the place in
@@ -172,27 +174,8 @@ func (b *outbox) delivered(d delivered) error {
 }
 
 // writeFile writes a file that only its owner can read: whole, or not at all.
-func writeFile(path string, body []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".part-*") // of mode 600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(body); err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Close()
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+func writeFile(path string, body []byte) error {
+	if err := atomicwriter.WriteFile(path, body, 0o600); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return syncFolder(filepath.Dir(path))
