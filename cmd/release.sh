@@ -66,17 +66,20 @@ mkdir -p "$ROOT/usr/share/lintian/overrides"
 cp configs/package/deb/lintian-overrides "$ROOT/usr/share/lintian/overrides/carma"
 find "$ROOT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
-nfpm() { "$go" tool -modfile=configs/package/nfpm.mod nfpm package --config configs/package/nfpm.yaml "$@"; }
-UNITS=/lib/systemd/system nfpm --packager deb --target "$out/carma_${VERSION}_$ARCH.deb"
+nfpm() { "$go" tool -modfile=configs/package/nfpm.mod nfpm package --config "configs/package/$1.yaml" --packager "$2" --target "$3"; }
+UNITS=/lib/systemd/system nfpm nfpm deb "$out/carma_${VERSION}_$ARCH.deb"
+nfpm nfpm-kubernetes deb "$out/carma-kubernetes_${VERSION}_$ARCH.deb"
 mkdir -p "$ROOT/usr/share/zsh/site-functions"
 mv "$ROOT/usr/share/zsh/vendor-completions/_carma" "$ROOT/usr/share/zsh/site-functions/_carma"
 rm -r "$ROOT/usr/share/zsh/vendor-completions" "$ROOT/usr/share/lintian" "$doc/changelog.gz"
 mkdir -p "$ROOT/usr/share/licenses/carma"
 cp LICENSE "$ROOT/usr/share/licenses/carma/LICENSE"
 find "$ROOT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-UNITS=/usr/lib/systemd/system nfpm --packager rpm --target "$out/carma-$VERSION.$(uname -m).rpm"
+UNITS=/usr/lib/systemd/system nfpm nfpm rpm "$out/carma-$VERSION.$(uname -m).rpm"
+nfpm nfpm-kubernetes rpm "$out/carma-kubernetes-$VERSION.$(uname -m).rpm"
 
 images/carma/image.sh "$programs" "$out/carma-$VERSION-image.tar"
 cp CHANGELOG.md "$out/CHANGELOG.md"
 (cd "$out" && sha256sum CHANGELOG.md "carma_${VERSION}_$ARCH.deb" "carma-$VERSION.$(uname -m).rpm" \
+	"carma-kubernetes_${VERSION}_$ARCH.deb" "carma-kubernetes-$VERSION.$(uname -m).rpm" \
 	"carma-$VERSION-image.tar" "carma-$VERSION.spdx.json" >SHA256SUMS && cat SHA256SUMS)

@@ -139,11 +139,11 @@ daemon_image() {
 rpm_package() {
 	say "the .rpm ..."
 	local package
-	package=$(echo "$1"/*.rpm)
+	package=$(echo "$1"/carma-[0-9]*.rpm)
 	said=$(rpm -qp --qf '%{NAME} %{VERSION} %{LICENSE}\n' "$package" 2>&1)
 	has '^carma 0.0.2 Apache-2.0'
 	said=$(rpm -qpl "$package" 2>&1)
-	for file in /usr/bin/carma /usr/lib/carma/carma-kubernetes /usr/lib/carma/carma-agent /usr/lib/carma/carma-init /usr/lib/systemd/system/carma.service /usr/lib/systemd/system/carma.socket /usr/lib/sysusers.d/carma.conf \
+	for file in /usr/bin/carma /usr/lib/carma/carma-init /usr/lib/systemd/system/carma.service /usr/lib/systemd/system/carma.socket /usr/lib/sysusers.d/carma.conf \
 		/usr/lib/tmpfiles.d/carma.conf /usr/share/man/man1/carma-run.1.gz /usr/share/zsh/site-functions/_carma /usr/share/licenses/carma/LICENSE; do
 		has "^$file\$"
 	done

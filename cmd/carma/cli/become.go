@@ -53,7 +53,7 @@ func BecomeKubernetes(cmd *cobra.Command) error {
 }
 
 // ErrNoKubernetes: this program needs [KubernetesProgram], which is not installed.
-var ErrNoKubernetes = Usagef("install it in the folder of carma, in /usr/lib/carma or in PATH (docs/install.md)", "Kubernetes needs the program %s of carma's version", KubernetesProgram)
+var ErrNoKubernetes = Usagef("install the package of that name, or copy the program beside carma (docs/install.md)", "Kubernetes needs the program %s of carma's version", KubernetesProgram)
 
 // BecomeEarly is [BecomeKubernetes] before a command has done anything, if its
 // configuration needs that. A command that needs it and goes on all the same, as the
