@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"carma/runner/api"
@@ -112,16 +113,11 @@ func (p *Post) Test(ctx context.Context, uid int, who string, server bool, name 
 		return nil, ErrTooSoon
 	}
 	out := make([]api.NotifyTested, len(chosen))
-	done := make(chan int)
+	var tests sync.WaitGroup
 	for i := range chosen {
-		go func() {
-			out[i] = p.test(ctx, key{of, chosen[i].Name}, who)
-			done <- i
-		}()
+		tests.Go(func() { out[i] = p.test(ctx, key{of, chosen[i].Name}, who) })
 	}
-	for range chosen {
-		<-done
-	}
+	tests.Wait()
 	return out, nil
 }
 

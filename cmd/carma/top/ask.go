@@ -102,17 +102,16 @@ func (m *model) stream(ctx context.Context, id int64, serial int, lines chan api
 		}
 	}()
 	for open := true; open; {
-		bundle := logged{serial: serial}
+		some := logged{serial: serial}
 		var l api.LogLine
 		if l, open = <-lines; open {
-			bundle.lines = append(bundle.lines, l)
-			open = gather(lines, &bundle)
+			some.lines, open = bundle(lines, l, bundled, keptLines)
 		}
 		if !open {
-			bundle.done, bundle.err, bundle.over = true, last.err, last.over // lines is closed: nobody writes it
+			some.done, some.err, some.over = true, last.err, last.over // lines is closed: nobody writes it
 		}
 		select {
-		case next <- bundle:
+		case next <- some:
 		case <-ctx.Done():
 			for range lines { // until the reader has ended
 			}
@@ -123,23 +122,6 @@ func (m *model) stream(ctx context.Context, id int64, serial int, lines chan api
 
 // bundled is for how long lines are gathered.
 const bundled = 150 * time.Millisecond
-
-// gather takes more lines for a moment; false: there are no more.
-func gather(lines chan api.LogLine, into *logged) bool {
-	over := time.After(bundled)
-	for len(into.lines) < keptLines {
-		select {
-		case l, open := <-lines:
-			if !open {
-				return false
-			}
-			into.lines = append(into.lines, l)
-		case <-over:
-			return true
-		}
-	}
-	return true
-}
 
 // wait returns when there is more output.
 func (p *pane) wait() tea.Cmd {

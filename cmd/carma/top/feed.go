@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -147,26 +148,29 @@ func (f *feed) events(ctx context.Context) {
 }
 
 func (f *feed) bundles(tasks chan api.Task) {
-	for open := true; open; {
-		var t api.Task
-		if t, open = <-tasks; !open {
-			return
-		}
-		some := changed{t}
-		over := time.After(eventsBundled)
-		for more := true; more && open; {
-			select {
-			case t, open = <-tasks:
-				if open {
-					some = append(some, t)
-				}
-			case <-over:
-				more = false
-			}
-		}
-		f.send(some)
+	for t := range tasks {
+		some, _ := bundle(tasks, t, eventsBundled, math.MaxInt)
+		f.send(changed(some))
 		nudge(f.queue)
 	}
+}
+
+// bundle returns first and what the channel delivers within a time, at most a number of
+// values, and false if the channel was closed.
+func bundle[T any](from <-chan T, first T, within time.Duration, most int) (list []T, open bool) {
+	list = []T{first}
+	for over := time.After(within); len(list) < most; {
+		select {
+		case next, open := <-from:
+			if !open {
+				return list, false
+			}
+			list = append(list, next)
+		case <-over:
+			return list, true
+		}
+	}
+	return list, true
 }
 
 // ask tells the feed which waiting tasks are on the screen.
