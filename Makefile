@@ -52,7 +52,10 @@ help: ## list the targets
 demo: build ## run carma with fake GPUs and real containers, from nothing, in under a minute
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; exec test/demo.sh'
 
-build: bin/carma bin/carma-kubernetes bin/carma-agent bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with bin/carma-kubernetes, bin/carma-agent, bin/carma-init and the licences of what is in them, and bin/simtask for the image
+build: bin/carma bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with bin/carma-init and the licences of what is in them, and bin/simtask for the image
+
+.PHONY: build-cluster
+build-cluster: build bin/carma-kubernetes bin/carma-agent ## also what Kubernetes clusters need: bin/carma-kubernetes and bin/carma-agent
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
@@ -168,11 +171,11 @@ kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go 
 	$(GO) test -C containers/kubernetes -count=1 -timeout 20m -tags kubernetes -run "^TestReal" .
 	$(GO) test -C containers/kubernetes -count=1 -timeout 60m -tags kubernetes ./test
 
-kubernetes-short: bin/carma bin/carma-kubernetes bin/carma-agent bin/carma-init ## a part of it: installed, upgraded and uninstalled; apiserver, kubelet and daemon killed (three minutes once it is built)
+kubernetes-short: build-cluster ## a part of it: installed, upgraded and uninstalled; apiserver, kubelet and daemon killed (three minutes once it is built)
 	$(GO) test -C containers/kubernetes -count=1 -timeout 15m -short -tags kubernetes -run "^Test(Install|Kills)$$" ./test
 
 .PHONY: kubernetes-scale cluster-study
-kubernetes-scale: bin/carma bin/carma-kubernetes bin/carma-agent ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second by the driver alone and by the daemon, time to allocation (minutes)
+kubernetes-scale: build-cluster ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second by the driver alone and by the daemon, time to allocation (minutes)
 	@GO="$(GO)" containers/kubernetes/test/build.sh >/dev/null
 	$(GO) test -C containers/kubernetes -count=1 -timeout 30m -tags kubernetes -run "^TestScale$$" -v .
 	$(GO) test -C containers/kubernetes -count=1 -timeout 30m -tags kubernetes -run "^TestBurst$$" -v ./test
@@ -188,7 +191,7 @@ cluster-study: bin/carma bin/lab ## policy carma against exclusive on a cluster,
 	bin/carma replay .cache/study.yaml --gpus sim:dgx-station-a100 --gpu-count 8 --machines $(STUDY_MACHINES) --policy Exclusive,carma --csv .cache/study-tasks.csv
 	bin/lab/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > test/lab/studies/cluster-study.svg
 
-kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
+kubernetes-demo: build-cluster ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
 	@GO="$(GO)" containers/kubernetes/test/build.sh >/dev/null
 	@GO="$(GO)" containers/kubernetes/test/demo.sh
