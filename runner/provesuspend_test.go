@@ -30,7 +30,7 @@ func (g *rig) proofs(image string) (all []api.Check) {
 }
 
 // looking plays the program of the proof: it looks at its memory until it is stopped,
-// but not while it is frozen.
+// but not while it is frozen. Its last line arrives when it is frozen already.
 func looking(frozen func() bool, after string) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
 		if strings.Join(p.Spec.Entrypoint, " ") != programTarget+" "+suspend.ProgramCommand {
@@ -39,6 +39,10 @@ func looking(frozen func() bool, after string) containerstest.Script {
 		p.Out("%s %d", suspend.ProgramReady, suspend.ProgramBytes)
 		for n, was := 1, false; ; n++ {
 			if frozen() {
+				if !was {
+					time.Sleep(20 * time.Millisecond)
+					p.Out("%s %d", suspend.ProgramGood, n)
+				}
 				was = true
 			} else if was && after != "" {
 				p.Out("%s", after)
