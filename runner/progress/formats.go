@@ -307,8 +307,8 @@ func (m *mark) sensible() bool {
 	return m.steps != 0 && (m.steps < 0 || m.step <= m.steps)
 }
 
-// units are the units by how programs call them; of an aside, "": the bars of data sets
-// and downloads.
+// units maps the prefixes that programs print to units. Bars of data sets and downloads
+// have the unit "".
 var units = []struct{ prefix, unit string }{
 	{"epoch", EpochsU}, {"im", Images}, {"ip", Images}, {"/s", Images}, {"tok", Tokens}, {"wo", Tokens}, {"wp", Tokens}, {"tp", Tokens}, {"sample", Samples}, {"seq", Samples},
 	{"example", ""}, {"file", ""}, {"shard", ""}, {"table", ""}, {"split", ""}, {"row", ""},

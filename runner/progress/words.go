@@ -89,8 +89,8 @@ func words(line string) (mark, bool) {
 	return m, true
 }
 
-// word takes a counter's word with its number, and of how many if that is told, and what
-// stands before it. It reports whether it is one that was missing.
+// word stores a counter's word with its number, its total if the line has one, and the text
+// before it. It reports whether that counter was missing.
 func (m *mark) word(before, word, n, of string) bool {
 	switch {
 	case word == "epoch" || word == "ep" || word == "round":

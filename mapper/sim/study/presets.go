@@ -96,7 +96,7 @@ func setRules(o *mapper.Options, rules []string) {
 	}
 }
 
-// family is told by the beginning of the name.
+// family returns the family whose prefix the name has.
 func (p *Preset) family() Family {
 	families := known().Families
 	begin := p.Name[:strings.IndexAny(p.Name+":", "/:")]
