@@ -15,13 +15,23 @@ import (
 	"carma/runner/gpu/devices"
 )
 
-// access is a DeviceChecker whose answer the test sets. Each container's first process
-// is 1, and all have the same rules.
+// access is a DeviceChecker whose answer the test sets. The first processes of the
+// containers are 1, 2 and so on, in the order they are found in.
 type access struct {
 	mu     sync.Mutex
 	state  devices.State
 	checks int
 	hides  bool // no container's process is found
+	pids   map[string]int
+	spared int // processes from this one on can open their devices, whatever state says; 0: none
+}
+
+// of returns the state of a process's devices.
+func (a *access) of(pid int) devices.State {
+	if a.spared > 0 && pid >= a.spared {
+		return devices.Openable
+	}
+	return a.state
 }
 
 func (a *access) set(s devices.State) { a.mu.Lock(); defer a.mu.Unlock(); a.state = s }
@@ -31,17 +41,24 @@ func (a *access) Find(names map[string]bool) map[string]int {
 	defer a.mu.Unlock()
 	found := map[string]int{}
 	for name := range names {
-		if !a.hides {
-			found[name] = 1
+		if a.hides {
+			continue
 		}
+		if a.pids[name] == 0 {
+			if a.pids == nil {
+				a.pids = map[string]int{}
+			}
+			a.pids[name] = len(a.pids) + 1
+		}
+		found[name] = a.pids[name]
 	}
 	return found
 }
 
-func (a *access) Rules(int, []string) string {
+func (a *access) Rules(pid int, _ []string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return "rules: " + string(a.state)
+	return "rules: " + string(a.of(pid))
 }
 
 func (a *access) Check(_ context.Context, all []devices.Container) []devices.Result {
@@ -50,7 +67,7 @@ func (a *access) Check(_ context.Context, all []devices.Container) []devices.Res
 	a.checks++
 	out := make([]devices.Result, len(all))
 	for i := range out {
-		out[i].Nodes = []devices.Node{{Path: "/dev/nvidia0", State: a.state}}
+		out[i].Nodes = []devices.Node{{Path: "/dev/nvidia0", State: a.of(all[i].PID)}}
 	}
 	return out
 }
@@ -76,9 +93,11 @@ func TestDeviceLost(t *testing.T) {
 	ref := g.run(api.Submit{Image: "train", Name: "train", Mem: int64(units.GiB)})
 	g.running(ref)
 	g.eventually("its device was checked", func() bool { return g.access.state(attemptKey{1, 1}).State == devices.Openable })
+	a.mu.Lock()
+	a.spared = len(a.pids) + 1
+	a.mu.Unlock()
 	g.loses(a, devices.Denied)
 	g.until(ref, "its second attempt", func(t api.Task) bool { return len(t.Attempts) == 2 })
-	a.set(devices.Openable)
 	first := g.running(ref).Attempts[0]
 	const loss = "GPU 0 can no longer be opened in the container (device cgroup)"
 	if first.Outcome != string(mapper.ExitInfrastructure) || !strings.HasPrefix(first.Message, loss) || first.Devices != loss {

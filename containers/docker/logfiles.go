@@ -57,26 +57,27 @@ func (f *logFiles) close() {
 }
 
 // look opens the files that are newer than the open ones. It goes from the newest
-// to the oldest. If the engine renames them meanwhile, a file may come twice, and
-// then look begins again; but no file is passed over.
+// to the oldest. If the engine renames them meanwhile, a file may come twice or a
+// number may be missing, and then look begins again; but no file is passed over.
 func (f *logFiles) look() error {
 	if n := len(f.open); n > 0 {
 		if same, err := sameFile(f.open[n-1], f.base); same || err != nil {
 			return err
 		}
 	}
-	for range 10 {
-		found, met, again, err := f.walk()
-		if again || err != nil {
+	for try := range lookTries {
+		found, state, err := f.walk()
+		if err != nil || state == renaming || state == incomplete && try < lookTries-1 {
 			for _, file := range found {
 				_ = file.Close()
 			}
 			if err != nil {
 				return err
 			}
+			time.Sleep(time.Millisecond << min(try, 5))
 			continue
 		}
-		if !met && len(f.open) > 0 {
+		if state != met && len(f.open) > 0 {
 			f.gaps = append(f.gaps, len(f.open))
 		}
 		for i := len(found) - 1; i >= 0; i-- {
@@ -87,34 +88,52 @@ func (f *logFiles) look() error {
 	return nil // the next look will do
 }
 
-// walk opens files, from the newest on, until it meets the newest open one (met).
-// again: the engine renamed files meanwhile.
-func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
+// lookTries is how often look walks, within 0.2 s. After that a number without a file is
+// no renaming: somebody else deleted it.
+const lookTries = 10
+
+// walked is what a walk over the files met at its end.
+type walked int
+
+const (
+	all        walked = iota // the oldest
+	met                      // the newest open one
+	incomplete               // a number without a file, though there must be older ones
+	renaming                 // the engine renamed files meanwhile
+)
+
+// walk opens files, from the newest on, until it meets the newest open one. The engine
+// renames the oldest first, so that each number in turn has no file for a moment, while
+// the next number has one.
+func (f *logFiles) walk() (found []*os.File, state walked, err error) {
 	for i := range f.most {
-		path := f.base
-		if i > 0 {
-			path += "." + strconv.Itoa(i)
-		}
+		path := f.path(i)
 		file, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return found, false, i == 0, nil // the engine is about to make the newest one
+			switch _, err := os.Stat(f.path(i + 1)); {
+			case i == 0:
+				return found, renaming, nil // the engine is about to make the newest one
+			case err == nil || len(f.open) > 0 && i < f.most-1:
+				return found, incomplete, nil
+			}
+			return found, all, nil
 		}
 		if err != nil {
-			return found, false, false, err
+			return found, all, err
 		}
 		if n := len(f.open); n > 0 {
 			if same, _ := sameFile(f.open[n-1], path); same {
 				_ = file.Close()
-				return found, true, false, nil
+				return found, met, nil
 			}
 		}
 		if n := len(found); n > 0 && same(found[n-1], file) {
 			_ = file.Close()
-			return found, false, true, nil
+			return found, renaming, nil
 		}
 		found = append(found, file)
 	}
-	return found, false, false, nil
+	return found, all, nil
 }
 
 func same(a, b *os.File) bool {
@@ -138,8 +157,16 @@ func sameFile(a *os.File, path string) (bool, error) {
 // oldest reports whether the log has as many files as the engine keeps. Then the
 // engine may have deleted some.
 func (f *logFiles) oldest() bool {
-	_, err := os.Stat(f.base + "." + strconv.Itoa(f.most-1))
+	_, err := os.Stat(f.path(f.most - 1))
 	return err == nil
+}
+
+// path is where the file of a number is; 0 is the newest.
+func (f *logFiles) path(number int) string {
+	if number == 0 {
+		return f.base
+	}
+	return f.base + "." + strconv.Itoa(number)
 }
 
 // next returns the next entry as it is stored, valid until the next call; nil
