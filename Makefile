@@ -15,7 +15,7 @@ SEQUENTIAL := ./configs ./configs/models ./configs/suites/compose ./configs/task
 	./configs/workloads ./containers ./containers/endtext ./estimator ./estimator/allocator ./estimator/arguments ./estimator/booking \
 	./estimator/command ./estimator/correct ./estimator/evaluate ./estimator/methods ./estimator/networks ./estimator/networks/hf ./estimator/networks/named ./estimator/networks/timm \
 	./estimator/networks/zoo ./estimator/rivals ./estimator/shell ./estimator/step ./mapper ./mapper/energy ./mapper/interference ./mapper/sim \
-	./mapper/sim/pairs ./mapper/sim/study ./mapper/units ./mapper/words ./runner/journal ./runner/progress
+	./mapper/sim/pairs ./mapper/sim/study ./internal/units ./mapper/words ./runner/journal ./runner/progress
 OTHERS      = $$($(GO) list -tags $(TAGS) ./... | grep -vxF $(SEQUENTIAL:./%=-e carma/%))
 
 ifeq ($(shell command -v $(GO) 2>/dev/null),)

@@ -13,16 +13,16 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
 	"carma/configs/servers"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 )
 
 func oneOf(what, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	if near := nearest.Near(word, words); len(near) > 0 {
+	if near := suggest.Near(word, words); len(near) > 0 {
 		return fmt.Errorf("unknown %s %q; did you mean %s?", what, word, near[0])
 	}
 	return fmt.Errorf("unknown %s %q; it is one of %s", what, word, strings.Join(words, ", "))
@@ -126,7 +126,7 @@ func validDevices(p string) error {
 	return nil
 }
 
-var ulimitMost = patterns.New(`^[a-z]+(=[0-9]{1,18})?$`)
+var ulimitMost = lazyregexp.New(`^[a-z]+(=[0-9]{1,18})?$`)
 
 // validUlimit checks the form of a limit; the daemon checks its name.
 func validUlimit(u string) error {

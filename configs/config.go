@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/bare"
 	"carma/mapper"

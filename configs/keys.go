@@ -3,8 +3,8 @@ package configs
 import (
 	"slices"
 
-	"carma/configs/patterns"
-	"carma/mapper/units"
+	"carma/internal/lazyregexp"
+	"carma/internal/units"
 )
 
 // key is one setting: its name in files and flags, its usage text, its field and
@@ -53,10 +53,10 @@ var (
 	LogFormats   = []string{"auto", "console", "json"}
 )
 
-var namespaceName = patterns.New(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
+var namespaceName = lazyregexp.New(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
 // kubernetesName is a name in a cluster.
-var kubernetesName = patterns.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var kubernetesName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // firstKeys matter most when a server is set up. The other keys have defaults
 // that few people need to change.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // hostKeys are about the daemon, the GPUs, the engine, estimates and what is kept.

@@ -3,8 +3,8 @@ package configs
 import (
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // queueKeys are about the policy: which task runs when, and on which GPU.

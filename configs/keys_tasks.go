@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // taskKeys are about what tasks and their users may do and take.

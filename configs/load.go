@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Kind is the kind of place that a value came from.
@@ -213,7 +213,7 @@ func checkEnvironment() error {
 	slices.Sort(names)
 	for _, name := range names {
 		for _, k := range known {
-			if nearest.Distance(name, k) <= 2 {
+			if suggest.Distance(name, k) <= 2 {
 				return &Error{Origin{FromEnv, name}, "", "unknown variable; did you mean " + k + "?"}
 			}
 		}
@@ -289,7 +289,7 @@ func unknownKey(name string) string {
 	if was, ok := gone[name]; ok {
 		return name + " " + was.what
 	}
-	if near := nearest.Near(name, Keys()); len(near) > 0 {
+	if near := suggest.Near(name, Keys()); len(near) > 0 {
 		return fmt.Sprintf("unknown key %q; did you mean %s?", name, near[0])
 	}
 	return fmt.Sprintf("unknown key %q; `carma config` lists the keys", name)

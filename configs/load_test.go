@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"github.com/spf13/pflag"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper"
 )
 
@@ -348,7 +348,7 @@ func TestNearest(t *testing.T) {
 		"": "", "zzzzzzzz": "", "x": "", strings.Repeat("policy", 50): "",
 	} {
 		got := ""
-		if near := nearest.Near(word, words); len(near) > 0 {
+		if near := suggest.Near(word, words); len(near) > 0 {
 			got = near[0]
 		}
 		if got != want {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // quotas reads a list of limits, each of a user or @ACCOUNT, in any order:

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 func TestQuotas(t *testing.T) {

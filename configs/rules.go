@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper"
 )
 
@@ -23,7 +23,7 @@ func SetRule(o *mapper.Options, setting string) error {
 		}
 	}
 	if i < 0 {
-		return fmt.Errorf("unknown key %q; nearest: %s", name, nearest.Names(name, RuleKeys(), 1)[0])
+		return fmt.Errorf("unknown key %q; nearest: %s", name, suggest.Names(name, RuleKeys(), 1)[0])
 	}
 	c := Config{Mapper: *o}
 	if err := set(keys[i].at(&c), value); err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // set parses raw into the field at p. raw is a string of a flag or the

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Choice is the input of [ChooseAttach].
@@ -128,7 +128,7 @@ func list(paths []string) string {
 
 func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
-var gpuNode = patterns.New(`^nvidia\d+$`)
+var gpuNode = lazyregexp.New(`^nvidia\d+$`)
 
 // OnlyGPUNodes keeps the device paths that belong to one GPU, like /dev/nvidia0.
 // Other nodes are shared by all GPUs.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // re is a short name for the tables.
-var re = patterns.New
+var re = lazyregexp.New
 
 // Class says how a container's run ended, as far as the next decision depends on
 // it. The values are those of mapper.Class.

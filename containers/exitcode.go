@@ -1,11 +1,11 @@
 package containers
 
-import "carma/configs/patterns"
+import "carma/internal/lazyregexp"
 
 // A runtime names the program, and then why it cannot be run.
 var (
-	programGone   = patterns.New(`exec: "[^"]*": (executable file not found|not found|(stat |lstat )?.*no such file or directory)`)
-	programUnable = patterns.New(`exec: "[^"]*": .*(permission denied|is a directory|not a directory|exec format error)|exec format error`)
+	programGone   = lazyregexp.New(`exec: "[^"]*": (executable file not found|not found|(stat |lstat )?.*no such file or directory)`)
+	programUnable = lazyregexp.New(`exec: "[^"]*": .*(permission denied|is a directory|not a directory|exec format error)|exec format error`)
 )
 
 // ExitCode is the code that docker run ends with after a start that failed: 127 if the

@@ -3,7 +3,7 @@ package containers
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // SubmitterFault reports whether an engine's message about a failed creation or
@@ -12,7 +12,7 @@ import (
 // Ask [MachineFault] first.
 func SubmitterFault(msg string) bool { return submitterFault().MatchString(msg) || taskFault(msg) }
 
-var submitterFault = patterns.New(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
+var submitterFault = lazyregexp.New(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
 	`uids and gids must be in range|executable file not found|exec: ".*": (stat .*: )?(no such file|permission denied|is a directory)|` +
 	`exec format error|cannot mkdir: .* is not a directory|: not a directory|are you trying to mount|` +
 	`mkdir .*: (no such file|read-only file system|not a directory|permission denied)|` +
@@ -40,4 +40,4 @@ var noise = strings.NewReplacer(
 )
 
 // engineDir is the path of a container's root, as Docker and containerd name it.
-var engineDir = patterns.New(`/[^\s:"]*/((overlay2|rootfs)/[0-9a-f]{32,}(-init)?/merged|io\.containerd\.runtime\.v2\.task/[^/\s:"]+/[^/\s:"]+/rootfs)`)
+var engineDir = lazyregexp.New(`/[^\s:"]*/((overlay2|rootfs)/[0-9a-f]{32,}(-init)?/merged|io\.containerd\.runtime\.v2\.task/[^/\s:"]+/[^/\s:"]+/rootfs)`)

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Scope says what must be fixed before a container can start.
@@ -79,10 +79,10 @@ func StartFaultOf(err error) *StartFault {
 
 // whichContainer matches how a driver names the call and the container, which tells
 // nothing about the cause.
-var whichContainer = patterns.New(`^(create|start) container( [0-9a-f]+)?: `)
+var whichContainer = lazyregexp.New(`^(create|start) container( [0-9a-f]+)?: `)
 
 // gpuDevice matches a GPU as messages name it.
-var gpuDevice = patterns.New(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
+var gpuDevice = lazyregexp.New(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
 
 // startRule is a row of the table of failed starts.
 type startRule struct {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper/interference"
 )
 
@@ -228,7 +228,7 @@ func (c *Catalogue) nearest(name string) []string {
 	}
 	var near []candidate
 	for _, n := range c.Names() {
-		d := nearest.Distance(fold(name), fold(n))
+		d := suggest.Distance(fold(name), fold(n))
 		switch {
 		case d <= max(2, len(name)/3) && d < len(fold(name)):
 		case len(name) >= 3 && strings.HasPrefix(fold(n), fold(name)):

@@ -10,8 +10,8 @@ package estimator
 
 import (
 	"carma/configs/models"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // Query is what is known about a task.

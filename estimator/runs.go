@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // OtherBatches is the method of an estimate from runs of the same program at

@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // absencesKept is how many absences of an attempt are kept, the last ones: with the

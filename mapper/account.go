@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Account is what one user, or the users of one account, have now, for people:

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // after makes a task follow another.

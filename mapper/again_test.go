@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // exitAgain ends a task's attempt where somebody else decides whether it runs again.

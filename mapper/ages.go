@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // ages finds the kind that was not seen for longest, without looking at the whole

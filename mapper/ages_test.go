@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"pgregory.net/rapid"
 )

@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // tries are tasks on one GPU that every GPU has turned down. A later task that asks for the
 // same needs to ask only GPUs that have changed since. They are among the notes.

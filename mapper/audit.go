@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Audit checks the invariants that hold after every step and returns the

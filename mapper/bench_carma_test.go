@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 
 	"golang.org/x/sys/unix"
 )

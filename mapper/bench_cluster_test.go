@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // BenchmarkLaunches is how many tasks policy carma launches in a second of processor time:

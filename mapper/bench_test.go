@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32

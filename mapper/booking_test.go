@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // samples are options under which only what was seen counts as taken.

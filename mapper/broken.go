@@ -3,7 +3,7 @@ package mapper
 import (
 	"cmp"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Broken is a fault that lasts until the GPU is reset, as after a fatal error that

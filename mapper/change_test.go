@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestMoreGPUsHaveLessEach: a task that came to need more than each of two GPUs

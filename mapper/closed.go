@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // GPUsClosed drains GPUs: they keep their tasks and get no new ones, until they are
 // opened again. It outlasts restarts, and a GPU that goes and comes back. To open a

@@ -3,8 +3,8 @@ package mapper
 import (
 	"math"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // Coarse samples show the share of time in which any kernel ran, not how busy

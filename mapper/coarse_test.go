@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 
 	"pgregory.net/rapid"
 )

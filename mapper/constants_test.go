@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // constantsPage explains the constants.
@@ -126,7 +126,7 @@ func valueText(c *types.Const) string {
 	switch c.Type().String() {
 	case "time.Duration":
 		return durationTail.ReplaceAllString(time.Duration(n).String(), "$1")
-	case "carma/mapper/units.Bytes":
+	case "carma/internal/units.Bytes":
 		return units.Bytes(n).String()
 	}
 	if exact {

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // deadline is an instant at which something changes by itself.

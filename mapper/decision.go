@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Decision is something that must now be done. The set is closed.

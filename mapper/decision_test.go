@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // decisions are one of each kind, with every field set that has a value.

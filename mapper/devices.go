@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // DeviceState tells why the programs of an attempt cannot open the devices of its GPUs.

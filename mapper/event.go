@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Event is something that has happened. The set is closed: only this package

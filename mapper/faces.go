@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // face is what a task that wants a GPU sees of it.

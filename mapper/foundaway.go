@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // FoundAway says that the container of an attempt that is thought to run was found off
 // its GPUs: a journal that was set back to an older copy does not know that it was

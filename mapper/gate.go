@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Rule names the precondition that turned a GPU down.

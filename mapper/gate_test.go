@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestPreconditions has a row for each rule that turns a GPU down: with the

@@ -1,8 +1,8 @@
 package mapper
 
 import (
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // GPUID is a GPU's UUID, unique over all machines.

@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // An engine that has much to do, such as a cluster's, lets launches wait in a queue of its

@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // hands hands a task's attempt to the engine, and returns what is launched then.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // world drives a state the way a daemon does, and checks after every step what

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper/interference"
 )

@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // HoldChanged holds a task that waits, or releases it. One that runs is not held:
 // [Recalled] takes it off its GPUs first. A suspended one stays so until it is

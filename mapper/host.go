@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // HostInfo is what tasks may have of a machine beside its GPUs. A machine of which

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // hosted is a world with one machine of two GPUs of 40 GiB, 64 GiB of host memory

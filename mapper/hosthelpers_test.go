@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 func (w *world) helpers(suite string, memory units.Bytes, cpus int64) {

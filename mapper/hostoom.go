@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // What became of a task that needed more host memory, and why it was stopped for it.
 const (

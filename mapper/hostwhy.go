@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // RuleHost is not about a GPU: the machine lacks host memory or processors.
 const RuleHost Rule = "host"

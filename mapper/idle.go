@@ -3,7 +3,7 @@ package mapper
 import (
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 const (

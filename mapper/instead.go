@@ -3,7 +3,7 @@ package mapper
 import (
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Where carma would stop a running task, to run it again later or because it does

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestInterval: one launch in each interval, at the wake-up that was asked

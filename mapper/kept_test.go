@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // stream keeps a machine busy with small tasks: every GPU has three of them at

@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // putOn launches a task that is in no queue any more, or lets it come back.

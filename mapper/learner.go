@@ -3,7 +3,7 @@ package mapper
 import (
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // A learner is a task whose memory is not known. It is granted all free memory

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Leaves says that the program of an attempt offers to leave its GPUs by itself when it

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // looks is how the GPUs looked in the last pass. The next pass looks anew only at GPUs that

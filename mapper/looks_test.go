@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // sound is what is wrong with the state, or with what is kept for the next pass: of how the

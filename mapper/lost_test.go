@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestEndOnALostGPU: a task ends on a GPU that was lost meanwhile, and its run time changes

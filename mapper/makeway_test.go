@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // wayState has GPUs of 40 GiB that can suspend, each with a task of 30 GiB and normal

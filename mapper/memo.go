@@ -1,7 +1,7 @@
 package mapper
 
 import (
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // answer is the result of weighing a newcomer on a GPU.

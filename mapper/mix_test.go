@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // like is a task of a user, image and program.

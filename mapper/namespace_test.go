@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 const quotaCause = "its ResourceQuota few is full: 2 of 2 pods are used, and the task wants 1"

@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Tasks on several GPUs get GPUs that are close to each other, by every policy.

@@ -3,8 +3,8 @@ package mapper
 import (
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // Notes are cached results that follow from the state. They save a pass from

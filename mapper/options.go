@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Options are the rules the mapper works by. They are part of the journal:

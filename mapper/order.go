@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // rankOf is the rank of a waiting task in its lane. Lower ranks go first; equal

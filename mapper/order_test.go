@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // sjf are options of a strict queue by expected run time.

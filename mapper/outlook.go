@@ -3,7 +3,7 @@ package mapper
 import (
 	"math"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper/interference"
 )

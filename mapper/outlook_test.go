@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // wantSameOutlook checks that the outlook of a GPU does not depend on when it was worked

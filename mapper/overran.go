@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Overran says that a task used more on a GPU than its grant, when others lacked memory

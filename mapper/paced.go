@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // pacing is how fast a task's output says that its current attempt goes.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // A program can use one part of a card at a time: a task on several GPUs gets whole

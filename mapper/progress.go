@@ -3,8 +3,8 @@ package mapper
 import (
 	"math"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // pace follows a change of who is on some GPUs.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"pgregory.net/rapid"
 )

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"pgregory.net/rapid"
 )

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"pgregory.net/rapid"
 )

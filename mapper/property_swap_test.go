@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestWayProperties: lives in which tasks make way for others, for each of the reasons,

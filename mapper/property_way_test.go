@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // ranFrom is since when an attempt runs, or is back.

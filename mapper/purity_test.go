@@ -22,7 +22,7 @@ var pureImports = []string{"cmp", "container/heap", "encoding/json", "fmt", "mat
 
 // ourImports are the packages of ours that the core may import. They follow the
 // same rules and import none of ours.
-var ourImports = []string{"carma/mapper/interference", "carma/mapper/units"}
+var ourImports = []string{"carma/mapper/interference", "carma/internal/units"}
 
 // impureTime are the names in package time that ask or wait for a clock.
 var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer", "Ticker", "Timer", "Local", "LoadLocation"}

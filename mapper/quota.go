@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // RuleQuota and RuleFairShare are not about a GPU: the user has as much as one

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestQuotas has what a user may have at once, and what is said about it.

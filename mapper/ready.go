@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // keepReady keeps GPUs free for a critical task that fits nowhere. It takes the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Reason says why something was decided or why a task waits: a code, and the

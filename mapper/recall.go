@@ -1,6 +1,6 @@
 package mapper
 
-import "carma/mapper/units"
+import "carma/internal/units"
 
 // Recalled takes a running task off its GPUs, or ends one that is suspended: it is
 // stopped, and goes back to the queue. That costs none of its attempts. One that ends well before it could be

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // backRunning follows that a task was not suspended, or is back.

@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestShareOfEachGPU: a task that takes a share of a GPU by design books that share of

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // TestSiblingsLearn: of tasks that are submitted together and do the same work,

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // An engine or a GPU that starts nothing costs no task anything: a start that

@@ -1,7 +1,7 @@
 package mapper
 
 import (
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Sick is an engine or a GPU on which containers do not start.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // snapshot is a state's form on disk.

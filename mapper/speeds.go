@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Going is how fast a running task goes, and what is known of its end.

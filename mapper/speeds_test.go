@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // pair is a world with two tasks that share its GPU.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // expects checks the expected start of a task, to a second, and that asking for it

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // State is everything the mapper knows. It is not safe for concurrent use:

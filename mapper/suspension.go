@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // SuspendAsked asks for a running task to be suspended until [ResumeAsked]. It is

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // A swap: a long task is suspended for a short one that waits, if that saves more waiting

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // swapState has a GPU of 40 GiB with a task of 30, which runs for so long.

@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TakenIn says that an attempt runs that the journal had lost: its container

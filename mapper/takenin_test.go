@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestTakenIn: a container that the journal does not know becomes a running

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 )
 
 // throng is a small cluster with tasks of a few kinds and sizes, to which all happens that

@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // place is where a task stood in the queues before its launch.

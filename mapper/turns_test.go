@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper/interference"
-	"carma/mapper/units"
 
 	"pgregory.net/rapid"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // user is the book of one user on one account: past use, for the fair orders, and

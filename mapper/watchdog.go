@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // What is done about a task that uses more than is booked for it. All but

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/rights"

@@ -15,7 +15,7 @@ import (
 	"carma/containers/bare"
 	"carma/containers/containerstest"
 	"carma/estimator/probe"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

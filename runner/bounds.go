@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/mapper"

@@ -9,8 +9,8 @@ import (
 
 	"carma/containers"
 	"carma/containers/bare"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // The canary is a container of carma's own. It has no GPU, no mount and no user of this

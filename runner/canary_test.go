@@ -9,8 +9,8 @@ import (
 	"carma/containers"
 	"carma/containers/bare"
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/containerstest"
 	"carma/runner/api"

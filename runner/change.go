@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/rights"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 	"carma/runner/journal"

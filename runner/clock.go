@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Clock tells the daemon's time. On real GPUs that is the wall clock; on a

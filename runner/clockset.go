@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 	"carma/runner/journal"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 )
 

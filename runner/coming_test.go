@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )

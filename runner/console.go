@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

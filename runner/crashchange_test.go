@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
-	"carma/test/failpoint"
 )
 
 // TestCrashKeepsChanges kills the daemon at each point of a change by people: what

@@ -3,7 +3,7 @@ package runner
 import (
 	"maps"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 )

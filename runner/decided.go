@@ -3,9 +3,9 @@ package runner
 import (
 	"errors"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
-	"carma/test/failpoint"
 )
 
 // due is an applied event with its decisions. They are carried out once they are

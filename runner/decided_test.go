@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/containerstest"
 	"carma/mapper"

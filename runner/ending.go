@@ -9,8 +9,8 @@ import (
 
 	"carma/containers"
 	"carma/containers/endtext"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
 )

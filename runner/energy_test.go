@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"carma/configs/servers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/gpu/simgpu/client"

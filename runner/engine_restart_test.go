@@ -9,7 +9,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -17,11 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
-	"carma/test/failpoint"
 )
 
 var everyWrite = flag.Int("write", 1, "of how many writes TestEveryWrite fails one")

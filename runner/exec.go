@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"time"
 
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 )
 
 // notThere: the program does not exist, so the exit code is 127, as a shell's.
-var notThere = patterns.New(`no such file|not found`)
+var notThere = lazyregexp.New(`no such file|not found`)
 
 // serveExec runs a command in a task until it has ended. If the caller leaves before,
 // the command gets SIGHUP, and after hangUpGrace it is killed.

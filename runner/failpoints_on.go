@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // failing puts a failpoint before and after each call of an engine.

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"carma/containers"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 
 	"golang.org/x/sys/unix"

@@ -12,7 +12,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/mps"
 )

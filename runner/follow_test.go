@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // TestFollows: the time of a line goes on with the daemon's, whatever becomes of

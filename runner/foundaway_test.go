@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/suspend/leave"

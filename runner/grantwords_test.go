@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // TestGrantWords: the log has amounts of memory that people read, not bytes (U12).

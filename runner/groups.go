@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

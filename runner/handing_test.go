@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"carma/containers/containerstest"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

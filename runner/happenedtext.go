@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/mapper/words"
 	"carma/runner/api"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"path/filepath"
 	"slices"

@@ -3,7 +3,7 @@ package runner
 import (
 	"maps"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // count adds the GPU-seconds of an attempt up to now to its user's. The time between

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/mapper"

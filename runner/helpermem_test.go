@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"carma/containers"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/helpers"
 )

@@ -17,16 +17,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
-	"carma/test/failpoint"
 
 	"github.com/rs/zerolog"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // TestHostMemoryOfGroups: what containers use is read from control groups of both

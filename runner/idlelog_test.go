@@ -8,8 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -3,7 +3,7 @@ package runner
 import (
 	"context"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

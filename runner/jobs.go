@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/mapper/words"
 	"carma/runner/api"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
 	"carma/containers"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -27,7 +27,7 @@ func submitOfJob(j *containers.Job) (api.Submit, error) {
 	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
 		f, ok := jobField(name)
 		if !ok {
-			return s, refusef(422, "annotation %s%s: carma knows no such setting of a Job; did you mean %s%s?", jobAnnotation, name, jobAnnotation, strings.Join(nearest.Names(name, jobSettingNames(), 1), ""))
+			return s, refusef(422, "annotation %s%s: carma knows no such setting of a Job; did you mean %s%s?", jobAnnotation, name, jobAnnotation, strings.Join(suggest.Names(name, jobSettingNames(), 1), ""))
 		}
 		if name == "memory" {
 			return s, refusef(422, "annotation %smemory: %q is not an amount of memory; write for example 20Gi", jobAnnotation, j.Settings[name])

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
 	"carma/estimator/command"
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 )
 
@@ -99,7 +99,7 @@ func telling(env []string) []string {
 // perRun are names of variables that change with the run and not with its work:
 // credentials, seeds, names for trackers of experiments. So are those of carma's
 // own that tell a task's place in an array.
-var perRun = patterns.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
+var perRun = lazyregexp.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
 
 // batchSize returns a task's batch size: as submitted, else as its command or
 // its environment says; 0: unknown.

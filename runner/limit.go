@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/mapper"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 
 	"carma/containers"
 	"carma/containers/containerstest"

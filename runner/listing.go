@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

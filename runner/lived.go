@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/mapper/words"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/mapper"

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
-	"carma/test/failpoint"
 )
 
 // errFull is the answer to submitters while the journal has no room.

@@ -5,7 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/metrics"
 )

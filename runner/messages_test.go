@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/notify"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
 	"carma/runner/rights"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"carma/containers/containerstest"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/metrics"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/runner/api"

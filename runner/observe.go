@@ -3,8 +3,8 @@ package runner
 import (
 	"strconv"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // observe counts what an event and the decisions on it have brought, for the page of

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/containerstest"
 	"carma/mapper"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"

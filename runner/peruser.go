@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 	"carma/runner/rights"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/rights"
 )

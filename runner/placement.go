@@ -5,19 +5,19 @@ import (
 	"context"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
 
 var (
 	// namespaceName and accountName are names in a cluster.
-	namespaceName = patterns.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	accountName   = patterns.New(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
+	namespaceName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	accountName   = lazyregexp.New(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 	// userNumber is a user as a pod can have one.
-	userNumber = patterns.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
+	userNumber = lazyregexp.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
 )
 
 // placing returns the check of where tasks of a submission run, and as whom. It fills in
@@ -77,7 +77,7 @@ func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	case driver.Serves(s.Namespace):
 		return nil
 	}
-	return refusef(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", nearest.OneOf(s.Namespace, driver.Served()))
+	return refusef(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", suggest.OneOf(s.Namespace, driver.Served()))
 }
 
 // mayRunIn refuses a namespace in which a user may not make what a task is made of.

@@ -3,7 +3,7 @@ package runner
 import (
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestPreallocates: a program that takes most of a card at once and stays there is

@@ -3,8 +3,8 @@ package runner
 import (
 	"sync"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/limits"
 )

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/suspend"
-	"carma/test/failpoint"
 )
 
 // comeBack puts the attempt on GPUs and answers the core, always.

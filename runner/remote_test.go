@@ -16,8 +16,8 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/rights"
 )

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/rights"
-	"carma/test/failpoint"
 )
 
 // Remove deletes a finished task and its output.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 	"carma/runner/journal"

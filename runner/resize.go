@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/internal/failpoint"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/mapper/words"
 	"carma/runner/api"
-	"carma/test/failpoint"
 )
 
 // resizing is where the limits of an attempt's container are on their way to what is

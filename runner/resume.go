@@ -7,8 +7,8 @@ import (
 
 	"carma/containers"
 	"carma/estimator/probe"
+	"carma/internal/failpoint"
 	"carma/mapper"
-	"carma/test/failpoint"
 )
 
 // resume starts a worker for every placed attempt of an earlier daemon. Their

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
-	"carma/test/failpoint"
 )
 
 // Keep bounds the finished tasks that are kept. 0 is no limit.

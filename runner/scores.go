@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"

@@ -9,8 +9,8 @@ import (
 
 	"carma/containers/containerstest"
 	estimators "carma/estimator/booking"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 	"carma/runner/notify"
 	"carma/runner/rights"
@@ -86,7 +86,7 @@ func noChannel(name string, have []string) string {
 	case name == "":
 		return "no channel is named; there are " + strings.Join(have, ", ")
 	}
-	return "no channel for messages: " + nearest.OneOf(name, have).Error()
+	return "no channel for messages: " + suggest.OneOf(name, have).Error()
 }
 
 // checkNotify refuses a task whose messages would go nowhere.

@@ -10,7 +10,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/mps"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/mps"

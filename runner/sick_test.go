@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/containers/containerstest"

@@ -3,9 +3,9 @@ package runner
 import (
 	"time"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
-	"carma/test/failpoint"
 )
 
 // maybeSnapshot stores a snapshot beside the loop when the last one is old.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/pull"
 	"carma/runner/rights"
 )

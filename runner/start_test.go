@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"carma/containers/containerstest"
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
-	"carma/test/failpoint"
 )
 
 // TestRemovalThatFails: a container does not start, and the engine does not

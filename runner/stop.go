@@ -5,12 +5,12 @@ import (
 	"context"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/rights"
-	"carma/test/failpoint"
 )
 
 // Stop asks a task to end. It returns when that is durable; the task may still

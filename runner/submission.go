@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

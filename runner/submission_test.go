@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/containerstest"
 	"carma/mapper"

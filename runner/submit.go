@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
-	"carma/mapper/units"
+	"carma/internal/lazyregexp"
+	"carma/internal/units"
 
 	"carma/configs/models"
 	"carma/containers"
@@ -43,7 +43,7 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:maxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-maxText/2:], "")
 }
 
-var taskName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var taskName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.

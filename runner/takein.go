@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

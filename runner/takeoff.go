@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"carma/internal/failpoint"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/suspend"
-	"carma/test/failpoint"
 )
 
 // facts are what is known of a task that is to be suspended.

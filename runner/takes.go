@@ -12,7 +12,7 @@ import (
 	"carma/estimator"
 	"carma/estimator/command"
 	"carma/estimator/servers"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

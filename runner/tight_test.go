@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

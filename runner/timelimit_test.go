@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers"
 	"carma/containers/containerstest"

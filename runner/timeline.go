@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 
 	"golang.org/x/sync/semaphore"

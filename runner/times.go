@@ -3,8 +3,8 @@ package runner
 import (
 	"slices"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // wholeEvery is after how long a sample that differs is told of all GPUs, not only of those

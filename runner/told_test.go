@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // TestToldSample: the mapper is told of the GPUs that show something else than what it was

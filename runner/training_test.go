@@ -8,7 +8,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/estimator"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/containers/containerstest"
 	"carma/runner/api"

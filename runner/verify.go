@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/journal"

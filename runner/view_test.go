@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/api"

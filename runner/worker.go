@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/internal/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/tasklog"
-	"carma/test/failpoint"
 )
 
 // worker runs one attempt: it makes the container, follows its output and

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"

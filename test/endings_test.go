@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

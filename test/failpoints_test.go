@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
+	"carma/internal/failpoint"
 	"carma/runner/api"
-	"carma/test/failpoint"
 )
 
 // before names, for points that are reached only after a death elsewhere, the

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/api"
 )

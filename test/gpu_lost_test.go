@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"

@@ -11,7 +11,7 @@ import (
 
 // allowed lists, for each of our packages, which of our packages it may import.
 var allowed = map[string][]string{
-	"carma/mapper/units":                   {},
+	"carma/internal/units":                 {},
 	"carma/mapper":                         {"carma/mapper/interference"},
 	"carma/mapper/interference":            {},
 	"carma/mapper/words":                   {"carma/mapper"},
@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"carma/containers/cdi":                 {},
 	"carma/containers/lines":               {},
 	"carma/containers/docker":              {"carma/containers", "carma/containers/cdi", "carma/containers/lines"},
-	"carma/containers/containerd":          {"carma/containers", "carma/containers/cdi", "carma/test/failpoint"},
+	"carma/containers/containerd":          {"carma/containers", "carma/containers/cdi", "carma/internal/failpoint"},
 	"carma/containers/engines":             {"carma/containers", "carma/containers/containerd", "carma/containers/docker"},
 	"carma/containers/containerstest":      {"carma/containers"},
 	"carma/estimator":                      {"carma/configs/models", "carma/mapper", "carma/mapper/interference"},
@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/original":        {"carma/configs/traces", "carma/configs/traces/joblog", "carma/configs/workloads", "carma/mapper"},
 	"carma/configs/traces/load":            {"carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/helios", "carma/configs/traces/joblog", "carma/configs/traces/original", "carma/configs/traces/philly", "carma/configs/traces/sia"},
 	"carma/configs/traces/synth":           {},
-	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/test/failpoint"},
+	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/bare", "carma/containers/cdi", "carma/containers/endtext", "carma/estimator", "carma/estimator/command", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/audit", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/devices", "carma/runner/gpu/driverfiles", "carma/runner/helpers", "carma/runner/journal", "carma/runner/jsonform", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/progress", "carma/runner/pull", "carma/runner/rights", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/internal/failpoint"},
 	"carma/runner/web":                     {},
 	"carma/runner/audit":                   {"carma/runner/api"},
 	"carma/runner/rights":                  {},
@@ -92,20 +92,20 @@ var allowed = map[string][]string{
 	"carma/runner/limits":                  {},
 	"carma/runner/mounts":                  {},
 	"carma/runner/api":                     {"carma/configs/models", "carma/containers"},
-	"carma/test/failpoint":                 {},
-	"carma/runner/journal":                 {"carma/test/failpoint"},
+	"carma/internal/failpoint":             {},
+	"carma/runner/journal":                 {"carma/internal/failpoint"},
 	"carma/runner/jsonform":                {},
-	"carma/runner/tasklog":                 {"carma/containers/lines", "carma/test/failpoint"},
+	"carma/runner/tasklog":                 {"carma/containers/lines", "carma/internal/failpoint"},
 	"carma/runner/gpu":                     {"carma/mapper"},
 	"carma/runner/gpu/cgroup":              {},
-	"carma/runner/gpu/driverfiles":         {"carma/configs/patterns"},
-	"carma/runner/gpu/devices":             {"carma/configs/patterns", "carma/runner/gpu/cgroup"},
+	"carma/runner/gpu/driverfiles":         {"carma/internal/lazyregexp"},
+	"carma/runner/gpu/devices":             {"carma/internal/lazyregexp", "carma/runner/gpu/cgroup"},
 	"carma/runner/gpu/dcgm":                {},
-	"carma/runner/suspend":                 {"carma/runner/gpu/cgroup", "carma/test/failpoint"},
+	"carma/runner/suspend":                 {"carma/runner/gpu/cgroup", "carma/internal/failpoint"},
 	"carma/runner/suspend/leave":           {"carma/runner/suspend"},
 	"carma/runner/gpu/nvml":                {"carma/mapper", "carma/runner/gpu", "carma/runner/meminfo"},
-	"carma/configs/nearest":                {},
-	"carma/configs/patterns":               {},
+	"carma/internal/suggest":               {},
+	"carma/internal/lazyregexp":            {},
 	"carma/runner/certs":                   {},
 	"carma/cmd/carma/agent":                {"carma/cmd/carma/cli", "carma/configs", "carma/configs/servers"},
 	"carma/cmd/carma/cards":                {"carma/cmd/carma/cli", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/dcgm", "carma/runner/gpu/nvml"},
@@ -117,32 +117,32 @@ var allowed = map[string][]string{
 	"carma/cmd/carma":                      {"carma/cmd/carma/root"},
 	"carma/cmd/carma/root":                 {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/gpu/devices", "carma/runner/suspend"},
 	"carma/cmd/carma-init":                 {},
-	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper/units", "carma/runner/api"},
+	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/internal/suggest", "carma/internal/units", "carma/runner/api"},
 	"carma/cmd/carma/mcp":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/attach":               {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/mapper", "carma/runner/api"},
-	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/configs/taskfile", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
-	"carma/cmd/carma/contexts":             {"carma/configs", "carma/configs/nearest", "carma/runner/api"},
-	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
+	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/models", "carma/configs/taskfile", "carma/mapper", "carma/internal/units", "carma/runner/api"},
+	"carma/cmd/carma/contexts":             {"carma/configs", "carma/internal/suggest", "carma/runner/api"},
+	"carma/cmd/carma/cli":                  {"carma/cmd/carma/contexts", "carma/cmd/carma/dockerconfig", "carma/cmd/carma/elsewhere", "carma/configs", "carma/containers", "carma/mapper", "carma/internal/units", "carma/runner/api"},
 	"carma/cmd/carma/daemon":               {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/notifyfile", "carma/configs/servers", "carma/containers", "carma/containers/engines", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/probe", "carma/mapper", "carma/runner", "carma/runner/api", "carma/runner/certs", "carma/runner/gpu", "carma/runner/gpu/devices", "carma/runner/gpu/simgpu", "carma/runner/journal", "carma/runner/limits", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/notify", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog"},
 	"carma/cmd/carma/doctor":               {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers", "carma/estimator/environment", "carma/estimator/onnx", "carma/runner", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal"},
 	"carma/cmd/carma/engine":               {"carma/cmd/carma/cli", "carma/configs", "carma/containers", "carma/containers/engines"},
 	"carma/cmd/carma/dockerconfig":         {"carma/containers"},
-	"carma/cmd/carma/envs":                 {"carma/cmd/carma/cli", "carma/configs/nearest", "carma/runner/api"},
+	"carma/cmd/carma/envs":                 {"carma/cmd/carma/cli", "carma/internal/suggest", "carma/runner/api"},
 	"carma/cmd/carma/estimate":             {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/configs/models", "carma/containers", "carma/estimator/allocator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/networks", "carma/estimator/networks/named", "carma/estimator/networks/safetensors", "carma/estimator/probe", "carma/estimator/rivals", "carma/runner/api"},
 	"carma/cmd/carma/image":                {"carma/cmd/carma/cli", "carma/cmd/carma/engine", "carma/configs", "carma/containers"},
 	"carma/cmd/carma/journal":              {"carma/cmd/carma/cli", "carma/configs", "carma/runner", "carma/runner/journal"},
 	"carma/cmd/carma/mps":                  {"carma/cmd/carma/cli", "carma/configs", "carma/runner/api", "carma/runner/mps"},
 	"carma/cmd/carma/notify":               {"carma/cmd/carma/cli", "carma/configs/notifyfile", "carma/runner/api"},
 	"carma/configs/notifyfile":             {"carma/runner/api"},
-	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
+	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/mapper", "carma/internal/units", "carma/runner/api"},
 	"carma/cmd/carma/replay":               {"carma/cmd/carma/cli", "carma/cmd/carma/journal", "carma/cmd/carma/report", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator/booking", "carma/mapper", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/mapper/sim/study", "carma/runner/api"},
 	"carma/cmd/carma/report":               {"carma/mapper", "carma/mapper/sim", "carma/runner/web/look"},
 	"carma/cmd/carma/run":                  {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/elsewhere", "carma/cmd/carma/envs", "carma/cmd/carma/notify", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/taskfile", "carma/estimator/booking", "carma/runner/api"},
 	"carma/cmd/carma/server":               {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/configs", "carma/runner/api"},
 	"carma/cmd/carma/submit":               {"carma/cmd/carma/cli", "carma/cmd/carma/dockerconfig", "carma/configs/models", "carma/configs/notifyfile", "carma/estimator/arguments", "carma/estimator/booking", "carma/estimator/command", "carma/estimator/networks", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/runner/api"},
 	"carma/cmd/carma/suite":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/submit", "carma/cmd/carma/tasks", "carma/configs/suites", "carma/configs/suites/compose", "carma/configs/taskfile", "carma/containers/engines", "carma/mapper", "carma/runner/api"},
-	"carma/cmd/carma/tasks":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/containers", "carma/containers/endtext", "carma/mapper", "carma/runner/api"},
-	"carma/cmd/carma/top":                  {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/cmd/carma/server", "carma/cmd/carma/tasks", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
+	"carma/cmd/carma/tasks":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/internal/suggest", "carma/containers", "carma/containers/endtext", "carma/mapper", "carma/runner/api"},
+	"carma/cmd/carma/top":                  {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/cmd/carma/server", "carma/cmd/carma/tasks", "carma/mapper", "carma/internal/units", "carma/runner/api"},
 	"carma/cmd/carma/web":                  {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/trace":                {"carma/cmd/carma/cli", "carma/cmd/carma/report", "carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/joblog", "carma/configs/traces/load", "carma/configs/traces/mixes", "carma/configs/traces/original"},
 	"carma/cmd/openapi":                    {"carma/runner"},
@@ -154,7 +154,7 @@ var allowed = map[string][]string{
 	"carma/containers/kubernetes/simgpus":              {"carma/containers", "carma/containers/kubernetes"},
 	"carma/containers/kubernetes/cluster":              {"carma/containers/kubernetes", "carma/mapper", "carma/runner/gpu"},
 	"carma/containers/kubernetes/kubeconfig":           {"carma/cmd/carma/contexts", "carma/runner/api"},
-	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/mapper", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu"},
+	"carma/containers/kubernetes/agent":                {"carma/cmd/carma/agent", "carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/internal/suggest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/mapper", "carma/containers/kubernetes/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu"},
 	"carma/containers/kubernetes/cmd/carma-agent":      {"carma/cmd/carma/agent", "carma/cmd/carma/cli", "carma/configs", "carma/containers/kubernetes/agent"},
 	"carma/containers/kubernetes/cmd/carma-kubernetes": {"carma/cmd/carma/cli", "carma/cmd/carma/contexts", "carma/cmd/carma/root", "carma/containers", "carma/containers/engines", "carma/containers/kubernetes", "carma/containers/kubernetes/agent", "carma/containers/kubernetes/cluster", "carma/containers/kubernetes/kubeconfig"},
 
@@ -172,7 +172,7 @@ var free = []string{
 
 // pure packages may import only the standard library and the packages in the
 // table.
-var pure = []string{"carma/mapper", "carma/mapper/energy", "carma/mapper/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
+var pure = []string{"carma/mapper", "carma/mapper/energy", "carma/internal/units", "carma/mapper/interference", "carma/mapper/words", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/runner/progress"}
 
 // clusterModule is the module of what needs Kubernetes' client.
 const clusterModule = "../containers/kubernetes"
@@ -327,7 +327,7 @@ func isDriver(path string) bool {
 }
 
 // common packages may be imported by all packages.
-var common = []string{"carma/configs/nearest", "carma/configs/patterns", "carma/mapper/units"}
+var common = []string{"carma/internal/suggest", "carma/internal/lazyregexp", "carma/internal/units"}
 
 // mayImport also allows the package's own sub-packages, and all commands where they are put
 // together.

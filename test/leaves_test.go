@@ -5,7 +5,7 @@ package test
 import (
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

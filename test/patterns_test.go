@@ -55,7 +55,7 @@ func compilesEarly(t *testing.T, path string) {
 	look := func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "MustCompile") {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "regexp" {
-				t.Errorf("%s: regexp.%s at every start of carma; take patterns.New (carma/configs/patterns)", files.Position(s.Pos()), s.Sel.Name)
+				t.Errorf("%s: regexp.%s at every start of carma; take lazyregexp.New (carma/internal/lazyregexp)", files.Position(s.Pos()), s.Sel.Name)
 			}
 		}
 		_, later := n.(*ast.FuncLit) // what a variable's function does is done when it is called

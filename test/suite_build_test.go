@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"github.com/moby/moby/client"
 

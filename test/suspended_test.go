@@ -12,7 +12,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // carmaBuild is a program that takes over journals of others.

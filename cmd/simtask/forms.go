@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // plain is the form of progress that is printed unless another is asked for.
@@ -31,7 +31,7 @@ func checkForm(name string) error {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	if err := nearest.OneOf(name, names); err != nil {
+	if err := suggest.OneOf(name, names); err != nil {
 		return fmt.Errorf("--print: %w", err)
 	}
 	return nil

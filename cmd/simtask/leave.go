@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/gpu/simgpu/client"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestLeaves: a task that is asked to leaves its GPUs but for its context, trains nothing

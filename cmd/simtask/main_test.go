@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"github.com/rs/zerolog"
 

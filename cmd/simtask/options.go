@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/workloads"
 	"carma/runner/gpu/simgpu/wire"

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/workloads"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/gpu/simgpu/client"
 )

@@ -6,7 +6,7 @@ package dockerflags
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Verdict is how carma treats a flag.
@@ -67,7 +67,7 @@ func OfKey(key string) (Flag, bool) {
 	return Flag{}, false
 }
 
-var other = patterns.New(`\{[a-z-]+\}`)
+var other = lazyregexp.New(`\{[a-z-]+\}`)
 
 // ForFlags is Why for people who write flags.
 func (f Flag) ForFlags() string {

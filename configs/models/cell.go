@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Cell describes a recurrent layer of PyTorch (nn.LSTM, nn.GRU, nn.RNN): one call of
@@ -104,7 +104,7 @@ func (c *Cell) fault(l *Layer) string {
 	case l.Type != Recurrent:
 		return "only a recurrent layer has a cell; leave it out"
 	case c.gates() == 1 && c.Kind != "rnn":
-		return fmt.Sprintf("unknown kind %s; it is one of %s; nearest: %s", Short(c.Kind), strings.Join(Cells(), ", "), nearest.Names(c.Kind, Cells(), 1)[0])
+		return fmt.Sprintf("unknown kind %s; it is one of %s; nearest: %s", Short(c.Kind), strings.Join(Cells(), ", "), suggest.Names(c.Kind, Cells(), 1)[0])
 	case c.Hidden < 1 || c.Hidden > 1<<24:
 		return fmt.Sprintf("a hidden width of %d; it is 1 to 2^24", c.Hidden)
 	case c.Layers < 0 || c.Layers > 256:

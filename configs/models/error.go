@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Error is a fault in a configuration or summary. Its text is one line.
@@ -55,10 +55,10 @@ func in(file string, err error) error {
 
 // choose is the hint for a word that is not in list.
 func choose(word string, list []string) string {
-	if near := nearest.Near(word, list); len(near) > 0 {
+	if near := suggest.Near(word, list); len(near) > 0 {
 		return "did you mean " + near[0] + "?"
 	}
-	return "nearest: " + strings.Join(nearest.Names(word, list, 3), ", ")
+	return "nearest: " + strings.Join(suggest.Names(word, list, 3), ", ")
 }
 
 // Short quotes a word of foreign input for a message.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // A Setting is a setting of a training that one text can give. It is a flag of carma
@@ -168,7 +168,7 @@ func FromTexts(texts map[string]string) (Overrides, error) {
 		}
 	}
 	slices.Sort(unknown)
-	return o, wrong("train", "unknown setting %s; nearest: %s", Short(unknown[0]), nearest.Names(unknown[0], keys, 1)[0])
+	return o, wrong("train", "unknown setting %s; nearest: %s", Short(unknown[0]), suggest.Names(unknown[0], keys, 1)[0])
 }
 
 // WithoutLayers are the settings that change no layers.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 )
 
 // loraKeys are what an adapter's text may name. Alpha and dropout do not change the
@@ -34,7 +34,7 @@ func setLoRA(o *Overrides, text string) error {
 		case last == "":
 			return fmt.Errorf("%s: what is %s? write for example r=16,targets=all-linear", Short(text), Short(part))
 		default:
-			return fmt.Errorf("%s: unknown key %s; nearest: %s", Short(text), Short(key), nearest.Names(last, loraKeys, 1)[0])
+			return fmt.Errorf("%s: unknown key %s; nearest: %s", Short(text), Short(key), suggest.Names(last, loraKeys, 1)[0])
 		}
 	}
 	if rank == "" {

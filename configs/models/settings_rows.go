@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 )
 
 // size is a row for a number that changes layers.
@@ -47,7 +47,7 @@ func word[T ~string](name, short, help string, list func() []string, same map[st
 				text = other
 			}
 			if !slices.Contains(list(), text) {
-				return fmt.Errorf("%s is not one of %s; nearest: %s", Short(text), strings.Join(list(), ", "), nearest.Names(text, list(), 1)[0])
+				return fmt.Errorf("%s is not one of %s; nearest: %s", Short(text), strings.Join(list(), ", "), suggest.Names(text, list(), 1)[0])
 			}
 			*at(o) = T(text)
 			return nil
@@ -113,7 +113,7 @@ func onOff(name, help string, layers bool, at func(*Overrides) *bool) Setting {
 func setParallel(o *Overrides, text string) error {
 	text = strings.ToLower(text)
 	if known := append(Parallels(), "tp:2"); Parallel(text).TensorParallel() == 0 && !slices.Contains(Parallels(), text) {
-		return fmt.Errorf("%s is not one of %s, tp:N; nearest: %s", Short(text), strings.Join(Parallels(), ", "), nearest.Names(text, known, 1)[0])
+		return fmt.Errorf("%s is not one of %s, tp:N; nearest: %s", Short(text), strings.Join(Parallels(), ", "), suggest.Names(text, known, 1)[0])
 	}
 	o.Parallel = Parallel(text)
 	return nil
@@ -124,7 +124,7 @@ func setOffload(o *Overrides, text string) error {
 	text = strings.ToLower(text)
 	for name := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(Offloadable(), name) {
-			return fmt.Errorf("%s is not one of %s; nearest: %s", Short(name), strings.Join(Offloadable(), ", "), nearest.Names(name, Offloadable(), 1)[0])
+			return fmt.Errorf("%s is not one of %s; nearest: %s", Short(name), strings.Join(Offloadable(), ", "), suggest.Names(name, Offloadable(), 1)[0])
 		}
 	}
 	o.Offload = text

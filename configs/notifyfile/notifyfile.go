@@ -19,7 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -165,7 +165,7 @@ func (p *parser) each(n *yaml.Node, what string, keys []string, fn func(key stri
 		key, value := n.Content[i], n.Content[i+1]
 		if !slices.Contains(keys, key.Value) {
 			text := fmt.Sprintf("%s has no key %q", what, key.Value)
-			if near := nearest.Near(key.Value, keys); len(near) > 0 {
+			if near := suggest.Near(key.Value, keys); len(near) > 0 {
 				text += "; did you mean " + near[0] + "?"
 			} else {
 				text += "; it has " + strings.Join(keys, ", ")

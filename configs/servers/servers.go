@@ -34,12 +34,12 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/patterns"
-	"carma/mapper/units"
+	"carma/internal/lazyregexp"
+	"carma/internal/units"
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 //go:embed *.yaml
@@ -97,7 +97,7 @@ func Find(name string) (Server, error) {
 	}
 	if !strings.ContainsRune(name, filepath.Separator) && filepath.Ext(name) == "" {
 		return Server{}, fmt.Errorf("unknown server %q; nearest: %s, or the path of a YAML file", name,
-			strings.Join(nearest.Names(name, Names(), 3), ", "))
+			strings.Join(suggest.Names(name, Names(), 3), ", "))
 	}
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -169,7 +169,7 @@ func parse(name string, content []byte) (Server, error) {
 // the memory.
 const maxGPUs = 64
 
-var uuidForm = patterns.New(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuidForm = lazyregexp.New(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 func (s *Server) add(g group) error {
 	switch {

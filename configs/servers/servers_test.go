@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 func TestShippedServers(t *testing.T) {

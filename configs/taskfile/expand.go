@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -38,7 +38,7 @@ func (t *Task) Unused() (notes []string) {
 		}
 		note := fmt.Sprintf("sweep %s: no word of the command has {%s}; the tasks get it as %s only", axis.Key, axis.Key, axis.Variable())
 		for _, m := range braced().FindAllStringSubmatch(given, -1) {
-			if len(nearest.Near(m[1], []string{axis.Key})) > 0 && !slices.ContainsFunc(t.Sweep, func(a Axis) bool { return a.Key == m[1] }) {
+			if len(suggest.Near(m[1], []string{axis.Key})) > 0 && !slices.ContainsFunc(t.Sweep, func(a Axis) bool { return a.Key == m[1] }) {
 				note += "; did you mean it by " + m[0] + "?"
 				break
 			}
@@ -48,7 +48,7 @@ func (t *Task) Unused() (notes []string) {
 	return notes
 }
 
-var braced = patterns.New(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
+var braced = lazyregexp.New(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
 
 // element is the i-th task, from 0.
 func (t *Task) element(i int) api.Submit {

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -122,7 +122,7 @@ func (p *parser) errorf(line int, key, format string, args ...any) error {
 	return &Error{File: p.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-var yamlLine = patterns.New(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = lazyregexp.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // document parses the YAML into nodes, which keep their lines.
 func (p *parser) document(content []byte) (*yaml.Node, error) {
@@ -172,7 +172,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 			if slices.Contains(Keys(), key) || key == "name" {
 				return nil, p.errorf(kv.key.Line, key, "a task's key beside tasks; write it below defaults, or into each task")
 			}
-			return nil, p.errorf(kv.key.Line, key, "unknown key; nearest: %s", nearest.Names(key, rootKeys, 1)[0])
+			return nil, p.errorf(kv.key.Line, key, "unknown key; nearest: %s", suggest.Names(key, rootKeys, 1)[0])
 		}
 	}
 	base := Task{}
@@ -209,7 +209,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 	return f, nil
 }
 
-var validName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+var validName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
 // name checks the name of a task or group.
 func (p *parser) name(line int, key, name string) error {

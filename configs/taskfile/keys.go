@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // setters are the keys of a task whose value is more than one text. All other
@@ -88,7 +88,7 @@ func (p *parser) task(n *yaml.Node, key string, base Task, besides []string) (Ta
 		case name == nameKey:
 			return t, p.errorf(kv.key.Line, at, "a task is called by its key below tasks")
 		case !slices.Contains(Keys(), name):
-			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", nearest.Names(name, Keys(), 1)[0])
+			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", suggest.Names(name, Keys(), 1)[0])
 		default:
 			if err := set(&t, name, kv.value); err != nil {
 				return t, p.wrong(kv.value, at, err)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -87,7 +87,7 @@ func (p *parser) sort(f *File) error {
 			if n, err := strconv.ParseInt(a.Task, 10, 64); err == nil && n > 0 {
 				continue // a task that was submitted before
 			}
-			return p.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "unknown task %q; nearest of this file: %s (name a task that was submitted before by its number)", a.Task, nearest.Names(a.Task, names, 1)[0])
+			return p.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "unknown task %q; nearest of this file: %s (name a task that was submitted before by its number)", a.Task, suggest.Names(a.Task, names, 1)[0])
 		}
 	}
 	s := sorter{parser: p, file: f, at: at, done: make([]int, len(f.Tasks))}

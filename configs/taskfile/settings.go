@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Settings reads the allowed keys of a task from a mapping in a file of another
@@ -20,7 +20,7 @@ func Settings(file string, n *yaml.Node, key string, allowed []string, base Task
 	for _, kv := range pairs {
 		name, at := kv.key.Value, join(key, kv.key.Value)
 		if !slices.Contains(allowed, name) {
-			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", nearest.Names(name, slices.Sorted(slices.Values(allowed)), 1)[0])
+			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", suggest.Names(name, slices.Sorted(slices.Values(allowed)), 1)[0])
 		}
 		if err := set(&t, name, kv.value); err != nil {
 			return t, p.wrong(kv.value, at, err)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -23,7 +23,7 @@ type Array struct {
 
 const arrayExample = "write for example 1-10, 0-20:5, 1,3,5 or 1-1000%8"
 
-var arrayRange = patterns.New(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
+var arrayRange = lazyregexp.New(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
 
 // ParseArray reads FROM-TO, FROM-TO:STEP, or a list of these and of single
 // indices; %N at the end is the limit. This is the syntax of sbatch --array. The
@@ -78,7 +78,7 @@ type Axis struct {
 	Values []string
 }
 
-var axisKey = patterns.New(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
+var axisKey = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
 
 // ParseAxis reads KEY=VALUE,VALUE.
 func ParseAxis(text string) (Axis, error) {
@@ -138,7 +138,7 @@ func ParseAfter(text string) (api.Dependency, error) {
 	case task == "":
 		return api.Dependency{}, fmt.Errorf("%q names no task; write for example 17, train or train:any", text)
 	case with && !slices.Contains(conditions, condition):
-		return api.Dependency{}, fmt.Errorf("%q: unknown condition %q; nearest: %s (there are ok, any and started)", text, condition, nearest.Names(condition, conditions, 1)[0])
+		return api.Dependency{}, fmt.Errorf("%q: unknown condition %q; nearest: %s (there are ok, any and started)", text, condition, suggest.Names(condition, conditions, 1)[0])
 	}
 	return api.Dependency{Task: task, Condition: condition}, nil
 }

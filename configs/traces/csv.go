@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // csvNames are more names of a column, besides those of fields.
@@ -76,7 +76,7 @@ func (p *parser) header(names []string) ([]string, error) {
 		case slices.Contains(passedOver, name):
 			column = ""
 		case !slices.Contains(known, column):
-			return nil, p.errorf(1, "unknown column %q; nearest: %s", name, nearest.Names(name, known, 1)[0])
+			return nil, p.errorf(1, "unknown column %q; nearest: %s", name, suggest.Names(name, known, 1)[0])
 		case slices.Contains(columns, column):
 			return nil, p.errorf(1, "column %s a second time", name)
 		}

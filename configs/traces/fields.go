@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
-	"carma/configs/nearest"
 	"carma/configs/workloads"
+	"carma/internal/suggest"
 	"carma/mapper"
 )
 
@@ -48,7 +48,7 @@ func (p *parser) set(t *Task, line int, name, value string) error {
 			return nil
 		}
 	}
-	return p.errorf(line, "unknown key %q of a task; nearest: %s", name, nearest.Names(name, fieldNames(), 1)[0])
+	return p.errorf(line, "unknown key %q of a task; nearest: %s", name, suggest.Names(name, fieldNames(), 1)[0])
 }
 
 // add adds a task whose properties are set.
@@ -116,7 +116,7 @@ func setPriority(_ *parser, t *Task, s string) string {
 			return ""
 		}
 	}
-	return "unknown priority " + strconv.Quote(s) + "; nearest: " + nearest.Names(s, []string{"low", "normal", "high"}, 1)[0]
+	return "unknown priority " + strconv.Quote(s) + "; nearest: " + suggest.Names(s, []string{"low", "normal", "high"}, 1)[0]
 }
 
 func setMem(_ *parser, t *Task, s string) string {

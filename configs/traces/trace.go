@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
-	"carma/configs/nearest"
 	"carma/configs/workloads"
+	"carma/internal/suggest"
 	"carma/mapper"
 )
 
@@ -86,7 +86,7 @@ func Read(path string) (Trace, error) {
 		return readGenerated(name)
 	}
 	return Trace{}, fmt.Errorf("%s: no such file, and no shipped trace of that name; nearest: %s", path,
-		strings.Join(nearest.Names(filepath.Base(name), append(Names(), generated+"1"), 3), ", "))
+		strings.Join(suggest.Names(filepath.Base(name), append(Names(), generated+"1"), 3), ", "))
 }
 
 // Parse reads a trace: CSV if name ends in .csv, else YAML. Errors begin with

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/workloads"
 	"carma/mapper"

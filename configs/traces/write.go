@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
 	"carma/configs/traces/joblog"
 	"carma/configs/workloads"
+	"carma/internal/lazyregexp"
 	"carma/mapper"
 )
 
@@ -62,8 +62,8 @@ func seconds(t Task) string {
 }
 
 var (
-	simple = patterns.New(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
-	words  = patterns.New(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
+	simple = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+	words  = lazyregexp.New(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
 )
 
 // scalar writes a text for YAML. It quotes a text that YAML could read as

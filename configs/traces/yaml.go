@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 )
 
 // schema is the only version of the format so far.
@@ -66,7 +66,7 @@ func (p *parser) top(key, value *yaml.Node) error {
 	case "campaign":
 		p.trace.Campaign, p.campaignLine = value.Value, value.Line
 	default:
-		return p.errorf(key.Line, "unknown key %q of a trace; nearest: %s", key.Value, nearest.Names(key.Value, keys, 1)[0])
+		return p.errorf(key.Line, "unknown key %q of a trace; nearest: %s", key.Value, suggest.Names(key.Value, keys, 1)[0])
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 	return all, nil
 }
 
-var yamlLine = patterns.New(`^line (\d+): `)
+var yamlLine = lazyregexp.New(`^line (\d+): `)
 
 // syntax turns an error of the YAML library into ours. If the library knows the
 // line, its text begins with it.

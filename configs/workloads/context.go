@@ -3,7 +3,7 @@ package workloads
 import (
 	"cmp"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // contexts is the GPU memory of a process that has done nothing yet, by campaign.

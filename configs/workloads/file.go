@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"go.yaml.in/yaml/v3"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Profile is all that is known about one training task. It is shared: callers

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 type catalogue struct {
@@ -49,7 +49,7 @@ func Nearest(name string) []string {
 	for _, p := range shipped().profiles {
 		names = append(append(names, p.Name), p.Aliases...)
 	}
-	return nearest.Names(name, names, 3)
+	return suggest.Names(name, names, 3)
 }
 
 // ByModel returns the profiles of a model, sorted by name; none if there is no

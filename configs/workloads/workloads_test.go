@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*-bs[0-9]+(-[0-9]+e)?(-[0-9]+gpu)?$`)

@@ -17,7 +17,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerd/logfile"
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // Create makes the container of spec. If a container with its name and identity

@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
 
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // Remove deletes the container, by force, with its output.

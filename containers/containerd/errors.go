@@ -8,8 +8,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
 )
 
 // fail turns an error of the client into one of the contract's; what is the call
@@ -55,4 +55,4 @@ func away(err error) bool {
 }
 
 // wentDown matches containerd's messages about its shims while it goes down.
-var wentDown = patterns.New(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)
+var wentDown = lazyregexp.New(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)

@@ -19,7 +19,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerd/logfile"
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // Start runs the container unless it runs or has run.

@@ -19,10 +19,10 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"carma/configs/patterns"
 	"carma/containers"
 	"carma/containers/cdi"
 	"carma/containers/containerd/logfile"
+	"carma/internal/lazyregexp"
 )
 
 // maker makes the OCI specification of one container. It starts from containerd's
@@ -121,10 +121,10 @@ func merge(envs ...[]string) (out []string) {
 
 var (
 	// notThere: the program does not exist, so the start fails.
-	notThere = patterns.New(`no such file|not found`)
+	notThere = lazyregexp.New(`no such file|not found`)
 	// badUser: the image does not know the user. Any other error of this look
 	// into the image is the machine's fault.
-	badUser = patterns.New(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
+	badUser = lazyregexp.New(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
 )
 
 // user sets the user of the program. If the image does not know the user, the

@@ -11,8 +11,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
 )
 
 // fail turns an error of the client into one of the contract's; what is the call
@@ -52,13 +52,13 @@ func unreachable(err error) bool {
 }
 
 var (
-	versionRefused = patterns.New(`client version [0-9.]+ is too (old|new)`)
+	versionRefused = lazyregexp.New(`client version [0-9.]+ is too (old|new)`)
 	// networkGone: the network was not found, not the container or the image.
-	networkGone = patterns.New(`network \S+ not found`)
+	networkGone = lazyregexp.New(`network \S+ not found`)
 	// beingRemoved: the container is being removed, which counts as gone.
-	beingRemoved = patterns.New(`marked for removal|removal of container .* is already in progress`)
+	beingRemoved = lazyregexp.New(`marked for removal|removal of container .* is already in progress`)
 	// engineBroken: the engine answers, but its containerd does not.
-	engineBroken = patterns.New(`containerd\.sock|transport is closing|ttrpc: closed`)
+	engineBroken = lazyregexp.New(`containerd\.sock|transport is closing|ttrpc: closed`)
 )
 
 // short is the short form of a container id, as people know it.

@@ -3,7 +3,7 @@ package endtext
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Forms of words that can tell who ran a program, and where.
@@ -27,7 +27,7 @@ type matcher interface {
 }
 
 func of(text string) func() matcher {
-	re := patterns.New(text)
+	re := lazyregexp.New(text)
 	return func() matcher { return re() }
 }
 

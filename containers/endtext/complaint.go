@@ -3,12 +3,12 @@ package endtext
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // complaint matches the line with which shells, interpreters and parsers of command lines
 // say why they do not even begin, as in "train.py: error: unrecognized arguments: --epoch".
-var complaint = patterns.New(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not found|No such file or directory|Permission denied|cannot execute))`)
+var complaint = lazyregexp.New(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not found|No such file or directory|Permission denied|cannot execute))`)
 
 // complained returns the last line of a program's output if it is such a complaint; else
 // nothing: what a program prints at its end may be anything, and is its owner's.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // amount matches an amount of memory; units without an i are binary too, as the
@@ -17,32 +17,32 @@ const amount = `([\d.,]+) ?(bytes|byte|[KMGT]i?B|B)\b`
 // for. Of several the first in this order counts.
 var (
 	used = []func() *regexp.Regexp{
-		patterns.New(`this process has ` + amount + ` memory in use`),
-		patterns.New(amount + ` (?:reserved in total by PyTorch|cached)\b`),
-		patterns.New(amount + ` already allocated`),
-		patterns.New(`allocated so far: ` + amount),
-		patterns.New(`Currently allocated *: *` + amount),
-		patterns.New(amount + ` memory has been allocated`),
-		patterns.New(`Memory pool usage: ` + amount),
+		lazyregexp.New(`this process has ` + amount + ` memory in use`),
+		lazyregexp.New(amount + ` (?:reserved in total by PyTorch|cached)\b`),
+		lazyregexp.New(amount + ` already allocated`),
+		lazyregexp.New(`allocated so far: ` + amount),
+		lazyregexp.New(`Currently allocated *: *` + amount),
+		lazyregexp.New(amount + ` memory has been allocated`),
+		lazyregexp.New(`Memory pool usage: ` + amount),
 	}
 	refused = []func() *regexp.Regexp{
-		patterns.New(`[Tt]ried to allocate ` + amount),
-		patterns.New(`Out of memory allocating ` + amount),
-		patterns.New(`Requested *: *` + amount),
-		patterns.New(`Cannot allocate ` + amount),
-		patterns.New(`trying to allocate ` + amount),
-		patterns.New(`[Rr]equested amount of GPU memory \(` + amount),
-		patterns.New(`[Rr]equested(?:Space:| bytes(?: of)?:?|:?) +` + amount),
-		patterns.New(`allocating ` + amount + ` on device`),
-		patterns.New(`\bsize ` + amount),
-		patterns.New(`[Ff]ailed to allocate (?:memory )?(?:of )?(?:size )?\(?` + amount),
-		patterns.New(`(?:alloc\w*)\D{0,40}[ :=(]` + amount),
+		lazyregexp.New(`[Tt]ried to allocate ` + amount),
+		lazyregexp.New(`Out of memory allocating ` + amount),
+		lazyregexp.New(`Requested *: *` + amount),
+		lazyregexp.New(`Cannot allocate ` + amount),
+		lazyregexp.New(`trying to allocate ` + amount),
+		lazyregexp.New(`[Rr]equested amount of GPU memory \(` + amount),
+		lazyregexp.New(`[Rr]equested(?:Space:| bytes(?: of)?:?|:?) +` + amount),
+		lazyregexp.New(`allocating ` + amount + ` on device`),
+		lazyregexp.New(`\bsize ` + amount),
+		lazyregexp.New(`[Ff]ailed to allocate (?:memory )?(?:of )?(?:size )?\(?` + amount),
+		lazyregexp.New(`(?:alloc\w*)\D{0,40}[ :=(]` + amount),
 	}
-	ownRe   = patterns.New(amount + ` is allocated by PyTorch`)
-	idleRe  = patterns.New(amount + ` is reserved by PyTorch but unallocated`)
-	desired = patterns.New(`desired GPU memory utilization \([\d.]+, ` + amount)
-	shapeRe = patterns.New(`OOM when allocating tensor with shape\[([\d,]+)\] and type (\w+)`)
-	needsRe = patterns.New(amount + ` (?:\S+ )?KV cache is needed.*available KV cache memory \(` + amount)
+	ownRe   = lazyregexp.New(amount + ` is allocated by PyTorch`)
+	idleRe  = lazyregexp.New(amount + ` is reserved by PyTorch but unallocated`)
+	desired = lazyregexp.New(`desired GPU memory utilization \([\d.]+, ` + amount)
+	shapeRe = lazyregexp.New(`OOM when allocating tensor with shape\[([\d,]+)\] and type (\w+)`)
+	needsRe = lazyregexp.New(amount + ` (?:\S+ )?KV cache is needed.*available KV cache memory \(` + amount)
 )
 
 // demand reads from an out-of-memory message how much GPU memory the process would have

@@ -1,55 +1,55 @@
 package endtext
 
-import "carma/configs/patterns"
+import "carma/internal/lazyregexp"
 
 // Forms of lines that are no claims.
 var (
-	ansi   = patterns.New(`\x1b\[[0-9;?]*[a-zA-Z]`)
-	digits = patterns.New(`0x[0-9a-fA-F]+|\d+`)
+	ansi   = lazyregexp.New(`\x1b\[[0-9;?]*[a-zA-Z]`)
+	digits = lazyregexp.New(`0x[0-9a-fA-F]+|\d+`)
 	// collected matches what ts, journald and other collectors of logs write before each
 	// line.
-	collected = patterns.New(`^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: std(?:out|err) [FP])?|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [\w.-]+ [\w./-]+\[\d+\]:)?)(?:[ \t]|$)`)
+	collected = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: std(?:out|err) [FP])?|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [\w.-]+ [\w./-]+\[\d+\]:)?)(?:[ \t]|$)`)
 	// marked matches the mark of a process or a container before a line.
-	marked = patterns.New(`^(\[(rank ?)?\d+\]:|\[default\d+\]:|\(\w+ pid=\d+(, ip=[\d.]+)?\)|\d+:|\[\d+,\d+\]<std(err|out)>:?|[\w.-]+-\d+ +\||\(\w+ \w*rank=?\d+\)) ?`)
+	marked = lazyregexp.New(`^(\[(rank ?)?\d+\]:|\[default\d+\]:|\(\w+ pid=\d+(, ip=[\d.]+)?\)|\d+:|\[\d+,\d+\]<std(err|out)>:?|[\w.-]+-\d+ +\||\(\w+ \w*rank=?\d+\)) ?`)
 	// exception matches a dotted name, then a colon or the line's end.
-	exception = patterns.New(`^([A-Za-z_]\w*\.)*[A-Z_]\w*(\([\w., ]*\))?(:|$)|^\w+(\.\w+)*\.(error|timeout)(:|$)`)
+	exception = lazyregexp.New(`^([A-Za-z_]\w*\.)*[A-Z_]\w*(\([\w., ]*\))?(:|$)|^\w+(\.\w+)*\.(error|timeout)(:|$)`)
 	// levelName matches a log line that looks like an exception.
-	levelName = patterns.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
+	levelName = lazyregexp.New(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
 	// namedException matches an exception by its full name, or by its type's ending.
-	namedException = patterns.New(`^(([a-z_]\w*\.)+[A-Z_]\w*|[A-Z_]\w*(Error|Exception))(: |$)`)
+	namedException = lazyregexp.New(`^(([a-z_]\w*\.)+[A-Z_]\w*|[A-Z_]\w*(Error|Exception))(: |$)`)
 	// sourceLine matches the line of source code that pytest, IPython, a shell's trace or
 	// a diff marks.
-	sourceLine = patterns.New(`^(> {3,}|-+> ?\d+ |\++ +)\S`)
+	sourceLine = lazyregexp.New(`^(> {3,}|-+> ?\d+ |\++ +)\S`)
 	// frameLine matches a frame of a Python traceback.
-	frameLine = patterns.New(`^ {2,4}File "[^"]+", line \d+, in \S`)
-	handlerRe = patterns.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
-	chainRe   = patterns.New(`^(During handling of the above exception|The above exception was the direct cause)`)
-	chatter   = patterns.New(chatterForm)
+	frameLine = lazyregexp.New(`^ {2,4}File "[^"]+", line \d+, in \S`)
+	handlerRe = lazyregexp.New(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
+	chainRe   = lazyregexp.New(`^(During handling of the above exception|The above exception was the direct cause)`)
+	chatter   = lazyregexp.New(chatterForm)
 	// progressLine matches a line of ordinary work.
-	progressLine = patterns.New(`(?i)\b\d+(?:\.\d+)? ?%(?: ?\|| +\d+/\d+)|\b\d+ ?/ ?\d+\b.*(?:\[|it/s|s/it|loss|eta)|it/s\b|\bs/it\b|\b(?:train|val|valid|test|training|validation)?[ _/-]?loss\b *[=:]? *\d|\b(?:epoch|step|iter\w*)\b\W*\d+.*(?:loss|lr|acc|time|ok|done)|` +
+	progressLine = lazyregexp.New(`(?i)\b\d+(?:\.\d+)? ?%(?: ?\|| +\d+/\d+)|\b\d+ ?/ ?\d+\b.*(?:\[|it/s|s/it|loss|eta)|it/s\b|\bs/it\b|\b(?:train|val|valid|test|training|validation)?[ _/-]?loss\b *[=:]? *\d|\b(?:epoch|step|iter\w*)\b\W*\d+.*(?:loss|lr|acc|time|ok|done)|` +
 		`^(?:epoch|step|iter(?:ation)?)\b[ \[:#]*\d+|: ok\b|\bnow (?:using|training)\b|\bcontinuing (?:with|training)\b|batch size is now|\btrial \d+ (?:finished|completed)\b|saved? (?:checkpoint|model)|\bcheckpoint saved|training (?:finished|complete)`)
 	// killedRank matches the words of launchers for a process that signal 9 ended.
-	killedRank = patterns.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
+	killedRank = lazyregexp.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
 	// cudaError matches a line in which a program reports a CUDA error.
-	cudaError = patterns.New(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
+	cudaError = lazyregexp.New(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
 	// outcome matches an exception that tells what did not come about and not why, as a
 	// binding's for a native library that printed why.
-	outcome = patterns.New(`(?i)\b(?:failed|could not|couldn't|unable|cannot) (?:to )?(?:load|create|init\w*|construct|start|open|build)\b[\w' -]*(?:model|context|engine|session|backend|runtime|pipeline|predictor|executor)\b`)
+	outcome = lazyregexp.New(`(?i)\b(?:failed|could not|couldn't|unable|cannot) (?:to )?(?:load|create|init\w*|construct|start|open|build)\b[\w' -]*(?:model|context|engine|session|backend|runtime|pipeline|predictor|executor)\b`)
 	// silent matches an exception without a message of its own.
-	silent = patterns.New(`^([A-Za-z_]\w*\.)*(Assertion|Runtime)Error:?$|^AttributeError: 'NoneType' object has no`)
+	silent = lazyregexp.New(`^([A-Za-z_]\w*\.)*(Assertion|Runtime)Error:?$|^AttributeError: 'NoneType' object has no`)
 	// noOutcome matches what makes such an exception name its cause.
-	noOutcome = patterns.New(`(?i)no such file|not found|does not exist|invalid|unsupported|unknown|mismatch|permission denied|version|corrupt`)
+	noOutcome = lazyregexp.New(`(?i)no such file|not found|does not exist|invalid|unsupported|unknown|mismatch|permission denied|version|corrupt`)
 	// initWarning matches the warning with which PyTorch says that CUDA does not work on
 	// this machine. It is an error of the machine, whatever its level.
-	initWarning = patterns.New(`\bUserWarning: CUDA initialization: `)
+	initWarning = lazyregexp.New(`\bUserWarning: CUDA initialization: `)
 	// pinCall matches the last call of a traceback that allocates pinned memory of the
 	// host. A data loader's own pinning thread is no such place: there the first call that
 	// needs the GPU fails.
-	pinCall = patterns.New(`\.pin_memory\(|\bpin_memory=True|\bcudaHost(?:Alloc|Register)\b`)
-	pinLoop = patterns.New(`utils/data/_utils/pin_memory\.py`)
+	pinCall = lazyregexp.New(`\.pin_memory\(|\bpin_memory=True|\bcudaHost(?:Alloc|Register)\b`)
+	pinLoop = lazyregexp.New(`utils/data/_utils/pin_memory\.py`)
 	// consequence matches an exception that usually follows from a failure elsewhere,
 	// mostly in another process. It tells nothing about the cause.
-	consequence = patterns.New(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
+	consequence = lazyregexp.New(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
 		`(?i:connection (closed|reset|refused|aborted))|Connection\w+Error|BrokenPipeError|Broken ?[Pp]rocess ?[Pp]ool|EOFError|` +
 		`CalledProcessError|SystemExit|SignalException|KeyboardInterrupt|InactiveRpcError|Ray(Task|Actor)Error|ActorDiedError|` +
 		`WorkerCrashedError|DataLoader worker|TimeoutError|(?i:watchdog|process group|socket timeout)|CU(BLAS|DNN)_STATUS_|` +
@@ -57,12 +57,12 @@ var (
 		`CUDA error: (unspecified launch failure|unknown error)|(?i:see (the )?(root cause|error|log|output|message)s? (above|for)|see above|root cause)|` +
 		`(?i:(engine|server|worker|actor|child|sub)[ _-]?(core|process|group)?\w*:? (\w+ )?(init\w* failed|failed to (start|launch|init\w*)|died|dead|exited|crashed|terminated|is not (alive|running)))|\bthread exited unexpectedly|EngineDeadError|EngineGenerateError|KilledWorker`)
 	// specific matches exceptions that name a cause of their own, by their type or message.
-	specific = patterns.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*|Operational|Integrity|Programming|Database)(Error|Exception)\b|` +
+	specific = lazyregexp.New(`^([A-Za-z_]\w*\.)*(FileNotFound|FileExists|NotADirectory|IsADirectory|Key|Index|Lookup|Import|ModuleNotFound|Name|Syntax|Indentation|ZeroDivision|FloatingPoint|Overflow|Permission|Unicode\w*|JSONDecode|Type|Attribute|Value|OS|IO|NotImplemented|HTTP|URL|Config\w*|Validation|Parser?|ArgumentParser|Shape|Checkpoint\w*|Operational|Integrity|Programming|Database)(Error|Exception)\b|` +
 		`(?i:: .*(no such file|mismatch|expected|not found|undefined|undeclared|dtype|\bshapes?\b|invalid (argument|literal|index|template|value)|syntax|permission denied|unsupported|\bnan\b|divi(de|sion) by zero|timed? ?out|connection|corrupt))`)
 	// goesOn matches a line that says that the program works on after an error, suggestion
 	// a line that only proposes what to do.
-	goesOn     = patterns.New(`(?i)\b(?:retrying|falling back|fell back|skipping|continuing|resuming|recovered|restarting with|using default|trying again|will retry)\b`)
-	suggestion = patterns.New(`(?i)\b(?:try|consider|please|can|could|should|you|set)\b`)
+	goesOn     = lazyregexp.New(`(?i)\b(?:retrying|falling back|fell back|skipping|continuing|resuming|recovered|restarting with|using default|trying again|will retry)\b`)
+	suggestion = lazyregexp.New(`(?i)\b(?:try|consider|please|can|could|should|you|set)\b`)
 )
 
 // chatterForm matches lines that frameworks and launchers print around a

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // severity is the level that a log line names, or unnamed.
@@ -21,16 +21,16 @@ const (
 
 var (
 	// The beginnings that loggers write before a message. Each is removed in turn.
-	stamp = patterns.New(`^\[?\(?(\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d[-/]\d{2,4}|\d\d[-/]\d\d|[A-Z][a-z]{2} +\d{1,2})?[T \-]?\d\d:\d\d:\d\d([.,:]\d+)?( ?(Z|[AP]M|UTC|[+-]\d\d:?\d\d))?\)?\]?[:,|]? *`)
-	epoch = patterns.New(`^\[ *\d+\.\d+\] *`)
-	glog  = patterns.New(`^\[?([IWEFC])\d{4} +\d\d:\d\d:\d\d(\.\d+)? +(\d+ +)?([\w./-]+:\d+)?\]? *`)
-	level = patterns.New(`^[\[(<|*]*(?i:(trace|debug|info|notice|success)|(warn|warning)|(error|err|fatal|critical|crit|severe|panic|emerg|alert|exception))([ ,]*[\w.-]*)?[\])>|*]+:? *|` +
+	stamp = lazyregexp.New(`^\[?\(?(\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d[-/]\d{2,4}|\d\d[-/]\d\d|[A-Z][a-z]{2} +\d{1,2})?[T \-]?\d\d:\d\d:\d\d([.,:]\d+)?( ?(Z|[AP]M|UTC|[+-]\d\d:?\d\d))?\)?\]?[:,|]? *`)
+	epoch = lazyregexp.New(`^\[ *\d+\.\d+\] *`)
+	glog  = lazyregexp.New(`^\[?([IWEFC])\d{4} +\d\d:\d\d:\d\d(\.\d+)? +(\d+ +)?([\w./-]+:\d+)?\]? *`)
+	level = lazyregexp.New(`^[\[(<|*]*(?i:(trace|debug|info|notice|success)|(warn|warning)|(error|err|fatal|critical|crit|severe|panic|emerg|alert|exception))([ ,]*[\w.-]*)?[\])>|*]+:? *|` +
 		`^(?:(TRACE|DEBUG|INFO|NOTICE|SUCCESS)|(WARN|WARNING)|(ERROR|ERR|FATAL|CRITICAL|CRIT|SEVERE|PANIC))( *[:|\-]+ *| +)`)
-	group  = patterns.New(`^[\[(<{]([^\[\](){}<>]{0,80})[\])>}]:? *`)
-	logger = patterns.New(`^([\w.-]+/)*[\w.-]+\.(py|cc|cpp|cu|cuh|c|h|hpp|rs|go|jl|java|cxx)(:\d+)?(:\d+)?[\]:|]* +(-+ +)?|^[a-z][\w.-]*(::[\w.-]+)*(:[a-z_<>]\w*>?)?(:\d+)?( *[|] *|: +| +-+ +)`)
-	logfmt = patterns.New(`^(?:\w+=(?:"[^"]*"|\S*) +)*level=(\w+) +(?:\w+=(?:"[^"]*"|\S*) +)*msg=(.*)$`)
-	single = patterns.New(`^\[?([IWEF])\]? +`)
-	pipe   = patterns.New(`^[|\-:] +`)
+	group  = lazyregexp.New(`^[\[(<{]([^\[\](){}<>]{0,80})[\])>}]:? *`)
+	logger = lazyregexp.New(`^([\w.-]+/)*[\w.-]+\.(py|cc|cpp|cu|cuh|c|h|hpp|rs|go|jl|java|cxx)(:\d+)?(:\d+)?[\]:|]* +(-+ +)?|^[a-z][\w.-]*(::[\w.-]+)*(:[a-z_<>]\w*>?)?(:\d+)?( *[|] *|: +| +-+ +)`)
+	logfmt = lazyregexp.New(`^(?:\w+=(?:"[^"]*"|\S*) +)*level=(\w+) +(?:\w+=(?:"[^"]*"|\S*) +)*msg=(.*)$`)
+	single = lazyregexp.New(`^\[?([IWEF])\]? +`)
+	pipe   = lazyregexp.New(`^[|\-:] +`)
 )
 
 // prefixes is the largest number of parts of a prefix that are removed.
@@ -67,7 +67,7 @@ func prefix(text string) (severity, string) {
 }
 
 // faultName matches names that belong to a message and not to a logger.
-var faultName = patterns.New(`(?i)error|exception|fail|panic|fatal|memory|alloc|cuda|what\(\)|terminate`)
+var faultName = lazyregexp.New(`(?i)error|exception|fail|panic|fatal|memory|alloc|cuda|what\(\)|terminate`)
 
 var letters = map[byte]severity{'I': info, 'W': warning, 'E': failure, 'F': failure, 'C': failure}
 
@@ -130,7 +130,7 @@ func structured(text string) (severity, string, bool) {
 }
 
 // errorField matches the names of other fields that tell of an error.
-var errorField = patterns.New(`(?i)err|exc|fail|trace|stack|dmesg|reason|detail|output|cause`)
+var errorField = lazyregexp.New(`(?i)err|exc|fail|trace|stack|dmesg|reason|detail|output|cause`)
 
 // fieldsOf reads the fields that loggers give a level and a message.
 func fieldsOf(fields map[string]any) (sev severity, msg string) {

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
 )
 
 var _ containers.Terminals = (*Driver)(nil)
@@ -26,7 +26,7 @@ var _ containers.Terminals = (*Driver)(nil)
 const shell = "/bin/sh"
 
 // noProgram: the container has no such program.
-var noProgram = patterns.New(`no such file or directory|executable file not found|not found in \$PATH`)
+var noProgram = lazyregexp.New(`no such file or directory|executable file not found|not found in \$PATH`)
 
 // command is a session with a command in a pod.
 type command struct {
@@ -95,7 +95,7 @@ func (d *Driver) command(pod *corev1.Pod, args []string, c containers.Command) (
 	return s, nil
 }
 
-var variable = patterns.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // shellScript starts a command by a shell: its first argument is the folder.
 func shellScript(c containers.Command) (string, error) {

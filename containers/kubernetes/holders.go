@@ -10,7 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Claim is a claim's part of a device.

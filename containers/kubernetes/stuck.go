@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"carma/configs/patterns"
 	"carma/containers"
+	"carma/internal/lazyregexp"
 )
 
 // Limits of a start.
@@ -38,7 +38,7 @@ const (
 )
 
 // noSuchImage matches what a registry says that will not change by itself.
-var noSuchImage = patterns.New(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
+var noSuchImage = lazyregexp.New(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
 
 // waits are since when a pod that starts is as it is, by what it waits for.
 type waits struct{ claim, kubelet, registry, node time.Time }

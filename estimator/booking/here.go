@@ -8,8 +8,8 @@ import (
 	"carma/configs/models"
 	"carma/estimator"
 	"carma/estimator/correct"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // plainly notes an estimate as its estimator gave it: a run that ends well is a

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"carma/estimator"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // machine plays the memory of a machine on which all estimates are off by a factor:

@@ -8,7 +8,7 @@ import (
 	"carma/configs/models"
 	"carma/estimator"
 	environments "carma/estimator/environment"
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestMemo: an equal query is asked once; each part of a query tells it from others.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator"
 	"carma/estimator/networks/described"
 	"carma/estimator/networks/named"
+	"carma/internal/suggest"
 	"carma/mapper"
 )
 
@@ -47,7 +47,7 @@ func networkOf(q estimator.Query) (c *models.Config, kind string, err error) {
 		return c, kind, err
 	}
 	if !named.Known(q.Model) {
-		return nil, "", withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: nearest.Near(q.Model, named.All())})
+		return nil, "", withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: suggest.Near(q.Model, named.All())})
 	}
 	c, err = named.Build(q.Model, o)
 	return c, "", err

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator"
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
 	"carma/estimator/networks/named"
+	"carma/internal/suggest"
 )
 
 // Predictor estimates tasks for the daemon. It takes the measurement of a
@@ -222,5 +222,5 @@ func withNetworks(err error) error {
 	if !ok || len(unknown.Nearest) > 0 {
 		return err
 	}
-	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: nearest.Near(strings.ToLower(unknown.Name), named.All())}
+	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: suggest.Near(strings.ToLower(unknown.Name), named.All())}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/models"
 	"carma/estimator"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // The usual spellings of a batch size: --batch-size 64, --batch_size=64, -b 64,
@@ -17,12 +17,12 @@ const batchWord = `(?:(?:train|micro|per[-_]device|per[-_]gpu|per[-_]device[-_]t
 const section = `(?:[a-z_][\w-]*\.)*`
 
 var (
-	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2})` + section + `(?:` + batchWord + `)=(\d{1,9})$`)
-	batchFlag     = patterns.New(`(?i)^(?:--` + section + `(?:` + batchWord + `)|-(?:b|bs))$`)
-	batchShort    = patterns.New(`^-b(\d{1,9})$`)
+	batchAssigned = lazyregexp.New(`(?i)^(?:--?|\+{0,2})` + section + `(?:` + batchWord + `)=(\d{1,9})$`)
+	batchFlag     = lazyregexp.New(`(?i)^(?:--` + section + `(?:` + batchWord + `)|-(?:b|bs))$`)
+	batchShort    = lazyregexp.New(`^-b(\d{1,9})$`)
 	// otherBatch matches a batch size that is not the training's.
-	otherBatch    = patterns.New(`(?i)\b(?:val|valid|validation|eval|evaluation|test|inference|predict)[\w-]*\.`)
-	batchVariable = patterns.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
+	otherBatch    = lazyregexp.New(`(?i)\b(?:val|valid|validation|eval|evaluation|test|inference|predict)[\w-]*\.`)
+	batchVariable = lazyregexp.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
 )
 
 // Batch returns the batch size that a command line says, else its variables, or 0.

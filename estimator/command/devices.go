@@ -4,20 +4,20 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
 	"carma/estimator/shell"
+	"carma/internal/lazyregexp"
 )
 
 // Names of arguments that say a number of GPUs, and that say indexes. A number of GPUs
 // of another role, as of --vllm_num_gpus, is only possible.
 var (
-	numberName = patterns.New(`^(?:(?:n|num|nr|nb)_?gpus?|gpus?_(?:num|nums|count)|n?gpus_per_node|(?:n|num)_gpus?_per_node|num_devices|n_devices|devices_per_node|nproc_per_node|gpus|devices|tensor_parallel_size|tp_size|distributed_world_size)$`)
-	otherName  = patterns.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
-	indexName  = patterns.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_indices|device_list|g|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
-	cudaWord   = patterns.New(`^(?:cuda|gpu):(\d{1,4})$`)
+	numberName = lazyregexp.New(`^(?:(?:n|num|nr|nb)_?gpus?|gpus?_(?:num|nums|count)|n?gpus_per_node|(?:n|num)_gpus?_per_node|num_devices|n_devices|devices_per_node|nproc_per_node|gpus|devices|tensor_parallel_size|tp_size|distributed_world_size)$`)
+	otherName  = lazyregexp.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
+	indexName  = lazyregexp.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_indices|device_list|g|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
+	cudaWord   = lazyregexp.New(`^(?:cuda|gpu):(\d{1,4})$`)
 	// anyDevices matches the value by which Ultralytics picks several idle GPUs.
-	anyDevices = patterns.New(`^-1(?:, ?-1)+$`)
-	keyValue   = patterns.New(`^\+{0,2}[A-Za-z_][\w.-]*=`)
+	anyDevices = lazyregexp.New(`^-1(?:, ?-1)+$`)
+	keyValue   = lazyregexp.New(`^\+{0,2}[A-Za-z_][\w.-]*=`)
 )
 
 // argumentsOf reads the arguments of a program: --name value, --name=value, -name value

@@ -1,10 +1,10 @@
 package command
 
-import "carma/configs/patterns"
+import "carma/internal/lazyregexp"
 
 var (
-	resumeName     = patterns.New(`^(?:auto_?)?(?:resume|resume_from|resume_from_checkpoint|resume_path|resume_ckpt|resume_checkpoint|ckpt_path|restore|restore_from|restore_path|load_checkpoint|init_from|continue_from|restart_from|restore_file|load_from_checkpoint|continue_training|load)$`)
-	checkpointName = patterns.New(`^(?:output_dir|out_?dir|output_path|save_dir|save_path|save|save_folder|checkpoints?_dir|ckpt_dir|checkpoint_path|work_dir|default_root_dir|exp_dir|run_dir|train_dir|model_dir|default_local_dir|serialization_dir)$`)
+	resumeName     = lazyregexp.New(`^(?:auto_?)?(?:resume|resume_from|resume_from_checkpoint|resume_path|resume_ckpt|resume_checkpoint|ckpt_path|restore|restore_from|restore_path|load_checkpoint|init_from|continue_from|restart_from|restore_file|load_from_checkpoint|continue_training|load)$`)
+	checkpointName = lazyregexp.New(`^(?:output_dir|out_?dir|output_path|save_dir|save_path|save|save_folder|checkpoints?_dir|ckpt_dir|checkpoint_path|work_dir|default_root_dir|exp_dir|run_dir|train_dir|model_dir|default_local_dir|serialization_dir)$`)
 )
 
 // folders reads what a program, of a name, resumes from, and where it saves checkpoints.

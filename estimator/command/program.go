@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // program is what a command starts, without python and python's options.
@@ -24,7 +24,7 @@ func (p *program) is(command string) bool {
 	return p.name == first && (!two || len(p.args) > 0 && p.args[0] == second)
 }
 
-var interpreter = patterns.New(`^(python|pypy)[0-9.]*$`)
+var interpreter = lazyregexp.New(`^(python|pypy)[0-9.]*$`)
 
 // programOf finds the program of some words.
 func programOf(words []string) program {

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 
-	"carma/configs/nearest"
 	"carma/estimator/step"
+	"carma/internal/suggest"
 )
 
 //go:embed environments.json
@@ -68,7 +68,7 @@ func Named(name string) (Environment, error) {
 			return e, nil
 		}
 	}
-	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, nearest.Names(name, Names(), 1)[0])
+	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, suggest.Names(name, Names(), 1)[0])
 }
 
 // For returns the name of the environment for a machine with these models of

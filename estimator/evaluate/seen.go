@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/estimator"
 	"carma/estimator/environment"

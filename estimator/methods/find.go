@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Find returns the method of that name. The error for an unknown name lists the
@@ -17,7 +17,7 @@ func Find(all []Method, name string) (Method, error) {
 		}
 		names = append(names, m.Name())
 	}
-	if near := nearest.Near(strings.ToLower(name), names); len(near) > 0 {
+	if near := suggest.Near(strings.ToLower(name), names); len(near) > 0 {
 		return nil, fmt.Errorf("no method %q; did you mean %s?", name, near[0])
 	}
 	return nil, fmt.Errorf("no method %q; there are %s", name, strings.Join(names, ", "))

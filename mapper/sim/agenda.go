@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // What is due at the same instant comes in this order: tasks free what they

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // TestCoarseServer: on cards that tell only the share of time in which a kernel

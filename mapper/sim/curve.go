@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Curve is a quantity over time that changes in steps. Its points are in order

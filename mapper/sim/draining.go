@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // Drain is a GPU that is closed for maintenance for a while. The zero value: none is.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // TestEnergyOfTasks: two tasks on one GPU share its draw, and what a GPU draws

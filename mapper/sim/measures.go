@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // Metrics are the measures of a replay: those of its tasks and those of its

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Record is what metrics are computed from: one task's life. An instant of 0

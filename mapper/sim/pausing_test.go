@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // pausing are the rules under which a task that does nothing for half an hour makes way.

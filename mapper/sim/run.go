@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // run is one attempt of a task.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Score is what the monitor makes of its readings. A reading is the mean over

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // Suspending is how the modelled GPUs take tasks off and put them back. The zero

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 var fiveGB = Suspending{Rate: 5 * units.GiB, Pause: SuspendPause, Host: SuspendHost}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Truth is how the modelled world differs from what the scheduler believes. The

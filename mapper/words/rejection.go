@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 )
 
 // Rejection says why a GPU was turned down: "GPU 0 memory 31.2 of 40.0 GiB

@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Device is a device of the machine, or a folder of devices.
@@ -22,7 +22,7 @@ func (d Device) String() string {
 	return text
 }
 
-var permissions = patterns.New(`^(r?w?m?)$`)
+var permissions = lazyregexp.New(`^(r?w?m?)$`)
 
 // ParseDevice reads PATH[:PATH][:rwm] as docker run does: the path in the container
 // is the same if it is not given.

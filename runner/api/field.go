@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 )
 
 // A Field is a field of [Submit] that one text can give: a flag of carma run, a
@@ -174,7 +174,7 @@ func findFields() (all []Field) {
 func reader(t reflect.Type, unit string, words []string, least string) (called string, parse func(string) (any, error)) {
 	switch {
 	case words != nil:
-		return "word", as(func(s string) (string, error) { return s, nearest.OneOf(s, words) })
+		return "word", as(func(s string) (string, error) { return s, suggest.OneOf(s, words) })
 	case unit == "memory":
 		return unit, as(units.ParseMemory)
 	case unit == "parameters":

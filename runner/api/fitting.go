@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // fittings read what docker run calls so, by the unit of the field. They return
@@ -129,7 +129,7 @@ func signal(text string) (string, error) {
 	return name, nil
 }
 
-var hostLabel = patterns.New(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+var hostLabel = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
 // hostname reads the name of a machine, as the kernel and resolvers take it.
 func hostname(text string) (string, error) {
@@ -141,7 +141,7 @@ func hostname(text string) (string, error) {
 	return text, nil
 }
 
-var groupName = patterns.New(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
+var groupName = lazyregexp.New(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
 
 // group reads the name or number of a group. Whether there is one, the daemon says.
 func group(text string) (string, error) {

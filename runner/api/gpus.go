@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
-	"carma/mapper/units"
+	"carma/internal/lazyregexp"
+	"carma/internal/units"
 )
 
 // AllGPUs as a number of GPUs stands for all of the machine.
@@ -93,12 +93,12 @@ func isUUID(word string) bool {
 }
 
 var (
-	indexList   = patterns.New(`^\d+(,\d+)+,?$`)
-	partOfGPU   = patterns.New(`^\d*\.\d+$`)
-	ofOneModel  = patterns.New(`^(?:(?:gpu|gres/gpu|gres:gpu|nvidia\.com/gpu)[:=])?(?:[A-Za-z][\w.-]*:|[A-Za-z]+\d[\w.-]*[=x])?(\d+)$`)
-	modelAlone  = patterns.New(`(?i)^(?:(?:nvidia|tesla|rtx|gtx|quadro)[ _-]?)*(?:[ahlvptb]\d{1,4}|gh200|gb200|titan|\d{4}(?:ti)?)[\w -]*$`)
-	cdiDevice   = patterns.New(`^nvidia\.com/gpu=([\w-]+)$`)
-	countedWord = patterns.New(`^(?:all|-1|\d+)$`)
+	indexList   = lazyregexp.New(`^\d+(,\d+)+,?$`)
+	partOfGPU   = lazyregexp.New(`^\d*\.\d+$`)
+	ofOneModel  = lazyregexp.New(`^(?:(?:gpu|gres/gpu|gres:gpu|nvidia\.com/gpu)[:=])?(?:[A-Za-z][\w.-]*:|[A-Za-z]+\d[\w.-]*[=x])?(\d+)$`)
+	modelAlone  = lazyregexp.New(`(?i)^(?:(?:nvidia|tesla|rtx|gtx|quadro)[ _-]?)*(?:[ahlvptb]\d{1,4}|gh200|gb200|titan|\d{4}(?:ti)?)[\w -]*$`)
+	cdiDevice   = lazyregexp.New(`^nvidia\.com/gpu=([\w-]+)$`)
+	countedWord = lazyregexp.New(`^(?:all|-1|\d+)$`)
 )
 
 // otherwise says what to write in place of a text that other tools take, or returns

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // The events of tasks and GPUs of which messages are sent. The last is for
@@ -74,7 +74,7 @@ func ParseNotify(text string) (w NotifyWant, err error) {
 	}
 	for _, event := range strings.Split(events, ",") {
 		event = strings.TrimSpace(event)
-		if err := nearest.OneOf(event, append(slices.Clone(NotifyEvents), "all", "none")); err != nil {
+		if err := suggest.OneOf(event, append(slices.Clone(NotifyEvents), "all", "none")); err != nil {
 			return w, err
 		}
 		if event == "all" || event == "none" {

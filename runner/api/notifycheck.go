@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // NotifyKinds are the kinds of channels of users.
@@ -86,7 +86,7 @@ func checkNotifyEvents(events []string, admin bool) error {
 		if e == NotifyFault && !admin {
 			return errors.New("events: fault is for administrators")
 		}
-		if err := nearest.OneOf(e, words); err != nil {
+		if err := suggest.OneOf(e, words); err != nil {
 			return fmt.Errorf("events: %w", err)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *NotifyChannel) check(admin bool) error {
 	} else if c.Kind == NotifyHook {
 		return errors.New("kind: hook is for the administrator's file; webhook, slack and mail are for all")
 	}
-	if err := nearest.OneOf(c.Kind, kinds); err != nil {
+	if err := suggest.OneOf(c.Kind, kinds); err != nil {
 		return fmt.Errorf("kind: %w", err)
 	}
 	if err := checkNotifyEvents(c.Events, admin); err != nil {
@@ -155,7 +155,7 @@ func (c *NotifyChannel) checkHTTP() error {
 		}
 	}
 	if c.Format != "" {
-		if err := nearest.OneOf(c.Format, NotifyFormats); err != nil {
+		if err := suggest.OneOf(c.Format, NotifyFormats); err != nil {
 			return fmt.Errorf("format: %w", err)
 		}
 	}
@@ -214,7 +214,7 @@ func (c *NotifyChannel) checkServer() error {
 		return fmt.Errorf("server: %q is not HOST:PORT; write for example mail.example.org:587", c.Server)
 	}
 	if c.TLS != "" {
-		if err := nearest.OneOf(c.TLS, NotifyTLS); err != nil {
+		if err := suggest.OneOf(c.TLS, NotifyTLS); err != nil {
 			return fmt.Errorf("tls: %w", err)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
-	"carma/configs/patterns"
-	"carma/mapper/units"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
+	"carma/internal/units"
 )
 
 // Tmpfs is a folder of a container that is in memory.
@@ -43,7 +43,7 @@ func (t Tmpfs) String() string {
 // reserved are folders of a container that the engine or carma fills.
 var reserved = []string{"/proc", "/sys", "/dev", "/.carma"}
 
-var octal = patterns.New(`^[01]?[0-7]{3}$`)
+var octal = lazyregexp.New(`^[01]?[0-7]{3}$`)
 
 // ParseTmpfs reads FOLDER[:OPTION,...] as docker run does. Set-uid programs and
 // devices have no effect in it.
@@ -85,7 +85,7 @@ func ParseTmpfs(text string) (t Tmpfs, err error) {
 		case "suid", "dev":
 			err = fmt.Errorf("%s: set-uid programs and devices have no effect in a task's folders; leave it out", key)
 		default:
-			err = fmt.Errorf("unknown option %q; nearest: %s", key, nearest.Names(key, []string{"size", "mode", "ro", "exec", "uid", "gid"}, 1)[0])
+			err = fmt.Errorf("unknown option %q; nearest: %s", key, suggest.Names(key, []string{"size", "mode", "ro", "exec", "uid", "gid"}, 1)[0])
 		}
 		if err != nil {
 			return t, fmt.Errorf("%q: %w", text, err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // trainingFields are the settings of trainings as fields of a submission.
@@ -84,5 +84,5 @@ func setSharding(s *Submit, text string) error {
 	if f.Set(s, text) == nil {
 		return nil
 	}
-	return fmt.Errorf("%q is neither a number of tasks nor one of %s; nearest: %s", text, strings.Join(f.Words, ", "), nearest.Names(strings.ToLower(text), f.Words, 1)[0])
+	return fmt.Errorf("%q is neither a number of tasks nor one of %s; nearest: %s", text, strings.Join(f.Words, ", "), suggest.Names(strings.ToLower(text), f.Words, 1)[0])
 }

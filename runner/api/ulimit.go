@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Ulimit is a limit of processes; -1 is none. The unit is the kernel's: bytes,
@@ -25,7 +25,7 @@ func (u Ulimit) String() string { return fmt.Sprintf("%s=%d:%d", u.Name, u.Soft,
 func ParseUlimit(text string) (u Ulimit, err error) {
 	name, values, _ := strings.Cut(text, "=")
 	name = strings.TrimPrefix(strings.ToLower(name), "rlimit_")
-	if err := nearest.OneOf(name, ulimitNames); err != nil {
+	if err := suggest.OneOf(name, ulimitNames); err != nil {
 		return u, err
 	}
 	soft, hard, two := strings.Cut(values, ":")

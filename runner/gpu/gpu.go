@@ -11,7 +11,7 @@ import (
 	"context"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 )
 
 var (
-	goodName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
-	goodHost = patterns.New(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
-	goodLine = patterns.New(`^[a-zA-Z0-9_.-]+:[0-9a-fA-F:.\[\]]+$|^[a-zA-Z0-9_.-]+:host-gateway$`)
+	goodName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+	goodHost = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
+	goodLine = lazyregexp.New(`^[a-zA-Z0-9_.-]+:[0-9a-fA-F:.\[\]]+$|^[a-zA-Z0-9_.-]+:host-gateway$`)
 )
 
 func wrong(format string, args ...any) error {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // Event is one entry of the history. Here and in the other types, an empty

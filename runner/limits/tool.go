@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Binary is the program of the driver that sets limits.
@@ -66,7 +66,7 @@ func (t Tool) Get(ctx context.Context, group, gpu string) (Limit, error) {
 	return parseLimit(out)
 }
 
-var limitLine = patterns.New(`(?mi)^\s*(soft|hard) limit\s*:\s*(?:(\d+)\s*MiB|(\w+))\s*$`)
+var limitLine = lazyregexp.New(`(?mi)^\s*(soft|hard) limit\s*:\s*(?:(\d+)\s*MiB|(\w+))\s*$`)
 
 // parseLimit reads lines as "soft limit: 4096 MiB" and "hard limit: max".
 func parseLimit(out string) (l Limit, err error) {
@@ -106,7 +106,7 @@ func (t Tool) Version(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no driver version in %q", brief(out))
 }
 
-var versionLine = patterns.New(`(?mi)^\s*driver version\s*:\s*(\d+(?:\.\d+)*)\s*$`)
+var versionLine = lazyregexp.New(`(?mi)^\s*driver version\s*:\s*(\d+(?:\.\d+)*)\s*$`)
 
 // Knows reports whether the tool has the sub-command: an error says what it
 // answered instead.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Read returns the memory of the machine that can be had without swapping, and all of

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 )
 
@@ -157,4 +157,4 @@ func Lines(raw [][]byte) (lines []string) {
 }
 
 // escapes are the colours and moves of a terminal.
-var escapes = patterns.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])`)
+var escapes = lazyregexp.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])`)

@@ -4,18 +4,18 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // labels are what the descriptions before bars tell; the first that fits does.
 var labels = []format{
-	{name: "epochs", unit: EpochsU, expr: patterns.New(`^(?:train(?:ing)?[^a-z0-9]*)?epochs?(?:[^a-z0-9]*progress)?$`)},
-	{name: "yolo", form: YOLO, strength: 3, scope: scopeEpoch, last: true, expr: patterns.New(`^ *(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+(?:g|gb|m|mb) `)},
-	{name: "torchtune", form: Tqdm, strength: 3, scope: scopeEpoch, expr: patterns.New(`^ *(?P<epoch>\d+)\|\d+\|`)},
-	{name: "epoch of", form: Tqdm, strength: 3, scope: scopeEpoch, expr: patterns.New(`\b(?:epoch|episode)[: ]*[\[(]? *(?P<epoch>\d+) *(?:/|of) *(?P<epochs>\d+)`)},
-	{name: "lightning", form: Lightning, strength: 3, scope: scopeEpoch, zero: true, expr: patterns.New(`\b(?:epoch|episode)[: ]*[\[(]? *(?P<epoch>\d+)`)},
-	{name: "run", form: Tqdm, strength: 3, scope: scopeRun, expr: patterns.New(`training progress|overall|^total`)},
-	{name: "training", form: Tqdm, strength: 3, expr: patterns.New(`train|^steps`)},
+	{name: "epochs", unit: EpochsU, expr: lazyregexp.New(`^(?:train(?:ing)?[^a-z0-9]*)?epochs?(?:[^a-z0-9]*progress)?$`)},
+	{name: "yolo", form: YOLO, strength: 3, scope: scopeEpoch, last: true, expr: lazyregexp.New(`^ *(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+(?:g|gb|m|mb) `)},
+	{name: "torchtune", form: Tqdm, strength: 3, scope: scopeEpoch, expr: lazyregexp.New(`^ *(?P<epoch>\d+)\|\d+\|`)},
+	{name: "epoch of", form: Tqdm, strength: 3, scope: scopeEpoch, expr: lazyregexp.New(`\b(?:epoch|episode)[: ]*[\[(]? *(?P<epoch>\d+) *(?:/|of) *(?P<epochs>\d+)`)},
+	{name: "lightning", form: Lightning, strength: 3, scope: scopeEpoch, zero: true, expr: lazyregexp.New(`\b(?:epoch|episode)[: ]*[\[(]? *(?P<epoch>\d+)`)},
+	{name: "run", form: Tqdm, strength: 3, scope: scopeRun, expr: lazyregexp.New(`training progress|overall|^total`)},
+	{name: "training", form: Tqdm, strength: 3, expr: lazyregexp.New(`train|^steps`)},
 }
 
 // label reads the description before a bar.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Form is the form of the lines that progress was read from.
@@ -110,10 +110,10 @@ func number(s string) float64 {
 }
 
 // partRE is one part of a time: "1 day", "12m", "40.1 seconds".
-var partRE = patterns.New(`(\d[\d.]*) *(days?|hours?|hrs?|minutes?|mins?|milliseconds?|seconds?|secs?|us|ms|d|h|m|s)\b`)
+var partRE = lazyregexp.New(`(\d[\d.]*) *(days?|hours?|hrs?|minutes?|mins?|milliseconds?|seconds?|secs?|us|ms|d|h|m|s)\b`)
 
 // clockRE is a time as clocks show it.
-var clockRE = patterns.New(`\d+(?::\d\d){1,2}(?:\.\d+)?`)
+var clockRE = lazyregexp.New(`\d+(?::\d\d){1,2}(?:\.\d+)?`)
 
 // duration reads a time in seconds: 27:10, 1 day, 2:03:04, 16m 39s, 32.1s, 3 hours,
 // 1 minute and 40.1 seconds, or a plain number.

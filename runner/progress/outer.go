@@ -3,18 +3,18 @@ package progress
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 var (
 	// foldRE is a run of several equal ones: "Fold 1/5", "===== fold 3 of 5 =====".
-	foldRE = patterns.New(`(?:^|[^a-z0-9_.-])(?:fold|split|repeat|repetition|replicate|bag|seed|trial|run|member)(?: +(?:no\.?|number|id|#))? *[:=#\[(]* *#?(\d+) *(?:(?:/|of|out of) *(\d+))?(?:$|[^\d.a-z%])`)
+	foldRE = lazyregexp.New(`(?:^|[^a-z0-9_.-])(?:fold|split|repeat|repetition|replicate|bag|seed|trial|run|member)(?: +(?:no\.?|number|id|#))? *[:=#\[(]* *#?(\d+) *(?:(?:/|of|out of) *(\d+))?(?:$|[^\d.a-z%])`)
 	// announcedRE is what may stand before a run's number: "Training on fold 3",
 	// "INFO:root:Fold 3".
-	announcedRE = patterns.New(`^(?:(?:info|warning):[\w.]+:?)? *(?:now )?(?:(?:training|train|starting|start|beginning|begin|running|run|processing|process|current)(?: (?:on|of|for|with|in))?)?$`)
+	announcedRE = lazyregexp.New(`^(?:(?:info|warning):[\w.]+:?)? *(?:now )?(?:(?:training|train|starting|start|beginning|begin|running|run|processing|process|current)(?: (?:on|of|for|with|in))?)?$`)
 	// searchRE are the words of programs that train several models: Optuna, Ray Tune,
 	// Keras Tuner, a sweep's agent, scikit-learn's search.
-	searchRE = patterns.New(`\btrial \d+ finished with|\btrial status: |\bnumber of trials: |\brunning trial #|\btrial \d+ complete\b|\bagent starting run\b|\bfitting \d+ folds for each of\b`)
+	searchRE = lazyregexp.New(`\btrial \d+ finished with|\btrial status: |\bnumber of trials: |\brunning trial #|\btrial \d+ complete\b|\bagent starting run\b|\bfitting \d+ folds for each of\b`)
 )
 
 // outer is the counter of equal runs around the training: folds, seeds, trials.

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Parameters is how many numbers a model learns, as its program printed it.
@@ -17,10 +17,10 @@ type Parameters struct {
 // modelSizes are the forms of a model's size. PEFT prints two in a line.
 var modelSizes = [...]func() *regexp.Regexp{
 	// 23.5 M    Trainable params (Lightning), 11,166,560 parameters (Ultralytics), 6,139,136 total parameters (torchtitan).
-	patterns.New(`(?P<n>\d[\d,]*(?:\.\d+)? ?[kmb]?) +(?P<non>non-)?(?:total|(?P<trainable>trainable)|)(?: learnable)? ?param(?:eter)?s\b`),
+	lazyregexp.New(`(?P<n>\d[\d,]*(?:\.\d+)? ?[kmb]?) +(?P<non>non-)?(?:total|(?P<trainable>trainable)|)(?: learnable)? ?param(?:eter)?s\b`),
 	// Total params: 25,636,712 (97.80 MB) (Keras, torchinfo), Number of trainable parameters = 66,955,010,
 	// number of parameters: 123.59M, n_parameters: 11590840, param count:25557032.
-	patterns.New(`(?P<non>non-)?\b(?:(?:total|number of|num|n|all)[ _]?)?(?P<trainable>trainable[ _]?)?(?:param(?:eter)?s?|param count)(?: on [^:]*)?['"]? ?[:=] *(?P<n>\d[\d,]*(?:\.\d+)? ?(?:[kmb]\b)?)`),
+	lazyregexp.New(`(?P<non>non-)?\b(?:(?:total|number of|num|n|all)[ _]?)?(?P<trainable>trainable[ _]?)?(?:param(?:eter)?s?|param count)(?: on [^:]*)?['"]? ?[:=] *(?P<n>\d[\d,]*(?:\.\d+)? ?(?:[kmb]\b)?)`),
 }
 
 // read takes what a clean line says about parameters.

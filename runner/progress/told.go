@@ -4,26 +4,26 @@ import (
 	"regexp"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 var (
 	// runStepsRE is the number of steps of the whole run, as settings say it:
 	// "Total optimization steps = 1000", "max_steps: 1000", "--train-iters 5000".
-	runStepsRE = patterns.New(`(?:^|[^a-z0-9])(?:total|max|maximum|num[ _-]train|train)[ _-](?:(?:train|training|optimization|optimizer|update|gradient|num|number of)[ _-])*(?:steps?|iters?|iterations|updates?|timesteps)\b['"]?[^0-9:=,.a-z|]{0,12}(?: ?[:=] ?| |\.{2,} ?)['"]?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
+	runStepsRE = lazyregexp.New(`(?:^|[^a-z0-9])(?:total|max|maximum|num[ _-]train|train)[ _-](?:(?:train|training|optimization|optimizer|update|gradient|num|number of)[ _-])*(?:steps?|iters?|iterations|updates?|timesteps)\b['"]?[^0-9:=,.a-z|]{0,12}(?: ?[:=] ?| |\.{2,} ?)['"]?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
 	// epochStepsRE is the number of steps of one epoch.
-	epochStepsRE = patterns.New(`\b(?:steps|batches|iters|iterations)(?:[ _-]per|/| each|[ _-]in[ _-]each)[ _-]?epoch\b[^:=]{0,16}[:=] ?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
+	epochStepsRE = lazyregexp.New(`\b(?:steps|batches|iters|iterations)(?:[ _-]per|/| each|[ _-]in[ _-]each)[ _-]?epoch\b[^:=]{0,16}[:=] ?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
 	// epochsRE is how many epochs there will be.
-	epochsRE = patterns.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
+	epochsRE = lazyregexp.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
 	// startRE is the number of steps that a line tells as the training starts: "Starting
 	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
-	startRE = patterns.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
+	startRE = lazyregexp.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
 	// imagesRE is the number of images of the whole run, in thousands.
-	imagesRE = patterns.New(`\btraining (?:for|duration:) +(\d+) kimg`)
+	imagesRE = lazyregexp.New(`\btraining (?:for|duration:) +(\d+) kimg`)
 )
 
 // optionRE is an option of a command line.
-var optionRE = patterns.New(` --[a-z]`)
+var optionRE = lazyregexp.New(` --[a-z]`)
 
 // setting is a number that the program has told before it trains; 0: none was told.
 // Different values of one setting are no value.

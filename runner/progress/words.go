@@ -3,20 +3,20 @@ package progress
 import (
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 var (
 	// rankRE is what launchers put before the lines of a process: torchrun,
 	// srun --label, mpirun --tag-output.
-	rankRE = patterns.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
+	rankRE = lazyregexp.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
 	// wordRE is a word that counts, where one begins, and its number.
-	wordRE = patterns.New(`^(epoch|ep|round|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?([a-z_%]|\.\d)?`)
+	wordRE = lazyregexp.New(`^(epoch|ep|round|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?([a-z_%]|\.\d)?`)
 	// evaluatesRE are the words between an epoch and a step that name an evaluation:
 	// "ep 1 dev eval, step 0".
-	evaluatesRE = patterns.New(`^[^0-9=:]*\b(?:dev|val|test|valid[a-z]*|eval[a-z]*)\b[^0-9=:]*$`)
+	evaluatesRE = lazyregexp.New(`^[^0-9=:]*\b(?:dev|val|test|valid[a-z]*|eval[a-z]*)\b[^0-9=:]*$`)
 	// overRE are words of a line that closes its epoch.
-	overRE = patterns.New(`loss|acc|time|end|complete|finish`)
+	overRE = lazyregexp.New(`loss|acc|time|end|complete|finish`)
 )
 
 // settings are words before a counter's that make it a setting, or another's.

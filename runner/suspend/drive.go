@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 var (

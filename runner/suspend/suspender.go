@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // Caller makes calls of the driver. [Helper] does; simulated servers have their own.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"carma/test/failpoint"
+	"carma/internal/failpoint"
 )
 
 // bufferSize is how many bytes of output wait in memory: for Flush, or while

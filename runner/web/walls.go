@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // policy is the page's Content-Security-Policy: its own files, and nothing else.
@@ -78,8 +78,8 @@ func opens(req *http.Request) bool {
 // The routes of the API that the page uses: what shows, and what changes a task in a
 // way that can be undone, or ends it. No submission, no terminal, nothing of admins.
 var allowed = map[string]func() *regexp.Regexp{
-	http.MethodGet:  patterns.New(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
-	http.MethodPost: patterns.New(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
+	http.MethodGet:  lazyregexp.New(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
+	http.MethodPost: lazyregexp.New(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
 }
 
 func mayAsk(req *http.Request) bool {

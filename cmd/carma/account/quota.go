@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 
@@ -80,7 +80,7 @@ func chosen(all []api.Account, names []string) ([]api.Account, error) {
 		i := slices.Index(known, name)
 		if i < 0 {
 			hint := "carma quota lists all"
-			if near := nearest.Names(name, known, 1); len(near) > 0 {
+			if near := suggest.Names(name, known, 1); len(near) > 0 {
 				hint = "nearest: " + near[0] + "; " + hint
 			}
 			return nil, cli.Usagef(hint, "nothing is known of %s", name)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

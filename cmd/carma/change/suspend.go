@@ -8,8 +8,8 @@ import (
 
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -15,7 +15,7 @@ import (
 	"carma/cmd/carma/submit"
 	"carma/configs/models"
 	"carma/configs/taskfile"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/elsewhere"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // The groups of commands in carma --help.
@@ -62,7 +62,7 @@ func Unknown(parent *cobra.Command, args ...string) error {
 	if theirs, is := elsewhere.Command(append(path, args...)); is {
 		return Usagef(theirs.Hint(), "unknown command %q", strings.Join(strings.Fields(theirs.Name)[len(path):], " "))
 	}
-	if near := nearest.Near(name, names); len(near) > 0 {
+	if near := suggest.Near(name, names); len(near) > 0 {
 		return Usagef("did you mean "+parent.CommandPath()+" "+near[0]+"?", "unknown command %q", name)
 	}
 	return Usagef(parent.CommandPath()+" --help lists them", "unknown command %q", name)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/configs"
-	"carma/configs/nearest"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 
@@ -71,7 +71,7 @@ func CountFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage st
 // ChoiceFlag takes one of some words.
 func ChoiceFlag(flags *pflag.FlagSet, to *string, words []string, name, usage string) {
 	flags.Var(&Parsed[string]{To: to, Kind: "word", Parse: func(s string) (string, error) {
-		return s, nearest.OneOf(s, words)
+		return s, suggest.OneOf(s, words)
 	}}, name, usage)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -47,7 +47,7 @@ func mountParts(list string) (kind string, parts []mountPart, err error) {
 			if kind == "tmpfs" {
 				hint = "there are target, tmpfs-size and tmpfs-mode"
 			}
-			if near := nearest.Near(p.key, append([]string{"type"}, keys...)); len(near) > 0 {
+			if near := suggest.Near(p.key, append([]string{"type"}, keys...)); len(near) > 0 {
 				hint = "nearest: " + near[0]
 			}
 			return "", nil, Usagef(hint, "%s: unknown key %q", flag, p.key)

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Printable replaces what could move the cursor or end the line: reasons and

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // leastWatch is the shortest time between two tables.

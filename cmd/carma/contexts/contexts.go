@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Local is the name of the context that is always there: this machine's daemon.
@@ -122,7 +122,7 @@ func (l List) Find(name string) (Context, error) {
 	}
 	i := slices.IndexFunc(l.Contexts, func(c Context) bool { return c.Name == name })
 	if i < 0 {
-		return Context{}, fmt.Errorf("no context: %w", nearest.OneOf(name, l.Names()))
+		return Context{}, fmt.Errorf("no context: %w", suggest.OneOf(name, l.Names()))
 	}
 	return l.Contexts[i], nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"

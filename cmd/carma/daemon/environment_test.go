@@ -12,7 +12,7 @@ import (
 	"carma/estimator"
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner"
 	"carma/runner/gpu"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -22,7 +22,7 @@ import (
 	"carma/containers"
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -193,7 +193,7 @@ func (p place) find(asked, name string) (string, error) {
 		return "", cli.Usagef("write the folder of one: --conda ~/miniconda3/envs/"+name, "%s: no conda environment was found%s", asked, p.in(looked))
 	}
 	hint := "there are " + some(names)
-	if near := nearest.Near(name, names); len(near) > 0 {
+	if near := suggest.Near(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
 	}
 	return "", cli.Usagef(hint, "%s: no conda environment of that name%s", asked, p.in(looked))

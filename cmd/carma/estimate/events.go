@@ -13,7 +13,7 @@ import (
 	"carma/configs/models"
 	"carma/estimator/allocator"
 	environments "carma/estimator/environment"
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // eventsReport is what a recorded training takes.

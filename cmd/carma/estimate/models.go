@@ -12,9 +12,9 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks"
 	"carma/estimator/networks/named"
+	"carma/internal/suggest"
 )
 
 // Models is carma models.
@@ -95,7 +95,7 @@ func model(a *cli.App, ref string, o models.Overrides) (*models.Config, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		hint := "carma models list shows those of the catalogue"
-		if near := nearest.Near(ref, named.All()); len(near) > 0 {
+		if near := suggest.Near(ref, named.All()); len(near) > 0 {
 			hint = "nearest: " + strings.Join(near[:min(3, len(near))], ", ")
 		}
 		return nil, cli.Usagef(hint, "%s: no such file, and no model of that name", ref)

@@ -13,7 +13,7 @@ import (
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
 	"carma/estimator/networks/named"
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // report is what estimate prints.

@@ -12,7 +12,7 @@ import (
 	"carma/cmd/carma/engine"
 	"carma/configs"
 	"carma/containers"
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Command is carma image. It is for containerd, which has no command of its own

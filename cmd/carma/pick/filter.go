@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -129,11 +129,11 @@ func (s *Selector) Filter(text string) error {
 	if !ok || value == "" {
 		return cli.Usagef("write for example status=running", "%q is not key=value", text)
 	}
-	if err := nearest.OneOf(key, filterKeys()); err != nil {
+	if err := suggest.OneOf(key, filterKeys()); err != nil {
 		return err
 	}
 	if key == "status" && phases(value) == nil {
-		return nearest.OneOf(value, append(slices.Clone(allPhases), "waiting", "finished"))
+		return suggest.OneOf(value, append(slices.Clone(allPhases), "waiting", "finished"))
 	}
 	if _, err := path.Match(value, ""); key == "name" && err != nil {
 		return cli.Usagef("write for example name=exp-*", "%q is no pattern", value)

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // mostGPUs is how many GPUs a range may name.
 const mostGPUs = 1024
 
-var gpuRange = patterns.New(`^([0-9]{1,6})-([0-9]{1,6})$`)
+var gpuRange = lazyregexp.New(`^([0-9]{1,6})-([0-9]{1,6})$`)
 
 // GPUs takes apart what words name: an index or a UUID, several with commas (0,2), a
 // range of indexes (0-3). Whether there are such GPUs is for the daemon to say.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // Moment reads a point in time: how long ago (90m, 2d), a time of day (09:30,

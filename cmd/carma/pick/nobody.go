@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -40,7 +40,7 @@ func (s *Selector) SayNobody(ctx context.Context, a *cli.App, client *api.Client
 func likely(word string, names []string) string {
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
-	if near := nearest.Near(word, names); len(near) > 0 {
+	if near := suggest.Near(word, names); len(near) > 0 {
 		return "; nearest: " + near[0]
 	}
 	return ""

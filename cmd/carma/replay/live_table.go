@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // traceEvent is an event of the Trace Event Format, which Perfetto (ui.perfetto.dev) and

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // TestChromeTrace: spans lie beside each other in lanes, a suspended task has an arrow to

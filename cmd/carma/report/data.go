@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // sectionData is what the page's script draws one trace from. Times are seconds since

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 )
 
 // The figures of a replay's table, in the report and on the console.

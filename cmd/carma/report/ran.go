@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // lanesOf gives each span the first lane of its GPU that is free.

@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 	"carma/runner/web/look"
 )
 

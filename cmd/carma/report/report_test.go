@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // data are what the page's script gets of each trace.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

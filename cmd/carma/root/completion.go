@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 func completionCommand(a *cli.App) *cobra.Command {
@@ -31,7 +31,7 @@ policies.
 			if len(args) != 1 {
 				return cli.Usagef("write for example: carma completion bash", "it takes one shell: %s", strings.Join(names, ", "))
 			}
-			if err := nearest.OneOf(args[0], names); err != nil {
+			if err := suggest.OneOf(args[0], names); err != nil {
 				return cli.Usagef("", "%v", err)
 			}
 			return nil

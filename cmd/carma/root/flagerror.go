@@ -11,7 +11,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/elsewhere"
 	"carma/cmd/carma/run"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // wrongFlag turns pflag's message into what and hint.
@@ -35,7 +35,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			}
 		})
 		hint := cmd.CommandPath() + " --help lists the flags"
-		if near := nearest.Near(name, names); len(near) > 0 {
+		if near := suggest.Near(name, names); len(near) > 0 {
 			hint = "did you mean --" + near[0] + "?"
 		}
 		return cli.Usagef(hint, "unknown flag --%s", name)

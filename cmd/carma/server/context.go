@@ -13,7 +13,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/contexts"
 	"carma/configs"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Context is carma context.
@@ -138,7 +138,7 @@ func contextUse(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-var contextName = patterns.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+var contextName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 func contextAdd(*cli.App) *cobra.Command {
 	cmd := &cobra.Command{

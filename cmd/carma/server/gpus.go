@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

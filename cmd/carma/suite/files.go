@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
 	"carma/configs/suites"
 	"carma/configs/suites/compose"
 	"carma/configs/taskfile"
+	"carma/internal/suggest"
 )
 
 // named name a suite and what goes into its files.
@@ -162,7 +162,7 @@ func read(in io.Reader, ref string) (f compose.File, folder string, err error) {
 		shipped, name, ok := suites.Content(ref)
 		if !ok {
 			hint := "suites that come with carma: " + strings.Join(suites.Names(), ", ")
-			if near := nearest.Near(ref, suites.Names()); len(near) > 0 {
+			if near := suggest.Near(ref, suites.Names()); len(near) > 0 {
 				hint = "did you mean " + near[0] + "?"
 			}
 			return f, "", cli.Usagef(hint, "%s: %v", ref, cli.Reason(err))

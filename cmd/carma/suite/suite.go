@@ -12,9 +12,9 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/envs"
 	"carma/cmd/carma/submit"
-	"carma/configs/nearest"
 	"carma/configs/suites"
 	"carma/configs/suites/compose"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -97,7 +97,7 @@ func members(ctx context.Context, client *api.Client, group string, services []s
 	}
 	for _, name := range services {
 		if !slices.Contains(known, name) {
-			return nil, cli.Usagef("nearest: "+nearest.Names(name, known, 1)[0], "suite %s has no service %s", group, name)
+			return nil, cli.Usagef("nearest: "+suggest.Names(name, known, 1)[0], "suite %s has no service %s", group, name)
 		}
 	}
 	return slices.DeleteFunc(all, func(t api.Task) bool { return !slices.Contains(services, t.Submit.Part) }), nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -52,7 +52,7 @@ func columnNamed(title string) (column, error) {
 		}
 		titles = append(titles, c.Title)
 	}
-	return column{}, nearest.OneOf(strings.ToUpper(title), titles)
+	return column{}, suggest.OneOf(strings.ToUpper(title), titles)
 }
 
 // shown are the columns of a table without a format: those that always are, and

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -55,7 +55,7 @@ func parseFormat(text string) (*format, error) {
 	return f, nil
 }
 
-var fieldInTemplate = patterns.New(`\{\{[^}]*?\.(\w+)[^}]*\}\}`)
+var fieldInTemplate = lazyregexp.New(`\{\{[^}]*?\.(\w+)[^}]*\}\}`)
 
 func (f *format) template(text string) (err error) {
 	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text)
@@ -75,14 +75,14 @@ func (f *format) template(text string) (err error) {
 		return nil
 	}
 	if m := noField().FindStringSubmatch(err.Error()); m != nil {
-		return cli.Usagef("did you mean ."+nearest.Names(m[2], fieldNames, 1)[0]+"? carma inspect shows more", "--format: tasks have no field %s", cmp.Or(m[1], "."+m[2]))
+		return cli.Usagef("did you mean ."+suggest.Names(m[2], fieldNames, 1)[0]+"? carma inspect shows more", "--format: tasks have no field %s", cmp.Or(m[1], "."+m[2]))
 	}
 	return cli.Usagef("write for example '{{.ID}} {{.Name}}'", "--format: %s", strings.TrimPrefix(err.Error(), "template: "))
 }
 
 // noField finds in a template's error the whole of what was asked for, .State.Pid, and
 // the name that is not there.
-var noField = patterns.New(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
+var noField = lazyregexp.New(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
 
 // print prints the tasks.
 func (f *format) print(a *cli.App, rows []row, now time.Time, width int) error {

@@ -12,7 +12,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/runner/api"
 )
 
@@ -39,7 +39,7 @@ func tellLife(a *cli.App, cmd *cobra.Command, args []string, asJSON bool) error 
 		return err
 	}
 	life, err := client.History(cmd.Context(), ref)
-	if status, is := errors.AsType[*api.StatusError](err); is && status.Status == http.StatusNotFound && len(nearest.Near(args[0], []string{"verify"})) > 0 {
+	if status, is := errors.AsType[*api.StatusError](err); is && status.Status == http.StatusNotFound && len(suggest.Near(args[0], []string{"verify"})) > 0 {
 		return cli.Unknown(cmd, args[0])
 	}
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

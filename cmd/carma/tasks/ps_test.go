@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

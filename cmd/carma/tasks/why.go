@@ -9,8 +9,8 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/api"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

@@ -11,7 +11,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/server"
 	"carma/cmd/carma/tasks"
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/api"
 )
 

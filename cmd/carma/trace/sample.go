@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
 	"carma/configs/traces/arrivals"
 	"carma/configs/traces/joblog"
 	"carma/configs/traces/load"
 	"carma/configs/traces/mixes"
-	"carma/mapper/units"
+	"carma/internal/suggest"
+	"carma/internal/units"
 )
 
 // sampleFlags say what is taken out of a log.
@@ -82,7 +82,7 @@ func sample(a *cli.App, f sampleFlags, l *load.Load, out *outFlag) error {
 		if len(users) == 0 {
 			return cli.Usagef("leave --user out", "%s: names no users", l.Name)
 		}
-		return cli.Usagef("", "%s: no user %q; nearest: %s", l.Name, f.User, nearest.Names(f.User, users, 1)[0])
+		return cli.Usagef("", "%s: no user %q; nearest: %s", l.Name, f.User, suggest.Names(f.User, users, 1)[0])
 	}
 	source, leaves := l.List.Choose(f.Choice)
 	left := strings.Join(leaves, ", ")

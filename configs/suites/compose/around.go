@@ -12,7 +12,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 	"carma/runner/api"
 )
 
@@ -96,7 +96,7 @@ func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 	h.Within = of
 }
 
-var goodAlias = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+var goodAlias = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
 // networkName is a network's name in the suite: its key, or for one that suites
 // share its own name.

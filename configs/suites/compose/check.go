@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Extension is the key of carma's own settings.
@@ -86,12 +86,12 @@ func (c *checker) keys(n *yaml.Node, at string, rules map[string]rule) {
 		switch {
 		case name == Extension, strings.HasPrefix(name, baseKey):
 		case strings.HasPrefix(name, "x-"):
-			if near := nearest.Near(name, []string{Extension}); len(near) > 0 {
+			if near := suggest.Near(name, []string{Extension}); len(near) > 0 {
 				c.warn(k.Line, key, "did you mean "+Extension+"?")
 			}
 		case !known:
 			names := slices.Sorted(maps.Keys(rules))
-			c.refuse(k.Line, key, "unknown key; nearest: "+nearest.Names(name, names, 1)[0])
+			c.refuse(k.Line, key, "unknown key; nearest: "+suggest.Names(name, names, 1)[0])
 		case saysNothing(v):
 		case r.verdict == warned:
 			c.warn(k.Line, key, r.why)
@@ -143,7 +143,7 @@ func (c *checker) unknown(n *yaml.Node, at string, rules map[string]rule) error 
 			return c.errorf(k.Line, join(at, k.Value), "that is the name in docker's API; write gpus: [{count: 1}]")
 		}
 		if _, known := rules[k.Value]; !known && !strings.HasPrefix(k.Value, "x-") && !strings.HasPrefix(k.Value, baseKey) {
-			return c.errorf(k.Line, join(at, k.Value), "unknown key; nearest: %s", nearest.Names(k.Value, slices.Sorted(maps.Keys(rules)), 1)[0])
+			return c.errorf(k.Line, join(at, k.Value), "unknown key; nearest: %s", suggest.Names(k.Value, slices.Sorted(maps.Keys(rules)), 1)[0])
 		}
 	}
 	return nil
@@ -165,7 +165,7 @@ func (c *checker) depends() error {
 		for i := 0; i < len(list.Content); i += step {
 			n := list.Content[i]
 			if !slices.Contains(names, n.Value) {
-				return c.errorf(n.Line, "services."+name+".depends_on", "unknown service %q; nearest: %s", n.Value, nearest.Names(n.Value, names, 1)[0])
+				return c.errorf(n.Line, "services."+name+".depends_on", "unknown service %q; nearest: %s", n.Value, suggest.Names(n.Value, names, 1)[0])
 			}
 			waits[name] = append(waits[name], n.Value)
 		}

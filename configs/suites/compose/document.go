@@ -10,8 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/patterns"
 	"carma/configs/taskfile"
+	"carma/internal/lazyregexp"
 )
 
 // Error is a fault in a Compose file, with its place.
@@ -55,7 +55,7 @@ func (d *document) errorf(line int, key, format string, args ...any) error {
 	return &Error{File: file, Line: at, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-var yamlLine = patterns.New(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = lazyregexp.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // parse makes the tree of a file.
 func parse(file string, content []byte) (*document, error) {
@@ -89,7 +89,7 @@ func parse(file string, content []byte) (*document, error) {
 }
 
 // parserError matches errors of the YAML library whose line counts from 0.
-var parserError = patterns.New(`did not find expected (',' or|key|'-' indicator|node content|<)`)
+var parserError = lazyregexp.New(`did not find expected (',' or|key|'-' indicator|node content|<)`)
 
 func (d *document) broken(err error) error {
 	m := yamlLine().FindStringSubmatch(err.Error())
@@ -101,7 +101,7 @@ func (d *document) broken(err error) error {
 }
 
 // endless matches YAML's infinities and "not a number".
-var endless = patterns.New(`(?i)^[-+]?\.(nan|inf)$`)
+var endless = lazyregexp.New(`(?i)^[-+]?\.(nan|inf)$`)
 
 // flattener copies a tree and replaces aliases and merge keys by their content.
 type flattener struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // Load reads a Compose file, and those of [Options.Over] over it; file is its path,
@@ -144,7 +144,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-var validName = patterns.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var validName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // name is the project's name: the given one, or that of the environment, the
 // file, or its folder.
@@ -216,10 +216,10 @@ func (d *document) load(ctx context.Context, content []byte, name string, env ma
 }
 
 var (
-	keyInText     = patterns.New(`(?:services|networks|volumes|configs|secrets)(?:\.[\w-]+)+`)
-	serviceInText = patterns.New(`service "([^"]+)"`)
-	indexInText   = patterns.New(`services\[([\w.-]+)\]`)
-	waitsInText   = patterns.New(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
+	keyInText     = lazyregexp.New(`(?:services|networks|volumes|configs|secrets)(?:\.[\w-]+)+`)
+	serviceInText = lazyregexp.New(`service "([^"]+)"`)
+	indexInText   = lazyregexp.New(`services\[([\w.-]+)\]`)
+	waitsInText   = lazyregexp.New(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
 )
 
 // placed adds the line to an error of the loader. It finds the line by the names

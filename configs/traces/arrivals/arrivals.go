@@ -22,8 +22,8 @@ import (
 	"time"
 	"unicode"
 
-	"carma/configs/nearest"
 	"carma/configs/traces/joblog"
+	"carma/internal/suggest"
 )
 
 // Arrival is one task of a load.
@@ -120,7 +120,7 @@ var states = []string{string(joblog.Done), string(joblog.Failed), string(joblog.
 func parse(t *joblog.Table) (Arrival, error) {
 	a := Arrival{RunTime: joblog.Unknown, State: joblog.State(t.Get("state")), Job: strings.Clone(t.Get("job")), User: strings.Clone(t.Get("user"))}
 	if a.State != "" && !slices.Contains(states, string(a.State)) {
-		return a, fmt.Errorf("unknown state %.40q; nearest: %s", a.State, nearest.Names(string(a.State), states, 1)[0])
+		return a, fmt.Errorf("unknown state %.40q; nearest: %s", a.State, suggest.Names(string(a.State), states, 1)[0])
 	}
 	var err error
 	if a.At, err = joblog.ParseSeconds(t.Get("arrival_s")); err != nil {

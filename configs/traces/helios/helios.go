@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
 	"carma/configs/traces/joblog"
+	"carma/internal/suggest"
 )
 
 // need are the required columns. duration may be missing if start_time and
@@ -58,7 +58,7 @@ func parse(t *joblog.Table) (joblog.Job, error) {
 	var ok bool
 	state := t.Get("state")
 	if j.State, ok = states[state]; !ok {
-		return j, fmt.Errorf("unknown state %.40q; nearest: %s", state, nearest.Names(state, stateNames, 1)[0])
+		return j, fmt.Errorf("unknown state %.40q; nearest: %s", state, suggest.Names(state, stateNames, 1)[0])
 	}
 	var err error
 	if j.GPUs, err = t.GPUs("gpu_num", 0); err != nil {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Table reads comma-separated values with a header, line by line, so that a
@@ -50,7 +50,7 @@ func NewTable(r io.Reader, need ...string) (*Table, error) {
 	t.count = len(names)
 	for _, name := range need {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%d: no column %s; nearest: %.40s", t.line, name, nearest.Names(name, names, 1)[0])
+			return nil, fmt.Errorf("%d: no column %s; nearest: %.40s", t.line, name, suggest.Names(name, names, 1)[0])
 		}
 	}
 	return t, nil

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"carma/configs/nearest"
 	"carma/configs/workloads"
+	"carma/internal/suggest"
 )
 
 // Class is the weight of a task.
@@ -79,7 +79,7 @@ func Parse(s string) (Mix, error) {
 	}
 	parts := strings.Split(s, "/")
 	if len(parts) == 1 {
-		return Mix{}, fmt.Errorf("unknown mix %q; nearest: %s; or write weights of light, medium and heavy: 30/60/10", s, nearest.Names(s, Names(), 1)[0])
+		return Mix{}, fmt.Errorf("unknown mix %q; nearest: %s; or write weights of light, medium and heavy: 30/60/10", s, suggest.Names(s, Names(), 1)[0])
 	}
 	var m Mix
 	sum := 0.0

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // split splits a line of shell into commands, their words, and the comment after
@@ -112,7 +112,7 @@ func parseNotes(comment string) (Notes, error) {
 		}
 		key, value, found := strings.Cut(rest, "=")
 		if !found || !slices.Contains(noteKeys, key) {
-			return nil, fmt.Errorf("%s unknown key %.40q; nearest: %s", mark, key, nearest.Names(key, noteKeys, 1)[0])
+			return nil, fmt.Errorf("%s unknown key %.40q; nearest: %s", mark, key, suggest.Names(key, noteKeys, 1)[0])
 		}
 		if _, twice := n[key]; twice {
 			return nil, fmt.Errorf("%s %s a second time", mark, key)

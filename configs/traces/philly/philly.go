@@ -26,8 +26,8 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
 	"carma/configs/traces/joblog"
+	"carma/internal/suggest"
 )
 
 type job struct {
@@ -94,7 +94,7 @@ func (j *job) parse() (joblog.Job, error) {
 	}
 	var ok bool
 	if out.State, ok = states[j.Status]; !ok {
-		return out, fmt.Errorf("unknown status %.40q; nearest: %s", j.Status, nearest.Names(j.Status, []string{"Pass", "Killed", "Failed"}, 1)[0])
+		return out, fmt.Errorf("unknown status %.40q; nearest: %s", j.Status, suggest.Names(j.Status, []string{"Pass", "Killed", "Failed"}, 1)[0])
 	}
 	if absent(j.Submitted) {
 		return out, errors.New("submitted_time is missing")

@@ -13,11 +13,11 @@ import (
 
 	"carma/cmd/carma/agent"
 	"carma/cmd/carma/cli"
-	"carma/configs/nearest"
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/containers/kubernetes"
 	"carma/containers/kubernetes/simgpus"
+	"carma/internal/suggest"
 	"carma/runner/gpu/simgpu"
 )
 
@@ -26,7 +26,7 @@ const simFolder = "/run/carma-sim"
 
 // check refuses flags that cannot be, of simulated GPUs.
 func check(f agent.Flags) (servers.Server, error) {
-	if err := nearest.OneOf(f.Server, servers.Names()); err != nil {
+	if err := suggest.OneOf(f.Server, servers.Names()); err != nil {
 		return servers.Server{}, cli.Usagef("", "--simulate: %v", err)
 	}
 	if !(f.Speed > 0 && f.Speed <= 100_000) {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"carma/containers/kubernetes"
+	"carma/internal/units"
 	"carma/mapper"
-	"carma/mapper/units"
 	"carma/runner/gpu"
 )
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/failpoint"
 	"carma/runner"
 	"carma/runner/api"
-	"carma/test/failpoint"
 )
 
 // launch are the points of a launch: with -short, only they are visited.

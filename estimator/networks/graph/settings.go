@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // dataset is the settings that a data set changes. An image or sequence of 0
@@ -51,7 +51,7 @@ func (e Network) sized(set string, o models.Overrides) (Sizes, error) {
 		if !ok {
 			names := slices.Sorted(maps.Keys(datasets))
 			return s, fmt.Errorf("unknown data set %q; the nearest names: %s", set,
-				strings.Join(nearest.Names(set, names, 3), ", "))
+				strings.Join(suggest.Names(set, names, 3), ", "))
 		}
 		if err := d.apply(set, &s); err != nil {
 			return s, err

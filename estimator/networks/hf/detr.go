@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks/detection"
 	"carma/estimator/networks/graph"
+	"carma/internal/suggest"
 )
 
 // detr reads a DETR.
@@ -65,7 +65,7 @@ func (f *fields) trunk(b *detection.Backbone) (own *fields) {
 	}
 	b.Name = word[:strings.IndexByte(word+".", '.')] // a tag says what it was trained on
 	if !slices.Contains(detection.Trunks(), b.Name) {
-		f.fail(field, "%s is not known here; the nearest: %s", models.Short(word), strings.Join(nearest.Names(word, detection.Trunks(), 2), ", "))
+		f.fail(field, "%s is not known here; the nearest: %s", models.Short(word), strings.Join(suggest.Names(word, detection.Trunks(), 2), ", "))
 	}
 	return own
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks/diffusion"
+	"carma/internal/suggest"
 )
 
 // classes are the known values of _class_name in a config.json of the diffusers
@@ -30,7 +30,7 @@ func (f *fields) diffusersModel(name string, o models.Overrides) (*models.Config
 	build := classes[class]
 	if build == nil {
 		known := slices.Sorted(maps.Keys(classes))
-		return nil, wrong("_class_name", "%s is not known here; the nearest: %s. Or say --params and --family", models.Short(class), strings.Join(nearest.Names(class, known, 2), ", "))
+		return nil, wrong("_class_name", "%s is not known here; the nearest: %s. Or say --params and --family", models.Short(class), strings.Join(suggest.Names(class, known, 2), ", "))
 	}
 	c, err := build(f, name, o)
 	if f.err != nil {

@@ -8,8 +8,8 @@ import (
 	"unicode"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks/graph"
+	"carma/internal/suggest"
 )
 
 // head is the head that is trained: the one that was asked for, else that of the class
@@ -18,7 +18,7 @@ import (
 func (f *fields) head(o models.Overrides, known ...string) string {
 	if o.Head != "" {
 		if !slices.Contains(known, o.Head) {
-			f.fail("head", "%s; a %s has %s", models.Short(o.Head), f.text("model_type", "model"), strings.Join(nearest.Names(o.Head, known, len(known)), ", "))
+			f.fail("head", "%s; a %s has %s", models.Short(o.Head), f.text("model_type", "model"), strings.Join(suggest.Names(o.Head, known, len(known)), ", "))
 		}
 		return o.Head
 	}

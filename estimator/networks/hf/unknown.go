@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // unknown is the error for an architecture that is not known. It says what can be said
@@ -23,7 +23,7 @@ func (f *fields) unknown(kind string) error {
 		bound = fmt.Sprintf("--params %s --family transformer, as its fields make about so many", figure(n))
 	}
 	return wrong("model_type", "%s is not known here; the nearest: %s. Or say %s; or run the program itself (carma estimate --probe)",
-		models.Short(kind), strings.Join(nearest.Names(kind, Kinds(), 3), ", "), bound)
+		models.Short(kind), strings.Join(suggest.Names(kind, Kinds(), 3), ", "), bound)
 }
 
 // roughly is the number of parameters of a Transformer with these fields, from the

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
 	"carma/estimator/networks/graph"
+	"carma/internal/suggest"
 )
 
 // findSized is a network whose name gives its sizes: gcn:nodes=2708,edges=10556.
@@ -26,7 +26,7 @@ func findSized(network, given string) (graph.Network, error) {
 		most, ok := e.Values[name]
 		if !ok {
 			known := slices.Sorted(maps.Keys(e.Values))
-			return e, fmt.Errorf("%s has no size %q; the nearest: %s", e.Name, name, strings.Join(nearest.Names(name, known, 3), ", "))
+			return e, fmt.Errorf("%s has no size %q; the nearest: %s", e.Name, name, strings.Join(suggest.Names(name, known, 3), ", "))
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 || n > most {

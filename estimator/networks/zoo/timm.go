@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks/timm"
+	"carma/internal/suggest"
 )
 
 // traced is the prefix of models with tables traced from the timm library.
@@ -16,7 +16,7 @@ const traced = "timm/"
 // are fixed.
 func buildTraced(name string, o models.Overrides) (*models.Config, error) {
 	if !timm.Known(name) {
-		return nil, fmt.Errorf("unknown model %q; the nearest names: %s", traced+name, strings.Join(nearest.Names(name, timm.Names(), 3), ", "))
+		return nil, fmt.Errorf("unknown model %q; the nearest names: %s", traced+name, strings.Join(suggest.Names(name, timm.Names(), 3), ", "))
 	}
 	batch := o.Batch
 	if batch == 0 {

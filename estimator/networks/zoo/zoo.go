@@ -16,13 +16,13 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/nearest"
 	"carma/estimator/networks/detection"
 	"carma/estimator/networks/diffusion"
 	"carma/estimator/networks/graph"
 	"carma/estimator/networks/timm"
 	"carma/estimator/networks/transformer"
 	"carma/estimator/networks/vision"
+	"carma/internal/suggest"
 )
 
 // Family is a group of networks of one kind, as tables show it.
@@ -103,7 +103,7 @@ func find(name string) (graph.Network, error) {
 		return vision.MLP(neurons, depth), nil
 	}
 	return graph.Network{}, fmt.Errorf("unknown model %q; the nearest names: %s", name,
-		strings.Join(nearest.Names(name, Names(), 3), ", "))
+		strings.Join(suggest.Names(name, Names(), 3), ", "))
 }
 
 // mlpSize reads a name like mlp512x3.

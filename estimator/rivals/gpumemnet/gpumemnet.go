@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"sync"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/models"
 	"carma/estimator/onnx"

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 )
 
 // Bounds say what a replay must come to: one section of a file, that is one YAML
@@ -147,7 +147,7 @@ func (b *Bounds) fields(n *yaml.Node, keys []string, set func(string, *yaml.Node
 		key, v := n.Content[i], n.Content[i+1]
 		switch {
 		case !slices.Contains(keys, key.Value):
-			return b.errorf(key.Line, "unknown key %q; nearest: %s", key.Value, nearest.Names(key.Value, keys, 1)[0])
+			return b.errorf(key.Line, "unknown key %q; nearest: %s", key.Value, suggest.Names(key.Value, keys, 1)[0])
 		case slices.Contains(seen, key.Value):
 			return b.errorf(key.Line, "%s is set twice", key.Value)
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/nearest"
 	"carma/configs/traces"
+	"carma/internal/suggest"
 )
 
 // Read reads the traces that the file names.
@@ -66,11 +66,11 @@ func (b *Bounds) Fit(all []traces.Trace, rows []Row) error {
 	for _, one := range b.list {
 		for _, t := range one.traces {
 			if !slices.Contains(names, t) {
-				return wrongf("", "%v", b.errorf(one.line, "trace %q is not replayed; nearest: %s", t, nearest.Names(t, names, 1)[0]))
+				return wrongf("", "%v", b.errorf(one.line, "trace %q is not replayed; nearest: %s", t, suggest.Names(t, names, 1)[0]))
 			}
 		}
 		if !slices.ContainsFunc(rows, one.is) {
-			return wrongf("", "%v", b.errorf(one.line, "policy %s with estimator %s is not replayed; nearest: %s", one.policy, one.method(), nearest.Names(one.policy, labels, 1)[0]))
+			return wrongf("", "%v", b.errorf(one.line, "policy %s with estimator %s is not replayed; nearest: %s", one.policy, one.method(), suggest.Names(one.policy, labels, 1)[0]))
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/traces"
 	"carma/configs/workloads"

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"carma/configs/servers"
+	"carma/internal/units"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // lost replays 20 traces under some rules and returns the GPU-seconds lost, how often

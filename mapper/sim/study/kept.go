@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // shown is how precisely values of bounds are told, kept and compared.
@@ -53,7 +53,7 @@ func (b *Bounds) Moved(all []Replayed, rows []Row) (moved []Finding, kept int) {
 	return moved, kept
 }
 
-var keptValue = patterns.New(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
+var keptValue = lazyregexp.New(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
 
 // Record is the text of the file with what the section's values came to; nothing
 // else of it changes.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -100,7 +100,7 @@ func oneOf(what, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	return fmt.Errorf("unknown %s %q; nearest: %s", what, word, nearest.Names(word, words, 1)[0])
+	return fmt.Errorf("unknown %s %q; nearest: %s", what, word, suggest.Names(word, words, 1)[0])
 }
 
 // Under has the study replay under such conditions.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"carma/configs"
-	"carma/configs/nearest"
+	"carma/internal/suggest"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -84,7 +84,7 @@ func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
 		}
 		all := slices.Concat(mapper.PolicyNames(), PresetNames())
 		return nil, wrongf("there are "+strings.Join(mapper.PolicyNames(), ", ")+" and the presets of carma replay --presets",
-			"--policy: unknown policy %q; nearest: %s", name, nearest.Names(name, all, 1)[0])
+			"--policy: unknown policy %q; nearest: %s", name, suggest.Names(name, all, 1)[0])
 	}
 	var rows []Row
 	for _, method := range methods {
@@ -110,7 +110,7 @@ func estimatorList(text string) ([]string, error) {
 	var list []string
 	for _, method := range splitList(text) {
 		if !slices.Contains(Estimators, method) {
-			if near := nearest.Near(method, Estimators); len(near) > 0 {
+			if near := suggest.Near(method, Estimators); len(near) > 0 {
 				return nil, wrongf("", "--estimator: unknown word %q; did you mean %s?", method, near[0])
 			}
 			return nil, wrongf("", "--estimator: %q is not one of %s", method, strings.Join(Estimators, ", "))

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/servers"
 	"carma/configs/traces"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
+	"carma/internal/suggest"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // suspendingKeys may follow the speed of a copy.
@@ -48,7 +48,7 @@ func ParseSuspending(text string) (sim.Suspending, error) {
 				return none, fmt.Errorf("leave: %q is not a share of the tasks; write for example leave=0.5", value)
 			}
 		default:
-			return none, fmt.Errorf("unknown key %q; nearest: %s", key, nearest.Names(key, suspendingKeys, 1)[0])
+			return none, fmt.Errorf("unknown key %q; nearest: %s", key, suggest.Names(key, suspendingKeys, 1)[0])
 		}
 	}
 	return s, nil

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 func TestParseSuspending(t *testing.T) {

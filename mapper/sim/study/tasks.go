@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/traces"
 	"carma/configs/workloads"

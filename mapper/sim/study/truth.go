@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/configs/nearest"
 	"carma/configs/workloads"
+	"carma/internal/suggest"
 	"carma/mapper/sim"
 	"carma/mapper/sim/pairs"
 )
@@ -46,11 +46,11 @@ func ParseTruth(text string) (sim.Truth, error) {
 		case !ok && slices.Contains(TruthKeys, key):
 			return t, fmt.Errorf("%s has no value; write for example %s", key, truthExample(key))
 		case !ok:
-			return t, fmt.Errorf("unknown word %q; nearest: %s", key, nearest.Names(key, slices.Concat(TruthWords, TruthKeys), 1)[0])
+			return t, fmt.Errorf("unknown word %q; nearest: %s", key, suggest.Names(key, slices.Concat(TruthWords, TruthKeys), 1)[0])
 		case slices.Contains(TruthWords, key):
 			return t, fmt.Errorf("%s takes no value; write %s", key, key)
 		case !slices.Contains(TruthKeys, key):
-			return t, fmt.Errorf("unknown key %q; nearest: %s", key, nearest.Names(key, TruthKeys, 1)[0])
+			return t, fmt.Errorf("unknown key %q; nearest: %s", key, suggest.Names(key, TruthKeys, 1)[0])
 		case slices.Contains(seen, key):
 			return t, fmt.Errorf("%s is set twice", key)
 		}

@@ -5,7 +5,7 @@ import (
 	"path"
 	"slices"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 // State tells whether a device node can be opened.
@@ -42,7 +42,7 @@ type Result struct {
 	Why string `json:"why,omitempty"`
 }
 
-var nodeName = patterns.New(`^nvidia(\d+|ctl|-uvm)$`)
+var nodeName = lazyregexp.New(`^nvidia(\d+|ctl|-uvm)$`)
 
 // needed reports whether a CUDA program opens the node of this name in /dev.
 func needed(name string) bool { return nodeName().MatchString(name) }

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 var (
-	moduleVersion  = patterns.New(`Kernel Module\b.*?\s(\d{3,}\.\d+(?:\.\d+)?)\s`)
-	libraryVersion = patterns.New(`^lib(?:cuda|nvidia-ml)\.so\.(\d{3,}\.\d+(?:\.\d+)?)$`)
+	moduleVersion  = lazyregexp.New(`Kernel Module\b.*?\s(\d{3,}\.\d+(?:\.\d+)?)\s`)
+	libraryVersion = lazyregexp.New(`^lib(?:cuda|nvidia-ml)\.so\.(\d{3,}\.\d+(?:\.\d+)?)$`)
 )
 
 // Module returns the version of the kernel module that is loaded, such as

@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )

@@ -8,7 +8,7 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/gpu"
 )
 

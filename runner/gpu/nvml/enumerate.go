@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/gpu"
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"

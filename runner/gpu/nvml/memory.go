@@ -3,7 +3,7 @@
 package nvml
 
 import (
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/gpu"
 	"carma/runner/meminfo"
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/suspend"
 )
 

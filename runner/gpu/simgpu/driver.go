@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/suspend"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/gpu/simgpu/client"
 	"carma/runner/gpu/simgpu/wire"
 	"carma/runner/suspend"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/configs/servers"
 	"carma/mapper"

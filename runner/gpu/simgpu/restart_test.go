@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 	"carma/runner/gpu/simgpu/wire"
 	"carma/runner/suspend"
 )

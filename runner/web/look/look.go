@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"carma/configs/patterns"
+	"carma/internal/lazyregexp"
 )
 
 //go:embed files
@@ -36,9 +36,9 @@ func Text(name string) string {
 }
 
 var (
-	importLine = patterns.New(`(?m)^import (.*) from '\./([^']+)';\n`)
-	exported   = patterns.New(`(?m)^export (async function|function|const|class) (\w+)`)
-	topLevel   = patterns.New(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
+	importLine = lazyregexp.New(`(?m)^import (.*) from '\./([^']+)';\n`)
+	exported   = lazyregexp.New(`(?m)^export (async function|function|const|class) (\w+)`)
+	topLevel   = lazyregexp.New(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
 )
 
 // Script is one script made of modules, for a file that stands alone: each of them

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 	"carma/runner/gpu/simgpu/wire"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/gpu/simgpu/wire"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/runner/gpu/simgpu/wire"
 )

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 
-	"carma/mapper/units"
+	"carma/internal/units"
 
 	"carma/mapper"
 )

@@ -1,7 +1,7 @@
-// Package patterns has regular expressions that are compiled when they are first used,
+// Package lazyregexp has regular expressions that are compiled when they are first used,
 // not when a program starts: every command of carma, and every agent of a node, starts
 // with all packages, and uses few of their expressions.
-package patterns
+package lazyregexp
 
 import (
 	"regexp"

@@ -1,5 +1,5 @@
-// Package nearest finds the name that a mistyped name probably stands for.
-package nearest
+// Package suggest finds the name that a mistyped name probably stands for.
+package suggest
 
 import (
 	"cmp"

@@ -30,7 +30,7 @@ func TestPointsAreToldApart(t *testing.T) {
 		`name := "a"; failpoint.Hit(name)`:             "not a constant",
 	} {
 		dir := t.TempDir()
-		text := "package x\nimport \"carma/test/failpoint\"\nfunc f() {" + src + "}\n"
+		text := "package x\nimport \"carma/internal/failpoint\"\nfunc f() {" + src + "}\n"
 		if err := os.WriteFile(filepath.Join(dir, "x.go"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
