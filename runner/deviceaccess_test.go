@@ -23,7 +23,7 @@ type access struct {
 	checks int
 	hides  bool // no container's process is found
 	pids   map[string]int
-	spared int // processes from this one on can open their devices, whatever state says; 0: none
+	spared int // if not 0, processes from this number on can open their devices, whatever state says
 }
 
 // of returns the state of a process's devices.

@@ -77,7 +77,7 @@ func (f *logFiles) look() error {
 			time.Sleep(time.Millisecond << min(try, 5))
 			continue
 		}
-		if state != met && len(f.open) > 0 {
+		if state != reachedOpen && len(f.open) > 0 {
 			f.gaps = append(f.gaps, len(f.open))
 		}
 		for i := len(found) - 1; i >= 0; i-- {
@@ -88,18 +88,18 @@ func (f *logFiles) look() error {
 	return nil // the next look will do
 }
 
-// lookTries is how often look walks, within 0.2 s. After that a number without a file is
-// no renaming: somebody else deleted it.
+// lookTries limits the walks of one look, which take up to 0.2 s together. A number that
+// has no file after that is not being renamed: somebody else deleted the file.
 const lookTries = 10
 
-// walked is what a walk over the files met at its end.
+// walked is the reason why a walk over the files ended.
 type walked int
 
 const (
-	all        walked = iota // the oldest
-	met                      // the newest open one
-	incomplete               // a number without a file, though there must be older ones
-	renaming                 // the engine renamed files meanwhile
+	reachedOldest walked = iota // no older file exists
+	reachedOpen                 // at the newest file that is open already
+	incomplete                  // at a number without a file, though older files must exist
+	renaming                    // the engine renamed files meanwhile
 )
 
 // walk opens files, from the newest on, until it meets the newest open one. The engine
@@ -116,15 +116,15 @@ func (f *logFiles) walk() (found []*os.File, state walked, err error) {
 			case err == nil || len(f.open) > 0 && i < f.most-1:
 				return found, incomplete, nil
 			}
-			return found, all, nil
+			return found, reachedOldest, nil
 		}
 		if err != nil {
-			return found, all, err
+			return found, reachedOldest, err
 		}
 		if n := len(f.open); n > 0 {
 			if same, _ := sameFile(f.open[n-1], path); same {
 				_ = file.Close()
-				return found, met, nil
+				return found, reachedOpen, nil
 			}
 		}
 		if n := len(found); n > 0 && same(found[n-1], file) {
@@ -133,7 +133,7 @@ func (f *logFiles) walk() (found []*os.File, state walked, err error) {
 		}
 		found = append(found, file)
 	}
-	return found, all, nil
+	return found, reachedOldest, nil
 }
 
 func same(a, b *os.File) bool {
@@ -161,7 +161,7 @@ func (f *logFiles) oldest() bool {
 	return err == nil
 }
 
-// path is where the file of a number is; 0 is the newest.
+// path returns the path of the file with a number. The newest file has number 0.
 func (f *logFiles) path(number int) string {
 	if number == 0 {
 		return f.base

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// logDir is a log's files: what the engine has written of them, newest first. "" is a
-// number without a file.
+// logDir writes the files of a log, the newest first. It writes no file for an empty text.
 func logDir(t *testing.T, most int, texts ...string) *logFiles {
 	t.Helper()
 	f := &logFiles{base: filepath.Join(t.TempDir(), "json.log"), most: most}
