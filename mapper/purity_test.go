@@ -67,7 +67,7 @@ func TestPurity(t *testing.T) {
 // range over no map at all.
 func TestPurityBelow(t *testing.T) {
 	for _, path := range ourImports {
-		files, err := sourcesIn(strings.TrimPrefix(path, "carma/mapper/"))
+		files, err := sourcesIn(filepath.Join("..", strings.TrimPrefix(path, "carma/")))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d source files found, %v", path, len(files), err)
 		}
