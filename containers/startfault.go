@@ -11,7 +11,7 @@ import (
 // Scope says what must be fixed before a container can start.
 type Scope string
 
-// The scopes. The values of all but ScopeTask are those of mapper.Scope.
+// The scopes. The values of all but ScopeTask are those of mapper.BreakerScope.
 const (
 	ScopeTask      Scope = "task"      // the task's request
 	ScopeEngine    Scope = "engine"    // the container engine, or what it needs of the machine

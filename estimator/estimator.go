@@ -44,7 +44,7 @@ type Query struct {
 	Runs []Run
 	// Measured are what earlier runs on this machine say about their estimates, the
 	// oldest first.
-	Measured []mapper.Measured
+	Measured []mapper.EstimateError
 }
 
 // Few are a few figures of a model that is in no catalogue; the zero value:
@@ -88,7 +88,7 @@ type Estimate struct {
 	// Plain is the estimate before earlier runs here corrected it; empty: it is none
 	// that a run can measure. Same and Others count the runs of the model and of
 	// others that have corrected it.
-	Plain        mapper.Plain
+	Plain        mapper.RawEstimate
 	Same, Others int
 	// Share is the part of a GPU's whole memory that it takes by design, in millionths;
 	// Memory is then that of the smallest GPU. 0: none.

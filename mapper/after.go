@@ -60,12 +60,12 @@ func (t *Task) hasStarted() bool {
 	return slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Started > 0 })
 }
 
-// depend enters what a new task waits for. A dependency that makes no sense
+// addDependencies enters what a new task waits for. A dependency that makes no sense
 // ends the task: who submits checks them first.
-func (s *State) depend(t *Task) {
+func (s *State) addDependencies(t *Task) {
 	if t.Delay > 0 {
 		t.Due = s.now.Add(t.Delay)
-		s.at(t.Due, deadline{Task: t.ID})
+		s.at(t.Due, timer{Task: t.ID})
 	}
 	for _, d := range t.After {
 		of := s.tasks[d.Task]
@@ -110,7 +110,7 @@ func (s *State) followUp() {
 // follow takes note that a task that t waits for has ended.
 func (s *State) follow(t *Task, e ending) {
 	for _, d := range t.Waits {
-		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.script.mayEnd(t.ID) {
+		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.recorded.mayEnd(t.ID) {
 			s.withdraw(t, unmet(d, e.phase))
 			return
 		}
@@ -138,7 +138,7 @@ func (s *State) strike(t *Task, met func(Dependency) bool) {
 	}
 	if len(left) < len(t.Waits) {
 		t.Waits = left
-		s.goOn(t)
+		s.unblock(t)
 	}
 }
 
@@ -154,11 +154,11 @@ func (s *State) announceStart(of TaskID) {
 // due ends the delay of a task.
 func (s *State) due(t *Task) {
 	t.Due = 0
-	s.goOn(t)
+	s.unblock(t)
 }
 
-// goOn lets a task go on that may have waited for the last time.
-func (s *State) goOn(t *Task) {
+// unblock lets a task go on that may have waited for the last time.
+func (s *State) unblock(t *Task) {
 	switch {
 	case !t.ready():
 	case t.Phase == Estimating:
@@ -175,9 +175,9 @@ func (s *State) withdraw(t *Task, reason Reason) { s.finish(t, Cancelled, 0, rea
 // keeps it.
 func (s *State) heldBy(t *Task) (Rule, Reason) {
 	switch {
-	case t.Phase == Away && t.StopReason.Code == "" && t.Hold != nil:
+	case t.Phase == Suspended && t.StopReason.Code == "" && t.Hold != nil:
 		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
-	case t.Phase == Away && t.StopReason.Code == "":
+	case t.Phase == Suspended && t.StopReason.Code == "":
 		r := Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: s.now.Sub(t.Suspension.Since)}
 		if why := t.Suspension.Reason; why.Code != "" {
 			r = r.because(why)

@@ -126,7 +126,7 @@ func TestDelay(t *testing.T) {
 		t.Errorf("it says %+v", why)
 	}
 	for range 5000 {
-		w.s.at(w.now.Add(time.Minute), deadline{})
+		w.s.at(w.now.Add(time.Minute), timer{})
 	}
 	w.started(1)
 	w.exit(1, ExitOK)
@@ -185,7 +185,7 @@ func TestHeldTasksLearn(t *testing.T) {
 	first, second := w.submitEstimate(Estimate{WholeGPU: true}, edit), w.submitEstimate(Estimate{WholeGPU: true}, edit)
 	w.started(first)
 	w.step(Exited{At: w.now, Task: first, Attempt: 1, Class: ExitOK, Peak: 4 * units.GiB})
-	if got := w.s.tasks[second]; got.Need == 0 || got.Need > 5*units.GiB || got.Alone {
-		t.Errorf("the second books %s, alone %v; the first used 4 GiB", got.Need, got.Alone)
+	if got := w.s.tasks[second]; got.NextGrant == 0 || got.NextGrant > 5*units.GiB || got.NextExclusive {
+		t.Errorf("the second books %s, alone %v; the first used 4 GiB", got.NextGrant, got.NextExclusive)
 	}
 }

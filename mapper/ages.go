@@ -17,12 +17,12 @@ type ages struct {
 
 type age struct {
 	last units.Instant
-	of   *experience
+	of   *kindHistory
 }
 
 // oldest takes out the kind that was not seen for longest; of several, the one
 // whose name is first.
-func (a *ages) oldest(h history) *experience {
+func (a *ages) oldest(h history) *kindHistory {
 	if !a.valid {
 		a.valid, a.heap = true, a.heap[:0]
 		for _, e := range h {
@@ -38,7 +38,7 @@ func (a *ages) oldest(h history) *experience {
 }
 
 // add enters a new kind.
-func (a *ages) add(e *experience) {
+func (a *ages) add(e *kindHistory) {
 	if a.valid {
 		heap.Push(&a.heap, age{e.Last, e})
 	}

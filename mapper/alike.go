@@ -2,55 +2,55 @@ package mapper
 
 import "carma/internal/units"
 
-// tries are tasks on one GPU that every GPU has turned down. A later task that asks for the
+// rejectedCache are tasks on one GPU that every GPU has turned down. A later task that asks for the
 // same needs to ask only GPUs that have changed since. They are among the notes.
-type tries map[likeness][]try
+type rejectedCache map[requestKey][]rejectedEntry
 
-// likeness is what two tasks must have in common so that each GPU answers both in the same
+// requestKey is what two tasks must have in common so that each GPU answers both in the same
 // way, if the second needs no less memory.
-type likeness struct {
+type requestKey struct {
 	ask   int // the number of the newcomer, which also tells whether its load is known
 	alone bool
 }
 
-// try is one that failed. Of one likeness, those that need more are the later ones: a
+// rejectedEntry is one that failed. Of one likeness, those that need more are the later ones: a
 // later one that needs less tells all that an earlier one does.
-type try struct {
+type rejectedEntry struct {
 	need units.Bytes
 	at   int     // the clock
 	kept []GPUID // the GPUs that were kept free then, which tell nothing
 }
 
-// alike is the likeness of a waiting task; false: GPUs may answer it differently from
+// requestKey is the likeness of a waiting task; false: GPUs may answer it differently from
 // every other.
-func (s *State) alike(t *Task) (l likeness, ok bool) {
+func (s *State) requestKey(t *Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
 	if odd || len(s.gpus) < triesFrom || s.policy.pick == nil {
 		return l, false
 	}
-	if s.opt.FillHeld || s.opt.makesWay() { // who may go to a GPU that is kept or claimed depends on the task
+	if s.opt.FillHeld || s.opt.preempts() { // who may go to a GPU that is kept or claimed depends on the task
 		return l, false
 	}
-	return likeness{s.asks(t)[0], s.alone(t)}, true
+	return requestKey{s.candidatesOf(t)[0], s.alone(t)}, true
 }
 
-// noteTry notes that a task was turned down by every GPU but those that are kept free.
-func (s *State) noteTry(t *Task) {
-	l, ok := s.alike(t)
+// cacheRejection notes that a task was turned down by every GPU but those that are kept free.
+func (s *State) cacheRejection(t *Task) {
+	l, ok := s.requestKey(t)
 	if !ok {
 		return
 	}
-	if s.notes.tries == nil {
-		s.notes.tries = tries{}
+	if s.cache.tries == nil {
+		s.cache.tries = rejectedCache{}
 	}
-	all := s.notes.tries[l]
-	for len(all) > 0 && all[len(all)-1].need >= t.Need {
+	all := s.cache.tries[l]
+	for len(all) > 0 && all[len(all)-1].need >= t.NextGrant {
 		all = all[:len(all)-1]
 	}
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	s.notes.tries[l] = append(all, try{t.Need, s.notes.clock, s.kept.GPUs})
+	s.cache.tries[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.head.GPUs})
 }
 
 // triesFrom: fewer GPUs are asked sooner than what is kept is looked up.
@@ -59,16 +59,16 @@ const triesFrom = 4
 // mostTries are kept of one likeness.
 const mostTries = 32
 
-// triedAlike is the clock when a task that asks for the same and needs no more memory was
+// cachedRejection is the clock when a task that asks for the same and needs no more memory was
 // turned down by every GPU but some, which are returned; 0: there was none.
-func (s *State) triedAlike(t *Task) (at int, but []GPUID) {
-	l, ok := s.alike(t)
+func (s *State) cachedRejection(t *Task) (at int, but []GPUID) {
+	l, ok := s.requestKey(t)
 	if !ok {
 		return 0, nil
 	}
-	all := s.notes.tries[l]
+	all := s.cache.tries[l]
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].need <= t.Need && all[i].at > s.notes.forgotten {
+		if all[i].need <= t.NextGrant && all[i].at > s.cache.forgotten {
 			return all[i].at, all[i].kept
 		}
 	}

@@ -2,20 +2,20 @@ package mapper
 
 import "slices"
 
-// answerTable keeps the part of the latest answers that a pass asks for, in the order of
+// scoreTable keeps the part of the latest answers that a pass asks for, in the order of
 // the GPUs. A pass asks the same of one GPU after the other: with the answers of each in
 // its memo, three places of memory far from each other were read for every GPU, which
 // took half of the time of a replay with thousands of GPUs.
-type answerTable struct {
+type scoreTable struct {
 	version uint64                   // that of the latest outlook
-	rows    [answerRows][]keptAnswer // by number of the newcomer, cut off, and position of the GPU
+	rows    [answerRows][]scoreEntry // by number of the newcomer, cut off, and position of the GPU
 }
 
 // answerRows is a power of two: the newcomers that a look-ahead tries, and some more.
 const answerRows = 64
 
-// keptAnswer is an answer as the table keeps it, in 16 bytes.
-type keptAnswer struct {
+// scoreEntry is an answer as the table keeps it, in 16 bytes.
+type scoreEntry struct {
 	key   uint64 // from the version of the outlook, the number of the newcomer, and how it went
 	added float64
 }
@@ -32,34 +32,34 @@ const (
 // keptRules are the rules by which a newcomer is weighed. An answer by another is not kept.
 var keptRules = [...]Rule{"", RuleSlowdown, RuleWait, RuleUnseen}
 
-func (k *keptAnswer) rule() Rule  { return keptRules[k.key&(1<<keyRule-1)] }
-func (k *keptAnswer) rough() bool { return k.key&keyRough != 0 }
+func (k *scoreEntry) rule() Rule  { return keptRules[k.key&(1<<keyRule-1)] }
+func (k *scoreEntry) rough() bool { return k.key&keyRough != 0 }
 
-// answerKey is the key of an answer, without how it went.
-func answerKey(m *memo, id int) uint64 { return m.version<<keyNumber | uint64(id) }
+// scoreKey is the key of an answer, without how it went.
+func scoreKey(m *memo, id int) uint64 { return m.version<<keyNumber | uint64(id) }
 
 // find returns the answer on a GPU with a memo that is up to date; nil: it is not kept.
-func (t *answerTable) find(g *GPU, m *memo, id int) *keptAnswer {
+func (t *scoreTable) find(g *GPU, m *memo, id int) *scoreEntry {
 	row := t.rows[id%answerRows]
-	if g.pos >= len(row) || row[g.pos].key>>keyOutcome != answerKey(m, id) {
+	if g.pos >= len(row) || row[g.pos].key>>keyOutcome != scoreKey(m, id) {
 		return nil
 	}
 	return &row[g.pos]
 }
 
-// enter keeps an answer.
-func (t *answerTable) enter(g *GPU, m *memo, id int, a *answer) {
+// addTask keeps an answer.
+func (t *scoreTable) enter(g *GPU, m *memo, id int, a *scoreResult) {
 	rule := slices.Index(keptRules[:], a.no.rule)
 	if rule < 0 || id >= 1<<keyNumber {
 		return
 	}
 	row := &t.rows[id%answerRows]
 	if g.pos >= len(*row) {
-		*row = append(*row, make([]keptAnswer, g.pos+1-len(*row))...)
+		*row = append(*row, make([]scoreEntry, g.pos+1-len(*row))...)
 	}
-	key := answerKey(m, id)<<keyOutcome | uint64(rule)
+	key := scoreKey(m, id)<<keyOutcome | uint64(rule)
 	if a.rough {
 		key |= keyRough
 	}
-	(*row)[g.pos] = keptAnswer{key, a.added}
+	(*row)[g.pos] = scoreEntry{key, a.added}
 }

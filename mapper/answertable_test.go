@@ -5,17 +5,17 @@ import "testing"
 // An answer counts for its newcomer, GPU and outlook alone: not for the newcomer that has the
 // same row, and not after the outlook was made again.
 func TestAnswerTable(t *testing.T) {
-	table, g := answerTable{version: 1}, &GPU{pos: 3}
+	table, g := scoreTable{version: 1}, &GPU{pos: 3}
 	m := &memo{version: 1}
-	table.enter(g, m, 7, &answer{added: 12, no: refusal{rule: RuleWait}})
+	table.enter(g, m, 7, &scoreResult{added: 12, no: refusal{rule: RuleWait}})
 	if k := table.find(g, m, 7); k == nil || k.added != 12 || k.rule() != RuleWait || k.rough() {
 		t.Errorf("the answer that was entered is %+v", k)
 	}
-	table.enter(&GPU{pos: 1}, m, 7, &answer{rough: true, no: refusal{rule: RuleSlowdown}})
+	table.enter(&GPU{pos: 1}, m, 7, &scoreResult{rough: true, no: refusal{rule: RuleSlowdown}})
 	if k := table.find(&GPU{pos: 1}, m, 7); k == nil || !k.rough() || k.rule() != RuleSlowdown {
 		t.Errorf("the rough answer is %+v", k)
 	}
-	for name, k := range map[string]*keptAnswer{
+	for name, k := range map[string]*scoreEntry{
 		"of the other newcomer of the row": table.find(g, m, 7+answerRows),
 		"of another GPU":                   table.find(&GPU{pos: 2}, m, 7),
 		"of a GPU that was not asked":      table.find(&GPU{pos: 4}, m, 7),
@@ -25,7 +25,7 @@ func TestAnswerTable(t *testing.T) {
 			t.Errorf("there is an answer %s: %+v", name, k)
 		}
 	}
-	table.enter(g, m, 7, &answer{no: refusal{rule: RuleMemory}})
+	table.enter(g, m, 7, &scoreResult{no: refusal{rule: RuleMemory}})
 	if k := table.find(g, m, 7); k == nil || k.rule() != RuleWait {
 		t.Errorf("an answer by a rule that is not kept took the place of %+v", k)
 	}

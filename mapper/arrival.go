@@ -7,9 +7,9 @@ func (s *State) submitted(ev TaskSubmitted) {
 	s.lastID = ev.ID
 	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
 	t.shape()
-	s.enter(t)
+	s.addTask(t)
 	s.enrol(t)
-	s.depend(t)
+	s.addDependencies(t)
 }
 
 // shape brings what is wanted in line with what there can be.
@@ -30,7 +30,7 @@ func (s *State) estimated(ev Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.appraise(t)
-	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.script.mayEnd(t.ID) {
+	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
 		s.finish(t, Failed, 0, no.Reason)
 		return
 	}
@@ -46,17 +46,17 @@ func (s *State) estimated(ev Estimated) {
 func (s *State) appraise(t *Task) {
 	s.recallHost(t)
 	if t.GPUs == 0 {
-		t.Need, t.Learner, t.Alone = 0, false, false
+		t.NextGrant, t.Learner, t.NextExclusive = 0, false, false
 		return
 	}
 	s.recall(t)
-	t.Need = t.Estimate.Memory.Clamp()
+	t.NextGrant = t.Estimate.Memory.Clamp()
 	t.Learner = s.learns(t)
-	t.Alone = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
+	t.NextExclusive = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
 	if t.Learner {
-		t.Need = s.learnerNeed(t.GPUs)
+		t.NextGrant = s.learnerNeed(t.GPUs)
 	}
 	if most := s.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
-		t.Need, t.Alone = t.Estimate.Point.Clamp(), true
+		t.NextGrant, t.NextExclusive = t.Estimate.Point.Clamp(), true
 	}
 }

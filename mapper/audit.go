@@ -59,11 +59,11 @@ func (s *State) Audit() error {
 	if err := s.auditHeld(); err != nil {
 		return err
 	}
-	if err := s.auditKin(); err != nil {
+	if err := s.auditKindLinks(); err != nil {
 		return err
 	}
-	if most := s.ceiling(s.bookable); s.notes.most != nil && !slices.Equal(most, s.notes.most) {
-		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.notes.most)
+	if most := s.ceiling(s.bookable); s.cache.most != nil && !slices.Equal(most, s.cache.most) {
+		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.cache.most)
 	}
 	if err := s.auditBacklog(); err != nil {
 		return err
@@ -72,11 +72,11 @@ func (s *State) Audit() error {
 		return err
 	}
 	for _, g := range s.gpus {
-		if g.Claim != 0 && (waiting[g.Claim] == 0 || !s.opt.makesWay()) {
-			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.Claim)
+		if g.NominatedFor != 0 && (waiting[g.NominatedFor] == 0 || !s.opt.preempts()) {
+			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.NominatedFor)
 		}
 	}
-	if h := s.kept; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
+	if h := s.head; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
 	}
 	return nil
@@ -89,15 +89,15 @@ func (s *State) auditGPU(g *GPU) error {
 		if r.Grant != r.Grant.Clamp() || r.Used != r.Used.Clamp() {
 			return fmt.Errorf("GPU %d: task %d has a grant of %d bytes and uses %d", g.Index, r.Task, r.Grant, r.Used)
 		}
-		if r.Alone && len(g.Residents) > 1 {
+		if r.Exclusive && len(g.Residents) > 1 {
 			return fmt.Errorf("GPU %d: task %d should be alone, %d tasks are there", g.Index, r.Task, len(g.Residents))
 		}
 		if t := s.tasks[r.Task]; t == nil || !t.Phase.Placed() {
 			return fmt.Errorf("GPU %d: holds memory for task %d, which is not placed", g.Index, r.Task)
 		}
 	}
-	if g.Capacity != g.Capacity.Clamp() || g.Foreign != g.Foreign.Clamp() {
-		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.Foreign)
+	if g.Capacity != g.Capacity.Clamp() || g.OtherProcesses != g.OtherProcesses.Clamp() {
+		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.OtherProcesses)
 	}
 	fresh := g.clone()
 	fresh.settle()
@@ -121,13 +121,13 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		}
 	}
 	switch {
-	case t.ID > s.lastID || t.GPUs < 1 != t.NoGPU || t.Need != t.Need.Clamp():
-		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.Need, s.lastID)
+	case t.ID > s.lastID || t.GPUs < 1 != t.NoGPU || t.NextGrant != t.NextGrant.Clamp():
+		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.NextGrant, s.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)
-	case (t.Suspension == nil) == (t.Phase == Suspending || t.Phase == Away || t.Phase == Resuming) && t.Phase != Stopping:
+	case (t.Suspension == nil) == (t.Phase == Suspending || t.Phase == Suspended || t.Phase == Resuming) && t.Phase != Stopping:
 		return fmt.Errorf("task %d (%s) has the suspension %+v", t.ID, t.Phase, t.Suspension)
-	case t.Phase == Away:
+	case t.Phase == Suspended:
 		if a := t.Suspension; (waits == 1) != t.waiting() || waits > 1 || places != 0 || len(t.Attempts) == 0 || a.Since == 0 || len(a.From) != t.GPUs {
 			return fmt.Errorf("task %d is suspended, in %d queues and on %d GPUs: %+v", t.ID, waits, places, t.Suspension)
 		}
@@ -178,7 +178,7 @@ func (s *State) AuditLaunch(l Launch) error {
 		if g == nil || g.resident(l.Task) == nil {
 			return fmt.Errorf("task %d was launched on %s without a booking", l.Task, grant.GPU)
 		}
-		if g.Part && len(l.Grants) > 1 {
+		if g.MIG && len(l.Grants) > 1 {
 			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, l.Task)
 		}
 		if s.opt.Booking == BookSamples && !l.Alone { // nothing is booked: what was before does not matter
@@ -187,19 +187,19 @@ func (s *State) AuditLaunch(l Launch) error {
 			}
 			continue
 		}
-		if g.Reserved+g.Foreign+s.opt.Headroom > g.Capacity {
+		if g.Reserved+g.OtherProcesses+s.opt.Headroom > g.Capacity {
 			return fmt.Errorf("GPU %d: task %d launched with %s reserved, %s foreign, %s headroom on %s",
-				g.Index, l.Task, g.Reserved, g.Foreign, s.opt.Headroom, g.Capacity)
+				g.Index, l.Task, g.Reserved, g.OtherProcesses, s.opt.Headroom, g.Capacity)
 		}
 	}
 	return nil
 }
 
-// auditKin checks that the links have each unfinished task that has a kind once.
-func (s *State) auditKin() error {
+// auditKindLinks checks that the links have each unfinished task that has a kind once.
+func (s *State) auditKindLinks() error {
 	linked, slots := 0, 0
 	for _, t := range s.tasks {
-		newest := s.newest[t.Kind]
+		newest := s.byKind[t.Kind]
 		if newest == t && t.kin.newer == nil {
 			for o := t; o != nil; o = o.kin.older {
 				if linked++; o.Kind != t.Kind || s.tasks[o.ID] != o || o.kin.older != nil && o.kin.older.kin.newer != o {
@@ -237,7 +237,7 @@ func (s *State) auditHosts() error {
 			if t == nil || t.Alive() == nil {
 				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
 			}
-			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Away != t.away() || r.Lent != t.lent() || r.Lent < 0 || r.Lent > r.Memory || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
+			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.SuspendedMemory != t.suspendedMemory() || r.Lent != t.lent() || r.Lent < 0 || r.Lent > r.Memory || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
 				return fmt.Errorf("machine %q: task %d has %s and %d CPUs booked, its attempt %+v", h.Node, r.Task, r.Memory, r.CPUs, a.Host)
 			}
 		}
@@ -247,7 +247,7 @@ func (s *State) auditHosts() error {
 
 // auditBacklog checks that the backlog has followed the queue.
 func (s *State) auditBacklog() error {
-	kept := s.notes.backlog
+	kept := s.cache.backlog
 	if !kept.valid {
 		return nil
 	}

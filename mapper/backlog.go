@@ -51,13 +51,13 @@ func (s *State) smWork(t *Task, work float64) float64 {
 }
 
 func (b *backlog) find(t *Task) (int, bool) {
-	w := &t.notes.weight
+	w := &t.cache.weight
 	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, compareRuns)
 	return i, i < len(b.byRun[w.lane]) && b.byRun[w.lane][i] == t
 }
 
 func compareRuns(a, b *Task) int {
-	return cmp.Or(cmp.Compare(b.notes.weight.run, a.notes.weight.run), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.cache.weight.run, a.cache.weight.run), cmp.Compare(a.ID, b.ID))
 }
 
 func (b *backlog) count(w weight, n int) {
@@ -69,7 +69,7 @@ func (b *backlog) count(w weight, n int) {
 }
 
 func (b *backlog) add(t *Task, w weight) {
-	t.notes.weight = w
+	t.cache.weight = w
 	i, _ := b.find(t)
 	b.byRun[w.lane] = slices.Insert(b.byRun[w.lane], i, t)
 	b.count(w, 1)
@@ -77,20 +77,20 @@ func (b *backlog) add(t *Task, w weight) {
 
 func (b *backlog) remove(t *Task) {
 	if i, there := b.find(t); there {
-		w := t.notes.weight
+		w := t.cache.weight
 		b.byRun[w.lane] = slices.Delete(b.byRun[w.lane], i, i+1)
 		b.count(w, -1)
 	}
 }
 
-// waits follows that a task has come to a queue, or that something else is expected
+// onEnqueue follows that a task has come to a queue, or that something else is expected
 // of one that waits.
-func (s *State) waits(t *Task) {
-	b := &s.notes.backlog
+func (s *State) onEnqueue(t *Task) {
+	b := &s.cache.backlog
 	if !b.valid || t.first() {
 		return
 	}
-	if w := s.weight(t); w != t.notes.weight || !b.has(t) {
+	if w := s.weight(t); w != t.cache.weight || !b.has(t) {
 		b.remove(t)
 		b.add(t, w)
 	}
@@ -101,19 +101,19 @@ func (b *backlog) has(t *Task) bool {
 	return there
 }
 
-// waitsNoMore follows that a task has left its queue.
-func (s *State) waitsNoMore(t *Task) {
-	if s.notes.backlog.valid {
-		s.notes.backlog.remove(t)
+// onDequeue follows that a task has left its queue.
+func (s *State) onDequeue(t *Task) {
+	if s.cache.backlog.valid {
+		s.cache.backlog.remove(t)
 	}
 }
 
 // backlog returns the backlog, brought up to date.
 func (s *State) backlog() *backlog {
-	if b := &s.notes.backlog; !b.valid {
+	if b := &s.cache.backlog; !b.valid {
 		*b = s.wholeBacklog()
 	}
-	return &s.notes.backlog
+	return &s.cache.backlog
 }
 
 // wholeBacklog makes a backlog of the whole queue.
@@ -122,9 +122,9 @@ func (s *State) wholeBacklog() backlog {
 	for i := range s.queue.main() {
 		for _, line := range s.queue.main()[i].lines {
 			for _, t := range line.waiting() {
-				t.notes.weight = s.weight(t)
+				t.cache.weight = s.weight(t)
 				b.byRun[i] = append(b.byRun[i], t)
-				b.count(t.notes.weight, 1)
+				b.count(t.cache.weight, 1)
 			}
 		}
 		slices.SortFunc(b.byRun[i], compareRuns)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// belief is what is thought of the SM activity of a task on a GPU: a mean and a
+// posterior is what is thought of the SM activity of a task on a GPU: a mean and a
 // standard deviation. Sd is 0 where only the task's mix tells.
-type belief struct {
+type posterior struct {
 	Mean float64 `json:"mean,omitempty"`
 	Sd   float64 `json:"sd,omitempty"`
 }
@@ -28,7 +28,7 @@ const (
 )
 
 // against is what speaks against an SM activity: the more, the less likely it is.
-func (b belief) against(sm float64, m mix) float64 {
+func (b posterior) against(sm float64, m classPrior) float64 {
 	if b.Sd > 0 {
 		off := (sm - b.Mean) / b.Sd
 		return off * off
@@ -44,35 +44,35 @@ func (b belief) against(sm float64, m mix) float64 {
 // before is what was thought of a resident's activity before its GPU's tasks
 // changed last. What samples and speeds show since is weighed against that, so
 // that nothing counts twice.
-func (r *Resident) before(g *GPU) belief {
+func (r *Resident) before(g *GPU) posterior {
 	if r.BelievedAt != g.ChangedAt {
-		r.Believed, r.BelievedAt = belief{r.Load.SMACT, r.Doubt}, g.ChangedAt
+		r.Believed, r.BelievedAt = posterior{r.Load.SMACT, r.Doubt}, g.ChangedAt
 	}
 	return r.Believed
 }
 
-// unmixAgain seeks the activities on a GPU that were found in doubt, one after the
+// attributeAgain seeks the activities on a GPU that were found in doubt, one after the
 // other: beside new neighbours, or by new speeds, samples may tell more.
-func (s *State) unmixAgain(g *GPU) (sought bool) {
+func (s *State) attributeAgain(g *GPU) (sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
 		if r.Unseen || t.Expected.Source != SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
 			continue
 		}
-		x := s.mixture(g, []int{i})
-		x.mix, x.belief = s.mixAnyway(t), r.before(g)
+		x := s.attribution(g, []int{i})
+		x.mix, x.belief = s.priorAnyway(t), r.before(g)
 		load, doubt := x.seek(-1)
-		s.seen(g, r, load, doubt)
+		s.observed(g, r, load, doubt)
 		sought = true
 	}
 	return sought
 }
 
-// toldStep takes note of the time of a training step, as a task's output tells it:
+// stepTimeReported takes note of the time of a training step, as a task's output tells it:
 // how long its kernels are decides who waits for whom. The task's activity was found
 // without it, so it is sought again.
-func (s *State) toldStep(t *Task) {
+func (s *State) stepTimeReported(t *Task) {
 	step := t.stepTime()
 	if step == 0 {
 		return
@@ -94,7 +94,7 @@ func (s *State) toldStep(t *Task) {
 		if r.BelievedAt != g.ChangedAt {
 			r.Doubt = max(r.Doubt, doubtful)
 		}
-		s.unmixAgain(g)
-		s.undo(g)
+		s.attributeAgain(g)
+		s.evictSlowing(g)
 	}
 }

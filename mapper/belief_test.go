@@ -57,7 +57,7 @@ func TestNothingCountsTwice(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	load, doubt := w.loadOf(a), w.task(a).Doubt
 	for range 5 {
-		w.s.unmix(w.s.byID["GPU-0"])
+		w.s.attributeLoad(w.s.byID["GPU-0"])
 	}
 	if got := w.loadOf(a); math.Abs(got.SMACT-load.SMACT) > 0.03 || w.task(a).Doubt < doubt-0.02 {
 		t.Errorf("at first %.3f, in doubt by %.3f; then %.3f by %.3f", load.SMACT, doubt, got.SMACT, w.task(a).Doubt)
@@ -76,7 +76,7 @@ func TestToldStep(t *testing.T) {
 		w.shows(heavy)
 		w.wait(settling + time.Minute)
 		w.look()
-		w.paces(Pace{Task: a, Rate: 4, Error: 0.03, Steps: row.steps})
+		w.paces(Throughput{Task: a, Rate: 4, Error: 0.03, Steps: row.steps})
 		if got, next := w.loadOf(a).Step, w.task(a).load(0).Step; math.Abs(got-row.want) > 1e-9 || next != got {
 			t.Errorf("steps: %v: %.3f s, in its next attempt %.3f s, want %.3f s", row.steps, got, next, row.want)
 		}

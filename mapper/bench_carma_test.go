@@ -92,10 +92,10 @@ func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
 	}
 	l.s.Step(GPUsFound{At: l.now, GPUs: all})
 	for i := range kinds {
-		l.s.experienceWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
+		l.s.kindHistoryWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
 		l.s.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
 	}
-	l.s.forgetNotes()
+	l.s.dropCache()
 	return l
 }
 
@@ -108,7 +108,7 @@ func (l *lab) fill(queued int) {
 	}
 }
 
-func (e *experience) setForBench(peak units.Bytes, run time.Duration) {
+func (e *kindHistory) setForBench(peak units.Bytes, run time.Duration) {
 	e.Runs, e.Alone, e.RunTime, e.Peak, e.Last = 1, run, run, peak, 1
 }
 
@@ -138,8 +138,8 @@ func (l *lab) note(decisions []Decision) {
 func (l *lab) next() Event {
 	if len(l.coming) == 0 {
 		l.now += units.Instant(100 * time.Millisecond)
-		if at, ok := l.s.NextWake(); ok && at <= l.now {
-			return Woke{At: l.now}
+		if at, ok := l.s.NextTimer(); ok && at <= l.now {
+			return TimerFired{At: l.now}
 		}
 		switch n := l.rng.IntN(30); {
 		case n == 0:
@@ -176,7 +176,7 @@ func (l *lab) exit() []Event {
 			return []Event{Exited{At: l.now, Task: t.ID, Attempt: t.Last().N, Class: ExitOK}}
 		}
 	}
-	return []Event{Woke{At: l.now}}
+	return []Event{TimerFired{At: l.now}}
 }
 
 // indexOf is the number in the name of a task's kind.
@@ -213,11 +213,11 @@ func (l *lab) sample() Event {
 
 func (l *lab) paced() Event {
 	g := l.anyGPU()
-	ev := Paced{At: l.now}
+	ev := ThroughputReported{At: l.now}
 	_, speeds := l.speeds(g)
 	for i := range g.Residents {
 		t := l.s.tasks[g.Residents[i].Task]
-		ev.Tasks = append(ev.Tasks, Pace{
+		ev.Tasks = append(ev.Tasks, Throughput{
 			Task: t.ID, Attempt: t.Last().N, Rate: 10 * speeds[i] * (0.95 + 0.1*l.rng.Float64()), Error: 0.03, Steps: true,
 			Since: max(g.ChangedAt, l.now.Add(-time.Minute)), Share: 0.3,
 		})

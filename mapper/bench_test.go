@@ -119,7 +119,7 @@ func (c *cluster) next() Event {
 		case 1:
 			c.coming = c.exit()
 		case 2:
-			c.coming = []Event{Woke{At: c.now}}
+			c.coming = []Event{TimerFired{At: c.now}}
 		default:
 			c.coming = []Event{c.sample()}
 		}
@@ -148,7 +148,7 @@ func (c *cluster) submit() []Event {
 func (c *cluster) exit() []Event {
 	g := c.s.gpus[c.rng.IntN(len(c.s.gpus))]
 	if len(g.Residents) == 0 {
-		return []Event{Woke{At: c.now}}
+		return []Event{TimerFired{At: c.now}}
 	}
 	id := g.Residents[c.rng.IntN(len(g.Residents))].Task
 	return []Event{Exited{At: c.now, Task: id, Attempt: c.running[id], Class: ExitOK}}

@@ -6,8 +6,8 @@ import (
 	"carma/internal/units"
 )
 
-// verdict says who is to blame for a GPU OOM.
-type verdict struct {
+// attributedOOM says who is to blame for a GPU OOM.
+type oomAttribution struct {
 	own       bool
 	alone     bool        // it had its GPUs for itself
 	demand    units.Bytes // the most the task is known to have wanted on one GPU
@@ -22,15 +22,15 @@ type overuser struct {
 	task TaskID
 }
 
-// blame finds out whether a task that ran out of memory was over its own
+// attributeOOM finds out whether a task that ran out of memory was over its own
 // grant. If it was not, and others left no room for that grant, the neighbours
 // that exceed theirs or a foreign process are to blame.
-func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
+func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribution {
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	v := verdict{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
+	v := oomAttribution{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
 	if t.Learner && v.demand >= v.most { // it had all there is: granted, or for want of neighbours
 		v.alone = !slices.ContainsFunc(a.Grants, func(g Grant) bool { return len(s.byID[g.GPU].Residents) > 1 })
 	}
@@ -48,9 +48,9 @@ func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
 			}
 			continue
 		}
-		if g.Foreign > 0 {
+		if g.OtherProcesses > 0 {
 			v.own = false
-			v.reason = Reason{Code: ReasonForeignUse, Have: g.Foreign, GPU: g.Index}
+			v.reason = Reason{Code: ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
 		}
 		if s.opt.Booking == BookSamples {
 			continue // nobody has a grant to be over
@@ -71,17 +71,17 @@ func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
 func (s *State) growGrant(o overuser) {
 	g, t := o.gpu, s.tasks[o.task]
 	r, bookable := g.resident(o.task), s.bookable(g)
-	if s.script.hasRegrants(s.format) {
+	if s.recorded.hasRegrants(s.format) {
 		return
 	}
-	s.reclaim(g, r.Task, r.Used.Scale(growFactor)-r.Grant-(bookable-g.Foreign-g.Reserved))
-	grow := min(r.Used.Scale(growFactor)-r.Grant, bookable-g.Foreign-g.Reserved)
+	s.reclaim(g, r.Task, r.Used.Scale(growFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
+	grow := min(r.Used.Scale(growFactor)-r.Grant, bookable-g.OtherProcesses-g.Reserved)
 	if grow <= 0 {
 		return
 	}
 	g.Bookable = bookable
 	s.regrant(t, g, r.Grant+grow)
-	t.Need = max(t.Need, min(r.Grant, s.mostBookable().of(t.GPUs)))
+	t.NextGrant = max(t.NextGrant, min(r.Grant, s.mostBookable().of(t.GPUs)))
 }
 
 // most is the most memory that n GPUs of one machine all have for one task.

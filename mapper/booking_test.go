@@ -31,7 +31,7 @@ func TestBookSamples(t *testing.T) {
 	}
 
 	// What was seen counts, whoever it belongs to; the bound is exact.
-	w.sample(GPUSample{ID: "GPU-0", Used: 25 * units.GiB, Foreign: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
+	w.sample(GPUSample{ID: "GPU-0", Used: 25 * units.GiB, OtherProcesses: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
 	c := w.submit(14*units.GiB+1, nil)
 	w.wantOn(c)
 	if got := w.whyNot(c, 0); got.Rule != RuleMemory || got.Have != 25*units.GiB || got.Of != 39*units.GiB || got.Need != 14*units.GiB+1 {
@@ -40,7 +40,7 @@ func TestBookSamples(t *testing.T) {
 	w.wantOn(w.submit(14*units.GiB, nil), 0)
 
 	// Where foreign use is more than what is said to be in use, it counts.
-	w.sample(GPUSample{ID: "GPU-0", Used: 0, Foreign: 26 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", Used: 0, OtherProcesses: 26 * units.GiB})
 	d := w.submit(14*units.GiB, nil)
 	w.wantOn(d)
 
@@ -97,19 +97,19 @@ func TestBookSamplesBlame(t *testing.T) {
 	w.started(b)
 	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 39 * units.GiB}}})
 	w.exit(b, ExitGPUOOM)
-	if task := w.task(b); task.OOMs != 1 || task.Blameless != 0 || task.Need != 11*units.GiB {
-		t.Errorf("%d OOMs, %d blameless, needs %s; nothing was seen of it, so that it needs more than it did", task.OOMs, task.Blameless, task.Need)
+	if task := w.task(b); task.OOMs != 1 || task.NotAtFault != 0 || task.NextGrant != 11*units.GiB {
+		t.Errorf("%d OOMs, %d blameless, needs %s; nothing was seen of it, so that it needs more than it did", task.OOMs, task.NotAtFault, task.NextGrant)
 	}
-	if task := w.task(a); task.Need != 8*units.GiB || task.Current().Grants[0].Memory != 0 {
-		t.Errorf("the neighbour needs %s and is granted %s", task.Need, task.Current().Grants[0].Memory)
+	if task := w.task(a); task.NextGrant != 8*units.GiB || task.Current().Grants[0].Memory != 0 {
+		t.Errorf("the neighbour needs %s and is granted %s", task.NextGrant, task.Current().Grants[0].Memory)
 	}
 	w = newWorld(t, samples(), 1)
 	c := w.submit(8*units.GiB, nil)
 	w.started(c)
-	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Foreign: 40 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, OtherProcesses: 40 * units.GiB})
 	w.exit(c, ExitGPUOOM)
-	if task := w.task(c); task.OOMs != 0 || task.Blameless != 1 {
-		t.Errorf("%d OOMs, %d blameless beside a foreign process", task.OOMs, task.Blameless)
+	if task := w.task(c); task.OOMs != 0 || task.NotAtFault != 1 {
+		t.Errorf("%d OOMs, %d blameless beside a foreign process", task.OOMs, task.NotAtFault)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // the canary starts, the task or its image is to blame.
 
 // ScopeUnknown says that the engine's message does not tell what is at fault.
-const ScopeUnknown Scope = "unknown"
+const ScopeUnknown BreakerScope = "unknown"
 
 // CanaryOutcome says how the canary ended.
 type CanaryOutcome string
@@ -79,30 +79,30 @@ func (s *State) CanaryDue() bool {
 	return s.engineDown.Code == "" && s.canary.Next > 0 && s.canary.Next <= s.now
 }
 
-// askCanary asks for a canary, but not sooner than firstTest after the last one.
+// askCanary asks for a canary, but not sooner than nextProbe after the last one.
 func (s *State) askCanary() {
 	if s.canary.Next > 0 {
 		return
 	}
 	next := s.now
 	if s.canary.Last > 0 {
-		next = max(next, s.canary.Last.Add(s.firstTest()))
+		next = max(next, s.canary.Last.Add(s.nextProbe()))
 	}
 	s.canaryAt(next)
 }
 
 func (s *State) canaryAt(at units.Instant) {
 	s.canary.Next = max(at, 1)
-	s.at(s.canary.Next, deadline{})
+	s.at(s.canary.Next, timer{})
 }
 
 // complains counts a start that failed for an unknown reason.
 func (s *State) complains(t *Task, f Fault) {
 	s.askCanary()
-	if s.sick.paused() || s.sick != nil && s.sick.Unknown {
-		cause := s.sick.Fault
-		if s.sick = s.worse(s.sick, t, f); s.canary.failing() {
-			s.sick.Fault = cause // the canary tells more than a task
+	if s.engineBreaker.paused() || s.engineBreaker != nil && s.engineBreaker.Unknown {
+		cause := s.engineBreaker.Fault
+		if s.engineBreaker = s.recordFailure(s.engineBreaker, t, f); s.canary.failing() {
+			s.engineBreaker.Fault = cause // the canary tells more than a task
 		}
 		return
 	}
@@ -123,7 +123,7 @@ func (s *State) complains(t *Task, f Fault) {
 func (s *State) complainingUsers() int {
 	var users []string
 	for _, id := range s.complaints.Tasks {
-		if t := s.tasks[id]; t != nil && t.Strikes == 0 && !slices.Contains(users, t.User) {
+		if t := s.tasks[id]; t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
 			users = append(users, t.User)
 		}
 	}
@@ -132,10 +132,10 @@ func (s *State) complainingUsers() int {
 
 // blameEngine counts all complaints against the engine.
 func (s *State) blameEngine(f Fault) {
-	if s.sick == nil {
-		s.sick = &illness{Since: s.now, Unknown: true}
+	if s.engineBreaker == nil {
+		s.engineBreaker = &breaker{Since: s.now, Unknown: true}
 	}
-	i := s.sick
+	i := s.engineBreaker
 	i.Fault = f
 	if c := s.complaints; c != nil {
 		i.Since, i.Failures = min(i.Since, c.Since), i.Failures+c.Failures
@@ -145,10 +145,10 @@ func (s *State) blameEngine(f Fault) {
 	}
 	s.complaints = nil
 	if !i.paused() && (len(i.Tasks) >= sickTasks || s.canary.failing()) {
-		i.Wait = s.firstTest()
-		s.testAt(i, s.now.Add(i.Wait))
+		i.Wait = s.nextProbe()
+		s.probeAt(i, s.now.Add(i.Wait))
 	}
-	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
 // canaryEnded judges the complaints by the outcome of the canary.
@@ -156,9 +156,9 @@ func (s *State) canaryEnded(ev CanaryEnded) {
 	before := s.canary
 	s.canary = canary{Last: max(s.now, 1)}
 	switch {
-	case s.complaints == nil && s.sick == nil: // a task has started meanwhile, or the complaining tasks are gone
+	case s.complaints == nil && s.engineBreaker == nil: // a task has started meanwhile, or the complaining tasks are gone
 	case ev.Outcome == CanaryFailed:
-		s.canary.Wait = max(s.firstTest(), min(2*before.Wait, lastTest))
+		s.canary.Wait = max(s.nextProbe(), min(2*before.Wait, lastTest))
 		s.canaryAt(s.now.Add(s.canary.Wait))
 		f := Fault{}
 		if ev.Fault != nil {
@@ -168,11 +168,11 @@ func (s *State) canaryEnded(ev CanaryEnded) {
 		s.blameEngine(f)
 	case ev.Outcome == CanaryStarted:
 		s.blameTasks()
-		if before.failing() && s.sick != nil { // the engine was at fault, and works again
-			s.letGo(s.sick)
+		if before.failing() && s.engineBreaker != nil { // the engine was at fault, and works again
+			s.letGo(s.engineBreaker)
 			s.closeBreaker()
-		} else if s.sick != nil && s.sick.Unknown {
-			s.countFailedStarts(s.sick.Tasks)
+		} else if s.engineBreaker != nil && s.engineBreaker.Unknown {
+			s.countFailedStarts(s.engineBreaker.Tasks)
 			s.closeBreaker()
 		}
 		s.closeIfGone()
@@ -184,13 +184,13 @@ func (s *State) canaryEnded(ev CanaryEnded) {
 
 // closeBreaker lets all tasks be launched again.
 func (s *State) closeBreaker() {
-	s.sick = nil
-	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+	s.engineBreaker = nil
+	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
 // closeIfGone closes the breaker if the tasks have ended whose starts failed.
 func (s *State) closeIfGone() {
-	if s.sick != nil && !s.complaining(s.sick) {
+	if s.engineBreaker != nil && !s.complaining(s.engineBreaker) {
 		s.closeBreaker()
 	}
 }
@@ -220,10 +220,10 @@ func (s *State) countFailedStarts(tasks []TaskID) {
 		if t == nil {
 			continue
 		}
-		t.Strikes++
-		if t.waiting() && t.Unstarted > 0 && t.NotBefore <= s.now {
+		t.StartFailuresWhileOthersStart++
+		if t.waiting() && t.StartFailures > 0 && t.NotBefore <= s.now {
 			t.NotBefore = s.now.Add(s.startBackoff(t))
-			s.at(t.NotBefore, deadline{})
+			s.at(t.NotBefore, timer{})
 			s.dirty = true // those behind it may be within the look-ahead now
 		}
 	}
@@ -231,7 +231,7 @@ func (s *State) countFailedStarts(tasks []TaskID) {
 
 // startBackoff is the time until a task is tried again after failed starts.
 func (s *State) startBackoff(t *Task) time.Duration {
-	return min(s.firstTest()<<min(max(t.Unstarted-1, 0), 20), lastTest)
+	return min(s.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
 }
 
 // complainerEnded withdraws the complaint of a task that has ended. If no complaint is
@@ -246,18 +246,18 @@ func (s *State) complainerEnded(id TaskID) {
 	if s.canary.failing() {
 		return
 	}
-	if s.sick != nil && s.sick.Unknown {
+	if s.engineBreaker != nil && s.engineBreaker.Unknown {
 		s.closeIfGone()
 	}
 	switch {
-	case s.sick.paused() && !s.complaining(s.sick): // the cause was known; the canary tells whether it is over
+	case s.engineBreaker.paused() && !s.complaining(s.engineBreaker): // the cause was known; the canary tells whether it is over
 		s.canary.Next = max(s.now, 1) // no wake-up: it is due now
-	case s.complaints == nil && (s.sick == nil || !s.sick.Unknown):
+	case s.complaints == nil && (s.engineBreaker == nil || !s.engineBreaker.Unknown):
 		s.canary.Next = 0
 	}
 }
 
 // complaining reports whether a task is unfinished whose starts have failed.
-func (s *State) complaining(i *illness) bool {
+func (s *State) complaining(i *breaker) bool {
 	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return s.tasks[id] != nil })
 }

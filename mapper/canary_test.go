@@ -29,12 +29,12 @@ func (w *world) canary(outcome CanaryOutcome) []Launch {
 // wakeAt passes the time until the next wake-up.
 func (w *world) wakeAt() []Launch {
 	w.t.Helper()
-	at, ok := w.s.NextWake()
+	at, ok := w.s.NextTimer()
 	if !ok {
 		w.t.Fatal("no wake-up is asked for")
 	}
 	w.now = max(w.now, at)
-	return w.step(Woke{At: w.now})
+	return w.step(TimerFired{At: w.now})
 }
 
 // TestOneUsersFault: R4 of the third review. One user submits 40 tasks that never
@@ -57,7 +57,7 @@ func TestOneUsersFault(t *testing.T) {
 				w.noStartUnknown(id)
 			}
 		}
-		if sick := w.s.Sick(); len(sick) != 0 || w.s.sick.paused() {
+		if sick := w.s.Breakers(); len(sick) != 0 || w.s.engineBreaker.paused() {
 			t.Fatalf("the engine is blamed: %+v", sick)
 		}
 		if round%50 == 10 {
@@ -81,7 +81,7 @@ func TestOneUsersFault(t *testing.T) {
 		if end.Phase != Failed || end.Reason.Code != ReasonNeverStarted || end.Reason.Cause == nil || end.Reason.Cause.Text != sethostname {
 			t.Errorf("task %d: %s, %s", id, end.Phase, say(end.Reason))
 		}
-		if last := end.Last(); last.Class != ExitCannotStart || last.Blameless || last.starts() != w.s.opt.BlamelessRetries+2 {
+		if last := end.Last(); last.Class != ExitCannotStart || last.NotAtFault || last.starts() != w.s.opt.BlamelessRetries+2 {
 			t.Errorf("task %d: %s after %d starts", id, last.Class, last.starts())
 		}
 	}
@@ -104,7 +104,7 @@ func TestCanaryFails(t *testing.T) {
 		t.Fatal("no canary is asked for")
 	}
 	w.canary(CanaryFailed)
-	sick := w.s.Sick()
+	sick := w.s.Breakers()
 	if len(sick) != 1 || sick[0].Scope != ScopeEngine || !sick[0].Paused || sick[0].Cause != "the canary fails too" {
 		t.Fatalf("%+v", sick)
 	}
@@ -124,12 +124,12 @@ func TestCanaryFails(t *testing.T) {
 		}
 	}
 	for i, gap := range gaps {
-		if want := min(w.s.firstTest()<<min(i, 10), lastTest); gap != want {
+		if want := min(w.s.nextProbe()<<min(i, 10), lastTest); gap != want {
 			t.Errorf("canary %d came after %s, want %s", i, gap, want)
 		}
 	}
 	for _, id := range append(ids, waits) {
-		if task := w.task(id); task.Phase.Finished() || task.Strikes != 0 || task.Blameless != 0 || task.Failures != 0 {
+		if task := w.task(id); task.Phase.Finished() || task.StartFailuresWhileOthersStart != 0 || task.NotAtFault != 0 || task.Failures != 0 {
 			t.Errorf("task %d lost something: %+v", id, task)
 		}
 	}
@@ -139,11 +139,11 @@ func TestCanaryFails(t *testing.T) {
 		}
 	}
 	w.canary(CanaryStarted)
-	if len(w.s.Sick()) != 0 || w.s.canary.failing() {
-		t.Errorf("still open: %+v", w.s.Sick())
+	if len(w.s.Breakers()) != 0 || w.s.canary.failing() {
+		t.Errorf("still open: %+v", w.s.Breakers())
 	}
 	for _, id := range append(ids, waits) {
-		if w.on(id) == nil || w.task(id).Strikes != 0 {
+		if w.on(id) == nil || w.task(id).StartFailuresWhileOthersStart != 0 {
 			t.Errorf("task %d waits: %+v", id, w.task(id))
 		}
 	}
@@ -157,7 +157,7 @@ func TestTwoUsersComplain(t *testing.T) {
 		"canary": func(w *world, _ []TaskID) { w.canary(CanaryStarted) },
 		"tasks gone": func(w *world, ids []TaskID) {
 			for _, id := range ids {
-				if len(w.s.Sick()) != 1 {
+				if len(w.s.Breakers()) != 1 {
 					w.t.Errorf("the alarm clears before task %d is gone", id)
 				}
 				w.cancel(id)
@@ -169,16 +169,16 @@ func TestTwoUsersComplain(t *testing.T) {
 			ids := []TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
 			w.noStartUnknown(ids[0])
 			w.noStartUnknown(ids[1])
-			if len(w.s.Sick()) != 0 {
-				t.Fatalf("one user's word: %+v", w.s.Sick())
+			if len(w.s.Breakers()) != 0 {
+				t.Fatalf("one user's word: %+v", w.s.Breakers())
 			}
 			w.noStartUnknown(ids[2])
-			if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused || sick[0].Failures != 3 {
+			if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused || sick[0].Failures != 3 {
 				t.Fatalf("%+v", sick)
 			}
 			end(w, ids)
-			if len(w.s.Sick()) != 0 {
-				t.Errorf("the alarm stays: %+v", w.s.Sick())
+			if len(w.s.Breakers()) != 0 {
+				t.Errorf("the alarm stays: %+v", w.s.Breakers())
 			}
 			if id := w.submit(units.GiB, by("carol")); w.on(id) == nil {
 				t.Errorf("a new task waits")
@@ -209,9 +209,9 @@ func TestNoCanaryHere(t *testing.T) {
 	for _, id := range ids {
 		w.noStartUnknown(id)
 	}
-	w.now = w.now.Add(w.s.firstTest())
+	w.now = w.now.Add(w.s.nextProbe())
 	w.canary(CanaryMissing)
-	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Errorf("%+v", sick)
 	}
 }
@@ -223,10 +223,10 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	bad, good := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
 	w.noStartUnknown(bad)
 	w.started(good)
-	if w.s.CanaryDue() || w.s.complaints != nil || w.task(bad).Strikes != 1 {
-		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.complaints, w.task(bad).Strikes)
+	if w.s.CanaryDue() || w.s.complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
+		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.complaints, w.task(bad).StartFailuresWhileOthersStart)
 	}
-	w.wait(w.s.firstTest())
+	w.wait(w.s.nextProbe())
 	w.noStartUnknown(bad)
 	if why, _ := w.s.Why(bad); why.Binding.Cause == nil || why.Binding.Cause.Limit != w.s.opt.BlamelessRetries {
 		t.Errorf("why: %+v", why.Binding)
@@ -242,8 +242,8 @@ func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 		w.noStart(id)
 	}
 	for _, id := range ids {
-		if len(w.s.Sick()) != 1 {
-			t.Errorf("%+v", w.s.Sick())
+		if len(w.s.Breakers()) != 1 {
+			t.Errorf("%+v", w.s.Breakers())
 		}
 		if w.s.CanaryDue() {
 			t.Errorf("a canary is asked for while task %d complains of a known cause", id)
@@ -254,8 +254,8 @@ func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 		t.Fatal("no canary is asked for")
 	}
 	w.canary(CanaryStarted)
-	if len(w.s.Sick()) != 0 {
-		t.Errorf("%+v", w.s.Sick())
+	if len(w.s.Breakers()) != 0 {
+		t.Errorf("%+v", w.s.Breakers())
 	}
 	if id := w.submit(units.GiB, nil); w.on(id) == nil {
 		t.Error("a new task waits")
@@ -297,7 +297,7 @@ func TestEvidence(t *testing.T) {
 				}
 				m.step(t, ev)
 			}
-			if paused := m.s.sick.paused(); works && paused || !works && !paused {
+			if paused := m.s.engineBreaker.paused(); works && paused || !works && !paused {
 				t.Fatalf("the engine works: %v, launching pauses: %v", works, paused)
 			}
 			m.sleep(t)
@@ -318,18 +318,18 @@ func TestWitnesses(t *testing.T) {
 	w.noStartUnknown(bob)
 	w.canary(CanaryStarted)
 	began := w.now
-	w.wait(w.s.firstTest() - time.Millisecond)
+	w.wait(w.s.nextProbe() - time.Millisecond)
 	w.noStartUnknown(alice)
 	if w.s.CanaryDue() {
 		t.Error("the next canary is due at once")
 	}
 	w.wakeAt()
-	if !w.s.CanaryDue() || w.now.Sub(began) != w.s.firstTest() {
+	if !w.s.CanaryDue() || w.now.Sub(began) != w.s.nextProbe() {
 		t.Errorf("canary due: %v, %s after the last one", w.s.CanaryDue(), w.now.Sub(began))
 	}
 	w.noStartUnknown(bob)
-	if w.s.sick != nil || len(w.s.complaints.Tasks) != 2 {
-		t.Errorf("the engine is blamed: %+v, %+v", w.s.sick, w.s.complaints)
+	if w.s.engineBreaker != nil || len(w.s.complaints.Tasks) != 2 {
+		t.Errorf("the engine is blamed: %+v, %+v", w.s.engineBreaker, w.s.complaints)
 	}
 }
 
@@ -341,15 +341,15 @@ func TestFailingCanaryOutlivesTasks(t *testing.T) {
 	w.noStartUnknown(id)
 	w.canary(CanaryFailed)
 	w.cancel(id)
-	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Fatalf("%+v", sick)
 	}
 	for !w.s.CanaryDue() {
 		w.wakeAt()
 	}
 	w.canary(CanaryStarted)
-	if len(w.s.Sick()) != 0 {
-		t.Errorf("%+v", w.s.Sick())
+	if len(w.s.Breakers()) != 0 {
+		t.Errorf("%+v", w.s.Breakers())
 	}
 }
 
@@ -360,14 +360,14 @@ func TestCauseOfFailingCanary(t *testing.T) {
 	first := w.submit(units.GiB, nil)
 	w.noStartUnknown(first)
 	w.canary(CanaryFailed)
-	cause := w.s.sick.Fault.Cause
+	cause := w.s.engineBreaker.Fault.Cause
 	for range 20 { // a test launch and further canaries come with time
 		if w.s.CanaryDue() {
 			w.canary(CanaryFailed)
 		}
 		if w.task(first).Phase == Launching {
 			w.noStartUnknown(first)
-			if got := w.s.sick.Fault.Cause; got != cause {
+			if got := w.s.engineBreaker.Fault.Cause; got != cause {
 				t.Errorf("the cause is %q after a test launch, was %q", got, cause)
 			}
 			return

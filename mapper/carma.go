@@ -40,8 +40,8 @@ func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 	if s.closedTo(t, g) != 0 {
 		return RuleUnseen
 	}
-	for _, id := range s.asks(t) {
-		if rule = s.verdict(g, id); rule == "" {
+	for _, id := range s.candidatesOf(t) {
+		if rule = s.attributedOOM(g, id); rule == "" {
 			break
 		}
 	}
@@ -83,7 +83,7 @@ func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 	if id := s.closedTo(t, g); id != 0 {
 		return refusal{rule: RuleUnseen, task: id}
 	}
-	for _, id := range s.asks(t) {
+	for _, id := range s.candidatesOf(t) {
 		if _, no = s.weigh(g, id); no.rule == "" {
 			break
 		}
@@ -129,7 +129,7 @@ func (s *State) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
 // leastAddedOf picks the GPUs one after the other, because the task may load each of
 // them differently.
 func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
-	for _, id := range s.asks(t) {
+	for _, id := range s.candidatesOf(t) {
 		var best *GPU
 		least := math.Inf(1)
 		for _, g := range fitting {
@@ -156,7 +156,7 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 // weigh predicts how many seconds a placement adds to the sum of all completion
 // times. If the placement is not allowed, the refusal says why.
 func (s *State) weigh(g *GPU, id int) (float64, refusal) {
-	a := s.answer(g, id)
+	a := s.score(g, id)
 	if g.idle() { // always allowed, whatever foreign processes do there: else the task might wait for ever
 		return a.added, refusal{}
 	}
@@ -165,13 +165,13 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 
 // beside weighs a newcomer beside the tasks of a GPU. Their outlook is known. If
 // only the verdict is wanted, the answer may be a rough one.
-func (s *State) beside(g *GPU, there []part, n *newcomer, verdict bool) (a answer) {
-	on := s.ground(g)
-	with := append(append(s.step.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
+func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
+	on := s.sharingMode(g)
+	with := append(append(s.step.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
 	s.step.with = with
 	most := s.predictedCap()
 	if verdict && !on.outlook(with, s.bounds(there, with, most-capMargin, false)) {
-		return answer{rough: true, no: refusal{rule: RuleSlowdown}}
+		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
 	if !verdict {
 		on.outlook(with, nil)
@@ -200,7 +200,7 @@ func (s *State) beside(g *GPU, there []part, n *newcomer, verdict bool) (a answe
 }
 
 // worstBeside checks the likely worst case of a placement.
-func (s *State) worstBeside(on ground, there, with []part, most float64, verdict bool) (no refusal, rough bool) {
+func (s *State) worstBeside(on sharingMode, there, with []residentForecast, most float64, verdict bool) (no refusal, rough bool) {
 	late := pessimistic(s.step.late[:0], with)
 	s.step.late = late
 	if verdict && !on.outlook(late, s.bounds(there, late, most, true)) {
@@ -223,7 +223,7 @@ func (s *State) worstBeside(on ground, there, with []part, most float64, verdict
 
 // bounds are what the tasks there and a newcomer may come to, where their
 // slowdown may be at most this.
-func (s *State) bounds(there, with []part, most float64, worst bool) []bound {
+func (s *State) bounds(there, with []residentForecast, most float64, worst bool) []bound {
 	all := s.step.bounds[:0]
 	for i := range with {
 		b := most

@@ -165,7 +165,7 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 			clone.byID[gpuID(1)].remove(id)
 			clone.pace([]*GPU{g})
 		}
-		return clone.answer(g, clone.asks(clone.tasks[id])[0]).finish
+		return clone.score(g, clone.candidatesOf(clone.tasks[id])[0]).finish
 	}
 	if own(0) >= own(1) {
 		t.Errorf("beside task %d it ends after %.0f s, beside the other after %.0f: this tests nothing", soon, own(1), own(0))
@@ -258,13 +258,13 @@ func TestVerdicts(t *testing.T) {
 				if waiting.Phase != Queued {
 					continue
 				}
-				for k, ask := range early.asks(early.tasks[id]) {
+				for k, ask := range early.candidatesOf(early.tasks[id]) {
 					g := i % len(early.gpus)
-					got := early.verdict(early.gpus[g], ask)
-					if a := early.gpus[g].notes.outlook.find(ask); a >= 0 && early.gpus[g].notes.outlook.answers[a].rough {
+					got := early.attributedOOM(early.gpus[g], ask)
+					if a := early.gpus[g].cache.outlook.find(ask); a >= 0 && early.gpus[g].cache.outlook.answers[a].rough {
 						rough++
 					}
-					_, want := whole.weigh(whole.gpus[g], whole.asks(whole.tasks[id])[k])
+					_, want := whole.weigh(whole.gpus[g], whole.candidatesOf(whole.tasks[id])[k])
 					if verdicts[got]++; got != want.rule {
 						t.Fatalf("seed %d: task %d on %s: %q early, %+v whole", seed, id, l.s.gpus[g].ID, got, want)
 					}
@@ -282,12 +282,12 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	l := newLab(DefaultsOf("carma"), 1, 8, 20)
 	l.fill(60)
 	g := l.s.gpus[0]
-	beside := func(c class, left float64) part {
-		d := l.s.demandOf(typicalLoads[c], nil)
-		return part{demand: d, worstDemand: d, left: left, elsewhere: 1}
+	beside := func(c class, left float64) residentForecast {
+		d := l.s.loadDemand(typicalLoads[c], nil)
+		return residentForecast{demand: d, worstDemand: d, left: left, elsewhere: 1}
 	}
-	there, heavy := []part{beside(mediumTask, 600), beside(lightTask, 900)}, beside(heavyTask, 300)
-	n := &newcomer{newcomerKey: newcomerKey{left: heavy.left}, demand: heavy.demand, worst: heavy.worstDemand}
+	there, heavy := []residentForecast{beside(mediumTask, 600), beside(lightTask, 900)}, beside(heavyTask, 300)
+	n := &candidate{candidateKey: candidateKey{left: heavy.left}, demand: heavy.demand, worst: heavy.worstDemand}
 	if n := testing.AllocsPerRun(100, func() { l.s.beside(g, there, n, false) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -7,21 +7,21 @@ import (
 	"carma/internal/units"
 )
 
-// RequestChanged changes what was asked for a task that has not ended. What cannot
+// TaskUpdated changes what was asked for a task that has not ended. What cannot
 // be changed any more stays as it was: who changes it asks [State.Task] first.
-type RequestChanged struct {
+type TaskUpdated struct {
 	At     units.Instant `json:"at"`
 	Task   TaskID        `json:"task"`
 	By     string        `json:"by,omitempty"`
-	Change Change        `json:"change"`
+	Change TaskUpdate    `json:"change"`
 }
 
-func (e RequestChanged) when() units.Instant { return e.At }
-func (RequestChanged) kind() string          { return "request-changed" }
-func (e RequestChanged) about() TaskID       { return e.Task }
+func (e TaskUpdated) when() units.Instant { return e.At }
+func (TaskUpdated) kind() string          { return "request-changed" }
+func (e TaskUpdated) about() TaskID       { return e.Task }
 
-// Change are the new values; nil: as it was.
-type Change struct {
+// TaskUpdate are the new values; nil: as it was.
+type TaskUpdate struct {
 	Priority  *Priority      `json:"priority,omitempty"`
 	Retries   *int           `json:"retries,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // counts from the attempt's start
@@ -53,11 +53,11 @@ type After struct {
 }
 
 // shape reports whether a change is about what a launch books.
-func (c *Change) shape() bool {
+func (c *TaskUpdate) shape() bool {
 	return c.GPUs != nil || c.Kind != nil || c.Program != nil || c.Exclusive != nil || c.Estimate != nil || c.Expected != nil
 }
 
-func (s *State) requestChanged(ev RequestChanged) {
+func (s *State) taskUpdated(ev TaskUpdated) {
 	t := s.tasks[ev.Task]
 	if t == nil {
 		return
@@ -69,7 +69,7 @@ func (s *State) requestChanged(ev RequestChanged) {
 		s.dequeue(t)
 	}
 	s.dirty = true
-	s.changeAnytime(t, c)
+	s.updateAnytime(t, c)
 	if c.Host != nil && t.Resizable() {
 		s.resize(t, *c.Host)
 	}
@@ -79,9 +79,9 @@ func (s *State) requestChanged(ev RequestChanged) {
 	}
 	if (c.shape() || c.Host != nil) && !alive && (queued || phase == Held) {
 		if c.shape() {
-			s.reshape(t, c)
+			s.updateWaiting(t, c)
 		}
-		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.script.mayEnd(t.ID) {
+		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
 			s.finish(t, Failed, 0, no.Reason)
 			return
 		}
@@ -90,12 +90,12 @@ func (s *State) requestChanged(ev RequestChanged) {
 		s.enqueueAt(t, phase, since)
 	}
 	if c.After != nil && len(t.Attempts) == 0 {
-		s.dependAnew(t, c.After.Tasks)
+		s.replaceDependencies(t, c.After.Tasks)
 	}
 }
 
-// changeAnytime makes the changes that can be made even while the task runs.
-func (s *State) changeAnytime(t *Task, c *Change) {
+// updateAnytime makes the changes that can be made even while the task runs.
+func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
 	if c.Priority != nil {
 		t.Priority = max(Low, min(High, *c.Priority))
 	}
@@ -105,18 +105,18 @@ func (s *State) changeAnytime(t *Task, c *Change) {
 	if c.TimeLimit != nil {
 		t.TimeLimit = max(0, *c.TimeLimit)
 		if a := t.Current(); a != nil && a.Started > 0 && t.TimeLimit > 0 {
-			s.at(s.limitEnds(t), deadline{Task: t.ID, Attempt: a.N})
+			s.at(s.limitEnds(t), timer{Task: t.ID, Attempt: a.N})
 		}
 	}
 	if c.Slot != nil {
 		s.setSlot(t, *c.Slot)
-		s.at(s.slotEnds(t), deadline{})
+		s.at(s.slotEnds(t), timer{})
 	}
 }
 
-// reshape changes what the next launch of a waiting task books. Memory that it
+// updateWaiting changes what the next launch of a waiting task books. Memory that it
 // asked for after a GPU OOM stays, unless there is a new estimate.
-func (s *State) reshape(t *Task, c *Change) {
+func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
 	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
 		t.GPUs, t.Seen = max(1, *c.GPUs), nil
 		if len(t.Pinned) < t.GPUs {
@@ -124,18 +124,18 @@ func (s *State) reshape(t *Task, c *Change) {
 		}
 	}
 	if c.Kind != nil || c.Program != nil {
-		s.leave(t)
+		s.removeTask(t)
 		if c.Kind != nil {
 			t.Kind = *c.Kind
 		}
 		if c.Program != nil {
 			t.Program = *c.Program
 		}
-		s.enter(t)
+		s.addTask(t)
 	}
 	if c.Exclusive != nil {
 		t.Exclusive = *c.Exclusive
-		t.Alone = t.Alone || t.Exclusive
+		t.NextExclusive = t.NextExclusive || t.Exclusive
 	}
 	if c.Estimate != nil {
 		t.Estimate = *c.Estimate
@@ -143,21 +143,21 @@ func (s *State) reshape(t *Task, c *Change) {
 	if c.Expected != nil {
 		t.Expected, t.Doubt = *c.Expected, 0
 	}
-	t.notes = taskNotes{}
+	t.cache = taskCache{}
 	switch {
 	case len(t.Attempts) == 0:
 		s.appraise(t)
 	case c.Estimate != nil:
-		t.Need, t.Alone, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
+		t.NextGrant, t.NextExclusive, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
 	}
-	if most := s.ceiling(s.bookable).of(t.GPUs); most > 0 && t.Need > most && len(t.Attempts) > 0 {
-		t.Need, t.Alone = most, true // more GPUs have less each; it may do with less on each
+	if most := s.ceiling(s.bookable).of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
+		t.NextGrant, t.NextExclusive = most, true // more GPUs have less each; it may do with less on each
 	}
 }
 
-// dependAnew replaces what a task waits for that has not been launched yet. A
+// replaceDependencies replaces what a task waits for that has not been launched yet. A
 // list that makes no sense changes nothing.
-func (s *State) dependAnew(t *Task, after []Dependency) {
+func (s *State) replaceDependencies(t *Task, after []Dependency) {
 	var waits []Dependency
 	for _, d := range after {
 		if !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
@@ -181,7 +181,7 @@ func (s *State) dependAnew(t *Task, after []Dependency) {
 		s.followers[d.Task] = slices.Insert(all, i, t.ID)
 	}
 	if t.ready() && waited {
-		s.goOn(t)
+		s.unblock(t)
 	} else if !t.ready() {
 		s.shelve(t)
 	}

@@ -10,8 +10,8 @@ import (
 // that have the same GPUs. The kernels of a circle run at the same time, and the
 // circles take turns.
 
-// circle names a circle. Tasks on as many GPUs are assumed to have the same ones.
-type circle struct {
+// mpsDomain names a circle. Tasks on as many GPUs are assumed to have the same ones.
+type mpsDomain struct {
 	user string
 	gpus int
 	// own is a task that is no client of MPS any more, because a server has
@@ -19,46 +19,46 @@ type circle struct {
 	own TaskID
 }
 
-// circleOf numbers the circle of a task, from 1; 0: the circles do not matter
+// mpsDomainOf numbers the circle of a task, from 1; 0: the circles do not matter
 // here, or nobody knows.
-func (s *State) circleOf(t *Task) int32 {
+func (s *State) mpsDomainOf(t *Task) int32 {
 	if !s.byUser || t == nil {
 		return 0
 	}
-	c := circle{t.User, t.GPUs, 0}
+	c := mpsDomain{t.User, t.GPUs, 0}
 	if slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Class == ExitMPSFault }) {
 		c.own = t.ID
 	}
-	n, ok := s.notes.circles[c]
+	n, ok := s.cache.circles[c]
 	if !ok {
-		if s.notes.circles == nil {
-			s.notes.circles = map[circle]int32{}
+		if s.cache.circles == nil {
+			s.cache.circles = map[mpsDomain]int32{}
 		}
-		n = int32(len(s.notes.circles) + 1)
-		s.notes.circles[c] = n
+		n = int32(len(s.cache.circles) + 1)
+		s.cache.circles[c] = n
 	}
 	return n
 }
 
-// findCircles notes whether circles matter on any GPU.
-func (s *State) findCircles() {
+// findMPSDomains notes whether circles matter on any GPU.
+func (s *State) findMPSDomains() {
 	byUser := slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Sharing == SharingUsers })
 	if byUser != s.byUser {
 		s.byUser = byUser
-		s.forgetNotes()
+		s.dropCache()
 	}
 }
 
-// severalCircles reports whether tasks on a GPU take turns because of their
+// severalMPSDomains reports whether tasks on a GPU take turns because of their
 // circles.
-func severalCircles(of []demand) bool {
-	return slices.ContainsFunc(of, func(d demand) bool { return d.circle != of[0].circle })
+func severalMPSDomains(of []loadDemand) bool {
+	return slices.ContainsFunc(of, func(d loadDemand) bool { return d.circle != of[0].circle })
 }
 
-// byCircles turns the speeds of tasks that all share by MPS into those of several
+// byMPSDomain turns the speeds of tasks that all share by MPS into those of several
 // circles. Within a circle tasks go as under MPS, for the time of its turns. If
 // there is time for all, nothing changes.
-func byCircles(of []demand, speeds []float64) {
+func byMPSDomain(of []loadDemand, speeds []float64) {
 	var numberSpace [16]int32
 	var busySpace, partSpace, withinSpace [16]float64
 	numbers, busy, part, within := numberSpace[:0], busySpace[:0], partSpace[:0], withinSpace[:0]
@@ -91,7 +91,7 @@ func byCircles(of []demand, speeds []float64) {
 }
 
 // speedsWithin appends the speeds of the tasks of a circle if no others are there.
-func speedsWithin(into []float64, of []demand, number int32) []float64 {
+func speedsWithin(into []float64, of []loadDemand, number int32) []float64 {
 	var space [16]interference.Task
 	members := space[:0]
 	for _, d := range of {

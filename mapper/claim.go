@@ -2,8 +2,8 @@ package mapper
 
 import "slices"
 
-// awayFor is for whom a task was suspended, and for how long.
-func (s *State) awayFor(t *Task) Reason {
+// suspendedFor is for whom a task was suspended, and for how long.
+func (s *State) suspendedFor(t *Task) Reason {
 	r := t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
 		r.Span = s.now.Sub(since)
@@ -11,13 +11,13 @@ func (s *State) awayFor(t *Task) Reason {
 	return r
 }
 
-// wayFor is who makes way for a task.
-func (s *State) wayFor(t *Task) Reason {
+// preempting is who makes way for a task.
+func (s *State) preempting(t *Task) Reason {
 	r := Reason{Code: ReasonWay}
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			v := s.tasks[g.Residents[i].Task]
-			if v.Phase != Suspending || v.Suspension.way() != t.ID {
+			if v.Phase != Suspending || v.Suspension.preemptor() != t.ID {
 				continue
 			}
 			if r.Count++; r.Count == 1 {
@@ -28,74 +28,74 @@ func (s *State) wayFor(t *Task) Reason {
 	return r
 }
 
-// claims reports whether a task has a claim to a GPU.
-func (s *State) claims(t *Task) bool {
-	return s.opt.makesWay() && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
+// isNominated reports whether a task has a claim to a GPU.
+func (s *State) isNominated(t *Task) bool {
+	return s.opt.preempts() && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.NominatedFor == t.ID })
 }
 
-// claimedFrom reports whether a GPU is claimed by another task. What is kept for one to
+// nominatedForOther reports whether a GPU is claimed by another task. What is kept for one to
 // come home, and nobody leaves for it, those of higher priority may have.
-func (s *State) claimedFrom(t *Task, g *GPU) bool {
-	if g.Claim == 0 || g.Claim == t.ID {
+func (s *State) nominatedForOther(t *Task, g *GPU) bool {
+	if g.NominatedFor == 0 || g.NominatedFor == t.ID {
 		return false
 	}
-	c := s.tasks[g.Claim]
-	return c == nil || !c.home() || t.Priority <= c.Priority || s.leavingFor(c.ID)
+	c := s.tasks[g.NominatedFor]
+	return c == nil || !c.resumesInPlace() || t.Priority <= c.Priority || s.leavingForOther(c.ID)
 }
 
-// unclaim ends the claims of a task.
-func (s *State) unclaim(t *Task) {
-	if !s.opt.makesWay() {
+// clearNominations ends the claims of a task.
+func (s *State) clearNominations(t *Task) {
+	if !s.opt.preempts() {
 		return
 	}
-	s.notes.clock++
+	s.cache.clock++
 	for _, g := range s.gpus {
-		if g.Claim == t.ID {
-			g.Claim = 0
-			s.freshenOne(g)
+		if g.NominatedFor == t.ID {
+			g.NominatedFor = 0
+			s.markChangedGPU(g)
 			s.dirty, s.step.released = true, true
 		}
 	}
 }
 
-// endClaims ends all claims: nobody makes way any more.
-func (s *State) endClaims() {
+// clearAllNominations ends all claims: nobody makes way any more.
+func (s *State) clearAllNominations() {
 	for _, g := range s.gpus {
-		g.Claim = 0
+		g.NominatedFor = 0
 	}
 }
 
-// checkClaims ends the claims of tasks for which nobody is leaving any more, and reports
+// expireNominations ends the claims of tasks for which nobody is leaving any more, and reports
 // whether there were some.
-func (s *State) checkClaims() (ended bool) {
-	if !s.opt.makesWay() {
+func (s *State) expireNominations() (ended bool) {
+	if !s.opt.preempts() {
 		return false
 	}
 	for _, g := range s.gpus {
-		if g.Claim == 0 || s.leavingFor(g.Claim) || s.comesHome(g) {
+		if g.NominatedFor == 0 || s.leavingForOther(g.NominatedFor) || s.resumesOn(g) {
 			continue
 		}
-		g.Claim, ended = 0, true
-		s.notes.clock++
-		s.freshenOne(g)
+		g.NominatedFor, ended = 0, true
+		s.cache.clock++
+		s.markChangedGPU(g)
 	}
 	return ended
 }
 
-// comesHome reports whether a GPU is kept for a task that had it, see keepHome, and the
+// resumesOn reports whether a GPU is kept for a task that had it, see nominateOriginal, and the
 // task could come back if those on its GPUs left.
-func (s *State) comesHome(g *GPU) bool {
-	t := s.tasks[g.Claim]
-	return t != nil && t.waiting() && t.home() && s.longAway(t) && t.Suspension.has(g.ID) &&
+func (s *State) resumesOn(g *GPU) bool {
+	t := s.tasks[g.NominatedFor]
+	return t != nil && t.waiting() && t.resumesInPlace() && s.suspendedTooLong(t) && t.Suspension.has(g.ID) &&
 		s.canFit(t) && !s.barred(t) && !s.bounded(t)
 }
 
-// leavingFor reports whether a task is being suspended for another.
-func (s *State) leavingFor(id TaskID) bool {
+// leavingForOther reports whether a task is being suspended for another.
+func (s *State) leavingForOther(id TaskID) bool {
 	return slices.ContainsFunc(s.gpus, func(g *GPU) bool {
-		return g.Claim == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {
+		return g.NominatedFor == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {
 			v := s.tasks[r.Task]
-			return v.Phase == Suspending && v.Suspension.way() == id
+			return v.Phase == Suspending && v.Suspension.preemptor() == id
 		})
 	})
 }

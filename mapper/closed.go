@@ -2,14 +2,14 @@ package mapper
 
 import "carma/internal/units"
 
-// GPUsClosed drains GPUs: they keep their tasks and get no new ones, until they are
+// GPUsCordoned drains GPUs: they keep their tasks and get no new ones, until they are
 // opened again. It outlasts restarts, and a GPU that goes and comes back. To open a
 // GPU ends what was broken about it as well: who does so has looked at it.
-type GPUsClosed struct {
+type GPUsCordoned struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUID       `json:"gpus"`
 	// Closure; nil: they are opened.
-	Closure *Closure `json:"closure,omitempty"`
+	Closure *Cordon `json:"closure,omitempty"`
 }
 
 // LaunchingPaused keeps everything waiting that waits, until launching goes on.
@@ -17,18 +17,18 @@ type GPUsClosed struct {
 type LaunchingPaused struct {
 	At units.Instant `json:"at"`
 	// Closure; nil: launching goes on.
-	Closure *Closure `json:"closure,omitempty"`
+	Closure *Cordon `json:"closure,omitempty"`
 }
 
-func (e GPUsClosed) when() units.Instant      { return e.At }
+func (e GPUsCordoned) when() units.Instant    { return e.At }
 func (e LaunchingPaused) when() units.Instant { return e.At }
-func (GPUsClosed) kind() string               { return "gpus-closed" }
+func (GPUsCordoned) kind() string             { return "gpus-closed" }
 func (LaunchingPaused) kind() string          { return "launching-paused" }
-func (GPUsClosed) about() TaskID              { return 0 }
+func (GPUsCordoned) about() TaskID            { return 0 }
 func (LaunchingPaused) about() TaskID         { return 0 }
 
-// Closure is who keeps tasks from being launched, since when, and why.
-type Closure struct {
+// Cordon is who keeps tasks from being launched, since when, and why.
+type Cordon struct {
 	By    string        `json:"by,omitempty"`
 	Why   string        `json:"why,omitempty"`
 	Since units.Instant `json:"since"`
@@ -43,33 +43,33 @@ type Closure struct {
 const RuleClosed Rule = "closed"
 
 // over reports whether a closure has ended by itself.
-func (c *Closure) over(now units.Instant) bool { return c != nil && c.Until > 0 && c.Until <= now }
+func (c *Cordon) over(now units.Instant) bool { return c != nil && c.Until > 0 && c.Until <= now }
 
 // begin is a closure that begins now; nil, if it is none or over already.
-func (s *State) begin(c *Closure) *Closure {
+func (s *State) begin(c *Cordon) *Cordon {
 	if c == nil || c.over(s.now) {
 		return nil
 	}
 	n := *c
 	n.Since, n.Until = s.now, max(0, n.Until)
 	if n.Until > 0 {
-		s.at(n.Until, deadline{})
+		s.at(n.Until, timer{})
 	}
 	return &n
 }
 
-func (s *State) gpusClosed(ev GPUsClosed) {
+func (s *State) gpusCordoned(ev GPUsCordoned) {
 	for _, id := range ev.GPUs {
 		if g := s.byID[id]; g != nil {
-			g.Closed = s.begin(ev.Closure)
-			g.mark()
+			g.Cordon = s.begin(ev.Closure)
+			g.markDirty()
 			if ev.Closure == nil {
-				s.mends(g)
+				s.clearFault(g)
 			}
 			s.forgetMissing(g)
 		}
 	}
-	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
 func (s *State) launchingPaused(ev LaunchingPaused) {
@@ -83,9 +83,9 @@ func (s *State) reopen() {
 	}
 	s.dropReservations(func(r *Reservation) bool { return r.Until <= s.now })
 	for i := len(s.gpus) - 1; i >= 0; i-- {
-		if g := s.gpus[i]; g.Closed.over(s.now) {
-			g.Closed, s.notes.ceilings = nil, [2]ceiling{}
-			g.mark()
+		if g := s.gpus[i]; g.Cordon.over(s.now) {
+			g.Cordon, s.cache.ceilings = nil, [2]ceiling{}
+			g.markDirty()
 			s.forgetMissing(g)
 		}
 	}
@@ -93,7 +93,7 @@ func (s *State) reopen() {
 
 // Paused is why nothing is launched though the engine is up; nil: nobody has
 // paused launching.
-func (s *State) Paused() *Closure { return s.paused }
+func (s *State) Paused() *Cordon { return s.paused }
 
 // pausedFor is why nothing is launched.
 func (s *State) pausedFor() Reason {

@@ -76,7 +76,7 @@ func (g *GPU) vague() bool {
 // likely is the SM activity of a task of which nothing is known, as far as
 // similar tasks tell; ok is false if something is known of it.
 func (s *State) likely(t *Task) (smact float64, ok bool) {
-	m := s.mixOf(t)
+	m := s.priorOf(t)
 	for c, weight := range m {
 		smact += weight * typicalLoads[c].SMACT
 	}
@@ -95,7 +95,7 @@ func typicalOf(bound interference.Load) interference.Load {
 // the SM activity they come to. More than the sample is hardly possible. Less
 // always is; how likely it is, the time that tasks keep a GPU busy tells, and
 // what such tasks do. If an activity was told, less is as good.
-func (x *mixture) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
+func (x *attribution) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
 	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / scoreError
 	off := over * over
 	if x.told {
@@ -123,7 +123,7 @@ func (x *mixture) coarsely(total float64, sought interference.Load, speeds []flo
 }
 
 // measures reports whether somebody beside the strangers says how fast it goes.
-func (x *mixture) measures() bool {
+func (x *attribution) measures() bool {
 	for _, m := range x.measured {
 		if !math.IsNaN(m) {
 			return true
@@ -137,7 +137,7 @@ func (x *mixture) measures() bool {
 // coarse GPU it is a bound for each task, as the sample is for all. Elsewhere the sum
 // of the tasks' activities is known, and these shares tell whose it is, with the error
 // that interference.Load.Busy has.
-func (x *mixture) timed(sought interference.Load, speeds []float64) (off float64) {
+func (x *attribution) timed(sought interference.Load, speeds []float64) (off float64) {
 	for i := range x.strangers {
 		if x.strangers[i] && x.s.tasks[x.g.Residents[i].Task].Pace.Rate > 0 {
 			return 0 // its own output, and what it does to others, tell more

@@ -45,8 +45,8 @@ func TestCoarseIsABound(t *testing.T) {
 			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < coarseDoubt {
 				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
 			}
-			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.population.IsZero() {
-				t.Errorf("learned: %+v, %+v", e, w.s.population)
+			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.classCounts.IsZero() {
+				t.Errorf("learned: %+v, %+v", e, w.s.classCounts)
 			}
 		})
 	}
@@ -94,8 +94,8 @@ func TestCoarseTime(t *testing.T) {
 	w.wait(settling)
 	r := w.s.byID["GPU-0"].resident(a)
 	w.seen(small, 0)
-	if r.Seen.Seconds != aloneLeast/2 {
-		t.Errorf("%v s were seen, want %v", r.Seen.Seconds, aloneLeast/2)
+	if r.Observed.Seconds != aloneLeast/2 {
+		t.Errorf("%v s were seen, want %v", r.Observed.Seconds, aloneLeast/2)
 	}
 	w.wait(aloneLeast * time.Second / 2)
 	w.exit(a, ExitOK)
@@ -157,7 +157,7 @@ func TestSpeedsTellMoreThanCoarse(t *testing.T) {
 		w := newWorld(t, uncapped(), 1)
 		a := w.does(small, "")
 		pace := func(rate float64, since units.Instant) {
-			w.step(Paced{At: w.now, Tasks: []Pace{{Task: a, Attempt: 1, Rate: rate, Error: 0.02, Since: since}}})
+			w.step(ThroughputReported{At: w.now, Tasks: []Throughput{{Task: a, Attempt: 1, Rate: rate, Error: 0.02, Since: since}}})
 		}
 		since := w.now
 		w.wait(settling)
@@ -228,7 +228,7 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 					for _, task := range m.s.tasks {
 						learned[coarse] = learned[coarse] || task.Expected.Source == SourceSeen
 					}
-					if learned[coarse] = learned[coarse] || !m.s.population.IsZero(); coarse && learned[coarse] {
+					if learned[coarse] = learned[coarse] || !m.s.classCounts.IsZero(); coarse && learned[coarse] {
 						t.Fatal("an activity was learned")
 					}
 				},

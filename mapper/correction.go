@@ -177,14 +177,14 @@ func (s *State) correct(t *Task, measured, sd float64) {
 	g := s.slowest(t)
 	measured = min(measured, 0)
 	if s.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || s.unseen(g) != 0) {
-		s.unmix(g)
+		s.attributeLoad(g)
 	}
 	before := t.Speed
 	s.learnPairs(t, g, measured-math.Log(t.Speed), sd)
 	if change := t.Speed / before; change < 1-noticeable || change > 1+noticeable {
 		s.dirty = true
 	}
-	s.undo(g)
+	s.evictSlowing(g)
 }
 
 // noticeable is the change of a speed after which the queue is looked at.
@@ -247,7 +247,7 @@ func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 	}
 	s.predict(s.gpusOf(kinds...))
 	if numbered {
-		s.notes.learned++
+		s.cache.learned++
 	}
 }
 

@@ -15,17 +15,17 @@ import (
 // tells says how fast a task goes, as a mean over the last minute.
 func (w *world) tells(id TaskID, rate float64) {
 	w.t.Helper()
-	w.paces(Pace{Task: id, Rate: rate})
+	w.paces(Throughput{Task: id, Rate: rate})
 }
 
 // paces is tells with more; the attempt and the window are filled in.
-func (w *world) paces(p Pace) {
+func (w *world) paces(p Throughput) {
 	w.t.Helper()
 	p.Attempt = w.attempt(p.Task)
 	if p.Since == 0 {
 		p.Since = w.now.Add(-time.Minute)
 	}
-	w.step(Paced{At: w.now, Tasks: []Pace{p}})
+	w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
 }
 
 // pairOf is the correction of one kind beside another; false: there is none.
@@ -44,11 +44,11 @@ func couple(w *world, a, b interference.Load) (first TaskID, predicted float64) 
 	w.t.Helper()
 	first = w.put(0, a, "a")
 	w.wait(2 * time.Minute)
-	w.paces(Pace{Task: first, Rate: 100, Error: 0.05})
+	w.paces(Throughput{Task: first, Rate: 100, Error: 0.05})
 	w.put(0, b, "b")
 	w.wait(2 * time.Minute)
 	g := w.s.byID["GPU-0"]
-	speeds := w.s.ground(g).speeds(nil, []demand{w.s.demandOf(a, &Task{Request: Request{Kind: "a"}}), w.s.demandOf(b, &Task{Request: Request{Kind: "b"}})})
+	speeds := w.s.sharingMode(g).speeds(nil, []loadDemand{w.s.loadDemand(a, &Task{Request: Request{Kind: "a"}}), w.s.loadDemand(b, &Task{Request: Request{Kind: "b"}})})
 	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
 	return first, w.task(first).Speed
 }
@@ -73,7 +73,7 @@ func TestCorrectionShrinks(t *testing.T) {
 			last := w.s.pairs.variance()
 			for range row.times {
 				w.wait(time.Minute)
-				w.paces(Pace{Task: a, Rate: 100 * predicted * off, Error: row.error})
+				w.paces(Throughput{Task: a, Rate: 100 * predicted * off, Error: row.error})
 				c, ok := w.pairOf("a", "b")
 				if !ok || !(c.Var < last) {
 					t.Fatalf("the correction is %+v, the variance was %v", c, last)
@@ -103,7 +103,7 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	a, predicted := couple(w, resnet, resnet)
 	for range 10 {
 		w.wait(time.Minute)
-		w.paces(Pace{Task: a, Rate: 80 * predicted, Error: 0.05})
+		w.paces(Throughput{Task: a, Rate: 80 * predicted, Error: 0.05})
 	}
 	c, _ := w.pairOf("a", "b")
 	if c.Mean > -0.1 {
@@ -140,7 +140,7 @@ func TestCorrectionIsNoNote(t *testing.T) {
 		first := w.whyNot(waits, 1)
 		for i := range 4 {
 			w.wait(time.Minute)
-			w.paces(Pace{Task: a, Rate: 70 * predicted, Error: 0.05})
+			w.paces(Throughput{Task: a, Rate: 70 * predicted, Error: 0.05})
 			got, want := w.whyNot(waits, 1), (&world{t: t, s: w.s.Clone()}).whyNot(waits, 1)
 			if got != want {
 				t.Errorf("after %d measurements GPU 1 is turned down for %+v, by a copy for %+v", i+1, got, want)

@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// deadline is an instant at which something changes by itself.
-type deadline struct {
+// timer is an instant at which something changes by itself.
+type timer struct {
 	At units.Instant `json:"at"`
 	// Task and Attempt name the attempt whose time limit ends; without an
 	// attempt it is the task's delay that does. 0: only the queues are looked at
@@ -20,7 +20,7 @@ type deadline struct {
 	Idle bool `json:"idle,omitempty"`
 }
 
-func compareDeadlines(a, b deadline) int {
+func compareTimers(a, b timer) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), compareBools(a.Idle, b.Idle))
 }
 
@@ -34,59 +34,59 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// deadlines is a heap by instant, then task, then attempt.
-type deadlines []deadline
+// timers is a heap by instant, then task, then attempt.
+type timers []timer
 
-func (d deadlines) Len() int { return len(d) }
-func (d deadlines) Less(i, j int) bool {
-	return compareDeadlines(d[i], d[j]) < 0
+func (d timers) Len() int { return len(d) }
+func (d timers) Less(i, j int) bool {
+	return compareTimers(d[i], d[j]) < 0
 }
-func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *deadlines) Push(x any)   { *d = append(*d, x.(deadline)) }
-func (d *deadlines) Pop() any {
+func (d timers) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *timers) Push(x any)   { *d = append(*d, x.(timer)) }
+func (d *timers) Pop() any {
 	old := *d
 	last := old[len(old)-1]
 	*d = old[:len(old)-1]
 	return last
 }
 
-func (s *State) at(t units.Instant, d deadline) {
+func (s *State) at(t units.Instant, d timer) {
 	if t == units.Never {
 		return
 	}
-	if n := len(s.deadlines); n >= 1024 && n&(n-1) == 0 { // seldom enough to cost nothing
-		s.forgetDeadlines()
+	if n := len(s.timers); n >= 1024 && n&(n-1) == 0 { // seldom enough to cost nothing
+		s.dropTimers()
 	}
 	d.At = t
-	heap.Push(&s.deadlines, d)
+	heap.Push(&s.timers, d)
 }
 
-// forgetDeadlines drops the time limits of attempts that have ended, and all
+// dropTimers drops the time limits of attempts that have ended, and all
 // but one of several looks at the queues at one instant: with long limits and
 // short tasks they would pile up.
-func (s *State) forgetDeadlines() {
-	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) && !s.idles(d) })
-	slices.SortFunc(s.deadlines, compareDeadlines) // a sorted heap is one
-	s.deadlines = slices.Compact(s.deadlines)
+func (s *State) dropTimers() {
+	s.timers = slices.DeleteFunc(s.timers, func(d timer) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) && !s.idles(d) })
+	slices.SortFunc(s.timers, compareTimers) // a sorted heap is one
+	s.timers = slices.Compact(s.timers)
 }
 
 // limits reports whether a deadline is the time limit of a running attempt, which
 // may have been changed since.
-func (s *State) limits(d deadline) bool {
+func (s *State) limits(d timer) bool {
 	t := s.tasks[d.Task]
 	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= s.limitEnds(t)
 }
 
 // delays reports whether a deadline is the end of a task's delay.
-func (s *State) delays(d deadline) bool {
+func (s *State) delays(d timer) bool {
 	t := s.tasks[d.Task]
 	return t != nil && d.Attempt == 0 && t.Due == d.At
 }
 
 // expire handles every deadline that has come.
 func (s *State) expire() {
-	for len(s.deadlines) > 0 && s.deadlines[0].At <= s.now {
-		d := heap.Pop(&s.deadlines).(deadline)
+	for len(s.timers) > 0 && s.timers[0].At <= s.now {
+		d := heap.Pop(&s.timers).(timer)
 		s.dirty = true
 		s.reopen()
 		if s.delays(d) {

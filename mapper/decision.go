@@ -52,16 +52,16 @@ type Release struct {
 	Task TaskID `json:"task"`
 }
 
-// Regrant changes what is booked for a running attempt. Nothing needs to be
+// GrantChanged changes what is booked for a running attempt. Nothing needs to be
 // done; it is for the record.
-type Regrant struct {
+type GrantChanged struct {
 	Task    TaskID  `json:"task"`
 	Attempt int     `json:"attempt"`
 	Grants  []Grant `json:"grants"`
 }
 
 // DecisionFormat is what the decisions of this program tell. 0: changes of
-// grants are not among them; 1: they are, as [Regrant].
+// grants are not among them; 1: they are, as [GrantChanged].
 const DecisionFormat = 1
 
 // InFormat are those of some decisions that are told in an older format.
@@ -71,7 +71,7 @@ func InFormat(all []Decision, format int) []Decision {
 	}
 	var told []Decision
 	for _, d := range all {
-		if _, ok := d.(Regrant); !ok {
+		if _, ok := d.(GrantChanged); !ok {
 			told = append(told, d)
 		}
 	}
@@ -84,19 +84,19 @@ type Finish struct {
 	Task Task `json:"task"`
 }
 
-// WakeAt asks for a Woke event at an instant. Only the earliest counts; a new
-// WakeAt replaces the one before.
-type WakeAt struct {
+// SetTimer asks for a Woke event at an instant. Only the earliest counts; a new
+// SetTimer replaces the one before.
+type SetTimer struct {
 	At units.Instant `json:"at"`
 }
 
-func (Launch) decisionKind() string  { return "launch" }
-func (Stop) decisionKind() string    { return "stop" }
-func (Requeue) decisionKind() string { return "requeue" }
-func (Regrant) decisionKind() string { return "regrant" }
-func (Release) decisionKind() string { return "release" }
-func (Finish) decisionKind() string  { return "finish" }
-func (WakeAt) decisionKind() string  { return "wake-at" }
+func (Launch) decisionKind() string       { return "launch" }
+func (Stop) decisionKind() string         { return "stop" }
+func (Requeue) decisionKind() string      { return "requeue" }
+func (GrantChanged) decisionKind() string { return "regrant" }
+func (Release) decisionKind() string      { return "release" }
+func (Finish) decisionKind() string       { return "finish" }
+func (SetTimer) decisionKind() string     { return "wake-at" }
 
 // EncodeDecision returns a decision's kind and its JSON form.
 func EncodeDecision(d Decision) (kind string, body []byte, err error) {
@@ -123,10 +123,10 @@ var decisionDecoders = map[string]func([]byte) (Decision, error){
 	"requeue": decodeDecisionAs[Requeue],
 	"release": decodeDecisionAs[Release],
 	"finish":  decodeDecisionAs[Finish],
-	"wake-at": decodeDecisionAs[WakeAt],
-	"overuse": decodeDecisionAs[Overuse],
+	"wake-at": decodeDecisionAs[SetTimer],
+	"overuse": decodeDecisionAs[GrantExceeded],
 	"idle":    decodeDecisionAs[Idle],
-	"regrant": decodeDecisionAs[Regrant],
+	"regrant": decodeDecisionAs[GrantChanged],
 	"suspend": decodeDecisionAs[Suspend],
 	"resume":  decodeDecisionAs[Resume],
 	"resize":  decodeDecisionAs[Resize],
@@ -158,8 +158,8 @@ func SameDecision(a, b Decision) bool {
 	case Requeue:
 		b, ok := b.(Requeue)
 		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone && a.Reason.Equal(b.Reason)
-	case Regrant:
-		b, ok := b.(Regrant)
+	case GrantChanged:
+		b, ok := b.(GrantChanged)
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && slices.Equal(a.Grants, b.Grants)
 	case Finish:
 		b, ok := b.(Finish)
@@ -172,11 +172,11 @@ func SameDecision(a, b Decision) bool {
 // was predicted of it does not count.
 func sameEnd(a, b *Task) bool {
 	return a.ID == b.ID && a.Phase == b.Phase && a.Code == b.Code && a.Ended == b.Ended && a.Reason.Equal(b.Reason) &&
-		a.OOMs == b.OOMs && a.Failures == b.Failures && a.Blameless == b.Blameless &&
+		a.OOMs == b.OOMs && a.Failures == b.Failures && a.NotAtFault == b.NotAtFault &&
 		slices.EqualFunc(a.Attempts, b.Attempts, sameAttempt)
 }
 
 func sameAttempt(a, b Attempt) bool {
-	return a.N == b.N && slices.Equal(a.Grants, b.Grants) && a.Class == b.Class && a.Code == b.Code && a.Blameless == b.Blameless &&
-		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended && a.Away == b.Away
+	return a.N == b.N && slices.Equal(a.Grants, b.Grants) && a.Class == b.Class && a.Code == b.Code && a.NotAtFault == b.NotAtFault &&
+		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended && a.SuspendedTime == b.SuspendedTime
 }

@@ -17,10 +17,10 @@ var decisions = []Decision{
 	Requeue{Task: 7, Need: 3 * units.GiB, Alone: true, Reason: oom},
 	Release{Task: 7},
 	Finish{Task: ended(func(*Task) {})},
-	WakeAt{At: 9},
+	SetTimer{At: 9},
 	Idle{Task: 7, Attempt: 2, Since: 5, Ends: 9},
-	Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 2 * units.GiB},
-	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * units.GiB}}},
+	GrantExceeded{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 2 * units.GiB},
+	GrantChanged{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * units.GiB}}},
 	Resize{Task: 7, Attempt: 2, Host: HostShare{Node: "a", Memory: units.GiB, Limit: 2 * units.GiB, CPUs: 500, Weight: 500}},
 	Suspend{Task: 7, Attempt: 2, Host: units.GiB, Reason: Reason{Code: ReasonSuspended, Name: "ada"}},
 	Resume{Task: 7, Attempt: 2, From: []GPUID{"a"}, Grants: []Grant{{GPU: "b", Memory: units.GiB}}},
@@ -32,7 +32,7 @@ var oom = Reason{Code: ReasonOOM, Cause: &Reason{Code: ReasonWantedMore, Need: 2
 // ended is a task that has ended, changed by edit.
 func ended(edit func(*Task)) Task {
 	t := Task{
-		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * units.GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},
+		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, NextGrant: 3 * units.GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},
 		Attempts: []Attempt{
 			{N: 1, Grants: []Grant{{GPU: "a", Memory: units.GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory", Reason: oom},
 			{N: 2, Grants: []Grant{{GPU: "a", Memory: 3 * units.GiB}}, Launched: 5, Started: 6, Ended: 9, Class: ExitProgram, Code: 1, Message: "exit code 1"},
@@ -114,8 +114,8 @@ func TestSameDecision(t *testing.T) {
 		{"a stop of another attempt", decisions[1], Stop{Task: 7, Attempt: 1, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}}, false},
 		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * units.GiB, Alone: true, Reason: Reason{Code: ReasonText, Text: "no memory left"}}, true},
 		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * units.GiB, Alone: true, Reason: oom}, false},
-		{"another instant", WakeAt{At: 9}, WakeAt{At: 10}, false},
-		{"another booking", decisions[6], Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 3 * units.GiB}, false},
+		{"another instant", SetTimer{At: 9}, SetTimer{At: 10}, false},
+		{"another booking", decisions[6], GrantExceeded{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 3 * units.GiB}, false},
 		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = Reason{Code: ReasonText, Text: "it failed"}, "OOM" }), true},
 		{"predicted otherwise", decisions[4], finish(func(t *Task) { t.Done, t.Speed, t.Expected.Source = 3, 0.5, "guess" }), true},
 		{"another phase", decisions[4], finish(func(t *Task) { t.Phase = Cancelled }), false},

@@ -4,7 +4,7 @@
 // It is a pure state machine. [State.Step] takes one [Event] and returns the
 // [Decision]s to carry out, in order. Equal states and equal events give equal
 // decisions. Time is data: every event carries its instant, and a delay is a
-// [WakeAt] that comes back as [Woke]. The package reads no clock, starts no
+// [SetTimer] that comes back as [TimerFired]. The package reads no clock, starts no
 // goroutine, does no I/O, and imports only the standard library and the two pure
 // packages below it. So the daemon (real time, real containers), `carma replay`
 // (virtual time, modelled GPUs) and the tests run the same code.
@@ -34,7 +34,7 @@
 //  4. Store an event before Step sees it. Otherwise a crash forgets why a container
 //     runs, and a submission that was answered is lost.
 //     Kept by runner/loop.go (applyPart).
-//  5. Store the decisions before you carry them out; a [WakeAt] alone can wait for
+//  5. Store the decisions before you carry them out; a [SetTimer] alone can wait for
 //     the next commit. Otherwise a newer program may decide differently after a
 //     crash, and an attempt runs twice.
 //     Kept by runner/decided.go (flushDue, flush).
@@ -53,8 +53,8 @@
 //  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays booked.
 //     Kept by runner/stopping.go (stopWhenAsked).
-//  9. Answer [WakeAt] with [Woke] at that instant or later. Only the earliest one
-//     counts. After a restart ask [State.NextWake]. Otherwise delays, back-offs,
+//  9. Answer [SetTimer] with [TimerFired] at that instant or later. Only the earliest one
+//     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
 //     time limits and ageing wait for the next event.
 //     Kept by runner/loop.go (untilWake), mapper/sim/engine.go (loop).
 //  10. Keep what [Finish] carries. The state forgets the task in that step.
@@ -82,13 +82,13 @@
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/carryout.go (with).
-//  17. Send [Paced] when the output of tasks tells how fast they go: at most once a
+//  17. Send [ThroughputReported] when the output of tasks tells how fast they go: at most once a
 //     minute for each task, as a mean over a time wholly beside the same
-//     neighbours. [State.Going] says since when they are the same (it follows
+//     neighbours. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
 //     predictions are not corrected, and no placement that was wrong is undone.
 //     Kept by runner/pacer.go (tellPace), mapper/sim/run.go (pace).
-//  18. Answer every [Suspend] with [Suspended] and every [Resume] with [Resumed], with
+//  18. Answer every [Suspend] with [SuspendDone] and every [Resume] with [Resumed], with
 //     the reason where it failed. An attempt that is lost on the way is [Exited]. Say
 //     in [GPUInfo] where it is possible: nothing is suspended elsewhere. Otherwise the
 //     task holds its GPUs, or its host memory, for ever.

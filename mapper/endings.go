@@ -7,19 +7,19 @@ func (s *State) cancel(ev Cancel) {
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
 		t.TimedOut = ev.Failed
 	case t == nil || t.Phase == Stopping:
-	case t.Phase == Away && t.StopReason.Code != "": // it is stopping already
-	case t.Phase == Away:
+	case t.Phase == Suspended && t.StopReason.Code != "": // it is stopping already
+	case t.Phase == Suspended:
 		t.TimedOut = ev.Failed
-		s.stopAway(t, asked)
+		s.stopSuspended(t, asked)
 	case t.Phase.Placed():
 		t.TimedOut = ev.Failed
 		s.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.remove(t)
-			s.waitsNoMore(t)
-			s.unclaim(t)
-			s.users.make(t.party()).waiting--
+			s.onDequeue(t)
+			s.clearNominations(t)
+			s.users.make(t.userAccount()).waiting--
 			s.dirty = true
 		}
 		phase := Cancelled
@@ -30,8 +30,8 @@ func (s *State) cancel(ev Cancel) {
 	}
 }
 
-// stopAway stops a suspended task, which stays suspended until its container has ended.
-func (s *State) stopAway(t *Task, reason Reason) {
+// stopSuspended stops a suspended task, which stays suspended until its container has ended.
+func (s *State) stopSuspended(t *Task, reason Reason) {
 	if t.waiting() {
 		s.dequeue(t)
 		s.dirty = true
@@ -41,7 +41,7 @@ func (s *State) stopAway(t *Task, reason Reason) {
 }
 
 func (s *State) stop(t *Task, reason Reason) {
-	if !s.script.mayStop(t.ID, reason) {
+	if !s.recorded.mayStop(t.ID, reason) {
 		s.goOnRunning(t)
 		return
 	}
@@ -60,7 +60,7 @@ func (s *State) halt(t *Task, reason Reason) {
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
-	if fate := s.script.fate(t.ID); fate != nil {
+	if fate := s.recorded.fate(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
 	}
@@ -70,13 +70,13 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 // end does the work of finish.
 func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
-	t.Phase, t.Ended, t.Code, t.Reason, t.notes = phase, s.now, code, reason, taskNotes{}
-	s.leave(t)
+	t.Phase, t.Ended, t.Code, t.Reason, t.cache = phase, s.now, code, reason, taskCache{}
+	s.removeTask(t)
 	s.complainerEnded(t.ID)
 	s.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
-	if s.kept.Task == t.ID {
-		s.kept = keptFree{}
+	if s.head.Task == t.ID {
+		s.head = headReservation{}
 	}
 	s.decide(Finish{Task: *t})
 }

@@ -5,13 +5,13 @@ package mapper
 // none waits for room that another one has taken. What cannot be moved goes on.
 func (s *State) evacuate() {
 	for _, g := range s.gpus {
-		if g.Closed == nil || !g.Closed.Move || s.movesFrom(g) {
+		if g.Cordon == nil || !g.Cordon.Move || s.movesFrom(g) {
 			continue
 		}
-		why := Reason{Code: ReasonDrained, Name: g.Closed.By, Text: g.Closed.Why, GPU: g.Index}
+		why := Reason{Code: ReasonDrained, Name: g.Cordon.By, Text: g.Cordon.Why, GPU: g.Index}
 		for i := range g.Residents {
 			t := s.tasks[g.Residents[i].Task]
-			if s.couldSetAside(t, why.Code) && s.lookForRest(t) && s.fitsElsewhere(t) && s.setAside(t, why) {
+			if s.canPreempt(t, why.Code) && s.lookForRest(t) && s.fitsElsewhere(t) && s.preemptTask(t, why) {
 				break
 			}
 		}
@@ -23,7 +23,7 @@ func (s *State) evacuate() {
 func (s *State) lookForRest(t *Task) bool {
 	at := s.restedAt(t.Last())
 	if at > s.now {
-		s.at(at, deadline{})
+		s.at(at, timer{})
 	}
 	return at <= s.now
 }
@@ -49,7 +49,7 @@ func (s *State) movesFrom(g *GPU) bool {
 
 // fitsElsewhere reports whether another GPU would take a running task now.
 func (s *State) fitsElsewhere(t *Task) bool {
-	probe := s.asAway(t)
+	probe := s.asSuspended(t)
 	var fitting []*GPU
 	for _, g := range s.gpus {
 		if g.ID != t.Current().Grants[0].GPU && s.reject(probe, g) == "" {

@@ -67,14 +67,14 @@ type Sampled struct {
 	Hosts []HostSample `json:"hosts,omitempty"`
 }
 
-// Paced brings how fast tasks go, as their output tells.
-type Paced struct {
+// ThroughputReported brings how fast tasks go, as their output tells.
+type ThroughputReported struct {
 	At    units.Instant `json:"at"`
-	Tasks []Pace        `json:"tasks"`
+	Tasks []Throughput  `json:"tasks"`
 }
 
-// Pace is how fast an attempt of a task goes.
-type Pace struct {
+// Throughput is how fast an attempt of a task goes.
+type Throughput struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
 	// Rate is work per second, in a unit of the task's own; a mean from Since to
@@ -153,49 +153,49 @@ type Removed struct {
 	By    string        `json:"by,omitempty"`
 }
 
-// Woke is the answer to a WakeAt: time has passed.
-type Woke struct {
+// TimerFired is the answer to a SetTimer: time has passed.
+type TimerFired struct {
 	At units.Instant `json:"at"`
 }
 
-func (e Configured) when() units.Instant    { return e.At }
-func (e GPUsFound) when() units.Instant     { return e.At }
-func (e EngineChanged) when() units.Instant { return e.At }
-func (e TaskSubmitted) when() units.Instant { return e.At }
-func (e Estimated) when() units.Instant     { return e.At }
-func (e Sampled) when() units.Instant       { return e.At }
-func (e Paced) when() units.Instant         { return e.At }
-func (e Started) when() units.Instant       { return e.At }
-func (e Exited) when() units.Instant        { return e.At }
-func (e Cancel) when() units.Instant        { return e.At }
-func (e Removed) when() units.Instant       { return e.At }
-func (e Woke) when() units.Instant          { return e.At }
+func (e Configured) when() units.Instant         { return e.At }
+func (e GPUsFound) when() units.Instant          { return e.At }
+func (e EngineChanged) when() units.Instant      { return e.At }
+func (e TaskSubmitted) when() units.Instant      { return e.At }
+func (e Estimated) when() units.Instant          { return e.At }
+func (e Sampled) when() units.Instant            { return e.At }
+func (e ThroughputReported) when() units.Instant { return e.At }
+func (e Started) when() units.Instant            { return e.At }
+func (e Exited) when() units.Instant             { return e.At }
+func (e Cancel) when() units.Instant             { return e.At }
+func (e Removed) when() units.Instant            { return e.At }
+func (e TimerFired) when() units.Instant         { return e.At }
 
-func (Configured) about() TaskID      { return 0 }
-func (GPUsFound) about() TaskID       { return 0 }
-func (EngineChanged) about() TaskID   { return 0 }
-func (e TaskSubmitted) about() TaskID { return e.ID }
-func (e Estimated) about() TaskID     { return e.Task }
-func (Sampled) about() TaskID         { return 0 }
-func (Paced) about() TaskID           { return 0 }
-func (e Started) about() TaskID       { return e.Task }
-func (e Exited) about() TaskID        { return e.Task }
-func (e Cancel) about() TaskID        { return e.Task }
-func (Removed) about() TaskID         { return 0 } // its records go
-func (Woke) about() TaskID            { return 0 }
+func (Configured) about() TaskID         { return 0 }
+func (GPUsFound) about() TaskID          { return 0 }
+func (EngineChanged) about() TaskID      { return 0 }
+func (e TaskSubmitted) about() TaskID    { return e.ID }
+func (e Estimated) about() TaskID        { return e.Task }
+func (Sampled) about() TaskID            { return 0 }
+func (ThroughputReported) about() TaskID { return 0 }
+func (e Started) about() TaskID          { return e.Task }
+func (e Exited) about() TaskID           { return e.Task }
+func (e Cancel) about() TaskID           { return e.Task }
+func (Removed) about() TaskID            { return 0 } // its records go
+func (TimerFired) about() TaskID         { return 0 }
 
-func (Configured) kind() string    { return "configured" }
-func (GPUsFound) kind() string     { return "gpus-found" }
-func (EngineChanged) kind() string { return "engine-changed" }
-func (TaskSubmitted) kind() string { return "task-submitted" }
-func (Estimated) kind() string     { return "estimated" }
-func (Sampled) kind() string       { return "sampled" }
-func (Paced) kind() string         { return "paced" }
-func (Started) kind() string       { return "started" }
-func (Exited) kind() string        { return "exited" }
-func (Cancel) kind() string        { return "cancel" }
-func (Removed) kind() string       { return "removed" }
-func (Woke) kind() string          { return "woke" }
+func (Configured) kind() string         { return "configured" }
+func (GPUsFound) kind() string          { return "gpus-found" }
+func (EngineChanged) kind() string      { return "engine-changed" }
+func (TaskSubmitted) kind() string      { return "task-submitted" }
+func (Estimated) kind() string          { return "estimated" }
+func (Sampled) kind() string            { return "sampled" }
+func (ThroughputReported) kind() string { return "paced" }
+func (Started) kind() string            { return "started" }
+func (Exited) kind() string             { return "exited" }
+func (Cancel) kind() string             { return "cancel" }
+func (Removed) kind() string            { return "removed" }
+func (TimerFired) kind() string         { return "woke" }
 
 // About is the task whose record an event may change without a decision; 0:
 // none.
@@ -232,34 +232,34 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"task-submitted":   decodeAs[TaskSubmitted],
 	"estimated":        decodeAs[Estimated],
 	"sampled":          decodeAs[Sampled],
-	"paced":            decodeAs[Paced],
-	"handed":           decodeAs[Handed],
+	"paced":            decodeAs[ThroughputReported],
+	"handed":           decodeAs[LaunchAccepted],
 	"started":          decodeAs[Started],
 	"exited":           decodeAs[Exited],
 	"cancel":           decodeAs[Cancel],
 	"removed":          decodeAs[Removed],
-	"touched":          decodeAs[Touched],
+	"touched":          decodeAs[TerminalInput],
 	"suspend-asked":    decodeAs[SuspendAsked],
-	"suspended":        decodeAs[Suspended],
+	"suspended":        decodeAs[SuspendDone],
 	"resume-asked":     decodeAs[ResumeAsked],
 	"resumed":          decodeAs[Resumed],
-	"leaves":           decodeAs[Leaves],
-	"found-away":       decodeAs[FoundAway],
+	"leaves":           decodeAs[VacatesOnRequest],
+	"found-away":       decodeAs[SuspendedOutOfBand],
 	"devices-checked":  decodeAs[DevicesChecked],
 	"hold-changed":     decodeAs[HoldChanged],
-	"recalled":         decodeAs[Recalled],
-	"request-changed":  decodeAs[RequestChanged],
-	"reordered":        decodeAs[Reordered],
-	"gpus-closed":      decodeAs[GPUsClosed],
+	"recalled":         decodeAs[RequeueRequested],
+	"request-changed":  decodeAs[TaskUpdated],
+	"reordered":        decodeAs[QueueMoved],
+	"gpus-closed":      decodeAs[GPUsCordoned],
 	"gpus-reset":       decodeAs[GPUsReset],
 	"canary-ended":     decodeAs[CanaryEnded],
 	"launching-paused": decodeAs[LaunchingPaused],
 	"reserved":         decodeAs[Reserved],
 	"unreserved":       decodeAs[Unreserved],
 	"pinned":           decodeAs[Pinned],
-	"taken-in":         decodeAs[TakenIn],
-	"settled":          decodeAs[Settled],
-	"woke":             decodeAs[Woke],
+	"taken-in":         decodeAs[OrphanAdopted],
+	"settled":          decodeAs[EndRecovered],
+	"woke":             decodeAs[TimerFired],
 }
 
 func decodeAs[E Event](body []byte) (Event, error) {

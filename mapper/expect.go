@@ -53,9 +53,9 @@ func (s *State) runTime(t *Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
 	}
-	r := &t.notes.run
-	if r.learned != s.notes.timed || r.learned == 0 {
-		r.learned = s.notes.timed
+	r := &t.cache.run
+	if r.learned != s.cache.timed || r.learned == 0 {
+		r.learned = s.cache.timed
 		r.time, r.basis = s.findRunTime(t)
 	}
 	return r.time, r.basis
@@ -126,15 +126,15 @@ func (s *State) guessOf(family string, m mean) {
 // each family. They follow from the history.
 type runTimes struct {
 	valid    bool
-	kinds    map[string]*experience // the known ones; no task has the kind ""
+	kinds    map[string]*kindHistory // the known ones; no task has the kind ""
 	all      mean
 	families map[string]mean
 }
 
 func (s *State) runs() *runTimes {
-	r := &s.notes.runs
+	r := &s.cache.runs
 	if !r.valid {
-		*r = runTimes{valid: true, kinds: map[string]*experience{}, families: map[string]mean{}}
+		*r = runTimes{valid: true, kinds: map[string]*kindHistory{}, families: map[string]mean{}}
 		for _, e := range s.history {
 			if e.known() {
 				r.kinds[e.Kind] = e
@@ -146,7 +146,7 @@ func (s *State) runs() *runTimes {
 }
 
 // change adds a run time of a kind n times.
-func (r *runTimes) change(e *experience, d time.Duration, n int) {
+func (r *runTimes) change(e *kindHistory, d time.Duration, n int) {
 	r.all = r.all.plus(d, n)
 	if m := r.families[e.Family].plus(d, n); m.n > 0 {
 		r.families[e.Family] = m
@@ -184,33 +184,33 @@ func inSteps(seconds float64) float64 {
 // leftStep is the ratio of two run times that are told apart.
 const leftStep = 1.1
 
-// watch adds the activity of a GPU to what is known about the one task there. It
+// observe adds the activity of a GPU to what is known about the one task there. It
 // uses the scores that were valid up to now, so call it before they change.
-func (s *State) watch(g *GPU) {
+func (s *State) observe(g *GPU) {
 	if len(g.Residents) != 1 || !s.settled(g) || g.Coarse {
 		return
 	}
 	r := &g.Residents[0]
-	r.Seen.add(g, max(r.Seen.Until, g.countsFrom()), s.now)
+	r.Observed.add(g, max(r.Observed.Until, g.countsFrom()), s.now)
 }
 
-// acquaint sets the load of tasks whose activity is a guess. Once the tasks on a
+// learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a
 // GPU have been the same for a while, the known tasks account for a part of what
 // the monitor sees, and the others for the rest, in equal parts. That rest is
 // then what is known of them, also for a later attempt.
-func (s *State) acquaint() {
+func (s *State) learnLoads() {
 	for _, g := range s.gpus {
 		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() || s.loading(g) {
 			continue
 		}
 		g.SeenAt = g.ChangedAt
-		s.compareTold(g)
-		if r := &g.Residents[0]; len(g.Residents) == 1 && !r.Unseen && !g.Coarse && g.SMACT > r.Load.SMACT+surprise && g.Foreign == 0 {
-			s.seen(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // no sample shows the length of a step
+		s.compareDeclared(g)
+		if r := &g.Residents[0]; len(g.Residents) == 1 && !r.Unseen && !g.Coarse && g.SMACT > r.Load.SMACT+surprise && g.OtherProcesses == 0 {
+			s.observed(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // no sample shows the length of a step
 			continue
 		}
-		s.unmix(g)
-		s.undo(g)
+		s.attributeLoad(g)
+		s.evictSlowing(g)
 	}
 }
 
@@ -247,9 +247,9 @@ func (s *State) settled(g *GPU) bool { return s.now >= g.countsFrom() }
 // monitor's window of 30 s, and as much for a task to begin its work.
 const settling = time.Minute
 
-// sightings are the activity that samples have shown of one task, summed over
+// observedLoad are the activity that samples have shown of one task, summed over
 // time.
-type sightings struct {
+type observedLoad struct {
 	Seconds float64       `json:"seconds,omitempty"`
 	SMACT   float64       `json:"smact,omitempty"`
 	SMOCC   float64       `json:"smocc,omitempty"`
@@ -257,7 +257,7 @@ type sightings struct {
 	Until   units.Instant `json:"until,omitempty"`
 }
 
-func (v *sightings) add(g *GPU, from, to units.Instant) {
+func (v *observedLoad) add(g *GPU, from, to units.Instant) {
 	if to <= from {
 		return
 	}
@@ -269,19 +269,19 @@ func (v *sightings) add(g *GPU, from, to units.Instant) {
 	v.Until = to
 }
 
-// sightings are the activity that a task, which ends now, was seen to have on
+// observedLoad are the activity that a task, which ends now, was seen to have on
 // each of its GPUs. They are empty unless it was alone on all of them for a while.
-func (s *State) sightings(t *Task) (all []interference.Load) {
+func (s *State) observedLoad(t *Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
-		s.watch(g)
+		s.observe(g)
 		r := g.resident(t.ID)
-		n := r.Seen.Seconds
+		n := r.Observed.Seconds
 		if n < aloneLeast {
 			return nil
 		}
 		all = append(all, interference.Load{
-			SMACT: r.Seen.SMACT / n, SMOCC: r.Seen.SMOCC / n, DRAMA: r.Seen.DRAMA / n,
+			SMACT: r.Observed.SMACT / n, SMOCC: r.Observed.SMOCC / n, DRAMA: r.Observed.DRAMA / n,
 			Step: r.Load.Step, // no sample shows the length of a step
 		})
 	}

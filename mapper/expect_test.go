@@ -9,10 +9,10 @@ import (
 	"carma/mapper/interference"
 )
 
-// seen is a sample of how busy GPU-0 is.
+// observed is a sample of how busy GPU-0 is.
 func (w *world) seen(l interference.Load, foreign units.Bytes) {
 	w.t.Helper()
-	w.sample(GPUSample{ID: "GPU-0", Foreign: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
 }
 
 // loadOf is what a task is taken for on GPU-0.

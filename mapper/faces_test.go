@@ -13,17 +13,17 @@ func TestTurnedDownOnce(t *testing.T) {
 		l := newLab(DefaultsOf("carma"), seed, 24, 60)
 		l.fill(120)
 		for range 300 {
-			before := l.s.notes.clock
+			before := l.s.cache.clock
 			decisions := l.s.Step(l.next())
 			l.note(decisions)
 			launched := slices.ContainsFunc(decisions, func(d Decision) bool { _, ok := d.(Launch); return ok })
-			if launched || l.s.notes.clock != before+1 || l.s.notes.forgotten >= before {
+			if launched || l.s.cache.clock != before+1 || l.s.cache.forgotten >= before {
 				continue // not one pass without a launch
 			}
 			for _, waiting := range l.s.tasks {
-				if at := waiting.notes.tried.at; at == l.s.notes.clock {
+				if at := waiting.cache.tried.at; at == l.s.cache.clock {
 					tried++
-					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.notes.fresh > at }) {
+					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.cache.fresh > at }) {
 						again++
 					}
 				}

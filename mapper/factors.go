@@ -1,7 +1,7 @@
 package mapper
 
 // correct applies the corrections to predicted speeds of tasks on one GPU.
-func (p *pairs) correct(of []demand, speeds []float64) {
+func (p *pairs) correct(of []loadDemand, speeds []float64) {
 	if len(p.all) == 0 {
 		return
 	}

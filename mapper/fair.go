@@ -96,10 +96,10 @@ func validWeights(key, who string, all []Weight) error {
 // charge is past use, and what the tasks have now for a while.
 func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds() }
 
-// stand computes the places of all users from past use and what their tasks have
+// shareRank computes the places of all users from past use and what their tasks have
 // now. A user who has several books stands with what all of them come to, except
 // those on accounts that take turns as one.
-func (s *State) stand() {
+func (s *State) shareRank() {
 	tops := map[string]float64{} // of accounts that take turns as one
 	for _, u := range s.users.all {
 		if w := s.opt.accountWeight(u.Account); w > 0 {
@@ -132,15 +132,15 @@ func compareUsers(a, b *user) int {
 		var none user
 		a, b = cmp.Or(a, &none), cmp.Or(b, &none)
 	}
-	return cmp.Or(cmp.Compare(a.Top, b.Top), cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), compareParties(a.party(), b.party()))
+	return cmp.Or(cmp.Compare(a.Top, b.Top), cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), compareUserAccounts(a.userAccount(), b.userAccount()))
 }
 
-// arrange brings the use of all users up to now and the queue in the order
+// sortUsers brings the use of all users up to now and the queue in the order
 // that follows. It sorts the users who wait for something, not their tasks.
-func (s *State) arrange() {
+func (s *State) sortUsers() {
 	s.users.settle(s.now, s.opt.halfLife())
 	if s.opt.fair() {
-		s.stand()
+		s.shareRank()
 		for _, u := range s.users.all {
 			u.First = 0
 		}
@@ -150,27 +150,27 @@ func (s *State) arrange() {
 	s.queue.sort()
 }
 
-// restand moves a user's line after a launch, and reports whether the order of
+// updateShareRank moves a user's line after a launch, and reports whether the order of
 // a lane's lines is another now.
-func (s *State) restand(t *Task, l *lane) bool {
+func (s *State) updateShareRank(t *Task, l *lane) bool {
 	if !s.opt.fair() {
 		return false
 	}
-	s.stand()
+	s.shareRank()
 	before := slices.Clone(l.lines)
 	s.queue.sort()
 	return !slices.Equal(before, l.lines)
 }
 
-// keepFair asks to be woken while the order may bring a task within reach.
-func (s *State) keepFair() {
+// fairTick asks to be woken while the order may bring a task within reach.
+func (s *State) fairTick() {
 	if !s.opt.fair() || s.reach[1] == 0 || s.users.tick > s.now ||
 		!slices.ContainsFunc(s.users.all, func(u *user) bool { return u.rate > 0 }) ||
 		!slices.ContainsFunc(s.queue.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
 	}
 	s.users.tick = s.now.Add(fairTick)
-	s.at(s.users.tick, deadline{})
+	s.at(s.users.tick, timer{})
 }
 
 // overtakers are the tasks of others that fair share puts before a task though
@@ -180,10 +180,10 @@ func (s *State) overtakers(t *Task) (n int, of *user) {
 		return 0, nil
 	}
 	for _, line := range s.queue.lanes[laneOf(t)].lines {
-		if line.user.party() == t.party() {
+		if line.user.userAccount() == t.userAccount() {
 			break
 		}
-		i, _ := slices.BinarySearchFunc(line.waiting(), t, byTurn)
+		i, _ := slices.BinarySearchFunc(line.waiting(), t, byPosition)
 		if later := line.len() - i; later > 0 {
 			n += later
 			of = cmp.Or(of, line.user)

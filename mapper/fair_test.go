@@ -125,7 +125,7 @@ func TestCharge(t *testing.T) {
 			w.wait(time.Hour)
 			w.look()
 			for name, want := range row.want {
-				if u := w.s.users.of(party{user: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
+				if u := w.s.users.of(userAccount{user: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
 					t.Errorf("%s has used %+v, want %v", name, u, want)
 				}
 			}
@@ -141,12 +141,12 @@ func TestDecay(t *testing.T) {
 		id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
 		w.wait(time.Hour)
 		w.exit(id, ExitOK)
-		had := w.s.users.of(party{user: "ada"}).Use
+		had := w.s.users.of(userAccount{user: "ada"}).Use
 		for range looks {
 			w.wait(24 * time.Hour / time.Duration(looks))
 			w.look()
 		}
-		if got := w.s.users.of(party{user: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
+		if got := w.s.users.of(userAccount{user: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
 			t.Errorf("%v of %v GPU-seconds are left after a half-life and %d looks", got, had, looks)
 		}
 		w.wait(24 * time.Hour * 12)
@@ -248,8 +248,8 @@ func TestOldSnapshot(t *testing.T) {
 	if from < 0 || strings.Contains(text, "share") || s.UnmarshalJSON([]byte(text)) != nil {
 		t.Fatalf("it does not load: %s", text)
 	}
-	if u := s.users.of(party{user: "ada"}); u.rate != shareOne/2 || u.tasks != 1 || s.users.of(party{user: "bob"}).waiting != 1 {
-		t.Errorf("%+v %+v", u, s.users.of(party{user: "bob"}))
+	if u := s.users.of(userAccount{user: "ada"}); u.rate != shareOne/2 || u.tasks != 1 || s.users.of(userAccount{user: "bob"}).waiting != 1 {
+		t.Errorf("%+v %+v", u, s.users.of(userAccount{user: "bob"}))
 	}
 }
 

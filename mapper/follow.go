@@ -15,13 +15,13 @@ import (
 // launches above all, is applied at the end, without asking whether it fits.
 // The queues are not looked at. The next Step looks at them.
 func (s *State) Follow(ev Event, decided []Decision) {
-	s.script = &script{slices.Clone(decided)}
-	defer func() { s.script = nil }()
+	s.recorded = &recordedDecisions{slices.Clone(decided)}
+	defer func() { s.recorded = nil }()
 	s.take(ev)
 	s.lookAround()
-	for len(s.script.left) > 0 {
-		d := s.script.left[0]
-		s.script.left = s.script.left[1:]
+	for len(s.recorded.left) > 0 {
+		d := s.recorded.left[0]
+		s.recorded.left = s.recorded.left[1:]
 		s.force(d)
 	}
 	s.followUp()
@@ -30,18 +30,18 @@ func (s *State) Follow(ev Event, decided []Decision) {
 
 // lookAround is the part of [State.schedule] that decides nothing by itself.
 func (s *State) lookAround() {
-	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.handsFull() {
+	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
 		return
 	}
-	s.acquaint()
-	if !s.script.hasRegrants(s.format) {
+	s.learnLoads()
+	if !s.recorded.hasRegrants(s.format) {
 		s.shrink()
 	}
 }
 
-// script is what was decided on an event that is followed and has not been
+// recorded is what was decided on an event that is followed and has not been
 // applied yet. The methods of nil answer for a state that decides itself.
-type script struct{ left []Decision }
+type recordedDecisions struct{ left []Decision }
 
 // subject is the task a decision is about; 0: none.
 func subject(d Decision) TaskID {
@@ -54,13 +54,13 @@ func subject(d Decision) TaskID {
 		return d.Task
 	case Release:
 		return d.Task
-	case Regrant:
+	case GrantChanged:
 		return d.Task
 	case Suspend:
 		return d.Task
 	case Resume:
 		return d.Task
-	case Overuse:
+	case GrantExceeded:
 		return d.Task
 	case Idle:
 		return d.Task
@@ -73,7 +73,7 @@ func subject(d Decision) TaskID {
 }
 
 // find is the place of the first decision of d's kind about a task; -1: none.
-func (c *script) find(kind string, id TaskID) int {
+func (c *recordedDecisions) find(kind string, id TaskID) int {
 	if c == nil {
 		return -1
 	}
@@ -81,7 +81,7 @@ func (c *script) find(kind string, id TaskID) int {
 }
 
 // strike takes off a decision that has just been applied.
-func (c *script) strike(d Decision) {
+func (c *recordedDecisions) strike(d Decision) {
 	if i := c.find(d.decisionKind(), subject(d)); i >= 0 {
 		c.left = slices.Delete(c.left, i, i+1)
 	}
@@ -89,7 +89,7 @@ func (c *script) strike(d Decision) {
 
 // fate is the recorded decision on what becomes of a task: a Finish or a
 // Requeue; nil: this program's stands.
-func (c *script) fate(id TaskID) Decision {
+func (c *recordedDecisions) fate(id TaskID) Decision {
 	i := cmp.Or(c.find(Finish{}.decisionKind(), id)+1, c.find(Requeue{}.decisionKind(), id)+1) - 1
 	if i < 0 {
 		return nil
@@ -98,13 +98,13 @@ func (c *script) fate(id TaskID) Decision {
 }
 
 // mayEnd reports whether a task that has not been launched may end now.
-func (c *script) mayEnd(id TaskID) bool {
+func (c *recordedDecisions) mayEnd(id TaskID) bool {
 	return c == nil || c.find(Finish{}.decisionKind(), id) >= 0
 }
 
 // mayStop reports whether a running task may be stopped now, for a reason: two may come
 // together, and what follows is that of the recorded one.
-func (c *script) mayStop(id TaskID, why Reason) bool {
+func (c *recordedDecisions) mayStop(id TaskID, why Reason) bool {
 	if c == nil {
 		return true
 	}
@@ -113,7 +113,7 @@ func (c *script) mayStop(id TaskID, why Reason) bool {
 }
 
 // maySuspend reports whether a running task may be suspended now, for a reason.
-func (c *script) maySuspend(id TaskID, why Reason) bool {
+func (c *recordedDecisions) maySuspend(id TaskID, why Reason) bool {
 	if c == nil {
 		return true
 	}
@@ -123,12 +123,12 @@ func (c *script) maySuspend(id TaskID, why Reason) bool {
 
 // hasRegrants reports whether changes of grants are recorded, so that none are
 // to be worked out.
-func (c *script) hasRegrants(format int) bool { return c != nil && format >= 1 }
+func (c *recordedDecisions) hasRegrants(format int) bool { return c != nil && format >= 1 }
 
 // goOnRunning takes back that a task is to stop.
 func (s *State) goOnRunning(t *Task) {
 	if t.TimedOut { // the limit is looked at again
-		s.at(s.now.Add(1), deadline{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= s.now})
+		s.at(s.now.Add(1), timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= s.now})
 	}
 	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
@@ -139,7 +139,7 @@ func (s *State) meet(t *Task, fate Decision) {
 	case Finish:
 		s.end(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
 	case Requeue:
-		t.Need, t.Alone = d.Need, d.Alone
+		t.NextGrant, t.NextExclusive = d.Need, d.Alone
 		t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, false, nil, Reason{}
 		s.runAgain(t, cmp.Or(d.Phase, Recovering), d.Reason)
 	}
@@ -147,7 +147,7 @@ func (s *State) meet(t *Task, fate Decision) {
 
 // force applies a recorded decision that the event alone has not led to.
 func (s *State) force(d Decision) {
-	if d, ok := d.(WakeAt); ok {
+	if d, ok := d.(SetTimer); ok {
 		s.wake = d.At
 		return
 	}
@@ -160,7 +160,7 @@ func (s *State) force(d Decision) {
 		s.forceLaunch(t, d)
 	case Stop:
 		s.forceStop(t, d)
-	case Regrant:
+	case GrantChanged:
 		s.forceGrants(t, d)
 	case Suspend:
 		s.forceSuspend(t, d)
@@ -185,8 +185,8 @@ func (s *State) withdrawFrom(t *Task) {
 		for _, grant := range a.Grants {
 			s.takeOff(s.byID[grant.GPU], t.ID)
 		}
-		s.backForGood(t, a)
-	case t.Phase == Away:
+		s.unsuspend(t, a)
+	case t.Phase == Suspended:
 		if t.waiting() {
 			s.dequeue(t)
 		}
@@ -194,7 +194,7 @@ func (s *State) withdrawFrom(t *Task) {
 		a.Ended = cmp.Or(a.Ended, s.now)
 		s.takesAll(t)
 		s.moveOut(t, a)
-		s.backForGood(t, a)
+		s.unsuspend(t, a)
 	case t.waiting():
 		s.dequeue(t)
 	}
@@ -203,11 +203,11 @@ func (s *State) withdrawFrom(t *Task) {
 // dequeue takes a task out of its queue.
 func (s *State) dequeue(t *Task) {
 	s.queue.remove(t)
-	s.waitsNoMore(t)
-	s.unclaim(t)
-	s.users.make(t.party()).waiting--
-	if s.kept.Task == t.ID {
-		s.kept = keptFree{}
+	s.onDequeue(t)
+	s.clearNominations(t)
+	s.users.make(t.userAccount()).waiting--
+	if s.head.Task == t.ID {
+		s.head = headReservation{}
 	}
 }
 
@@ -231,13 +231,13 @@ func (s *State) forceLaunch(t *Task, d Launch) {
 		return // the recorded history contradicts itself; Audit will tell
 	}
 	if t.Phase == Estimating {
-		t.Phase, t.Alone = Held, t.Exclusive // if it runs again; it is not estimated any more
+		t.Phase, t.NextExclusive = Held, t.Exclusive // if it runs again; it is not estimated any more
 	}
 	if t.Phase == Held {
 		s.forceRelease(t)
 	}
 	s.dequeue(t)
-	s.users.make(t.party()).waiting++ // book takes it off
+	s.users.make(t.userAccount()).waiting++ // book takes it off
 	gpus := make([]*GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
@@ -260,7 +260,7 @@ func (s *State) page(grant Grant) *GPU {
 	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.notes.ceilings, s.notes.most = [2]ceiling{}, nil
+	s.cache.ceilings, s.cache.most = [2]ceiling{}, nil
 	return g
 }
 
@@ -271,17 +271,17 @@ func (s *State) forceStop(t *Task, d Stop) {
 	}
 	code := d.Reason.stopCode()
 	if t.marks(code); code == ReasonRecalled || code == ReasonMoved {
-		t.Recall = &Recall{}
+		t.Recall = &PendingRequeue{}
 	}
-	if t.Phase == Away {
-		s.stopAway(t, d.Reason)
+	if t.Phase == Suspended {
+		s.stopSuspended(t, d.Reason)
 		return
 	}
 	s.halt(t, d.Reason)
 }
 
 // forceGrants books for a running attempt what was booked for it then.
-func (s *State) forceGrants(t *Task, d Regrant) {
+func (s *State) forceGrants(t *Task, d GrantChanged) {
 	a := t.Current()
 	if a == nil || a.N != d.Attempt {
 		return

@@ -27,6 +27,6 @@ func Words() []any {
 		[]Class{ExitOK, ExitProgram, ExitGPUOOM, ExitSuspectedOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped},
 		[]SuspendKind{SuspendHere, SuspendMove},
 		[]Sharing{SharingUsers, SharingTurns, SharingAlone},
-		[]Scope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown},
+		[]BreakerScope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown},
 	}
 }

@@ -33,13 +33,13 @@ func busyWorld(t testing.TB) *world {
 	w.submit(25*units.GiB, low)
 	w.submitOnly(nil)
 	w.wait(2 * time.Minute)
-	w.sample(GPUSample{ID: "GPU-1", Used: 22 * units.GiB, Foreign: units.GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * units.GiB}}})
+	w.sample(GPUSample{ID: "GPU-1", Used: 22 * units.GiB, OtherProcesses: units.GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * units.GiB}}})
 	w.exit(a, ExitGPUOOM)
 	w.cancel(b)
 	w.submit(35*units.GiB, limited("array", 1))
 	w.submit(35*units.GiB, limited("array", 1))
 	w.submit(units.GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
-	if oom == 0 || w.s.KeptFor("GPU-0")+w.s.KeptFor("GPU-1")+w.s.KeptFor("GPU-2") == 0 {
+	if oom == 0 || w.s.ReservedFor("GPU-0")+w.s.ReservedFor("GPU-1")+w.s.ReservedFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
 	}
 	return w
@@ -55,11 +55,11 @@ func FuzzDecodeEvent(f *testing.F) {
 		TaskSubmitted{At: 4, Request: Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
 		TaskSubmitted{At: 4, Request: Request{ID: 99, After: []Dependency{{1, AfterOK}, {4, AfterStarted}, {99, "?"}}, Delay: 1 << 62, Group: "array", Parallel: -1}},
 		Estimated{At: 5, Task: 6, Estimate: Estimate{Memory: 1 << 62, WholeGPU: true}},
-		Sampled{At: 6, GPUs: []GPUSample{{ID: "GPU-1", Used: -5, Foreign: 1 << 62, SMACT: 7, Tasks: []TaskUse{{Task: 2, Used: 1 << 62}}}}},
+		Sampled{At: 6, GPUs: []GPUSample{{ID: "GPU-1", Used: -5, OtherProcesses: 1 << 62, SMACT: 7, Tasks: []TaskUse{{Task: 2, Used: 1 << 62}}}}},
 		Started{At: 7, Task: 1, Attempt: 2},
 		Exited{At: 1 << 62, Task: 1, Attempt: 2, Class: ExitGPUOOM, Peak: 1 << 62, Demand: -1},
 		Cancel{At: -9, Task: 3},
-		Woke{At: 1<<63 - 1},
+		TimerFired{At: 1<<63 - 1},
 	} {
 		kind, body, err := EncodeEvent(ev)
 		if err != nil {
@@ -144,8 +144,8 @@ func exercise(t rapid.TB, s *State) {
 				s.Step(Estimated{At: s.Now(), Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
 			}
 		}
-		if at, ok := s.NextWake(); ok {
-			s.Step(Woke{At: at})
+		if at, ok := s.NextTimer(); ok {
+			s.Step(TimerFired{At: at})
 		}
 		s.Step(EngineChanged{At: s.Now(), Up: true})
 	}

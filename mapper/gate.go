@@ -68,7 +68,7 @@ type Rejection struct {
 	Remedy  string `json:"remedy,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
 	// Closed is who drained the GPU, for RuleClosed.
-	Closed *Closure `json:"closed,omitempty"`
+	Closed *Cordon `json:"closed,omitempty"`
 	// Reserved is for whom it is reserved, for RuleReserved.
 	Reserved *Reservation `json:"reserved,omitempty"`
 }
@@ -78,25 +78,25 @@ type Rejection struct {
 func (s *State) reject(t *Task, g *GPU) Rule {
 	alone := s.alone(t)
 	switch {
-	case g.Missing || g.Wrong() != "":
+	case g.Missing || g.FaultReason() != "":
 		return RuleFault
-	case g.Closed != nil:
+	case g.Cordon != nil:
 		return RuleClosed
-	case t.GPUs > 1 && g.Part:
+	case t.GPUs > 1 && g.MIG:
 		return RulePart
 	case !t.mayGoTo(g.ID):
 		return RulePinned
-	case !s.returnsTo(t, g):
+	case !s.resumeTargets(t, g):
 		return RuleSuspended
-	case g.Sick.shut(s.now):
+	case g.Breaker.shut(s.now):
 		return RuleSick
-	case s.claimedFrom(t, g) || s.keptFrom(t, g):
+	case s.nominatedForOther(t, g) || s.reservedAgainst(t, g):
 		return RuleKept
 	case g.alone():
 		return RuleAlone
 	case (alone || g.Sharing == SharingAlone) && !g.idle():
 		return RuleIdle
-	case alone && g.strangers() > s.opt.Headroom:
+	case alone && g.otherProcesses() > s.opt.Headroom:
 		return RuleForeign
 	case s.full(g):
 		return RuleMaxTasks
@@ -116,11 +116,11 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 // rejectAny checks the preconditions that do not depend on the task.
 func (s *State) rejectAny(g *GPU) Rule {
 	switch {
-	case g.Missing || g.Wrong() != "":
+	case g.Missing || g.FaultReason() != "":
 		return RuleFault
-	case g.Closed != nil:
+	case g.Cordon != nil:
 		return RuleClosed
-	case g.Sick.shut(s.now):
+	case g.Breaker.shut(s.now):
 		return RuleSick
 	case s.free(g) < s.opt.MinFree:
 		return RuleMinFree
@@ -144,7 +144,7 @@ func (s *State) needOn(t *Task, g *GPU) units.Bytes {
 // it takes there by design.
 func (t *Task) needs(g *GPU) units.Bytes {
 	share := units.Bytes(min(max(t.Estimate.Share, 0), shareOne))
-	return max(t.Need, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
+	return max(t.NextGrant, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
 }
 
 func (s *State) busy(g *GPU) bool {
@@ -163,19 +163,19 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
 	case RuleFault:
-		r.Fault, r.Missing = g.Wrong(), g.Missing
+		r.Fault, r.Missing = g.FaultReason(), g.Missing
 	case RuleClosed:
-		r.Closed = g.Closed
+		r.Closed = g.Cordon
 	case RuleReserved:
 		r.Reserved = new(*s.reservation(t, g))
 	case RuleSick:
-		r.Fault, r.Remedy = g.Sick.Fault.Cause, g.Sick.Fault.Remedy
+		r.Fault, r.Remedy = g.Breaker.Fault.Cause, g.Breaker.Fault.Remedy
 	case RuleKept:
-		r.Task = s.keptFor(g)
+		r.Task = s.reservedForTask(g)
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:
-		r.Have = g.strangers()
+		r.Have = g.otherProcesses()
 	case RuleMemory:
 		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.freeFor(t, g), s.needOn(t, g), g.Capacity-s.opt.Headroom
 		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {

@@ -27,7 +27,7 @@ func TestPreconditions(t *testing.T) {
 			return w.submit(10*units.GiB, nil)
 		}, Rejection{Rule: RuleMemory, Have: 30 * units.GiB, Need: 10 * units.GiB, Of: 39 * units.GiB, Tasks: 1}},
 		{"memory in foreign use", plain(), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
+			w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
 			return w.submit(10*units.GiB, nil)
 		}, Rejection{Rule: RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB}},
 		{"memory used over the grant", plain(), func(w *world) TaskID {
@@ -76,7 +76,7 @@ func TestPreconditions(t *testing.T) {
 			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
 		{"foreign use where it wants to be alone", with(func(o *Options) { o.Headroom = units.GiB / 2 }), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", Foreign: 700 * units.MiB})
+			w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 700 * units.MiB})
 			return w.submit(units.GiB, whole)
 		}, Rejection{Rule: RuleForeign, Have: 700 * units.MiB}},
 		{"faulty", plain(), func(w *world) TaskID {
@@ -168,7 +168,7 @@ func TestPreconditionsMet(t *testing.T) {
 	w.wantOn(w.submit(5*units.GiB, nil), 0) // leaves exactly the headroom
 
 	w = newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: units.GiB, SMACT: 1}) // as much as the headroom; idle
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: units.GiB, SMACT: 1}) // as much as the headroom; idle
 	id := w.submit(units.GiB, whole)
 	w.wantOn(id, 0)
 	if got := w.task(id).Current().Grants[0].Memory; got != 38*units.GiB {
@@ -185,7 +185,7 @@ func TestNearest(t *testing.T) {
 	for range 3 {
 		w.started(w.submit(20*units.GiB, nil))
 	}
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 5 * units.GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 5 * units.GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
 	id := w.submit(30*units.GiB, nil)
 	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 1 memory have=20.0 GiB need=30.0 GiB of=40.0 GiB" {
 		t.Errorf("got %q", sayWhy(why))
@@ -253,7 +253,7 @@ func TestCheck(t *testing.T) {
 	opt.Headroom = units.GiB
 	one := []GPUInfo{{ID: "a", Index: 0, Capacity: 40 * units.GiB}, {ID: "b", Index: 1, Capacity: 80 * units.GiB}}
 	two := []GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * units.GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * units.GiB}, {ID: "c", Node: "m2", Capacity: 80 * units.GiB}}
-	parts := []GPUInfo{{ID: "a", Index: 0, Capacity: 20 * units.GiB, Part: true}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Part: true}, {ID: "c", Index: 2, Capacity: 30 * units.GiB}}
+	parts := []GPUInfo{{ID: "a", Index: 0, Capacity: 20 * units.GiB, MIG: true}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, MIG: true}, {ID: "c", Index: 2, Capacity: 30 * units.GiB}}
 	for _, row := range []struct {
 		name   string
 		gpus   []GPUInfo

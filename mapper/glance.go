@@ -2,19 +2,19 @@ package mapper
 
 import "math"
 
-// glance is what a look at a GPU keeps to refuse most newcomers by the first step of
+// slowdownBound is what a look at a GPU keeps to refuse most newcomers by the first step of
 // their outlooks, up to the first end there. No task is faster later than alone, so
 // what is certain then to end too late, or is too slow while all stay, needs no
 // further steps. Nine in ten refusals for RuleSlowdown are found so.
-type glance struct {
+type slowdownBound struct {
 	most float64 // the slowdown that is allowed, for which the bounds are; 0: not worked out
 	// The tasks there, as expected and in the likely worst case.
-	as, late firstStep
+	as, late boundCase
 }
 
-// firstStep is one case of a glance.
-type firstStep struct {
-	demands []demand
+// boundCase is one case of a glance.
+type boundCase struct {
+	demands []loadDemand
 	left    []float64
 	bounds  []bound
 	// beside are the speeds beside a newcomer of a typical load, by its class, the
@@ -22,8 +22,8 @@ type firstStep struct {
 	beside [classes][]float64
 }
 
-// glance brings the glance of a memo up to date.
-func (s *State) glance(m *memo) *glance {
+// slowdownBound brings the glance of a memo up to date.
+func (s *State) slowdownBound(m *memo) *slowdownBound {
 	v := &m.glance
 	most := s.predictedCap()
 	if v.most == most {
@@ -42,22 +42,22 @@ func (s *State) glance(m *memo) *glance {
 	return v
 }
 
-func (v *firstStep) begin() {
+func (v *boundCase) begin() {
 	v.demands, v.left, v.bounds = v.demands[:0], v.left[:0], v.bounds[:0]
 	for c := range v.beside {
 		v.beside[c] = v.beside[c][:0]
 	}
 }
 
-func (v *firstStep) add(p *part, d demand, b bound) {
+func (v *boundCase) add(p *residentForecast, d loadDemand, b bound) {
 	v.demands, v.left, v.bounds = append(v.demands, d), append(v.left, p.left), append(v.bounds, b)
 }
 
-// crowded reports whether a newcomer is certain to be refused on a GPU, as it or
+// certainlySlow reports whether a newcomer is certain to be refused on a GPU, as it or
 // somebody there would be slowed down too much. False: that is not known yet.
-func (s *State) crowded(g *GPU, m *memo, n *newcomer) bool {
-	v, on := s.glance(m), s.ground(g)
-	with := part{left: n.left, elsewhere: 1, basis: n.basis}
+func (s *State) certainlySlow(g *GPU, m *memo, n *candidate) bool {
+	v, on := s.slowdownBound(m), s.sharingMode(g)
+	with := residentForecast{left: n.left, elsewhere: 1, basis: n.basis}
 	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.within(v.most-capMargin, false)) {
 		return true
 	}
@@ -68,7 +68,7 @@ func (s *State) crowded(g *GPU, m *memo, n *newcomer) bool {
 // tooSlow reports whether a bound is certain to be exceeded beside a newcomer, the
 // last part, whose demand and bound these are. class is that of its load if that is
 // a typical one.
-func (v *firstStep) tooSlow(on ground, there []part, last *part, d demand, class int, most bound) bool {
+func (v *boundCase) tooSlow(on sharingMode, there []residentForecast, last *residentForecast, d loadDemand, class int, most bound) bool {
 	speeds := v.speeds(on, d, class)
 	next := math.Inf(1)
 	for i := range there {
@@ -93,7 +93,7 @@ func (v *firstStep) tooSlow(on ground, there []part, last *part, d demand, class
 }
 
 // speeds are those of the tasks there and a newcomer.
-func (v *firstStep) speeds(on ground, d demand, class int) []float64 {
+func (v *boundCase) speeds(on sharingMode, d loadDemand, class int) []float64 {
 	if class < 0 {
 		v.demands = append(v.demands, d)
 		speeds := on.speeds(on.scratch[:0], v.demands)

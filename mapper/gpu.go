@@ -21,7 +21,7 @@ type GPUInfo struct {
 	Boot string `json:"boot,omitempty"`
 	// Part: it is a part of a card, a MIG instance. A program can use one of these at
 	// a time, so a task on several GPUs gets none.
-	Part bool `json:"part,omitempty"`
+	MIG bool `json:"part,omitempty"`
 	// Link names the GPUs of its machine that NVLink joins with it, Socket those at its
 	// NUMA node; empty: none, or not known.
 	Link   string `json:"link,omitempty"`
@@ -49,7 +49,7 @@ type GPUSample struct {
 	ID   GPUID       `json:"id"`
 	Used units.Bytes `json:"used"`
 	// Foreign is memory in use by processes that are not carma's.
-	Foreign units.Bytes `json:"foreign,omitempty"`
+	OtherProcesses units.Bytes `json:"foreign,omitempty"`
 	// SMACT, SMOCC and DRAMA are scores over the monitor's window, 0 to 1.
 	SMACT float64 `json:"smact"`
 	SMOCC float64 `json:"smocc"`
@@ -62,8 +62,8 @@ type GPUSample struct {
 	// Fault is empty while the GPU is well. A faulty GPU gets no new tasks.
 	Fault string `json:"fault,omitempty"`
 	// Lasts: the fault lasts until the GPU is reset. Told: the driver says so itself.
-	Lasts bool `json:"lasts,omitempty"`
-	Told  bool `json:"told,omitempty"`
+	UntilReset bool `json:"lasts,omitempty"`
+	FromDriver bool `json:"told,omitempty"`
 }
 
 // TaskUse is what one task uses of one GPU: memory, and the share of time in which a
@@ -90,32 +90,32 @@ type GPU struct {
 	// capacity less the headroom of then.
 	Bookable units.Bytes `json:"bookable"`
 	// Used, Foreign, the scores and Coarse are those of the last sample.
-	Used    units.Bytes `json:"used"`
-	Foreign units.Bytes `json:"foreign"`
-	SMACT   float64     `json:"smact"`
-	SMOCC   float64     `json:"smocc"`
-	DRAMA   float64     `json:"drama"`
-	Coarse  bool        `json:"coarse,omitempty"`
+	Used           units.Bytes `json:"used"`
+	OtherProcesses units.Bytes `json:"foreign"`
+	SMACT          float64     `json:"smact"`
+	SMOCC          float64     `json:"smocc"`
+	DRAMA          float64     `json:"drama"`
+	Coarse         bool        `json:"coarse,omitempty"`
 	// Read: there was a sample since the GPUs were found.
 	Read bool `json:"read,omitempty"`
 	// ReadSince is since when samples are coarse, or are not; 0: always.
 	ReadSince units.Instant `json:"read_since,omitempty"`
 	Fault     string        `json:"fault,omitempty"`
 	// Broken is a fault that lasts until the GPU is reset; nil: there is none.
-	Broken *Broken `json:"broken,omitempty"`
+	Persistent *GPUFault `json:"broken,omitempty"`
 	// Sick is set while containers do not start here.
-	Sick *illness `json:"sick,omitempty"`
+	Breaker *breaker `json:"sick,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
 	Residents []Resident `json:"residents,omitempty"`
 	// Overran are the tasks that lately used more than their grants and left too little
 	// for others, the last one last. They may have ended since.
 	Overran []Overran `json:"overran,omitempty"`
 	// Closed: it is drained; nil: it is open.
-	Closed *Closure `json:"closed,omitempty"`
+	Cordon *Cordon `json:"closed,omitempty"`
 	// Behind is what suspended tasks still have here, in Foreign.
-	Behind []Behind `json:"behind,omitempty"`
+	Residue []SuspendedResidue `json:"behind,omitempty"`
 	// Claim is the task for which others leave it, see makeway.go; 0: none.
-	Claim TaskID `json:"claim,omitempty"`
+	NominatedFor TaskID `json:"claim,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.
 	Missing bool `json:"missing,omitempty"`
 	// ChangedAt is when a task last came, began to run, or went.
@@ -125,7 +125,7 @@ type GPU struct {
 
 	pos int // in State.gpus
 
-	notes gpuNotes
+	cache gpuCache
 
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
@@ -135,11 +135,11 @@ type GPU struct {
 
 // Resident is one task's place on a GPU.
 type Resident struct {
-	Task  TaskID      `json:"task"`
-	Grant units.Bytes `json:"grant"`
-	Alone bool        `json:"alone,omitempty"`
-	Used  units.Bytes `json:"used"` // last sample
-	Peak  units.Bytes `json:"peak"` // highest sample
+	Task      TaskID      `json:"task"`
+	Grant     units.Bytes `json:"grant"`
+	Exclusive bool        `json:"alone,omitempty"`
+	Used      units.Bytes `json:"used"` // last sample
+	Peak      units.Bytes `json:"peak"` // highest sample
 	// Active is the share of time in which its kernels ran, over the window of the
 	// last sample; only if Timed, else it is not known.
 	Active float64 `json:"active,omitempty"`
@@ -165,7 +165,7 @@ type Resident struct {
 	Unseen bool    `json:"unseen,omitempty"`
 	// Believed is what was thought of its SM activity before the tasks on the GPU
 	// changed at BelievedAt.
-	Believed   belief        `json:"believed,omitzero"`
+	Believed   posterior     `json:"believed,omitzero"`
 	BelievedAt units.Instant `json:"believed_at,omitempty"`
 	// Bound: Load was found in coarse samples. It is no fact about the task.
 	Bound bool `json:"bound,omitempty"`
@@ -176,7 +176,7 @@ type Resident struct {
 	// SettledAt is its peak when it seemed to be known; 0: not yet.
 	SettledAt units.Bytes `json:"settled_at,omitempty"`
 	// Seen is the activity that samples have shown while it was alone here.
-	Seen sightings `json:"seen"`
+	Observed observedLoad `json:"seen"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;
 	// never, until its container has started; 0 without a warm-up.
 	WarmUntil units.Instant `json:"warm_until"`
@@ -189,7 +189,7 @@ func (r *Resident) taken() units.Bytes { return max(r.Grant, r.Used) }
 // Committed is the memory that a newcomer cannot have: what the residents have
 // taken plus what foreign processes use.
 func (g *GPU) Committed() units.Bytes {
-	sum := g.Foreign
+	sum := g.OtherProcesses
 	for i := range g.Residents {
 		sum += g.Residents[i].taken()
 	}
@@ -201,7 +201,7 @@ func (g *GPU) Free(headroom units.Bytes) units.Bytes { return g.Capacity - headr
 
 func (g *GPU) idle() bool { return len(g.Residents) == 0 }
 
-func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Alone }
+func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Exclusive }
 
 func (g *GPU) warming(now units.Instant) bool { return g.warmUntil > now }
 
@@ -209,14 +209,14 @@ func (g *GPU) warming(now units.Instant) bool { return g.warmUntil > now }
 // option counts it.
 func (s *State) free(g *GPU) units.Bytes {
 	if s.opt.Booking == BookSamples {
-		return g.Capacity - s.opt.Headroom - max(g.Used, g.Foreign)
+		return g.Capacity - s.opt.Headroom - max(g.Used, g.OtherProcesses)
 	}
 	return g.Capacity - s.opt.Headroom - g.committed
 }
 
-// settle follows every change of the residents and of the foreign use.
+// settleEnd follows every change of the residents and of the foreign use.
 func (g *GPU) settle() {
-	g.mark()
+	g.markDirty()
 	g.committed, g.warmUntil = g.Committed(), 0
 	for i := range g.Residents {
 		g.warmUntil = max(g.warmUntil, g.Residents[i].WarmUntil)
@@ -253,8 +253,8 @@ func (g *GPU) remove(id TaskID) {
 
 func (g *GPU) clone() *GPU {
 	c := *g
-	c.Residents, c.notes = append([]Resident(nil), g.Residents...), gpuNotes{}
+	c.Residents, c.cache = append([]Resident(nil), g.Residents...), gpuCache{}
 	c.Overran = append([]Overran(nil), g.Overran...)
-	c.Sick = g.Sick.clone()
+	c.Breaker = g.Breaker.clone()
 	return &c
 }

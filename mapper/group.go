@@ -16,7 +16,7 @@ type group struct {
 
 // active reports whether a task counts for the limit of its group. A task that
 // will run again keeps its place.
-func (p Phase) active() bool { return p == Queued || p == Recovering || p == Away || p.Placed() }
+func (p Phase) active() bool { return p == Queued || p == Recovering || p == Suspended || p.Placed() }
 
 // enrol enters a new task in its group.
 func (s *State) enrol(t *Task) {
@@ -148,7 +148,7 @@ type tally struct{ members, active, lined int }
 
 func (s *State) auditWaits(t *Task) error {
 	switch {
-	case t.Phase.active() && !t.ready() && !(t.heldAway() && len(t.Waits) == 0 && t.Due == 0):
+	case t.Phase.active() && !t.ready() && !(t.heldWhileSuspended() && len(t.Waits) == 0 && t.Due == 0):
 		return fmt.Errorf("task %d is %s and waits for %v until %d", t.ID, t.Phase, t.Waits, t.Due)
 	case t.Phase == Held && t.ready() && (t.Group == "" || t.Parallel <= 0):
 		return fmt.Errorf("task %d is held for nothing", t.ID)

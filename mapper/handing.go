@@ -12,45 +12,45 @@ import (
 // others stay in carma's queue, where a task of higher priority passes them and a stop costs
 // nothing.
 
-// Handed says that the engine has made an attempt's container, or found a place for its pod,
+// LaunchAccepted says that the engine has made an attempt's container, or found a place for its pod,
 // or is at something that may take long, as pulling its image.
-type Handed struct {
+type LaunchAccepted struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
 }
 
-func (e Handed) when() units.Instant { return e.At }
-func (Handed) kind() string          { return "handed" }
-func (Handed) about() TaskID         { return 0 }
+func (e LaunchAccepted) when() units.Instant { return e.At }
+func (LaunchAccepted) kind() string          { return "handed" }
+func (LaunchAccepted) about() TaskID         { return 0 }
 
-// handing is an attempt that was launched and not handed over.
-type handing struct {
+// inflight is an attempt that was launched and not handed over.
+type inflightLaunch struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
 }
 
-// handOver notes an attempt that is launched while there is a limit.
-func (s *State) handOver(id TaskID, attempt int) {
+// beginLaunch notes an attempt that is launched while there is a limit.
+func (s *State) beginLaunch(id TaskID, attempt int) {
 	if s.opt.LaunchesAtOnce == 0 {
 		return
 	}
-	s.handing = append(slices.DeleteFunc(s.handing, func(h handing) bool { return !s.launches(h) }), handing{id, attempt})
+	s.inflight = append(slices.DeleteFunc(s.inflight, func(h inflightLaunch) bool { return !s.launches(h) }), inflightLaunch{id, attempt})
 }
 
-func (s *State) handed(ev Handed) {
-	s.handing = slices.DeleteFunc(s.handing, func(h handing) bool { return h == handing{ev.Task, ev.Attempt} })
+func (s *State) launchAccepted(ev LaunchAccepted) {
+	s.inflight = slices.DeleteFunc(s.inflight, func(h inflightLaunch) bool { return h == inflightLaunch{ev.Task, ev.Attempt} })
 }
 
 // launches reports whether an attempt has neither started nor ended.
-func (s *State) launches(h handing) bool {
+func (s *State) launches(h inflightLaunch) bool {
 	t := s.tasks[h.Task]
 	return t != nil && t.Phase == Launching && t.Last().N == h.Attempt
 }
 
-// handingOver is how many attempts are being handed over.
-func (s *State) handingOver() (n int) {
-	for _, h := range s.handing {
+// inflightLaunches is how many attempts are being handed over.
+func (s *State) inflightLaunches() (n int) {
+	for _, h := range s.inflight {
 		if s.launches(h) {
 			n++
 		}
@@ -58,7 +58,7 @@ func (s *State) handingOver() (n int) {
 	return n
 }
 
-// handsFull reports whether as many launches as may be are being handed over.
-func (s *State) handsFull() bool {
-	return s.opt.LaunchesAtOnce > 0 && len(s.handing) >= s.opt.LaunchesAtOnce && s.handingOver() >= s.opt.LaunchesAtOnce
+// launchLimitReached reports whether as many launches as may be are being handed over.
+func (s *State) launchLimitReached() bool {
+	return s.opt.LaunchesAtOnce > 0 && len(s.inflight) >= s.opt.LaunchesAtOnce && s.inflightLaunches() >= s.opt.LaunchesAtOnce
 }

@@ -8,7 +8,7 @@ import (
 
 // hands hands a task's attempt to the engine, and returns what is launched then.
 func (w *world) hands(id TaskID) []Launch {
-	return w.step(Handed{At: w.now, Task: id, Attempt: w.attempt(id)})
+	return w.step(LaunchAccepted{At: w.now, Task: id, Attempt: w.attempt(id)})
 }
 
 // TestLaunchesAtOnce: launches beyond the limit stay in the queue, where one of higher
@@ -47,7 +47,7 @@ func TestLaunchesAtOnce(t *testing.T) {
 	}
 	opt.LaunchesAtOnce = 0
 	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
-	if n := w.s.handingOver(); n != 0 {
+	if n := w.s.inflightLaunches(); n != 0 {
 		t.Errorf("without a limit %d launches are counted", n)
 	}
 	if task, _ := w.s.Task(last); task.Phase != Launching {

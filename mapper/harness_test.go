@@ -19,8 +19,8 @@ type world struct {
 	finished map[TaskID]Task
 	stops    []Stop
 	requeued []Requeue
-	launches []Launch  // all of them, in order
-	overuses []Overuse // of the latest step
+	launches []Launch        // all of them, in order
+	overuses []GrantExceeded // of the latest step
 }
 
 // plain are options under which only memory counts.
@@ -71,7 +71,7 @@ func (w *world) step(ev Event) []Launch {
 			w.stops = append(w.stops, d)
 		case Requeue:
 			w.requeued = append(w.requeued, d)
-		case Overuse:
+		case GrantExceeded:
 			w.overuses = append(w.overuses, d)
 		}
 	}
@@ -87,12 +87,12 @@ func (w *world) wait(d time.Duration) []Launch {
 	first := len(w.launches)
 	until := w.now.Add(d)
 	for {
-		at, ok := w.s.NextWake()
+		at, ok := w.s.NextTimer()
 		if !ok || at > until {
 			break
 		}
 		w.now = max(w.now, at)
-		w.step(Woke{At: w.now})
+		w.step(TimerFired{At: w.now})
 	}
 	w.now = until
 	return w.launches[first:]
@@ -164,7 +164,7 @@ func (w *world) sample(gpus ...GPUSample) []Launch {
 	return w.step(Sampled{At: w.now, GPUs: gpus})
 }
 
-// look makes the state look at its queues though nothing has changed.
+// refreshDirty makes the state look at its queues though nothing has changed.
 func (w *world) look() []Launch {
 	w.t.Helper()
 	return w.step(EngineChanged{At: w.now, Up: true})

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// experience is what earlier runs of a kind of task have shown.
-type experience struct {
+// kindHistory is what earlier runs of a kind of task have shown.
+type kindHistory struct {
 	Kind   string `json:"kind"`
 	Family string `json:"family,omitempty"`
 	// Program and Batch are those of its tasks.
@@ -36,13 +36,13 @@ type experience struct {
 	// not seen.
 	Loads []interference.Load `json:"loads,omitempty"`
 	// Plain is what the estimator said of the last run that was a measurement of it.
-	Plain Plain `json:"plain,omitzero"`
+	Plain RawEstimate `json:"plain,omitzero"`
 	// Last is when it was last learned from.
 	Last units.Instant `json:"last"`
 }
 
 // known reports whether a run has ended well; else only Floor is.
-func (e *experience) known() bool { return e != nil && e.Runs > 0 }
+func (e *kindHistory) known() bool { return e != nil && e.Runs > 0 }
 
 // maxKinds bounds the history; the kind that was not seen for longest goes.
 const maxKinds = 4096
@@ -55,7 +55,7 @@ const maxRuns = 16
 const runTimeStep = 8
 
 // history is all experience, by kind.
-type history []*experience
+type history []*kindHistory
 
 // audit returns what makes no sense.
 func (h history) audit() error {
@@ -71,11 +71,11 @@ func (h history) audit() error {
 }
 
 func (h history) find(kind string) (int, bool) {
-	return slices.BinarySearchFunc(h, kind, func(e *experience, kind string) int { return cmp.Compare(e.Kind, kind) })
+	return slices.BinarySearchFunc(h, kind, func(e *kindHistory, kind string) int { return cmp.Compare(e.Kind, kind) })
 }
 
 // of returns the experience with a kind of task, or nil.
-func (h history) of(kind string) *experience {
+func (h history) of(kind string) *kindHistory {
 	if i, ok := h.find(kind); ok && kind != "" {
 		return h[i]
 	}
@@ -84,7 +84,7 @@ func (h history) of(kind string) *experience {
 
 // about returns the experience with a task's kind, made if there is none yet. If
 // one had to go for it, dropped is that.
-func (h *history) about(t *Task, by *ages) (e, dropped *experience) {
+func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 	i, ok := h.find(t.Kind)
 	if ok {
 		return (*h)[i], nil
@@ -95,22 +95,22 @@ func (h *history) about(t *Task, by *ages) (e, dropped *experience) {
 		*h = slices.Delete(*h, at, at+1)
 		i, _ = h.find(t.Kind)
 	}
-	e = &experience{Kind: t.Kind, Family: t.Family, Program: t.Program, Batch: t.Batch}
+	e = &kindHistory{Kind: t.Kind, Family: t.Family, Program: t.Program, Batch: t.Batch}
 	*h = slices.Insert(*h, i, e)
 	by.add(e)
 	return e, dropped
 }
 
-// experienceWith returns the experience with a task's kind, made if there is none
+// kindHistoryWith returns the experience with a task's kind, made if there is none
 // yet.
-func (s *State) experienceWith(t *Task) *experience {
-	e, dropped := s.history.about(t, &s.notes.ages)
-	if r := &s.notes.runs; r.valid && dropped.known() {
+func (s *State) kindHistoryWith(t *Task) *kindHistory {
+	e, dropped := s.history.about(t, &s.cache.ages)
+	if r := &s.cache.runs; r.valid && dropped.known() {
 		delete(r.kinds, dropped.Kind)
 		r.change(dropped, dropped.RunTime, -1)
-		s.rethink(dropped.Kind)
+		s.reestimate(dropped.Kind)
 		for _, w := range s.waitingOf(dropped.Kind, nil) {
-			s.waits(w)
+			s.onEnqueue(w)
 		}
 	}
 	return e
@@ -121,7 +121,7 @@ func (s *State) learn(t *Task, a *Attempt) {
 	if t.Kind == "" || a.Started == 0 {
 		return
 	}
-	e := s.experienceWith(t)
+	e := s.kindHistoryWith(t)
 	alone, before := time.Duration(t.Done*float64(time.Second)), *e
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
 	e.Runs = min(e.Runs+1, maxRuns)
@@ -133,7 +133,7 @@ func (s *State) learn(t *Task, a *Attempt) {
 		e.Loads = t.Seen
 	}
 	if e.Runs == 1 {
-		s.tellMemory(t)
+		s.propagateMemory(t)
 	}
 	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/runTimeStep {
 		s.retime(t, e, before)
@@ -142,7 +142,7 @@ func (s *State) learn(t *Task, a *Attempt) {
 
 // retime follows a change of the mean run time of a kind. before is the experience
 // as it was.
-func (s *State) retime(t *Task, e *experience, before experience) {
+func (s *State) retime(t *Task, e *kindHistory, before kindHistory) {
 	e.RunTime = before.RunTime // as the sums have it
 	if !before.known() {
 		e.Runs = 0
@@ -157,7 +157,7 @@ func (s *State) retime(t *Task, e *experience, before experience) {
 	r.kinds[e.Kind] = e
 	s.guessAgain(e.Family)
 	newAll, newFamily := s.guesses(e.Family)
-	s.relearned(t, e.Family, all != newAll, family != newFamily)
+	s.learned(t, e.Family, all != newAll, family != newFamily)
 }
 
 // learnFloor takes note of what an attempt that did not end well needed at
@@ -166,7 +166,7 @@ func (s *State) learnFloor(t *Task, least units.Bytes) {
 	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
 		return
 	}
-	e := s.experienceWith(t)
+	e := s.kindHistoryWith(t)
 	e.Floor, e.Last = max(e.Floor, least.Clamp()), s.now
 }
 
@@ -196,12 +196,12 @@ func (s *State) Recalls(kind string) bool {
 	return s.opt.Learn && e != nil && e.Peak > 0
 }
 
-// relearned follows a change of what tasks like t are expected to take. all and
+// learned follows a change of what tasks like t are expected to take. all and
 // family: so has what is guessed of tasks whose run time is not known, of those of
 // no known family or of those of name, which is that of t's kind.
-func (s *State) relearned(t *Task, name string, all, family bool) {
+func (s *State) learned(t *Task, name string, all, family bool) {
 	if !all && !family {
-		s.rethink(t.Kind)
+		s.reestimate(t.Kind)
 		for _, g := range s.gpusOf(t.Kind) {
 			g.forget()
 		}
@@ -210,8 +210,8 @@ func (s *State) relearned(t *Task, name string, all, family bool) {
 		}
 		return
 	}
-	s.notes.learned++
-	s.notes.timed++
+	s.cache.learned++
+	s.cache.timed++
 	kinds := s.runs().kinds
 	concerns := func(other *Task) bool {
 		switch {
@@ -234,10 +234,10 @@ func (s *State) relearned(t *Task, name string, all, family bool) {
 	}
 }
 
-// rethink drops the notes on the expected run time of the tasks of a kind.
-func (s *State) rethink(kind string) {
-	for t := s.newest[kind]; t != nil; t = t.kin.older {
-		t.notes.run, t.notes.tried.learned = expectedRun{}, 0
+// reestimate drops the notes on the expected run time of the tasks of a kind.
+func (s *State) reestimate(kind string) {
+	for t := s.byKind[kind]; t != nil; t = t.kin.older {
+		t.cache.run, t.cache.tried.learned = expectedRun{}, 0
 	}
 }
 

@@ -56,7 +56,7 @@ func TestRecall(t *testing.T) {
 			if got := w.task(id).Estimate; got != row.want {
 				t.Errorf("estimated %+v, want %+v", got, row.want)
 			}
-			if got, want := w.task(id).Need, row.want.Memory; got != want {
+			if got, want := w.task(id).NextGrant, row.want.Memory; got != want {
 				t.Errorf("it needs %s, want %s", got, want)
 			}
 		})

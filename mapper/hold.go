@@ -3,7 +3,7 @@ package mapper
 import "carma/internal/units"
 
 // HoldChanged holds a task that waits, or releases it. One that runs is not held:
-// [Recalled] takes it off its GPUs first. A suspended one stays so until it is
+// [RequeueRequested] takes it off its GPUs first. A suspended one stays so until it is
 // released, whoever asks it back.
 type HoldChanged struct {
 	At   units.Instant `json:"at"`
@@ -33,19 +33,19 @@ func (s *State) holdChanged(ev HoldChanged) {
 	switch {
 	case t == nil:
 	case t.Alive() != nil:
-		s.holdAway(t, ev)
+		s.holdSuspended(t, ev)
 	case ev.Hold && t.Hold == nil:
 		s.hold(t, ev.By, ev.Why)
 	case !ev.Hold && t.Hold != nil:
 		t.Hold = nil
-		s.goOn(t)
+		s.unblock(t)
 	}
 }
 
-// holdAway keeps a task that is suspended, or is about to be, from coming back until it
+// holdSuspended keeps a task that is suspended, or is about to be, from coming back until it
 // is released. One that runs, comes back or is stopping is not held.
-func (s *State) holdAway(t *Task, ev HoldChanged) {
-	if ev.Hold == (t.Hold != nil) || ev.Hold && (t.StopReason.Code != "" || t.Phase != Suspending && t.Phase != Away) {
+func (s *State) holdSuspended(t *Task, ev HoldChanged) {
+	if ev.Hold == (t.Hold != nil) || ev.Hold && (t.StopReason.Code != "" || t.Phase != Suspending && t.Phase != Suspended) {
 		return
 	}
 	if t.waiting() {
@@ -55,14 +55,16 @@ func (s *State) holdAway(t *Task, ev HoldChanged) {
 		t.Hold = &Hold{Since: s.now, By: ev.By, Why: ev.Why}
 	}
 	if t.waiting() {
-		s.enqueue(t, Away)
+		s.enqueue(t, Suspended)
 	}
 	s.dirty = true
 }
 
-// heldAway reports whether a task is kept from coming back to a GPU, or was when it was
+// heldWhileSuspended reports whether a task is kept from coming back to a GPU, or was when it was
 // asked to stop.
-func (t *Task) heldAway() bool { return t.Hold != nil && t.Suspension != nil && t.Phase != Resuming }
+func (t *Task) heldWhileSuspended() bool {
+	return t.Hold != nil && t.Suspension != nil && t.Phase != Resuming
+}
 
 // heldAfter is the hold of a task whose attempt has ended: it was held while it was
 // suspended, or whoever runs its program has to let it go on. nil: there is none.

@@ -93,7 +93,7 @@ type HostResident struct {
 	Used   units.Bytes `json:"used,omitempty"` // last sample
 	Peak   units.Bytes `json:"peak,omitempty"` // highest sample
 	// Away is booked for what the task has, or had, on GPUs, while it is suspended.
-	Away units.Bytes `json:"away,omitempty"`
+	SuspendedMemory units.Bytes `json:"away,omitempty"`
 	// Lent is what others may have of Memory meanwhile.
 	Lent units.Bytes `json:"lent,omitempty"`
 	// Share is what its user is charged for a task without a GPU, in millionths of a
@@ -113,7 +113,7 @@ func (h *Host) settle() {
 	h.CPUsBooked, h.taken = h.helpersCPUs, h.helpers
 	for i := range h.Residents {
 		r := &h.Residents[i]
-		booked := r.Memory - r.Lent + r.Away
+		booked := r.Memory - r.Lent + r.SuspendedMemory
 		h.Booked += booked
 		h.CPUsBooked += r.CPUs
 		h.taken += max(booked, r.Used)

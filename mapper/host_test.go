@@ -121,7 +121,7 @@ func TestHostRunsLow(t *testing.T) {
 	w.wantPhase(a, Stopping)
 	w.wantPhase(b, Running)
 	w.exit(a, ExitStopped)
-	if task, ok := w.s.Task(a); !ok || task.HostNeed != 64*units.GiB || task.Reason.Code != ReasonHostAgain {
+	if task, ok := w.s.Task(a); !ok || task.NextHostGrant != 64*units.GiB || task.Reason.Code != ReasonHostAgain {
 		t.Errorf("the hog is %+v", task)
 	}
 }

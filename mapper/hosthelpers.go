@@ -63,7 +63,7 @@ func (h *Host) withoutHelpers() (memory units.Bytes, cpus int64) {
 // the helpers of suites have too much. Helpers may stay for weeks, so nothing is kept
 // free meanwhile.
 func (s *State) helpersBar(t *Task) bool {
-	if t.Phase == Away || !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
+	if t.Phase == Suspended || !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
 		return false // a suspended task has its part
 	}
 	able := func(h *Host) bool {
@@ -99,8 +99,8 @@ func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) R
 		return Reason{}
 	case h.short():
 		return Reason{Code: ReasonHostLow, Have: h.Available, Of: h.Total}
-	case s.kept.Host != nil && s.kept.Host.Node == node && s.tasks[s.kept.Task] != nil:
-		return Reason{Code: ReasonHostKept, Task: s.kept.Task}
+	case s.head.Host != nil && s.head.Host.Node == node && s.tasks[s.head.Task] != nil:
+		return Reason{Code: ReasonHostKept, Task: s.head.Task}
 	case memory > free:
 		return Reason{Code: ReasonHostMemory, Have: max(0, free), Need: memory, Of: h.Memory, Helpers: then.helpers}
 	case cpus > 0 && cpus > h.CPUs-then.CPUsBooked:

@@ -2,25 +2,25 @@ package mapper
 
 import "slices"
 
-// hostKeptFrom reports whether a machine's memory is kept for a task that t may not
+// hostReservedAgainst reports whether a machine's memory is kept for a task that t may not
 // overtake.
-func (s *State) hostKeptFrom(t *Task, h *Host) bool {
-	k := s.kept.Host
-	if k == nil || k.Node != h.Node || s.kept.Task == t.ID || s.tasks[s.kept.Task] == nil {
+func (s *State) hostReservedAgainst(t *Task, h *Host) bool {
+	k := s.head.Host
+	if k == nil || k.Node != h.Node || s.head.Task == t.ID || s.tasks[s.head.Task] == nil {
 		return false
 	}
-	return s.queue.before(s.tasks[s.kept.Task], t)
+	return s.queue.before(s.tasks[s.head.Task], t)
 }
 
-// keptHost is the machine whose memory is kept for a task.
-type keptHost struct {
+// hostReservation is the machine whose memory is kept for a task.
+type hostReservation struct {
 	Node string `json:"node,omitempty"`
 }
 
-// keepHost keeps a machine's memory for a task whose ageing is over, if that is what
+// reserveHost keeps a machine's memory for a task whose ageing is over, if that is what
 // it lacks: the one with the most free of those that could give it.
-func (s *State) keepHost(t *Task) {
-	s.kept.Host = nil
+func (s *State) reserveHost(t *Task) {
+	s.head.Host = nil
 	if s.hostShort(t).Code == "" {
 		return
 	}
@@ -33,6 +33,6 @@ func (s *State) keepHost(t *Task) {
 		}
 	}
 	if best != nil {
-		s.kept.Task, s.kept.Host = t.ID, &keptHost{best.Node}
+		s.head.Task, s.head.Host = t.ID, &hostReservation{best.Node}
 	}
 }

@@ -23,7 +23,7 @@ const (
 // recallHost takes what earlier runs of a task's kind have used of host memory.
 func (s *State) recallHost(t *Task) {
 	if e := s.history.of(t.Kind); s.opt.Learn && e != nil && e.HostPeak > 0 {
-		t.HostNeed = max(t.HostNeed, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
+		t.NextHostGrant = max(t.NextHostGrant, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
 	}
 }
 
@@ -44,8 +44,8 @@ func (s *State) hostOverrun(t *Task, a *Attempt, code int, cause Reason) {
 		s.finish(t, Failed, code, cause)
 		return
 	}
-	t.HostNeed = min(used.Scale(hostAgainFactor).Clamp(), most)
-	s.requeue(t, Recovering, Reason{Code: ReasonHostAgain, Have: used, Need: t.HostNeed}.because(cause))
+	t.NextHostGrant = min(used.Scale(hostAgainFactor).Clamp(), most)
+	s.requeue(t, Recovering, Reason{Code: ReasonHostAgain, Have: used, Need: t.NextHostGrant}.because(cause))
 }
 
 // overranHost reports whether that is for [State.hostOverrun] to follow: a task that

@@ -37,11 +37,11 @@ func (s *State) hostShare(t *Task, h *Host) HostShare {
 	case t.HostReserve > 0 && t.HostOOMs == 0:
 		share.Memory = t.HostReserve
 	case t.HostReserve > 0:
-		share.Memory = max(t.HostReserve, t.HostNeed)
+		share.Memory = max(t.HostReserve, t.NextHostGrant)
 	case t.HostMem > 0:
 		share.Memory = t.HostMem
-	case t.HostNeed > 0:
-		share.Memory = min(t.HostNeed, h.most())
+	case t.NextHostGrant > 0:
+		share.Memory = min(t.NextHostGrant, h.most())
 	case gpus == 0:
 		share.Memory = min(h.Memory/hostParts, bareHost, h.most())
 	default:
@@ -65,7 +65,7 @@ func (s *State) hostShare(t *Task, h *Host) HostShare {
 	return share
 }
 
-// asks is the host memory that a task has asked to be booked; 0: none.
+// candidatesOf is the host memory that a task has asked to be booked; 0: none.
 func (r *Request) asks() units.Bytes { return cmp.Or(r.HostReserve, r.HostMem) }
 
 // partOf is how many of a machine's GPUs a task gets, parts of them included, and
@@ -87,7 +87,7 @@ func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 	}
 	part = 1
 	if !s.alone(t) && first.Capacity > 0 {
-		part = min(1, float64(t.Need)/float64(first.Capacity))
+		part = min(1, float64(t.NextGrant)/float64(first.Capacity))
 	}
 	return part * float64(t.GPUs), gpus
 }
@@ -95,14 +95,14 @@ func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 // hostFits reports whether a machine has host memory and processors for a task;
 // else the reason says what is missing. A suspended task has its part.
 func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
-	if t.Phase == Away {
+	if t.Phase == Suspended {
 		return HostShare{}, Reason{}
 	}
 	share := s.hostShare(t, h)
 	free := h.free()
 	switch {
-	case s.hostKeptFrom(t, h):
-		return share, Reason{Code: ReasonHostKept, Task: s.kept.Task}
+	case s.hostReservedAgainst(t, h):
+		return share, Reason{Code: ReasonHostKept, Task: s.head.Task}
 	case !h.Known:
 		return share, Reason{}
 	case h.short():
@@ -206,7 +206,7 @@ func (s *State) hostShort(t *Task) (no Reason) {
 // hostCanFit reports whether a task would fit if nothing else ran. A suspended task has
 // its part.
 func (s *State) hostCanFit(t *Task) bool {
-	if len(s.hosts) == 0 || t.Phase == Away || t.asks() == 0 && t.CPUs == 0 {
+	if len(s.hosts) == 0 || t.Phase == Suspended || t.asks() == 0 && t.CPUs == 0 {
 		return true
 	}
 	able := func(h *Host) bool { return !h.Known || t.asks() <= h.most() && t.CPUs <= h.CPUs }

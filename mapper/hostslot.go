@@ -16,7 +16,7 @@ type promised struct {
 // hostVictims are the tasks that must stop for a machine to have room for a task,
 // those that have run longest first; false: it would not have it even then, or the
 // task goes to no machine that is known.
-func (r *rotation) hostVictims(t *Task) (victims []TaskID, fits bool) {
+func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
 	s := r.s
 	for _, h := range s.hosts {
 		if victims, fits = r.victimsAt(t, h); fits {
@@ -29,7 +29,7 @@ func (r *rotation) hostVictims(t *Task) (victims []TaskID, fits bool) {
 	return nil, false
 }
 
-func (r *rotation) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
+func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	s := r.s
 	then := h.clone()
 	then.Available = 0
@@ -52,7 +52,7 @@ func (r *rotation) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	})
 	for {
 		if room() {
-			return victims, !s.hostKeptFrom(t, h)
+			return victims, !s.hostReservedAgainst(t, h)
 		}
 		if len(over) == 0 {
 			return nil, false
@@ -65,7 +65,7 @@ func (r *rotation) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 
 // couldFitHost reports whether a task on GPUs would have host memory if the tasks
 // went whose slot is used up.
-func (r *rotation) couldFitHost(t *Task) bool {
+func (r *timeslice) couldFitHost(t *Task) bool {
 	if len(r.s.hosts) == 0 {
 		return true
 	}

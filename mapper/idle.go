@@ -15,16 +15,16 @@ const (
 	idleWarning = 10 * time.Minute
 )
 
-// Touched says that somebody has typed into a task's terminal, or has run a command
+// TerminalInput says that somebody has typed into a task's terminal, or has run a command
 // in the task.
-type Touched struct {
+type TerminalInput struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
 }
 
-func (e Touched) when() units.Instant { return e.At }
-func (Touched) kind() string          { return "touched" }
-func (e Touched) about() TaskID       { return e.Task }
+func (e TerminalInput) when() units.Instant { return e.At }
+func (TerminalInput) kind() string          { return "touched" }
+func (e TerminalInput) about() TaskID       { return e.Task }
 
 // Idle says that a running task does nothing, for the record. It is told when that
 // has lasted for a while, when the task is warned, and when it is over.
@@ -56,16 +56,16 @@ type Idleness struct {
 	Unused bool `json:"unused,omitempty"`
 }
 
-// quiet keeps since when a GPU has done nothing for each of its tasks. Where several
+// checkIdle keeps since when a GPU has done nothing for each of its tasks. Where several
 // share it and it does something, only the share of time in which a task's own
 // kernels ran can tell. Coarse activity is no evidence, nor are readings of a GPU
 // with a fault. A task that has never had memory there, on a GPU all of whose memory is
 // known to be tasks', has done nothing whatever the GPU's activity is.
-func (s *State) quiet(g *GPU) {
+func (s *State) checkIdle(g *GPU) {
 	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		unused := g.Read && g.Fault == "" && r.Peak == 0 && g.Foreign == 0
+		unused := g.Read && g.Fault == "" && r.Peak == 0 && g.OtherProcesses == 0
 		switch {
 		case !still && !unused && (!g.Read || g.Fault != "" || !r.Timed || r.Active > 0):
 			r.QuietSince = 0
@@ -76,16 +76,16 @@ func (s *State) quiet(g *GPU) {
 	}
 }
 
-// restless forgets what GPUs were seen to do: nobody has looked for a while. A daemon
+// clearIdle forgets what GPUs were seen to do: nobody has looked for a while. A daemon
 // that starts finds the GPUs first.
-func (s *State) restless() {
+func (s *State) clearIdle() {
 	for _, g := range s.gpus {
 		g.Read = false
-		s.quiet(g)
+		s.checkIdle(g)
 	}
 }
 
-func (s *State) touch(ev Touched) {
+func (s *State) terminalInput(ev TerminalInput) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Alive() == nil {
 		return
@@ -95,7 +95,7 @@ func (s *State) touch(ev Touched) {
 		s.lookIdle(t)
 	}
 	if t.Suspension != nil && t.Suspension.Reason.Code == ReasonIdle {
-		s.bringBack(t) // somebody is there again
+		s.resumeFitting(t) // somebody is there again
 	}
 }
 
@@ -186,12 +186,12 @@ func (s *State) judgeIdle(t *Task) {
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
 		why := Reason{Code: ReasonIdle, Span: s.now.Sub(t.Idle.Since)}
-		if !s.setAside(t, why) {
-			s.stopFor(t, why)
+		if !s.preemptTask(t, why) {
+			s.stopVictim(t, why)
 		}
 		return
 	}
-	s.at(next, deadline{Task: t.ID, Attempt: t.Last().N, Idle: true})
+	s.at(next, timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
 }
 
 // judgeIdles looks at all idle tasks: the options have changed.
@@ -204,7 +204,7 @@ func (s *State) judgeIdles() {
 }
 
 // idles reports whether a deadline is one of an attempt that does nothing.
-func (s *State) idles(d deadline) bool {
+func (s *State) idles(d timer) bool {
 	t := s.tasks[d.Task]
 	return d.Idle && t != nil && t.Phase == Running && t.Last().N == d.Attempt && t.Idle.Since > 0
 }

@@ -78,7 +78,7 @@ func TestNoEvidence(t *testing.T) {
 			w.seesGPU(0, false)
 		},
 		"never seen, beside memory that nobody knows": func(w *world, _ TaskID) {
-			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", SMACT: 0.5, Used: units.GiB, Foreign: units.GiB}}})
+			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", SMACT: 0.5, Used: units.GiB, OtherProcesses: units.GiB}}})
 		},
 		"no sample":        func(*world, TaskID) {},
 		"a busy neighbour": func(w *world, id TaskID) { w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB}) },
@@ -133,7 +133,7 @@ func TestIdleStop(t *testing.T) {
 	if got := w.idle(id); got.Ends != began.Add(4*time.Hour) {
 		t.Fatalf("not warned: %+v", got)
 	}
-	w.step(Touched{At: w.now, Task: id})
+	w.step(TerminalInput{At: w.now, Task: id})
 	if got := w.idle(id); got.Ends != 0 || got.Told || got.Since != w.now {
 		t.Fatalf("somebody has typed: %+v", got)
 	}
@@ -195,7 +195,7 @@ func TestIdleSinceBack(t *testing.T) {
 	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
 	id := w.runs(nil)
 	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
-	w.step(Suspended{At: w.now, Task: id, Attempt: 1})
+	w.step(SuspendDone{At: w.now, Task: id, Attempt: 1})
 	w.step(ResumeAsked{At: w.now, Task: id})
 	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
 	w.wait(40 * time.Minute)
@@ -215,10 +215,10 @@ func TestTouchedWhileSuspending(t *testing.T) {
 	w.wait(time.Minute)
 	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
 	w.wait(time.Minute)
-	w.step(Touched{At: w.now, Task: id})
+	w.step(TerminalInput{At: w.now, Task: id})
 	typed := w.now
 	w.wait(time.Minute)
-	w.step(Suspended{At: w.now, Task: id, Attempt: 1, Failure: "no"})
+	w.step(SuspendDone{At: w.now, Task: id, Attempt: 1, Failure: "no"})
 	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
 	if got := w.idle(id); got.Since != typed {
 		t.Errorf("somebody typed at %d: %+v", typed, got)

@@ -33,7 +33,7 @@ func (s *State) wanted(code ReasonCode) bool {
 	case ReasonSlowing:
 		return s.opt.SuspendSlowing
 	case ReasonMadeWay:
-		return s.opt.makesWay()
+		return s.opt.preempts()
 	case ReasonSwapped:
 		return s.opt.SwapShorter
 	case ReasonFilled:
@@ -42,24 +42,24 @@ func (s *State) wanted(code ReasonCode) bool {
 	return code == ReasonDrained // who drains the GPU has asked for it
 }
 
-// back reports whether a task that was suspended for a reason comes back as soon as
+// resumesOnItsOwn reports whether a task that was suspended for a reason comes back as soon as
 // there is room. One that did nothing would do that again.
-func (r Reason) back() bool { return r.Code != ReasonSuspended && r.Code != ReasonIdle }
+func (r Reason) resumesOnItsOwn() bool { return r.Code != ReasonSuspended && r.Code != ReasonIdle }
 
-// takesTurn reports whether a suspended task waits at the back of its queue: it has
+// isTimeSlice reports whether a suspended task waits at the back of its queue: it has
 // had its time.
-func (r Reason) takesTurn() bool { return r.Code == ReasonSlotUsed }
+func (r Reason) isTimeSlice() bool { return r.Code == ReasonSlotUsed }
 
-// couldSetAside reports whether a running task would be suspended for a reason.
-func (s *State) couldSetAside(t *Task, code ReasonCode) bool {
+// canPreempt reports whether a running task would be suspended for a reason.
+func (s *State) canPreempt(t *Task, code ReasonCode) bool {
 	return s.wanted(code) && t.Phase == Running && !t.Last().Stays && s.CannotSuspend(t.ID).Code == "" &&
-		(t.leavesFor(Reason{Code: code}) || s.driverCannot(t).Code == "")
+		(t.vacatesFor(Reason{Code: code}) || s.driverCannot(t).Code == "")
 }
 
-// setAside suspends a running task for a reason of carma's. False: that is not wanted,
+// preemptTask suspends a running task for a reason of carma's. False: that is not wanted,
 // or cannot be; the caller does what it did before there was suspending.
-func (s *State) setAside(t *Task, why Reason) bool {
-	if !s.couldSetAside(t, why.Code) || !s.script.maySuspend(t.ID, why) {
+func (s *State) preemptTask(t *Task, why Reason) bool {
+	if !s.canPreempt(t, why.Code) || !s.recorded.maySuspend(t.ID, why) {
 		return false
 	}
 	s.suspend(t, suspensionFor(why, s.onGPUs(t)), why)
@@ -72,28 +72,28 @@ func suspensionFor(why Reason, host units.Bytes) Suspension {
 	if why.Code == ReasonSuspended {
 		return Suspension{By: why.Name, Why: why.Text, Host: host}
 	}
-	return Suspension{Reason: why, Host: host, Back: why.back()}
+	return Suspension{Reason: why, Host: host, Automatic: why.resumesOnItsOwn()}
 }
 
-// staysOn does for a task that could not be suspended what is done without suspending.
+// keepRunning does for a task that could not be suspended what is done without suspending.
 // The next look at the GPU and the queues sees to those that use too much or whose slot
 // is used up, if that still helps; one on a drained GPU goes on.
-func (s *State) staysOn(t *Task, why Reason) {
+func (s *State) keepRunning(t *Task, why Reason) {
 	if t.Phase != Running {
 		return // it is stopping already
 	}
 	switch why.Code {
 	case ReasonIdle:
-		s.stopFor(t, why)
+		s.stopVictim(t, why)
 	case ReasonSlowing:
-		s.undo(s.byID[t.Current().Grants[0].GPU])
+		s.evictSlowing(s.byID[t.Current().Grants[0].GPU])
 	case ReasonFilled:
-		s.cannotFill(why)
+		s.cannotBackfill(why)
 	}
 }
 
-// stopFor stops a task and notes what follows from the reason.
-func (s *State) stopFor(t *Task, why Reason) {
+// stopVictim stops a task and notes what follows from the reason.
+func (s *State) stopVictim(t *Task, why Reason) {
 	t.marks(why.stopCode())
 	s.stop(t, why)
 }
@@ -112,26 +112,26 @@ func (t *Task) marks(code ReasonCode) {
 	}
 }
 
-// cameOff follows that a task is off its GPUs for a reason.
-func (s *State) cameOff(t *Task, why Reason) {
+// onSuspended follows that a task is off its GPUs for a reason.
+func (s *State) onSuspended(t *Task, why Reason) {
 	switch why.Code {
 	case ReasonSlotUsed:
 		s.toTheBack(t)
 	case ReasonSlowing:
-		t.Moves++
+		t.Evictions++
 	case ReasonOveruse:
-		t.Need = max(t.Need, min(t.Need.Scale(growFactor).Clamp(), s.most(t.GPUs)))
-		if t.Suspension.Left {
-			t.Need = s.atHome(t, t.Need)
+		t.NextGrant = max(t.NextGrant, min(t.NextGrant.Scale(growFactor).Clamp(), s.most(t.GPUs)))
+		if t.Suspension.InPlace {
+			t.NextGrant = s.onOriginalGPUs(t, t.NextGrant)
 		}
 	}
 }
 
-// cameBack follows that a task runs again after it was suspended for a reason.
-func (s *State) cameBack(a *Attempt, why Reason) {
+// onResumed follows that a task runs again after it was suspended for a reason.
+func (s *State) onResumed(a *Attempt, why Reason) {
 	a.Back = s.now
 	if why.Code == ReasonSlotUsed {
-		a.Turn = s.now.Add(-a.Away)
+		a.Turn = s.now.Add(-a.SuspendedTime)
 	}
 }
 
@@ -147,26 +147,26 @@ func (s *State) restedAt(a *Attempt) units.Instant {
 // goesElsewhere reports whether a running task could be put on another GPU that a
 // filter passes, if that had room.
 func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
-	probe := s.asAway(t)
+	probe := s.asSuspended(t)
 	for _, g := range s.gpus {
-		if g.ID != t.Current().Grants[0].GPU && pass(g) && s.returnsTo(probe, g) && s.roomFor(t, g) >= max(probe.needs(g), 1) {
+		if g.ID != t.Current().Grants[0].GPU && pass(g) && s.resumeTargets(probe, g) && s.roomFor(t, g) >= max(probe.needs(g), 1) {
 			return true
 		}
 	}
 	return false
 }
 
-// asAway is a running task as it would wait if it were suspended.
-func (s *State) asAway(t *Task) *Task {
+// asSuspended is a running task as it would wait if it were suspended.
+func (s *State) asSuspended(t *Task) *Task {
 	c := *t
-	c.notes = taskNotes{}
-	c.Phase, c.Suspension = Away, &Suspension{From: t.Current().Grants, Back: true}
+	c.cache = taskCache{}
+	c.Phase, c.Suspension = Suspended, &Suspension{From: t.Current().Grants, Automatic: true}
 	s.holdsAgain(&c)
 	return &c
 }
 
-// atHome bounds a need by what each GPU that a task has could give it.
-func (s *State) atHome(t *Task, need units.Bytes) units.Bytes {
+// onOriginalGPUs bounds a need by what each GPU that a task has could give it.
+func (s *State) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
 	for _, grant := range t.Last().Grants {
 		if g := s.byID[grant.GPU]; g != nil {
 			need = min(need, g.Capacity-s.opt.Headroom)
@@ -177,18 +177,18 @@ func (s *State) atHome(t *Task, need units.Bytes) units.Bytes {
 
 // holdsAgain sets the need of a task to the most that it has on a GPU: that must fit again.
 func (s *State) holdsAgain(t *Task) {
-	need := t.Need
+	need := t.NextGrant
 	for i, grant := range t.Last().Grants {
 		g := s.byID[grant.GPU]
-		if r := g.resident(t.ID); r != nil && !r.Alone {
+		if r := g.resident(t.ID); r != nil && !r.Exclusive {
 			has := r.taken()
 			if t.Learner { // its grant is all that was free
-				has = max(t.Need, r.Used)
+				has = max(t.NextGrant, r.Used)
 			}
 			if has = max(0, has); i == 0 || has > need {
 				need = has
 			}
 		}
 	}
-	t.Need = s.atHome(t, need)
+	t.NextGrant = s.onOriginalGPUs(t, need)
 }

@@ -22,7 +22,7 @@ func TestInterval(t *testing.T) {
 	if why, _ := w.s.Why(ids[1]); sayWhy(why) != "interval span=10s" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
-	if at, ok := w.s.NextWake(); !ok || at != w.now.Add(10*time.Second) {
+	if at, ok := w.s.NextTimer(); !ok || at != w.now.Add(10*time.Second) {
 		t.Errorf("a wake-up is asked for at %d", at)
 	}
 	w.exit(ids[0], ExitOK) // what happens between does not launch
@@ -76,12 +76,12 @@ func TestIntervalShortened(t *testing.T) {
 		from := w.now
 		w.step(Configured{At: w.now, Options: with(row.to)})
 		for w.on(b) == nil && w.now < from.Add(time.Hour) {
-			at, ok := w.s.NextWake()
+			at, ok := w.s.NextTimer()
 			if !ok {
 				t.Fatalf("to %s: no wake-up is asked for", row.to)
 			}
 			w.now = max(w.now, at)
-			w.step(Woke{At: w.now})
+			w.step(TimerFired{At: w.now})
 		}
 		if got := w.now.Sub(from); got != row.want {
 			t.Errorf("to %s: launched after %s, want %s", row.to, got, row.want)

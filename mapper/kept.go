@@ -7,11 +7,11 @@ import (
 	"carma/internal/units"
 )
 
-// keptFree names a task and the GPUs that are kept free for it. The task is the
+// headReservation names a task and the GPUs that are kept free for it. The task is the
 // first in order that does not fit and whose ageing is over. Tasks behind it are
 // not placed on these GPUs, so it is not overtaken for ever. Tasks before it are
 // not affected.
-type keptFree struct {
+type headReservation struct {
 	Task TaskID  `json:"task,omitempty"`
 	GPUs []GPUID `json:"gpus,omitempty"`
 	// Until is set for a critical task only (ready.go). It is when the GPUs are
@@ -19,35 +19,35 @@ type keptFree struct {
 	// expected to end before that may go there. 0: the task is not critical.
 	Until units.Instant `json:"until,omitempty"`
 	// Host is set where the memory of its machine is kept for it.
-	Host *keptHost `json:"host,omitempty"`
+	Host *hostReservation `json:"host,omitempty"`
 }
 
-// keptFor returns the task a GPU is kept free for, or 0.
-func (s *State) keptFor(g *GPU) TaskID {
-	if g.Claim != 0 {
-		return g.Claim
+// reservedForTask returns the task a GPU is kept free for, or 0.
+func (s *State) reservedForTask(g *GPU) TaskID {
+	if g.NominatedFor != 0 {
+		return g.NominatedFor
 	}
-	return s.agedOn(g)
+	return s.reservedForHead(g)
 }
 
-// agedOn returns the task a GPU is kept free for as its ageing is over, or it is
+// reservedForHead returns the task a GPU is kept free for as its ageing is over, or it is
 // critical; or 0.
-func (s *State) agedOn(g *GPU) TaskID {
-	if slices.Contains(s.kept.GPUs, g.ID) {
-		return s.kept.Task
+func (s *State) reservedForHead(g *GPU) TaskID {
+	if slices.Contains(s.head.GPUs, g.ID) {
+		return s.head.Task
 	}
 	return 0
 }
 
-// keptFrom reports whether a GPU is kept free for a task that t may not
+// reservedAgainst reports whether a GPU is kept free for a task that t may not
 // overtake.
-func (s *State) keptFrom(t *Task, g *GPU) bool {
-	id := s.agedOn(g)
+func (s *State) reservedAgainst(t *Task, g *GPU) bool {
+	id := s.reservedForHead(g)
 	switch {
 	case id == 0 || id == t.ID:
 		return false
 	case s.overtakesOn(t, id, g):
-		return !s.fillsIn(t, g)
+		return !s.backfills(t, g)
 	}
 	return false
 }
@@ -55,16 +55,16 @@ func (s *State) keptFrom(t *Task, g *GPU) bool {
 // overtakesOn reports whether a task that goes to a GPU would overtake the one for which
 // the GPU is kept.
 func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
-	if s.kept.Until != 0 {
+	if s.head.Until != 0 {
 		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
 	}
 	return s.queue.before(s.tasks[id], t)
 }
 
-// block notes that t does not fit. Ageing starts for the first such task of a
+// markBlocked notes that t does not fit. Ageing starts for the first such task of a
 // pass. GPUs are kept free for the first whose ageing is over. A task keeps its
 // age when others come before it, so a stream of these cannot undo its ageing.
-func (s *State) block(p *pass, t *Task) {
+func (s *State) markBlocked(p *cycle, t *Task) {
 	p.blocked = append(p.blocked, t)
 	if p.head == nil {
 		p.head = t
@@ -76,28 +76,28 @@ func (s *State) block(p *pass, t *Task) {
 		return
 	}
 	p.favoured = t
-	s.keepFor(t, p.before)
-	s.keepHost(t)
-	p.fit = s.survey(p)
+	s.reserveFor(t, p.before)
+	s.reserveHost(t)
+	p.fit = s.freeSummary(p)
 }
 
-// keepFor chooses the GPUs that are kept free for a task. It does not change its
+// reserveFor chooses the GPUs that are kept free for a task. It does not change its
 // choice while those GPUs can serve the task.
-func (s *State) keepFor(t *Task, before keptFree) {
+func (s *State) reserveFor(t *Task, before headReservation) {
 	unfit := func(id GPUID) bool {
 		g := s.byID[id]
-		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g)
+		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
-		s.kept = before
+		s.head = before
 		return
 	}
 	if t.GPUs == 0 {
 		return
 	}
-	s.kept.Task = t.ID
+	s.head.Task = t.ID
 	for _, g := range s.soonest(t) {
-		s.kept.GPUs = append(s.kept.GPUs, g.ID)
+		s.head.GPUs = append(s.head.GPUs, g.ID)
 	}
 }
 
@@ -108,7 +108,7 @@ func (s *State) soonest(t *Task) []*GPU {
 	alone := s.alone(t)
 	var able []*GPU
 	for _, g := range s.gpus {
-		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
+		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}

@@ -72,7 +72,7 @@ func TestHold(t *testing.T) {
 		w.wait(1)
 		late := w.submit(units.GiB, nil)
 		w.wantOn(late)
-		if w.s.KeptFor("GPU-0") != big {
+		if w.s.ReservedFor("GPU-0") != big {
 			t.Error("the GPU is not kept free")
 		}
 		w.exit(1, ExitOK)
@@ -114,11 +114,11 @@ func TestHold(t *testing.T) {
 		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
 		w.look()
-		if w.s.KeptFor("GPU-0") != big {
+		if w.s.ReservedFor("GPU-0") != big {
 			t.Fatal("GPU 0 is not kept free")
 		}
 		w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
-		if w.s.KeptFor("GPU-0") != 0 || w.s.KeptFor("GPU-1") != big {
+		if w.s.ReservedFor("GPU-0") != 0 || w.s.ReservedFor("GPU-1") != big {
 			t.Error("what is kept free has not moved to GPU 1")
 		}
 	})

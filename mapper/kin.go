@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// kin links the unfinished tasks of one kind, so that what is learned of a kind
+// kindLinks links the unfinished tasks of one kind, so that what is learned of a kind
 // costs as much as there are tasks of it, however many wait. No decision depends
 // on the order of the links.
-type kin struct{ newer, older *Task }
+type kindLinks struct{ newer, older *Task }
 
-// enter adds a task to the unfinished ones.
-func (s *State) enter(t *Task) {
+// addTask adds a task to the unfinished ones.
+func (s *State) addTask(t *Task) {
 	s.tasks[t.ID] = t
 	if t.Slot > 0 {
 		s.slots++
@@ -20,7 +20,7 @@ func (s *State) enter(t *Task) {
 	if t.Kind == "" {
 		return
 	}
-	older, newer := s.newest[t.Kind], (*Task)(nil)
+	older, newer := s.byKind[t.Kind], (*Task)(nil)
 	for older != nil && older.ID > t.ID { // the newest has the highest number: there are none, but for a task that changes its kind or was found
 		older, newer = older.kin.older, older
 	}
@@ -31,12 +31,12 @@ func (s *State) enter(t *Task) {
 	if newer != nil {
 		newer.kin.older = t
 	} else {
-		s.newest[t.Kind] = t
+		s.byKind[t.Kind] = t
 	}
 }
 
-// leave takes a task off the unfinished ones.
-func (s *State) leave(t *Task) {
+// removeTask takes a task off the unfinished ones.
+func (s *State) removeTask(t *Task) {
 	delete(s.tasks, t.ID)
 	if t.Slot > 0 {
 		s.slots--
@@ -48,11 +48,11 @@ func (s *State) leave(t *Task) {
 	case t.kin.newer != nil:
 		t.kin.newer.kin.older = t.kin.older
 	case t.kin.older != nil:
-		s.newest[t.Kind] = t.kin.older
+		s.byKind[t.Kind] = t.kin.older
 	default:
-		delete(s.newest, t.Kind)
+		delete(s.byKind, t.Kind)
 	}
-	t.kin = kin{}
+	t.kin = kindLinks{}
 }
 
 // setSlot changes the slot of an unfinished task.
@@ -67,7 +67,7 @@ func (s *State) setSlot(t *Task, slot time.Duration) {
 
 // waitingOf appends the waiting tasks of a kind.
 func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
-	for t := s.newest[kind]; t != nil; t = t.kin.older {
+	for t := s.byKind[kind]; t != nil; t = t.kin.older {
 		if t.waiting() {
 			tasks = append(tasks, t)
 		}
@@ -79,7 +79,7 @@ func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
 func (s *State) gpusOf(kinds ...string) []*GPU {
 	var gpus []*GPU
 	for _, kind := range kinds {
-		for t := s.newest[kind]; t != nil; t = t.kin.older {
+		for t := s.byKind[kind]; t != nil; t = t.kin.older {
 			if t.Current() == nil {
 				continue
 			}
@@ -94,8 +94,8 @@ func (s *State) gpusOf(kinds ...string) []*GPU {
 	return slices.Compact(gpus)
 }
 
-// cloneKin links the copies of tasks as the tasks are.
-func (s *State) cloneKin(c *State) {
+// cloneKindLinks links the copies of tasks as the tasks are.
+func (s *State) cloneKindLinks(c *State) {
 	copyOf := func(t *Task) *Task {
 		if t == nil {
 			return nil
@@ -103,10 +103,10 @@ func (s *State) cloneKin(c *State) {
 		return c.tasks[t.ID]
 	}
 	for id, t := range s.tasks {
-		c.tasks[id].kin = kin{copyOf(t.kin.newer), copyOf(t.kin.older)}
+		c.tasks[id].kin = kindLinks{copyOf(t.kin.newer), copyOf(t.kin.older)}
 	}
-	c.newest = make(map[string]*Task, len(s.newest))
-	for kind, t := range s.newest {
-		c.newest[kind] = copyOf(t)
+	c.byKind = make(map[string]*Task, len(s.byKind))
+	for kind, t := range s.byKind {
+		c.byKind[kind] = copyOf(t)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"carma/internal/units"
 )
 
-// putOn launches a task that is in no queue any more, or lets it come back.
-func (s *State) putOn(t *Task, gpus []*GPU) {
-	if t.home() {
+// bind launches a task that is in no queue any more, or lets it come back.
+func (s *State) bind(t *Task, gpus []*GPU) {
+	if t.resumesInPlace() {
 		t.Suspension.asBefore(gpus)
 	}
-	if alone := s.alone(t); t.Phase == Away {
+	if alone := s.alone(t); t.Phase == Suspended {
 		s.resume(t, gpus, s.grants(t, gpus, alone), alone)
 	} else {
 		s.launch(t, gpus, alone)
@@ -21,7 +21,7 @@ func (s *State) putOn(t *Task, gpus []*GPU) {
 // launch books the memory in the same step, so a task owns its grant before it
 // has allocated.
 func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone, s.fillsFor(t, gpus))
+	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone, s.backfillsFor(t, gpus))
 }
 
 // grants are what a task gets of some GPUs. One that is alone is granted all memory.
@@ -51,45 +51,45 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		a.N = last.N + 1
 	}
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
-	s.tests(s.sick, t.ID)
+	s.probeTargets(s.engineBreaker, t.ID)
 	s.testsNamespace(t)
-	s.seatOn(t, gpus, grants, alone)
+	s.addResident(t, gpus, grants, alone)
 	for _, g := range gpus {
-		s.tests(g.Sick, t.ID)
+		s.probeTargets(g.Breaker, t.ID)
 	}
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}
-	s.waitsNoMore(t)
-	s.unclaim(t)
+	s.onDequeue(t)
+	s.clearNominations(t)
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
-	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.notes.tried = Launching, 0, 0, 0, 0, pacing{}, tried{}
-	s.users.of(t.party()).waiting--
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.cache.tried = Launching, 0, 0, 0, 0, throughputState{}, rejectedAt{}
+	s.users.of(t.userAccount()).waiting--
 	s.occupy(t)
 	s.pace(gpus)
-	s.freshen(gpus)
+	s.markLaunched(gpus)
 	if s.opt.Interval > 0 {
 		s.notBefore = s.now.Add(s.opt.Interval)
-		s.at(s.notBefore, deadline{})
+		s.at(s.notBefore, timer{})
 	}
-	if s.kept.Task == t.ID {
-		s.kept = keptFree{}
+	if s.head.Task == t.ID {
+		s.head = headReservation{}
 	}
-	s.handOver(t.ID, a.N)
+	s.beginLaunch(t.ID, a.N)
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 
-// seatOn enters a task on the pages of its GPUs.
-func (s *State) seatOn(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+// addResident enters a task on the pages of its GPUs.
+func (s *State) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	var warm units.Instant
 	if s.opt.WarmUp > 0 {
 		warm = units.Never
 	}
 	for i, g := range gpus {
 		g.add(Resident{
-			Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
+			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
 			Learning: t.Learner && !alone, WarmUntil: warm,
 		}, s.opt.Headroom)
 	}
@@ -99,4 +99,4 @@ func (s *State) seatOn(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 }
 
 // alone reports whether a task gets GPUs for itself.
-func (s *State) alone(t *Task) bool { return t.Alone || s.policy.idleOnly && t.GPUs > 0 }
+func (s *State) alone(t *Task) bool { return t.NextExclusive || s.policy.idleOnly && t.GPUs > 0 }

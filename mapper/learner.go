@@ -48,7 +48,7 @@ func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 	if left, bounded := s.memoryLeft(t.User, t.Account); bounded {
 		grant = min(grant, left/units.Bytes(t.GPUs))
 	}
-	return max(grant, t.Need)
+	return max(grant, t.NextGrant)
 }
 
 // busyWith notes that a learner has begun its work, if the samples show it.
@@ -69,7 +69,7 @@ func (s *State) active(r *Resident) {
 	if r.Learning && r.ActiveAt == 0 {
 		r.ActiveAt, r.ShrinkAt = s.now, 0
 		s.shrinkLater(r)
-		s.at(s.now.Add(settling), deadline{})
+		s.at(s.now.Add(settling), timer{})
 	}
 }
 
@@ -89,9 +89,9 @@ func (s *State) loading(g *GPU) bool {
 	return false
 }
 
-// growth is how much the memory of learners has grown after it seemed to be
+// memoryGrowth is how much the memory of learners has grown after it seemed to be
 // known.
-type growth struct {
+type memoryGrowth struct {
 	// Settled counts the attempts whose memory seemed to be known, Grew those that
 	// came to need more than the margin. Sum is the sum of their growth, as a share
 	// of what they had.
@@ -105,7 +105,7 @@ type growth struct {
 const grewLeast = 12
 
 // margin is the factor on the peak of a learner that is granted.
-func (h growth) margin() float64 {
+func (h memoryGrowth) margin() float64 {
 	if h.Grew >= 2 && h.Grew*grewLeast > h.Settled {
 		return max(settledFactor, 1+h.Sum/float64(h.Grew))
 	}
@@ -137,7 +137,7 @@ func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
 		least := max(r.Peak.Scale(reclaimedFactor), r.Peak+reclaimedExtra)
-		if missing <= 0 || r.Task == forTask || r.Alone || r.Learning || r.Peak == 0 || !t.Learner || least >= r.Grant {
+		if missing <= 0 || r.Task == forTask || r.Exclusive || r.Learning || r.Peak == 0 || !t.Learner || least >= r.Grant {
 			continue
 		}
 		cut := min(r.Grant-least, missing)

@@ -59,7 +59,7 @@ func TestLearnerHasAllFreeMemory(t *testing.T) {
 				return
 			}
 			w.wantGrant(id, row.want)
-			if w.launches[len(w.launches)-1].Alone || w.task(id).Alone {
+			if w.launches[len(w.launches)-1].Alone || w.task(id).NextExclusive {
 				t.Error("it has the GPU for itself")
 			}
 		})
@@ -95,7 +95,7 @@ func TestNoLearner(t *testing.T) {
 				row.edit(&opt)
 			}
 			w := newWorld(t, opt, 1)
-			if id := w.learner(row.with); w.task(id).Learner || !w.gpu(0).Residents[0].Alone {
+			if id := w.learner(row.with); w.task(id).Learner || !w.gpu(0).Residents[0].Exclusive {
 				t.Errorf("%+v on %+v", w.task(id), w.gpu(0).Residents)
 			}
 		})
@@ -238,8 +238,8 @@ func TestLearnerOOM(t *testing.T) {
 		{settledAt(units.GiB), true}, // as much as it is known to have wanted, at least
 	} {
 		w.exitWith(Exited{Task: a, Class: ExitGPUOOM})
-		if got := w.task(a); got.Need != want.need || got.Alone != want.alone {
-			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.Need, got.Alone, want.need, want.alone)
+		if got := w.task(a); got.NextGrant != want.need || got.NextExclusive != want.alone {
+			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.NextGrant, got.NextExclusive, want.need, want.alone)
 		}
 		if i == 0 { // it fits no more beside the other, and has all when that ends
 			w.wantOn(a)
@@ -340,11 +340,11 @@ func TestMarginFollowsGrowth(t *testing.T) {
 		t.Errorf("after two have grown by 40 %% cut to %s, want %s", got, want)
 	}
 	for _, row := range []struct {
-		h    growth
+		h    memoryGrowth
 		want float64
 	}{
-		{growth{}, settledFactor}, {growth{Settled: 1, Grew: 1, Sum: 0.5}, settledFactor}, {growth{Settled: 2, Grew: 2, Sum: 1}, 1.5},
-		{growth{Settled: 24, Grew: 2, Sum: 1}, settledFactor}, {growth{Settled: 23, Grew: 2, Sum: 1}, 1.5}, {growth{Settled: 2, Grew: 2, Sum: 0.05}, settledFactor},
+		{memoryGrowth{}, settledFactor}, {memoryGrowth{Settled: 1, Grew: 1, Sum: 0.5}, settledFactor}, {memoryGrowth{Settled: 2, Grew: 2, Sum: 1}, 1.5},
+		{memoryGrowth{Settled: 24, Grew: 2, Sum: 1}, settledFactor}, {memoryGrowth{Settled: 23, Grew: 2, Sum: 1}, 1.5}, {memoryGrowth{Settled: 2, Grew: 2, Sum: 0.05}, settledFactor},
 	} {
 		if got := row.h.margin(); got != row.want {
 			t.Errorf("%+v: the margin is %v, want %v", row.h, got, row.want)
@@ -436,7 +436,7 @@ func TestLargeIsNoLearner(t *testing.T) {
 	w.started(w.submit(4*units.GiB, nil))
 	id := w.submitEstimate(Estimate{WholeGPU: true, Large: true}, nil)
 	w.wantOn(id)
-	if task := w.task(id); task.Learner || !task.Alone {
-		t.Errorf("learner: %v, alone: %v", task.Learner, task.Alone)
+	if task := w.task(id); task.Learner || !task.NextExclusive {
+		t.Errorf("learner: %v, alone: %v", task.Learner, task.NextExclusive)
 	}
 }

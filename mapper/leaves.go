@@ -7,22 +7,22 @@ import (
 	"carma/internal/units"
 )
 
-// Leaves says that the program of an attempt offers to leave its GPUs by itself when it
+// VacatesOnRequest says that the program of an attempt offers to leave its GPUs by itself when it
 // is asked, and to come back to them (runner/suspend/leave). That works where the driver
 // cannot suspend it: on several GPUs, and beside others that share by MPS.
-type Leaves struct {
+type VacatesOnRequest struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
 }
 
-func (e Leaves) when() units.Instant { return e.At }
+func (e VacatesOnRequest) when() units.Instant { return e.At }
 
-func (Leaves) kind() string { return "leaves" }
+func (VacatesOnRequest) kind() string { return "leaves" }
 
-func (e Leaves) about() TaskID { return e.Task }
+func (e VacatesOnRequest) about() TaskID { return e.Task }
 
-func (s *State) leaves(ev Leaves) {
+func (s *State) vacatesOnRequest(ev VacatesOnRequest) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Alive() == nil || t.Last().N != ev.Attempt || t.Last().Leaves || t.GPUs == 0 {
 		return
@@ -36,23 +36,23 @@ func (r Reason) moves() bool {
 	return r.Code == ReasonMoved || r.Code == ReasonSlowing || r.Code == ReasonDrained
 }
 
-// leavesFor reports whether a running task is asked to leave by itself, and not taken
+// vacatesFor reports whether a running task is asked to leave by itself, and not taken
 // off by the driver.
-func (t *Task) leavesFor(why Reason) bool { return t.Last().Leaves && !why.moves() }
+func (t *Task) vacatesFor(why Reason) bool { return t.Last().Leaves && !why.moves() }
 
-// home reports whether a suspended task comes back only to the GPUs that it had.
-func (t *Task) home() bool { return t.Phase == Away && t.Suspension.Left }
+// resumesInPlace reports whether a suspended task comes back only to the GPUs that it had.
+func (t *Task) resumesInPlace() bool { return t.Phase == Suspended && t.Suspension.InPlace }
 
 // has reports whether a GPU is one of those that a suspended task had.
 func (a *Suspension) has(id GPUID) bool {
 	return slices.ContainsFunc(a.From, func(g Grant) bool { return g.GPU == id })
 }
 
-// isHome reports whether a task has left a GPU by itself, or is about to, and comes back
+// isOriginalGPU reports whether a task has left a GPU by itself, or is about to, and comes back
 // only to that.
-func (s *State) isHome(g *GPU) bool {
+func (s *State) isOriginalGPU(g *GPU) bool {
 	for _, t := range s.tasks { // no decision depends on the order
-		if away := t.Suspension; away != nil && away.Left && (away.has(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at Grant) bool { return at.GPU == g.ID })) {
+		if away := t.Suspension; away != nil && away.InPlace && (away.has(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at Grant) bool { return at.GPU == g.ID })) {
 			return true
 		}
 	}
@@ -67,30 +67,30 @@ func (a *Suspension) asBefore(gpus []*GPU) {
 	slices.SortStableFunc(gpus, func(x, y *GPU) int { return cmp.Compare(at(x), at(y)) })
 }
 
-// Behind is what a suspended task still has on a GPU.
-type Behind struct {
+// Residue is what a suspended task still has on a GPU.
+type SuspendedResidue struct {
 	Task TaskID      `json:"task"`
 	Used units.Bytes `json:"used"`
 }
 
-// leftBehind is the memory that suspended tasks still have on a GPU: one that left by
+// recordResidue is the memory that suspended tasks still have on a GPU: one that left by
 // itself keeps its context there. It is booked for nobody, and counts as foreign; for
 // the task itself it does not, when it comes back.
-func (s *State) leftBehind(uses []TaskUse) (all []Behind) {
+func (s *State) recordResidue(uses []TaskUse) (all []SuspendedResidue) {
 	for _, u := range uses {
-		if t := s.tasks[u.Task]; t != nil && t.Phase == Away && u.Used > 0 {
-			all = append(all, Behind{u.Task, u.Used.Clamp()})
+		if t := s.tasks[u.Task]; t != nil && t.Phase == Suspended && u.Used > 0 {
+			all = append(all, SuspendedResidue{u.Task, u.Used.Clamp()})
 		}
 	}
 	return all
 }
 
-// behind is what a suspended task still has on a GPU.
-func (g *GPU) behind(t *Task) units.Bytes {
-	if t.Phase != Away {
+// residue is what a suspended task still has on a GPU.
+func (g *GPU) residue(t *Task) units.Bytes {
+	if t.Phase != Suspended {
 		return 0
 	}
-	for _, b := range g.Behind {
+	for _, b := range g.Residue {
 		if b.Task == t.ID {
 			return b.Used
 		}
@@ -99,53 +99,53 @@ func (g *GPU) behind(t *Task) units.Bytes {
 }
 
 // foreignTo is the memory on a GPU that is neither booked nor the task's own.
-func (g *GPU) foreignTo(t *Task) units.Bytes { return g.Foreign - g.behind(t) }
+func (g *GPU) foreignTo(t *Task) units.Bytes { return g.OtherProcesses - g.residue(t) }
 
-// strangers is what others than carma's tasks have on a GPU.
-func (g *GPU) strangers() units.Bytes {
-	sum := g.Foreign
-	for _, b := range g.Behind {
+// otherProcesses is what others than carma's tasks have on a GPU.
+func (g *GPU) otherProcesses() units.Bytes {
+	sum := g.OtherProcesses
+	for _, b := range g.Residue {
 		sum -= b.Used
 	}
 	return sum
 }
 
 // freeFor is the memory of a GPU that a task may have there.
-func (s *State) freeFor(t *Task, g *GPU) units.Bytes { return s.free(g) + g.behind(t) }
+func (s *State) freeFor(t *Task, g *GPU) units.Bytes { return s.free(g) + g.residue(t) }
 
 // assumedBehind is what a program that left by itself is taken to keep on each GPU, its
 // CUDA context, until a sample tells.
 const assumedBehind = 512 * units.MiB
 
-// leaveBehind enters what a program that left by itself is taken to have on its GPUs.
-func (s *State) leaveBehind(t *Task) {
+// addResidue enters what a program that left by itself is taken to have on its GPUs.
+func (s *State) addResidue(t *Task) {
 	for _, from := range t.Suspension.From {
 		g := s.byID[from.GPU]
-		if g == nil || !t.Suspension.Left || g.behind(t) > 0 {
+		if g == nil || !t.Suspension.InPlace || g.residue(t) > 0 {
 			continue
 		}
-		g.Behind = append(slices.Clone(g.Behind), Behind{t.ID, assumedBehind})
-		g.Foreign = (g.Foreign + assumedBehind).Clamp()
+		g.Residue = append(slices.Clone(g.Residue), SuspendedResidue{t.ID, assumedBehind})
+		g.OtherProcesses = (g.OtherProcesses + assumedBehind).Clamp()
 		g.settle()
-		s.notes.ceilings = [2]ceiling{}
+		s.cache.ceilings = [2]ceiling{}
 	}
 }
 
 // takesAll follows that a suspended task comes back, or that its container has ended:
 // it has left nothing behind any more.
 func (s *State) takesAll(t *Task) {
-	if !slices.ContainsFunc(s.gpus, func(g *GPU) bool { return len(g.Behind) > 0 }) {
+	if !slices.ContainsFunc(s.gpus, func(g *GPU) bool { return len(g.Residue) > 0 }) {
 		return
 	}
 	for _, g := range slices.Clone(s.gpus) {
-		i := slices.IndexFunc(g.Behind, func(b Behind) bool { return b.Task == t.ID })
+		i := slices.IndexFunc(g.Residue, func(b SuspendedResidue) bool { return b.Task == t.ID })
 		if i < 0 {
 			continue
 		}
-		g.Foreign = max(0, g.Foreign-g.Behind[i].Used)
-		g.Behind = slices.Delete(slices.Clone(g.Behind), i, i+1)
+		g.OtherProcesses = max(0, g.OtherProcesses-g.Residue[i].Used)
+		g.Residue = slices.Delete(slices.Clone(g.Residue), i, i+1)
 		g.settle()
-		s.notes.ceilings, s.dirty = [2]ceiling{}, true
+		s.cache.ceilings, s.dirty = [2]ceiling{}, true
 		s.forgetMissing(g)
 	}
 }

@@ -21,7 +21,7 @@ func TestLife(t *testing.T) {
 	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: 700 * units.MiB})
 	want := Task{
 		Request: Request{ID: id, GPUs: 1}, Phase: Succeeded, Submitted: w.now - 2,
-		Estimate: Estimate{Memory: units.GiB, Method: "declared"}, Need: units.GiB, QueuedAt: w.now - 2, Ended: w.now,
+		Estimate: Estimate{Memory: units.GiB, Method: "declared"}, NextGrant: units.GiB, QueuedAt: w.now - 2, Ended: w.now,
 		Done: 1e-9, Speed: 1, PacedAt: w.now, // it ran for a nanosecond, alone
 		Attempts: []Attempt{{
 			N: 1, Grants: []Grant{{GPU: "GPU-0", Memory: units.GiB}}, Launched: w.now - 2, Started: w.now - 1, Ended: w.now,
@@ -174,10 +174,10 @@ func TestStrayEvents(t *testing.T) {
 		Estimated{At: w.now + 1, Task: a, Estimate: Estimate{Memory: units.GiB}},
 		Estimated{At: w.now + 1, Task: b, Estimate: Estimate{Memory: units.GiB}},
 		Estimated{At: w.now + 1, Task: 99, Estimate: Estimate{Memory: units.GiB}},
-		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "elsewhere", Foreign: units.GiB}}},
+		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "elsewhere", OtherProcesses: units.GiB}}},
 		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "GPU-0", Tasks: []TaskUse{{Task: 99, Used: units.GiB}, {Task: b, Used: units.GiB}}}}},
-		Woke{At: w.now + 1},
-		Woke{At: w.now + 1},
+		TimerFired{At: w.now + 1},
+		TimerFired{At: w.now + 1},
 		Configured{At: w.now + 1, Options: Options{Policy: "no such"}},
 		Configured{At: w.now + 1, Options: Options{Policy: "magm"}}, // a look-ahead of 0
 	} {
@@ -209,10 +209,10 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 		t.Errorf("it is %d and was %d; started %d", w.s.Now(), now, w.task(a).Current().Started)
 	}
 	b := w.submit(units.GiB, nil)
-	if at, ok := w.s.NextWake(); !ok || at != now.Add(time.Minute) {
+	if at, ok := w.s.NextTimer(); !ok || at != now.Add(time.Minute) {
 		t.Errorf("the warm-up ends at %d", at)
 	}
-	w.step(Woke{At: now.Add(time.Minute)})
+	w.step(TimerFired{At: now.Add(time.Minute)})
 	w.wantOn(b, 0)
 }
 
@@ -224,7 +224,7 @@ func TestWake(t *testing.T) {
 	s := New(opt)
 	wakes := func(ev Event) (at []units.Instant) {
 		for _, d := range s.Step(ev) {
-			if w, ok := d.(WakeAt); ok {
+			if w, ok := d.(SetTimer); ok {
 				at = append(at, w.At)
 			}
 		}
@@ -241,13 +241,13 @@ func TestWake(t *testing.T) {
 		want []units.Instant
 	}{
 		{Started{At: 1, Task: 1, Attempt: 1}, []units.Instant{at(10)}},
-		{Started{At: at(5), Task: 2, Attempt: 1}, nil}, // at 15 s, later than what is out
-		{Woke{At: at(9)}, []units.Instant{at(10)}},     // too early: asked for again
-		{Woke{At: at(10)}, []units.Instant{at(15)}},
+		{Started{At: at(5), Task: 2, Attempt: 1}, nil},   // at 15 s, later than what is out
+		{TimerFired{At: at(9)}, []units.Instant{at(10)}}, // too early: asked for again
+		{TimerFired{At: at(10)}, []units.Instant{at(15)}},
 		{Sampled{At: at(40)}, nil}, // the one for 15 s is on its way all the same
-		{Woke{At: at(40)}, []units.Instant{at(60)}},
-		{Woke{At: at(60)}, []units.Instant{at(65)}},
-		{Woke{At: at(65)}, nil},
+		{TimerFired{At: at(40)}, []units.Instant{at(60)}},
+		{TimerFired{At: at(60)}, []units.Instant{at(65)}},
+		{TimerFired{At: at(65)}, nil},
 	} {
 		if got := wakes(row.ev); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%#v: woke at %v, want %v", row.ev, got, row.want)
@@ -264,7 +264,7 @@ func TestDeadlinesAreForgotten(t *testing.T) {
 		w.started(id)
 		w.exit(id, ExitOK)
 	}
-	if n := len(w.s.deadlines); n > 1100 {
+	if n := len(w.s.timers); n > 1100 {
 		t.Errorf("%d deadlines are kept", n)
 	}
 }
@@ -275,7 +275,7 @@ func TestStepTakesNoPointers(t *testing.T) {
 			t.Error("an event that would have been ignored in silence was taken")
 		}
 	}()
-	New(plain()).Step(&Woke{At: 1})
+	New(plain()).Step(&TimerFired{At: 1})
 }
 
 // TestHeadroomRaised: a change of the options takes nothing back from tasks
@@ -309,7 +309,7 @@ func TestCloneIsDeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.s.Clone()
-	c.Step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Foreign: units.GiB, Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}, {Task: b, Used: 35 * units.GiB}}}}})
+	c.Step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", OtherProcesses: units.GiB, Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}, {Task: b, Used: 35 * units.GiB}}}}})
 	c.Step(Exited{At: w.now, Task: a, Attempt: 1, Class: ExitGPUOOM})
 	c.Step(Cancel{At: w.now, Task: 3})
 	c.Step(GPUsFound{At: w.now})
@@ -331,7 +331,7 @@ func TestPhases(t *testing.T) {
 	for phase, want := range map[Phase][2]bool{
 		Estimating: {false, false}, Queued: {false, false}, Recovering: {false, false},
 		Launching: {true, false}, Running: {true, false}, Stopping: {true, false},
-		Suspending: {true, false}, Away: {false, false}, Resuming: {true, false},
+		Suspending: {true, false}, Suspended: {false, false}, Resuming: {true, false},
 		Succeeded: {false, true}, Failed: {false, true}, Cancelled: {false, true},
 	} {
 		if phase.Placed() != want[0] || phase.Finished() != want[1] {

@@ -8,15 +8,15 @@ import (
 	"carma/internal/units"
 )
 
-// looks is how the GPUs looked in the last pass. The next pass looks anew only at GPUs that
+// dirtySet is how the GPUs looked in the last pass. The next pass looks anew only at GPUs that
 // have changed since (they are marked), and at GPUs that look different by now because time
 // has passed (they are due). Without it, or after the list of GPUs has changed, a pass looks
 // at all of them. It is among the notes, so no decision depends on it.
-type looks struct {
+type dirtySet struct {
 	valid  bool
 	marked []*GPU        // those that have changed since they were looked at
 	spare  []*GPU        // room for the next marked
-	due    dueGPUs       // all, by when they may look different though nothing changes
+	due    expiryHeap    // all, by when they may look different though nothing changes
 	recent []*GPU        // that looked different in this pass or the one before, in ledger order
 	since  int           // the clock when the one before began
 	free   []units.Bytes // the free memory of open GPUs, ascending
@@ -24,79 +24,79 @@ type looks struct {
 	short  []*GPU        // those with less memory than their tasks have taken
 }
 
-// gpuLooks is the part of looks about one GPU.
-type gpuLooks struct {
-	all    *looks // nil: nobody looks
+// gpuDirty is the part of looks about one GPU.
+type gpuDirty struct {
+	all    *dirtySet // nil: nobody looks
 	marked bool
 	short  bool
 	due    units.Instant
 	place  int // in looks.due
-	open   openness
+	open   openState
 }
 
-// openness is what a survey asks of a GPU.
-type openness struct {
+// openState is what a survey asks of a GPU.
+type openState struct {
 	open, idle bool
 	free       units.Bytes
 }
 
-// mark notes that a GPU has changed. Whoever changes what a face, an openness or a shortage
+// markDirty notes that a GPU has changed. Whoever changes what a face, an openness or a shortage
 // is made of must call it; settle and forget do. TestProperties finds a call that is missing.
-func (g *GPU) mark() {
-	g.notes.marks++
-	if l := &g.notes.looks; l.all != nil && !l.marked {
+func (g *GPU) markDirty() {
+	g.cache.marks++
+	if l := &g.cache.looks; l.all != nil && !l.marked {
 		l.marked = true
 		l.all.marked = append(l.all.marked, g)
 	}
 }
 
-// look brings how the GPUs look up to date and returns those that were looked at anew.
-func (s *State) look() []*GPU {
-	l := &s.notes.looks
+// refreshDirty brings how the GPUs look up to date and returns those that were looked at anew.
+func (s *State) refreshDirty() []*GPU {
+	l := &s.cache.looks
 	if !l.valid {
-		*l = looks{valid: true, marked: slices.Clone(s.gpus), due: slices.Clone(s.gpus), free: l.free[:0]}
+		*l = dirtySet{valid: true, marked: slices.Clone(s.gpus), due: slices.Clone(s.gpus), free: l.free[:0]}
 		for i, g := range s.gpus {
-			g.notes.looks = gpuLooks{all: l, marked: true, due: s.now, place: i}
+			g.cache.looks = gpuDirty{all: l, marked: true, due: s.now, place: i}
 		}
 	}
-	for len(l.due) > 0 && l.due[0].notes.looks.due <= s.now && s.now < units.Never {
+	for len(l.due) > 0 && l.due[0].cache.looks.due <= s.now && s.now < units.Never {
 		g := l.due[0]
-		g.mark()
-		g.notes.looks.due = units.Never
+		g.markDirty()
+		g.cache.looks.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
 	if s.now == units.Never { // no later instant is left to put a GPU off to
 		for _, g := range s.gpus {
-			g.mark()
+			g.markDirty()
 		}
 	}
 	anew := l.marked
 	l.marked, l.spare = l.spare[:0], anew
 	for _, g := range anew {
-		g.notes.looks.marked = false
-		if due := s.looksUntil(g); due != g.notes.looks.due {
-			g.notes.looks.due = due
-			heap.Fix(&l.due, g.notes.looks.place)
+		g.cache.looks.marked = false
+		if due := s.recheckAt(g); due != g.cache.looks.due {
+			g.cache.looks.due = due
+			heap.Fix(&l.due, g.cache.looks.place)
 		}
 		s.tally(g)
-		if short := s.short(g); short && !g.notes.looks.short {
+		if short := s.short(g); short && !g.cache.looks.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *GPU) bool {
-		g.notes.looks.short = s.short(g)
-		return !g.notes.looks.short
+		g.cache.looks.short = s.short(g)
+		return !g.cache.looks.short
 	})
 	return anew
 }
 
-// looksUntil is the instant at which a GPU may look different though nothing changes
+// recheckAt is the instant at which a GPU may look different though nothing changes
 // there. At one on which containers do not start each pass looks.
-func (s *State) looksUntil(g *GPU) units.Instant {
-	if g.Sick != nil {
+func (s *State) recheckAt(g *GPU) units.Instant {
+	if g.Breaker != nil {
 		return s.now
 	}
-	until := s.outlookAt(g).Add(lookAgain)
+	until := s.forecastAt(g).Add(forecastValid)
 	if g.warming(s.now) {
 		until = min(until, g.warmUntil)
 	}
@@ -118,7 +118,7 @@ func (s *State) short(g *GPU) bool { return s.free(g) < 0 && len(g.Residents) > 
 
 // shortGPUs are all of those, in ledger order.
 func (s *State) shortGPUs() (all []*GPU) {
-	l, some := &s.notes.looks, s.gpus
+	l, some := &s.cache.looks, s.gpus
 	if l.valid {
 		some = l.marked
 		all = append(all, l.short...)
@@ -134,16 +134,16 @@ func (s *State) shortGPUs() (all []*GPU) {
 
 func comparePos(a, b *GPU) int { return cmp.Compare(a.pos, b.pos) }
 
-func (s *State) openness(g *GPU) (o openness) {
+func (s *State) openState(g *GPU) (o openState) {
 	if s.rejectAny(g) == "" && !g.alone() && !s.full(g) {
-		o = openness{true, g.idle(), s.free(g)}
+		o = openState{true, g.idle(), s.free(g)}
 	}
 	return o
 }
 
 // tally enters a GPU into what a survey counts.
 func (s *State) tally(g *GPU) {
-	was, is, l := &g.notes.looks.open, s.openness(g), &s.notes.looks
+	was, is, l := &g.cache.looks.open, s.openState(g), &s.cache.looks
 	if *was == is {
 		return
 	}
@@ -164,16 +164,16 @@ func (s *State) tally(g *GPU) {
 	*was = is
 }
 
-// dueGPUs is a heap by when GPUs have to be looked at.
-type dueGPUs []*GPU
+// expiryHeap is a heap by when GPUs have to be looked at.
+type expiryHeap []*GPU
 
-func (d dueGPUs) Len() int           { return len(d) }
-func (d dueGPUs) Less(i, j int) bool { return d[i].notes.looks.due < d[j].notes.looks.due }
-func (d dueGPUs) Swap(i, j int) {
+func (d expiryHeap) Len() int           { return len(d) }
+func (d expiryHeap) Less(i, j int) bool { return d[i].cache.looks.due < d[j].cache.looks.due }
+func (d expiryHeap) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].notes.looks.place, d[j].notes.looks.place = i, j
+	d[i].cache.looks.place, d[j].cache.looks.place = i, j
 }
 
 // Push and Pop are what heap.Interface asks for; the GPUs stay the same.
-func (d dueGPUs) Push(any) {}
-func (d dueGPUs) Pop() any { return nil }
+func (d expiryHeap) Push(any) {}
+func (d expiryHeap) Pop() any { return nil }

@@ -17,7 +17,7 @@ func (s *State) sound() error {
 		return err
 	}
 	if waiting := s.inLine(); len(waiting) > 0 {
-		return s.recallsWrong(waiting[s.notes.clock%len(waiting)])
+		return s.recallsWrong(waiting[s.cache.clock%len(waiting)])
 	}
 	return nil
 }
@@ -49,19 +49,19 @@ func (s *State) inLine() (all []*Task) {
 func (s *State) looksWrong() error {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
-			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.notes.shrinks {
-				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.notes.shrinks)
+			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.cache.shrinks {
+				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.cache.shrinks)
 			}
 		}
 	}
-	l := &s.notes.looks
+	l := &s.cache.looks
 	if !l.valid {
 		return nil
 	}
 	var free []units.Bytes
 	idle, due := 0, false
 	for _, g := range s.gpus {
-		n := &g.notes.looks
+		n := &g.cache.looks
 		if n.all != l || n.marked != slices.Contains(l.marked, g) || l.due[n.place] != g {
 			return fmt.Errorf("GPU %s is not kept as it should be", g.ID)
 		}
@@ -71,7 +71,7 @@ func (s *State) looksWrong() error {
 		if n.open.idle {
 			idle++
 		}
-		if fresh := g.notes.fresh >= l.since; fresh != slices.Contains(l.recent, g) {
+		if fresh := g.cache.fresh >= l.since; fresh != slices.Contains(l.recent, g) {
 			return fmt.Errorf("GPU %s is fresh: %v, and among the recent ones: %v", g.ID, fresh, !fresh)
 		}
 		if short := s.short(g); short && !n.marked && !slices.Contains(l.short, g) {
@@ -80,10 +80,10 @@ func (s *State) looksWrong() error {
 		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
 			continue
 		}
-		if f := s.face(g); f != g.notes.face {
-			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.notes.face)
+		if f := s.gpuState(g); f != g.cache.face {
+			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.cache.face)
 		}
-		if o := s.openness(g); o != n.open {
+		if o := s.openState(g); o != n.open {
 			return fmt.Errorf("GPU %s is open: %+v, and counted as %+v", g.ID, o, n.open)
 		}
 	}
@@ -97,10 +97,10 @@ func (s *State) looksWrong() error {
 	if due {
 		return nil
 	}
-	for _, p := range []*pass{{}, {favoured: &Task{}}} {
-		got := s.survey(p)
+	for _, p := range []*cycle{{}, {favoured: &Task{}}} {
+		got := s.freeSummary(p)
 		l.valid = false
-		want := s.survey(p)
+		want := s.freeSummary(p)
 		if l.valid = true; got != want {
 			return fmt.Errorf("a survey of what is kept is %+v, of all GPUs %+v", got, want)
 		}
@@ -110,12 +110,12 @@ func (s *State) looksWrong() error {
 
 // recallsWrong is what is kept for a waiting task and is not so.
 func (s *State) recallsWrong(t *Task) error {
-	got, kept := s.canFit(t), s.notes.ceilings
-	s.notes.ceilings = [2]ceiling{}
+	got, kept := s.canFit(t), s.cache.ceilings
+	s.cache.ceilings = [2]ceiling{}
 	if want := s.canFit(t); got != want {
 		return fmt.Errorf("task %d could fit: %v, by what is kept: %v", t.ID, want, got)
 	}
-	s.notes.ceilings = kept
+	s.cache.ceilings = kept
 	for _, g := range s.unasked(t) {
 		if s.reject(t, g) == "" {
 			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)
@@ -125,16 +125,16 @@ func (s *State) recallsWrong(t *Task) error {
 		return nil
 	}
 	for _, g := range s.gpus {
-		was := g.notes.ready
+		was := g.cache.ready
 		for _, before := range []units.Instant{units.Never, was.at} {
-			g.notes.ready = was
+			g.cache.ready = was
 			got := s.readyAt(t, g, before)
-			g.notes.ready = readyFor{}
+			g.cache.ready = gpuReadyTime{}
 			if want := s.readyAt(t, g, before); min(got, before) != min(want, before) {
 				return fmt.Errorf("GPU %s is ready for task %d at %d, by what is kept at %d, of those before %d", g.ID, t.ID, want, got, before)
 			}
 		}
-		g.notes.ready = was
+		g.cache.ready = was
 	}
 	return nil
 }
@@ -142,12 +142,12 @@ func (s *State) recallsWrong(t *Task) error {
 // unasked are the GPUs that are not asked for a task, as they have turned down one that
 // asks for the same.
 func (s *State) unasked(t *Task) (all []*GPU) {
-	at, but := s.triedAlike(t)
+	at, but := s.cachedRejection(t)
 	if at == 0 || len(s.reservations) > 0 {
 		return nil
 	}
 	for _, g := range s.gpus {
-		if l := &g.notes.looks; g.notes.fresh <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
+		if l := &g.cache.looks; g.cache.fresh <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
 			all = append(all, g)
 		}
 	}

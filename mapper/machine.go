@@ -38,9 +38,9 @@ func (s *State) found(ev GPUsFound) {
 	}
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.notes.ceilings, s.notes.most = [2]ceiling{}, nil
-	s.restless()
-	s.findCircles()
+	s.cache.ceilings, s.cache.most = [2]ceiling{}, nil
+	s.clearIdle()
+	s.findMPSDomains()
 	s.predict(shared)
 	s.dirty = true
 }
@@ -55,7 +55,7 @@ func compareGPUs(a, b *GPU) int {
 // kept, and so is one on which a suspended task has something: that is there again when
 // it is found.
 func (s *State) forgetMissing(g *GPU) {
-	if !g.Missing || !g.idle() || len(g.Behind) > 0 || s.isHome(g) || g.Closed != nil || g.Broken != nil || s.byID[g.ID] != g {
+	if !g.Missing || !g.idle() || len(g.Residue) > 0 || s.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || s.byID[g.ID] != g {
 		return
 	}
 	next := s.nextInRing()
@@ -77,15 +77,15 @@ func (s *State) setRing(next *GPU) {
 	for i, g := range s.gpus {
 		g.pos = i
 	}
-	s.notes.looks.valid = false
-	s.notes.forgotten, s.notes.clock = s.notes.clock, s.notes.clock+1 // notes on tasks name GPUs in ledger order
+	s.cache.looks.valid = false
+	s.cache.forgotten, s.cache.clock = s.cache.clock, s.cache.clock+1 // notes on tasks name GPUs in ledger order
 	s.ring = max(0, slices.Index(s.gpus, next))
 }
 
 func (s *State) engineChanged(ev EngineChanged) {
 	s.engineDown = Reason{}
 	if ev.Up {
-		s.retest()
+		s.probeAgain()
 	} else {
 		s.engineDown = Reason{Code: ReasonEngineDown, Text: ev.Reason}
 	}
@@ -101,19 +101,19 @@ func (s *State) sampled(ev Sampled) {
 			continue
 		}
 		free, busy := s.free(g), s.busy(g)
-		foreign, behind := in.Foreign.Clamp(), s.leftBehind(in.Tasks)
+		foreign, behind := in.OtherProcesses.Clamp(), s.recordResidue(in.Tasks)
 		for _, b := range behind {
 			foreign = (foreign + b.Used).Clamp()
 		}
-		if foreign != g.Foreign || in.Fault != g.Fault || !slices.Equal(behind, g.Behind) {
-			g.Foreign, g.Fault, g.Behind = foreign, in.Fault, behind
-			g.notes.face = face{} // it may look different to those who left it
-			s.notes.ceilings, s.dirty = [2]ceiling{}, true
+		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
+			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
+			g.cache.face = gpuState{} // it may look different to those who left it
+			s.cache.ceilings, s.dirty = [2]ceiling{}, true
 		}
-		s.breaks(g, in)
+		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
-		s.watch(g)
-		g.notes.outlook.checked = 0 // what is there beside carma's tasks may have changed
+		s.observe(g)
+		g.cache.outlook.checked = 0 // what is there beside carma's tasks may have changed
 		s.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
@@ -137,10 +137,10 @@ func (s *State) sampled(ev Sampled) {
 		}
 		g.settle()
 		s.busyWith(g)
-		s.guard(g)
+		s.checkGrants(g)
 		s.noteOverran(g)
 		g.Read = true
-		s.quiet(g)
+		s.checkIdle(g)
 		if s.free(g) > free || busy && !s.busy(g) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}
@@ -177,7 +177,7 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 		for len(rest) > 0 && rest[0].Node == node {
 			switch r := room(rest[0]); {
 			case r < 0:
-			case rest[0].Part:
+			case rest[0].MIG:
 				part = max(part, r)
 			default:
 				rooms = append(rooms, r)
@@ -204,10 +204,10 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 // mostBookable is the ceiling of what can be booked on empty GPUs. It changes with
 // the GPUs that are there and the headroom.
 func (s *State) mostBookable() ceiling {
-	if s.notes.most == nil {
-		s.notes.most = s.ceiling(s.bookable)
+	if s.cache.most == nil {
+		s.cache.most = s.ceiling(s.bookable)
 	}
-	return s.notes.most
+	return s.cache.most
 }
 
 // bookable is the memory that can be booked on a GPU when it is empty.
@@ -220,7 +220,7 @@ func (s *State) bookable(g *GPU) units.Bytes {
 
 // room is what a GPU, as it is now, could give to a task if its residents
 // left; negative: nothing.
-func (s *State) room(g *GPU, alone bool) units.Bytes { return s.roomBeside(g, alone, g.Foreign) }
+func (s *State) room(g *GPU, alone bool) units.Bytes { return s.roomBeside(g, alone, g.OtherProcesses) }
 
 // roomFor is the same for one task.
 func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
@@ -229,7 +229,7 @@ func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
 
 func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
 	room := s.bookable(g) - foreign
-	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.strangers() > s.opt.Headroom {
+	if g.FaultReason() != "" || g.Cordon != nil || g.Breaker.shut(s.now) || room < s.opt.MinFree || alone && g.otherProcesses() > s.opt.Headroom {
 		return -1
 	}
 	return room
@@ -245,22 +245,22 @@ func (s *State) canFit(t *Task) bool {
 	if t.GPUs == 0 {
 		return true
 	}
-	if t.home() {
+	if t.resumesInPlace() {
 		return !slices.ContainsFunc(t.Suspension.From, func(from Grant) bool {
 			g := s.byID[from.GPU]
-			return g == nil || s.roomFor(t, g) < max(t.Need, 1)
+			return g == nil || s.roomFor(t, g) < max(t.NextGrant, 1)
 		})
 	}
 	alone, i := s.alone(t), 0
 	if alone {
 		i = 1
 	}
-	if s.notes.tested <= s.now {
-		s.notes.ceilings = [2]ceiling{}
+	if s.cache.tested <= s.now {
+		s.cache.ceilings = [2]ceiling{}
 	}
-	if s.notes.ceilings[i] == nil {
-		s.notes.tested = s.nextTest()
-		s.notes.ceilings[i] = s.ceiling(func(g *GPU) units.Bytes { return s.room(g, alone) })
+	if s.cache.ceilings[i] == nil {
+		s.cache.tested = s.rescheduleProbe()
+		s.cache.ceilings[i] = s.ceiling(func(g *GPU) units.Bytes { return s.room(g, alone) })
 	}
-	return s.notes.ceilings[i].of(t.GPUs) >= max(t.Need, 1)
+	return s.cache.ceilings[i].of(t.GPUs) >= max(t.NextGrant, 1)
 }

@@ -10,13 +10,13 @@ import (
 func TestForeign(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(20*units.GiB, nil)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 15 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 15 * units.GiB})
 	b := w.submit(10*units.GiB, nil)
 	w.wantOn(b)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 10 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 10 * units.GiB})
 	w.wantOn(b, 0)
 	// It may grow over what is booked; nothing new comes, nobody is lost.
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 30 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 30 * units.GiB})
 	c := w.submit(units.GiB, nil)
 	w.exit(a, ExitOK)
 	w.wantOn(c)
@@ -63,14 +63,14 @@ func TestHomeIsMissing(t *testing.T) {
 	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
 	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
 	w.started(a)
-	w.step(Leaves{At: w.now, Task: a, Attempt: 1})
+	w.step(VacatesOnRequest{At: w.now, Task: a, Attempt: 1})
 	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
 	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
-	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
-	w.wantPhase(a, Away)
+	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, Suspended)
 	w.step(GPUsFound{At: w.now, GPUs: two})
-	if g := w.gpu(0); g.Foreign != assumedBehind {
-		t.Errorf("%s of others on the GPU, want %s", g.Foreign, assumedBehind)
+	if g := w.gpu(0); g.OtherProcesses != assumedBehind {
+		t.Errorf("%s of others on the GPU, want %s", g.OtherProcesses, assumedBehind)
 	}
 	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
 	w.exit(a, ExitInfrastructure)
@@ -88,13 +88,13 @@ func TestBehindIsMissing(t *testing.T) {
 	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
 	w.started(a)
 	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
-	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
-	w.wantPhase(a, Away)
+	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, Suspended)
 	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Used: 3 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 3 * units.GiB}}}}})
 	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
 	w.step(GPUsFound{At: w.now, GPUs: two})
-	if g := w.gpu(0); g.Foreign != 3*units.GiB || len(g.Behind) != 1 {
-		t.Errorf("%s of others on the GPU, %v of suspended tasks", g.Foreign, g.Behind)
+	if g := w.gpu(0); g.OtherProcesses != 3*units.GiB || len(g.Residue) != 1 {
+		t.Errorf("%s of others on the GPU, %v of suspended tasks", g.OtherProcesses, g.Residue)
 	}
 	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
 	w.exit(a, ExitInfrastructure)

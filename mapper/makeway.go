@@ -39,54 +39,54 @@ const ReasonMadeWay ReasonCode = "made-way"
 // ReasonWay: Count tasks make way for it, Task on GPU first.
 const ReasonWay ReasonCode = "way"
 
-// makesWay reports whether running tasks are suspended for waiting ones.
-func (o *Options) makesWay() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
+// preempts reports whether running tasks are suspended for waiting ones.
+func (o *Options) preempts() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
 
-// makeWay suspends tasks for those that wait and may displace them. Each gets GPUs that
+// preempt suspends tasks for those that wait and may displace them. Each gets GPUs that
 // no other has a claim to.
-func (s *State) makeWay(p *pass) {
-	if !s.opt.makesWay() {
+func (s *State) preempt(p *cycle) {
+	if !s.opt.preempts() {
 		return
 	}
 	s.step.swaps, s.step.before = 0, 0
 	if t := p.favoured; t != nil && !slices.Contains(p.blocked, t) {
-		s.makeWayFor(t)
+		s.preemptFor(t)
 	}
 	for _, t := range p.blocked {
-		s.makeWayFor(t)
+		s.preemptFor(t)
 		s.step.before++
 	}
 }
 
-// makeWayFor suspends tasks for one that waits, for the first reason that there is.
-func (s *State) makeWayFor(t *Task) {
+// preemptFor suspends tasks for one that waits, for the first reason that there is.
+func (s *State) preemptFor(t *Task) {
 	switch {
-	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t) && !t.home():
-	case s.emptied(t) && s.clearWay(t, ReasonFilled):
-	case s.displaces(t) && s.clearWay(t, ReasonMadeWay):
+	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.isNominated(t) && !t.resumesInPlace():
+	case s.heldFreed(t) && s.findVictims(t, ReasonFilled):
+	case s.preempts(t) && s.findVictims(t, ReasonMadeWay):
 	case s.swaps(t):
-		s.clearWay(t, ReasonSwapped)
+		s.findVictims(t, ReasonSwapped)
 	}
 }
 
-// longAway reports whether a task has been suspended for so long, for others, that it
+// suspendedTooLong reports whether a task has been suspended for so long, for others, that it
 // goes before what keeps it away.
-func (s *State) longAway(t *Task) bool {
-	return s.opt.makesWay() && t.Phase == Away && t.Suspension.way() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
+func (s *State) suspendedTooLong(t *Task) bool {
+	return s.opt.preempts() && t.Phase == Suspended && t.Suspension.preemptor() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
 }
 
-// displaces reports whether others may make way for a waiting task, for its priority, its
+// preempts reports whether others may make way for a waiting task, for its priority, its
 // terminal, or as it has been suspended for long.
-func (s *State) displaces(t *Task) bool {
-	if t.Phase == Away {
-		return s.longAway(t)
+func (s *State) preempts(t *Task) bool {
+	if t.Phase == Suspended {
+		return s.suspendedTooLong(t)
 	}
 	return s.opt.MakeWay && (t.Priority > Low || t.Terminal)
 }
 
-// yields reports whether a running task makes way for one that waits, for a reason.
-func (s *State) yields(v, t *Task, why ReasonCode) bool {
-	if v.Terminal || !s.couldSetAside(v, why) {
+// isPreemptible reports whether a running task makes way for one that waits, for a reason.
+func (s *State) isPreemptible(v, t *Task, why ReasonCode) bool {
+	if v.Terminal || !s.canPreempt(v, why) {
 		return false
 	}
 	a := v.Last()
@@ -96,63 +96,63 @@ func (s *State) yields(v, t *Task, why ReasonCode) bool {
 		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
 	case why == ReasonSwapped:
 		return v.Priority <= t.Priority && ran >= wayTurn && s.swapsFor(v, t)
-	case t.Phase == Away:
-		return v.Priority <= t.Priority && ran >= wayTurn && s.away(v) < s.away(t)
+	case t.Phase == Suspended:
+		return v.Priority <= t.Priority && ran >= wayTurn && s.suspendedTime(v) < s.suspendedTime(t)
 	}
 	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
 }
 
-// mayYield has the queues looked at when a task that began to run, or is back, may make
+// notePreemptible has the queues looked at when a task that began to run, or is back, may make
 // way for others.
-func (s *State) mayYield(t *Task) {
-	if s.opt.makesWay() && t.GPUs > 0 && !t.Terminal {
+func (s *State) notePreemptible(t *Task) {
+	if s.opt.preempts() && t.GPUs > 0 && !t.Terminal {
 		if s.opt.MakeWay || t.Last().Fills != 0 {
-			s.at(s.now.Add(wayRun), deadline{})
+			s.at(s.now.Add(wayRun), timer{})
 		}
-		s.at(s.now.Add(wayTurn), deadline{})
+		s.at(s.now.Add(wayTurn), timer{})
 	}
 }
 
-// way is a GPU that a task could go to, with those that make way there, and what that
+// preemptor is a GPU that a task could go to, with those that make way there, and what that
 // costs: the seconds that it adds to all completion times.
-type way struct {
+type preemption struct {
 	g       *GPU
 	victims []*Task
 	cost    float64
 }
 
-// clearWay suspends the tasks that cost least, so that a waiting one has its GPUs. If
+// findVictims suspends the tasks that cost least, so that a waiting one has its GPUs. If
 // that does not help, or others are leaving already, nobody is.
-func (s *State) clearWay(t *Task, why ReasonCode) bool {
-	var ways []way
+func (s *State) findVictims(t *Task, why ReasonCode) bool {
+	var ways []preemption
 	for _, g := range s.gpus {
-		if w, ok := s.cheapestWay(t, g, why); ok {
+		if w, ok := s.cheapestPreemption(t, g, why); ok {
 			ways = append(ways, w)
 		}
 	}
-	picked := s.pickWays(t, ways)
-	victims := leavers(picked)
+	picked := s.pickPreemptions(t, ways)
+	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
-		s.keepHome(t)
+		s.nominateOriginal(t)
 		return false
 	case why == ReasonSwapped && !s.gains(t, picked):
 		return false
 	}
 	for _, w := range picked {
-		w.g.Claim = t.ID
-		w.g.mark()
+		w.g.NominatedFor = t.ID
+		w.g.markDirty()
 	}
 	t.WayAt = s.now
-	s.at(s.now.Add(wayAgain), deadline{})
+	s.at(s.now.Add(wayAgain), timer{})
 	for _, v := range victims {
-		s.setAside(v, s.wayReason(t, why))
+		s.preemptTask(v, s.preemptionReason(t, why))
 	}
 	return true
 }
 
-// wayReason is why a task is suspended for one that waits.
-func (s *State) wayReason(t *Task, why ReasonCode) Reason {
+// preemptionReason is why a task is suspended for one that waits.
+func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
 	r := Reason{Code: why, Task: t.ID}
 	if why == ReasonSwapped {
 		n, _ := s.length(t)
@@ -161,30 +161,30 @@ func (s *State) wayReason(t *Task, why ReasonCode) Reason {
 	return r
 }
 
-// keepHome keeps the GPUs free to which a suspended task must come back, where those who
+// nominateOriginal keeps the GPUs free to which a suspended task must come back, where those who
 // are there cannot leave: else others would come there again and again.
-func (s *State) keepHome(t *Task) {
-	if !t.home() {
+func (s *State) nominateOriginal(t *Task) {
+	if !t.resumesInPlace() {
 		return
 	}
 	t.WayAt = s.now
-	s.at(s.now.Add(wayAgain), deadline{})
+	s.at(s.now.Add(wayAgain), timer{})
 	for _, from := range t.Suspension.From { // all or none: two that want the same would wait for each other
-		if g := s.byID[from.GPU]; g == nil || g.Claim != 0 && g.Claim != t.ID {
+		if g := s.byID[from.GPU]; g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
 			return
 		}
 	}
 	for _, from := range t.Suspension.From {
 		g := s.byID[from.GPU]
-		g.Claim = t.ID
-		s.notes.clock++
-		s.freshenOne(g)
+		g.NominatedFor = t.ID
+		s.cache.clock++
+		s.markChangedGPU(g)
 	}
 }
 
-// pickWays are those that cost least, as many as a task has GPUs, all of one machine
+// pickPreemptions are those that cost least, as many as a task has GPUs, all of one machine
 // whose host memory holds the task and what is suspended; nil: there are none.
-func (s *State) pickWays(t *Task, all []way) (best []way) {
+func (s *State) pickPreemptions(t *Task, all []preemption) (best []preemption) {
 	least, n := 0.0, t.GPUs
 	for len(all) > 0 {
 		m := 1
@@ -196,31 +196,31 @@ func (s *State) pickWays(t *Task, all []way) (best []way) {
 		if m < n {
 			continue
 		}
-		slices.SortStableFunc(node, func(a, b way) int { return cmp.Compare(a.cost, b.cost) })
+		slices.SortStableFunc(node, func(a, b preemption) int { return cmp.Compare(a.cost, b.cost) })
 		node = node[:n]
 		cost := 0.0
 		for _, w := range node {
 			cost += w.cost
 		}
-		if (best == nil || cost < least) && s.hostHolds(t, node) {
+		if (best == nil || cost < least) && s.hostHoldsVictims(t, node) {
 			best, least = node, cost
 		}
 	}
 	return best
 }
 
-// hostHolds reports whether a machine has host memory for a task and for all that makes
-// way for it there.
-func (s *State) hostHolds(t *Task, node []way) bool {
+// hostHoldsVictims reports whether a machine has host memory for a task and for all its
+// victims there.
+func (s *State) hostHoldsVictims(t *Task, node []preemption) bool {
 	h := s.host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	return s.holdsAside(t, h, leavers(node)...)
+	return s.hostHolds(t, h, victimsOn(node)...)
 }
 
-// leavers are all that make way, each once: one on several GPUs leaves all of them.
-func leavers(ways []way) (all []*Task) {
+// victimsOn are all that make way, each once: one on several GPUs leaves all of them.
+func victimsOn(ways []preemption) (all []*Task) {
 	for _, w := range ways {
 		for _, v := range w.victims {
 			if !slices.Contains(all, v) {
@@ -231,22 +231,22 @@ func leavers(ways []way) (all []*Task) {
 	return all
 }
 
-// cheapestWay is the cheapest way to make room for a task on a GPU.
-func (s *State) cheapestWay(t *Task, g *GPU, why ReasonCode) (best way, ok bool) {
+// cheapestPreemption is the cheapest way to make room for a task on a GPU.
+func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemption, ok bool) {
 	after := g.clone()
 	var yield []*Task
 	for _, r := range g.Residents {
 		switch v := s.tasks[r.Task]; {
 		case v.Phase == Stopping || v.Phase == Suspending:
 			after.leftBy(v) // it goes anyway
-		case s.yields(v, t, why):
+		case s.isPreemptible(v, t, why):
 			yield = append(yield, v)
 		}
 	}
 	if s.reject(t, after) == "" {
-		return way{g, nil, s.addedBy(t, after)}, true
+		return preemption{g, nil, s.addedBy(t, after)}, true
 	}
-	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(s.wayCost(a), s.wayCost(b)) })
+	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(s.victimCost(a), s.victimCost(b)) })
 	yield = yield[:min(len(yield), wayMost)]
 	for set := uint(1); set < 1<<len(yield); set++ {
 		then := after.clone()
@@ -258,13 +258,13 @@ func (s *State) cheapestWay(t *Task, g *GPU, why ReasonCode) (best way, ok bool)
 			}
 			then.leftBy(v)
 			victims = append(victims, v)
-			cost += s.wayCost(v)
+			cost += s.victimCost(v)
 		}
 		if ok && cost >= best.cost || s.reject(t, then) != "" {
 			continue
 		}
 		if cost += float64(len(victims)) * s.stays(t, then); !ok || cost+s.addedBy(t, then) < best.cost {
-			best, ok = way{g, victims, cost + s.addedBy(t, then)}, true
+			best, ok = preemption{g, victims, cost + s.addedBy(t, then)}, true
 		}
 	}
 	return best, ok
@@ -273,18 +273,18 @@ func (s *State) cheapestWay(t *Task, g *GPU, why ReasonCode) (best way, ok bool)
 // leftBy takes a task off a page, as it will be when it has left.
 func (g *GPU) leftBy(v *Task) {
 	g.leave(v.ID)
-	if v.Phase != Stopping && v.leavesFor(Reason{Code: ReasonMadeWay}) {
-		g.Behind = append(slices.Clone(g.Behind), Behind{v.ID, assumedBehind})
-		g.Foreign = (g.Foreign + assumedBehind).Clamp()
+	if v.Phase != Stopping && v.vacatesFor(Reason{Code: ReasonMadeWay}) {
+		g.Residue = append(slices.Clone(g.Residue), SuspendedResidue{v.ID, assumedBehind})
+		g.OtherProcesses = (g.OtherProcesses + assumedBehind).Clamp()
 		g.settle()
 	}
 }
 
-// wayCost is what it costs to suspend a task, beside the time until it is back: its
+// victimCost is what it costs to suspend a task, beside the time until it is back: its
 // copies, and more the longer it was away already.
-func (s *State) wayCost(v *Task) float64 {
+func (s *State) victimCost(v *Task) float64 {
 	whole, _ := s.runTime(v)
-	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().Away.Seconds()/max(whole.Seconds(), 60)
+	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
 // wayStretch is what it costs, in seconds, to suspend a task that was suspended for as
@@ -296,7 +296,7 @@ func (s *State) addedBy(t *Task, g *GPU) float64 {
 	if s.policy.pick == nil {
 		return 0
 	}
-	added, _ := s.weigh(g, s.asks(t)[0])
+	added, _ := s.weigh(g, s.candidatesOf(t)[0])
 	return added
 }
 
@@ -307,5 +307,5 @@ func (s *State) stays(t *Task, g *GPU) float64 {
 		run, _ := s.runTime(t)
 		return min(run, wayBack).Seconds()
 	}
-	return min(s.answer(g, s.asks(t)[0]).finish, wayBack.Seconds())
+	return min(s.score(g, s.candidatesOf(t)[0]).finish, wayBack.Seconds())
 }

@@ -63,7 +63,7 @@ func TestWhoMakesWay(t *testing.T) {
 		{"room beside", Request{GPUs: 1, Priority: High}, 5, plenty, nil, 0},
 		{"no host memory", Request{GPUs: 1, Priority: High}, 30, 20 * units.GiB, nil, 0},
 		{"a GPU is closed", Request{GPUs: 2, Priority: High}, 30, plenty, func(s *State, at units.Instant) {
-			s.Step(GPUsClosed{At: at, GPUs: []GPUID{"a"}, Closure: &Closure{}})
+			s.Step(GPUsCordoned{At: at, GPUs: []GPUID{"a"}, Closure: &Cordon{}})
 		}, 0},
 		{"one ends already", Request{GPUs: 1, Priority: High}, 30, plenty, func(s *State, at units.Instant) { s.Step(Cancel{At: at, Task: 1}) }, 0},
 	} {
@@ -88,10 +88,10 @@ func TestJustStarted(t *testing.T) {
 	if ids := left(wayTask(s, at.Add(-time.Second), Request{ID: 2, GPUs: 1, Priority: High}, 30)); len(ids) != 0 {
 		t.Errorf("%v has just started and makes way", ids)
 	}
-	if wake, ok := s.NextWake(); !ok || wake != at {
+	if wake, ok := s.NextTimer(); !ok || wake != at {
 		t.Fatalf("looks again at %d, want %d", wake, at)
 	}
-	if ids := left(s.Step(Woke{At: at})); len(ids) != 1 {
+	if ids := left(s.Step(TimerFired{At: at})); len(ids) != 1 {
 		t.Errorf("%v make way after %s", ids, wayRun)
 	}
 }
@@ -104,15 +104,15 @@ func TestClaims(t *testing.T) {
 	if len(first) != 1 || len(second) != 1 || first[0] == second[0] {
 		t.Fatalf("%v and %v make way", first, second)
 	}
-	for _, d := range s.Step(Suspended{At: at, Task: second[0], Attempt: 1}) {
+	for _, d := range s.Step(SuspendDone{At: at, Task: second[0], Attempt: 1}) {
 		if l, ok := d.(Launch); ok && l.Task != 4 {
 			t.Errorf("%+v on a GPU that was left for task 4", l)
 		}
 	}
-	if ids := left(s.Step(Suspended{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
+	if ids := left(s.Step(SuspendDone{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
 		t.Errorf("%v make way at once again", ids)
 	}
-	if s.claims(s.tasks[3]) || len(left(s.Step(Woke{At: at.Add(wayAgain)}))) != 0 {
+	if s.isNominated(s.tasks[3]) || len(left(s.Step(TimerFired{At: at.Add(wayAgain)}))) != 0 {
 		t.Error("a GPU is kept that nobody leaves, or one that cannot be suspended is to leave it again")
 	}
 }
@@ -122,20 +122,20 @@ func TestClaims(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	wayTask(s, at, Request{ID: 2, GPUs: 1, Priority: High}, 12)
-	s.Step(Suspended{At: at, Task: 1, Attempt: 1})
+	s.Step(SuspendDone{At: at, Task: 1, Attempt: 1})
 	s.Step(Started{At: at, Task: 2, Attempt: 1})
 	wayTask(s, at, Request{ID: 3, GPUs: 1}, 20)
 	s.Step(Started{At: at, Task: 3, Attempt: 1})
 	s.Step(Exited{At: at.Add(time.Minute), Task: 2, Attempt: 1, Class: ExitOK})
-	if ids := left(s.Step(Woke{At: at.Add(wayBack - 1)})); len(ids) != 0 {
+	if ids := left(s.Step(TimerFired{At: at.Add(wayBack - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way too early", ids)
 	}
-	if ids := left(s.Step(Woke{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
+	if ids := left(s.Step(TimerFired{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
 		t.Errorf("%v make way, want task 3", ids)
 	}
-	s.Step(Suspended{At: at.Add(wayBack), Task: 3, Attempt: 1})
+	s.Step(SuspendDone{At: at.Add(wayBack), Task: 3, Attempt: 1})
 	s.Step(Resumed{At: at.Add(wayBack), Task: 1, Attempt: 1})
-	if ids := left(s.Step(Woke{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
+	if ids := left(s.Step(TimerFired{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way for task 3, which was away for less time", ids)
 	}
 }
@@ -201,7 +201,7 @@ func TestLends(t *testing.T) {
 			}
 		}
 		booked("suspending", 10+25)
-		step(Suspended{At: at, Task: 1, Attempt: 1})
+		step(SuspendDone{At: at, Task: 1, Attempt: 1})
 		step(Started{At: at, Task: 2, Attempt: 1})
 		booked("away", 10+25+72)
 		step(Exited{At: at.Add(time.Hour), Task: 2, Attempt: 1, Class: ExitOK})

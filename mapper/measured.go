@@ -8,9 +8,9 @@ import (
 	"carma/internal/units"
 )
 
-// Plain is an estimate as the estimator gave it, before runs here corrected it. The
+// RawEstimate is an estimate as the estimator gave it, before runs here corrected it. The
 // mapper only keeps it beside what a run has used; estimators learn from both.
-type Plain struct {
+type RawEstimate struct {
 	// Group names the estimates that are off together: by method, environment and
 	// family of networks. Model names what was estimated. Empty: no estimate of a
 	// model.
@@ -21,9 +21,9 @@ type Plain struct {
 	Upper units.Bytes `json:"upper,omitempty"`
 }
 
-// Measured is an estimate and the highest memory that a kind of task was seen to use.
-type Measured struct {
-	Plain
+// EstimateError is an estimate and the highest memory that a kind of task was seen to use.
+type EstimateError struct {
+	RawEstimate
 	Peak units.Bytes
 	Last units.Instant
 }
@@ -40,31 +40,31 @@ func (a *Attempt) Measures() bool {
 
 // measure takes note of what the estimator said of an attempt that ended well, unless
 // nobody was there to see its end.
-func (s *State) measure(e *experience, t *Task, a *Attempt) {
+func (s *State) measure(e *kindHistory, t *Task, a *Attempt) {
 	p := t.Estimate.Plain
 	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < s.now {
 		return
 	}
 	p.Point, p.Upper = p.Point.Clamp(), p.Upper.Clamp()
 	e.Plain = p
-	s.notes.measured = nil
+	s.cache.measured = nil
 }
 
-// Measured returns what the runs of each kind of task say about the estimates of
+// EstimateError returns what the runs of each kind of task say about the estimates of
 // them, the oldest first. Nobody may change the list.
-func (s *State) Measured() []Measured {
+func (s *State) Measured() []EstimateError {
 	if !s.opt.Learn {
 		return nil
 	}
-	if s.notes.measured == nil {
-		list := make([]Measured, 0, 16)
+	if s.cache.measured == nil {
+		list := make([]EstimateError, 0, 16)
 		for _, e := range s.history {
 			if e.Plain.Group != "" && e.Peak > 0 {
-				list = append(list, Measured{Plain: e.Plain, Peak: e.Peak, Last: e.Last})
+				list = append(list, EstimateError{RawEstimate: e.Plain, Peak: e.Peak, Last: e.Last})
 			}
 		}
-		slices.SortStableFunc(list, func(a, b Measured) int { return cmp.Compare(a.Last, b.Last) })
-		s.notes.measured = list
+		slices.SortStableFunc(list, func(a, b EstimateError) int { return cmp.Compare(a.Last, b.Last) })
+		s.cache.measured = list
 	}
-	return s.notes.measured
+	return s.cache.measured
 }

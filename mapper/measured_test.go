@@ -10,7 +10,7 @@ import (
 
 // plainly is an estimate of a model at a point of 10 GiB.
 func plainly(model string) Estimate {
-	return Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: Plain{Group: "carma cnn", Model: model, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
+	return Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: RawEstimate{Group: "carma cnn", Model: model, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
 }
 
 // TestMeasured: only attempts that ended well, ran for a while, were seen to their end
@@ -32,7 +32,7 @@ func TestMeasured(t *testing.T) {
 	}
 	ok := Exited{Class: ExitOK, Peak: 13 * units.GiB}
 	run("a", plainly("a"), time.Minute, ok)
-	want := []Measured{{Plain: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
+	want := []EstimateError{{RawEstimate: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
 	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}

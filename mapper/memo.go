@@ -4,8 +4,8 @@ import (
 	"carma/internal/units"
 )
 
-// answer is the result of weighing a newcomer on a GPU.
-type answer struct {
+// score is the result of weighing a newcomer on a GPU.
+type scoreResult struct {
 	added  float64
 	finish float64 // when it ends, from now
 	no     refusal
@@ -16,16 +16,16 @@ type answer struct {
 type memo struct {
 	checked   units.Instant // when it was last found to be valid
 	valid     bool
-	version   uint64        // no two outlooks of a state have the same
-	at        units.Instant // for which instant
-	extra     float64       // SM activity that the tasks do not explain
-	parts     []part        // the tasks there, with their outlook
-	work      float64       // the SM work that these have left, in seconds
-	ends      units.Instant // when the first of them ends; 0: not worked out
-	glance    glance
-	newcomers []int    // the numbers of the newcomers that were weighed
-	answers   []answer // their results, in the same order
-	index     []int32  // where they are, plus 1, by number: its length is a power of two
+	version   uint64             // no two outlooks of a state have the same
+	at        units.Instant      // for which instant
+	extra     float64            // SM activity that the tasks do not explain
+	parts     []residentForecast // the tasks there, with their outlook
+	work      float64            // the SM work that these have left, in seconds
+	ends      units.Instant      // when the first of them ends; 0: not worked out
+	glance    slowdownBound
+	newcomers []int         // the numbers of the newcomers that were weighed
+	answers   []scoreResult // their results, in the same order
+	index     []int32       // where they are, plus 1, by number: its length is a power of two
 }
 
 // find returns the place of a newcomer's answer, or -1.
@@ -39,8 +39,8 @@ func (m *memo) find(id int) int {
 	return -1
 }
 
-// enter adds an answer that is not there.
-func (m *memo) enter(id int, a answer) {
+// addTask adds an answer that is not there.
+func (m *memo) enter(id int, a scoreResult) {
 	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
 	from := len(m.newcomers) - 1
 	if 2*len(m.newcomers) > len(m.index) {
@@ -58,17 +58,17 @@ func (m *memo) enter(id int, a answer) {
 
 // memo returns the memo of a GPU, brought up to date.
 func (s *State) memo(g *GPU) *memo {
-	m := &g.notes.outlook
+	m := &g.cache.outlook
 	if m.valid && m.checked == s.now {
 		return m
 	}
-	at, extra := s.outlookAt(g), s.extra(g)
+	at, extra := s.forecastAt(g), s.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
-		s.notes.table.version++
-		*m = memo{valid: true, version: s.notes.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
+		s.cache.table.version++
+		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
 		m.glance.most = 0
 		clear(m.index)
-		s.ground(g).outlook(m.parts, nil)
+		s.sharingMode(g).outlook(m.parts, nil)
 		for i := range m.parts {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
@@ -77,22 +77,22 @@ func (s *State) memo(g *GPU) *memo {
 	return m
 }
 
-// outlookAt is the instant for which an outlook is made: it moves on in steps.
-func (s *State) outlookAt(g *GPU) units.Instant {
-	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / lookAgain * lookAgain)
+// forecastAt is the instant for which an outlook is made: it moves on in steps.
+func (s *State) forecastAt(g *GPU) units.Instant {
+	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // forget drops the outlook of a GPU after a change there.
 func (g *GPU) forget() {
-	g.mark()
-	g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1
+	g.markDirty()
+	g.cache.outlook.valid, g.cache.changes = false, g.cache.changes+1
 }
 
-// answer returns the result of weighing the newcomer with a number on a GPU.
-func (s *State) answer(g *GPU, id int) answer { return s.ask(g, id, false) }
+// score returns the result of weighing the newcomer with a number on a GPU.
+func (s *State) score(g *GPU, id int) scoreResult { return s.ask(g, id, false) }
 
-// verdict is the rule of that answer alone, which is often found sooner.
-func (s *State) verdict(g *GPU, id int) Rule {
+// attributedOOM is the rule of that answer alone, which is often found sooner.
+func (s *State) attributedOOM(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
 	}
@@ -114,26 +114,26 @@ func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
 // verdict only the rule counts.
 func (s *State) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
 	m := s.memo(g)
-	if k := s.notes.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
+	if k := s.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
 		return k.added, k.rule()
 	}
 	a := s.ask(g, id, verdict)
-	s.notes.table.enter(g, m, id, &a)
+	s.cache.table.enter(g, m, id, &a)
 	return a.added, a.no.rule
 }
 
-func (s *State) ask(g *GPU, id int, verdict bool) answer {
+func (s *State) ask(g *GPU, id int, verdict bool) scoreResult {
 	m := s.memo(g)
 	k := m.find(id)
 	if k >= 0 && (verdict || !m.answers[k].rough) {
 		return m.answers[k]
 	}
-	var a answer
-	switch n := &s.notes.newcomers.all[id]; {
+	var a scoreResult
+	switch n := &s.cache.newcomers.all[id]; {
 	case n.mix.unknown():
 		a = s.besideInDoubt(g, n, verdict)
-	case verdict && s.crowded(g, m, n):
-		a = answer{rough: true, no: refusal{rule: RuleSlowdown}}
+	case verdict && s.certainlySlow(g, m, n):
+		a = scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	default:
 		a = s.beside(g, m.parts, n, verdict)
 	}

@@ -34,55 +34,55 @@ func classOf(l interference.Load) class {
 	return heavyTask
 }
 
-// mix is how likely a task is of each class; zero: its load is known.
-type mix [classes]float64
+// classPrior is how likely a task is of each class; zero: its load is known.
+type classPrior [classes]float64
 
-func (m mix) unknown() bool { return m != mix{} }
+func (m classPrior) unknown() bool { return m != classPrior{} }
 
 // The mix that is assumed while nothing was seen: of tasks on one GPU, and of those
 // on several.
 var (
-	firstMix    = mix{0.35, 0.45, 0.20}
-	firstMixFew = mix{0, 0.75, 0.25}
+	firstMix    = classPrior{0.35, 0.45, 0.20}
+	firstMixFew = classPrior{0, 0.75, 0.25}
 )
 
-// population counts the classes of the tasks that were seen: of all, and of those
+// classCounts counts the classes of the tasks that were seen: of all, and of those
 // that have something in common.
-type population struct {
-	Groups []crowd `json:"groups,omitempty"`
+type classCounts struct {
+	Groups []classGroup `json:"groups,omitempty"`
 
-	index map[crowdKey]int // in Groups
+	index map[groupKey]int // in Groups
 }
 
-// crowd is a group of tasks: those of a user, an image, a program.
-type crowd struct {
-	Name   string `json:"name"`
-	Counts mix    `json:"counts"`
+// classGroup counts the classes of a group of tasks: of a user, an image, a program.
+type classGroup struct {
+	Name   string     `json:"name"`
+	Counts classPrior `json:"counts"`
 }
 
-// maxCrowds bounds the population; beyond it the oldest half goes.
-const maxCrowds = 4096
+// maxGroups bounds the population; beyond it the oldest half goes.
+const maxGroups = 4096
 
-// crowdKey is the name of a crowd in parts: whether its tasks are on one GPU or on
+// groupKey is the name of a group in parts: whether its tasks are on one GPU or on
 // several (1, n), and the user (u), image (i) or program (p) that they share.
-type crowdKey struct{ several, what, value string }
+type groupKey struct{ several, what, value string }
 
-func (k crowdKey) name() string { return k.several + k.what + k.value }
+func (k groupKey) name() string { return k.several + k.what + k.value }
 
-// crowdKeyOf is the inverse of name.
-func crowdKeyOf(name string) crowdKey {
+// groupKeyOf is the inverse of name.
+func groupKeyOf(name string) groupKey {
 	several, rest := name[:min(1, len(name))], name[min(1, len(name)):]
-	return crowdKey{several, rest[:min(1, len(rest))], rest[min(1, len(rest)):]}
+	return groupKey{several, rest[:min(1, len(rest))], rest[min(1, len(rest)):]}
 }
 
-// crowdsOf appends the crowds of a task, from the widest to the narrowest.
-func crowdsOf(t *Task, keys []crowdKey) []crowdKey {
+// groupsOf appends the groups of a task, from the widest to the narrowest.
+func groupsOf(t *Task, keys []groupKey) []groupKey {
 	several := "1"
 	if t.GPUs > 1 {
 		several = "n"
 	}
-	keys = append(keys, crowdKey{several, "", ""})
-	for _, k := range [...]crowdKey{{several, "u", t.User}, {several, "i", t.Image}, {several, "p", t.Program}} {
+	keys = append(keys, groupKey{several, "", ""})
+	for _, k := range [...]groupKey{{several, "u", t.User}, {several, "i", t.Image}, {several, "p", t.Program}} {
 		if k.value != "" {
 			keys = append(keys, k)
 		}
@@ -90,41 +90,41 @@ func crowdsOf(t *Task, keys []crowdKey) []crowdKey {
 	return keys
 }
 
-// crowdWeight is how many tasks of its own a group needs to count as much as the
+// groupWeight is how many tasks of its own a group needs to count as much as the
 // wider group; firstWeight is that of the first mix.
 const (
-	crowdWeight = 4
+	groupWeight = 4
 	firstWeight = 20
 )
 
-// mixOf is what a task may be whose load is not known, in steps of mixStep.
-func (s *State) mixOf(t *Task) mix {
+// priorOf is what a task may be whose load is not known, in steps of mixStep.
+func (s *State) priorOf(t *Task) classPrior {
 	if len(t.Expected.Loads) > 0 {
-		return mix{}
+		return classPrior{}
 	}
-	return s.mixAnyway(t)
+	return s.priorAnyway(t)
 }
 
-// mixAnyway is what mixOf says of a task while its load is not known.
-func (s *State) mixAnyway(t *Task) mix {
+// priorAnyway is what priorOf says of a task while its load is not known.
+func (s *State) priorAnyway(t *Task) classPrior {
 	m, weight := firstMix, float64(firstWeight)
 	if t.GPUs > 1 {
 		m = firstMixFew
 	}
-	var space [4]crowdKey
-	for _, key := range crowdsOf(t, space[:0]) {
-		i, ok := s.population.index[key]
+	var space [4]groupKey
+	for _, key := range groupsOf(t, space[:0]) {
+		i, ok := s.classCounts.index[key]
 		if !ok {
 			continue // a new user of a known image, for example
 		}
-		counts, n := s.population.Groups[i].Counts, 0.0
+		counts, n := s.classCounts.Groups[i].Counts, 0.0
 		for _, c := range counts {
 			n += c
 		}
 		for c := range m {
 			m[c] = (m[c]*weight + counts[c]) / (weight + n)
 		}
-		weight = crowdWeight
+		weight = groupWeight
 	}
 	for c := range m {
 		m[c] = math.Round(m[c]/mixStep) * mixStep
@@ -135,38 +135,38 @@ func (s *State) mixAnyway(t *Task) mix {
 // mixStep is the step of a mix: tasks of nearly equal mixes are weighed alike.
 const mixStep = 0.05
 
-// meetLoad counts a task whose load has been seen for the first time.
-func (s *State) meetLoad(t *Task, l interference.Load) {
-	p := &s.population
-	for _, key := range crowdsOf(t, nil) {
+// countClass counts a task whose load has been seen for the first time.
+func (s *State) countClass(t *Task, l interference.Load) {
+	p := &s.classCounts
+	for _, key := range groupsOf(t, nil) {
 		i, ok := p.index[key]
 		if !ok {
-			if len(p.Groups) >= maxCrowds {
-				p.Groups = slices.Clone(p.Groups[maxCrowds/2:])
+			if len(p.Groups) >= maxGroups {
+				p.Groups = slices.Clone(p.Groups[maxGroups/2:])
 				p.reindex()
 			}
 			if p.index == nil {
-				p.index = map[crowdKey]int{}
+				p.index = map[groupKey]int{}
 			}
 			i = len(p.Groups)
-			p.Groups, p.index[key] = append(p.Groups, crowd{Name: key.name()}), i
+			p.Groups, p.index[key] = append(p.Groups, classGroup{Name: key.name()}), i
 		}
 		p.Groups[i].Counts[classOf(l)]++
 	}
-	s.notes.learned++
+	s.cache.learned++
 }
 
 // IsZero reports whether nothing was seen.
-func (p population) IsZero() bool { return len(p.Groups) == 0 }
+func (p classCounts) IsZero() bool { return len(p.Groups) == 0 }
 
-func (p *population) reindex() {
-	p.index = make(map[crowdKey]int, len(p.Groups))
+func (p *classCounts) reindex() {
+	p.index = make(map[groupKey]int, len(p.Groups))
 	for i, c := range p.Groups {
-		p.index[crowdKeyOf(c.Name)] = i
+		p.index[groupKeyOf(c.Name)] = i
 	}
 }
 
-func (p population) clone() population {
+func (p classCounts) clone() classCounts {
 	p.Groups = slices.Clone(p.Groups)
 	p.reindex()
 	return p
@@ -176,18 +176,18 @@ func (p population) clone() population {
 // GPU: as each of the classes, by how likely that is. It is refused where it is
 // likely to slow somebody down too much. What it would cost to undo the placement
 // counts as well.
-func (s *State) besideInDoubt(g *GPU, n *newcomer, verdict bool) answer {
+func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 	if verdict && s.tooSlowInDoubt(g, n) {
-		return answer{rough: true, no: refusal{rule: RuleSlowdown}}
+		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
-	var a answer
-	var refused mix
+	var a scoreResult
+	var refused classPrior
 	var worst refusal
 	for c, weight := range n.mix {
 		if weight == 0 {
 			continue
 		}
-		as := s.answer(g, n.as[c])
+		as := s.score(g, n.as[c])
 		a.added += weight * as.added
 		a.finish += weight * as.finish
 		if as.no.rule == RuleSlowdown {
@@ -204,14 +204,14 @@ func (s *State) besideInDoubt(g *GPU, n *newcomer, verdict bool) answer {
 
 // tooSlowInDoubt reports whether a newcomer is refused. It asks about the likely
 // classes first, and no further than that takes.
-func (s *State) tooSlowInDoubt(g *GPU, n *newcomer) bool {
-	var refused mix
+func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
+	var refused classPrior
 	open := 1.0
 	for _, c := range n.likely {
 		if n.mix[c] == 0 || refused.sum()+open < riskMost {
 			return false
 		}
-		if open -= n.mix[c]; s.verdict(g, n.as[c]) == RuleSlowdown {
+		if open -= n.mix[c]; s.attributedOOM(g, n.as[c]) == RuleSlowdown {
 			refused[c] = n.mix[c]
 		}
 		if refused.sum() > riskMost {
@@ -222,7 +222,7 @@ func (s *State) tooSlowInDoubt(g *GPU, n *newcomer) bool {
 }
 
 // likeliest are the classes, the likeliest first.
-func (m mix) likeliest() (all [classes]class) {
+func (m classPrior) likeliest() (all [classes]class) {
 	for c := range all {
 		all[c] = class(c)
 	}
@@ -231,7 +231,7 @@ func (m mix) likeliest() (all [classes]class) {
 }
 
 // sum adds up a mix, always in the same order.
-func (m mix) sum() (sum float64) {
+func (m classPrior) sum() (sum float64) {
 	for _, part := range m {
 		sum += part
 	}

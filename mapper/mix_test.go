@@ -20,7 +20,7 @@ func meets(s *State, n int, l interference.Load, of func(*Request)) {
 	for range n {
 		t := &Task{Request: Request{GPUs: 1}}
 		of(&t.Request)
-		s.meetLoad(t, l)
+		s.countClass(t, l)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestMixNarrows(t *testing.T) {
 			row.seen(s)
 			task := &Task{Request: Request{GPUs: 1}}
 			row.of(&task.Request)
-			m := s.mixOf(task)
+			m := s.priorOf(task)
 			if got := m[row.class]; got < row.least-1e-9 || got > row.most+1e-9 {
 				t.Errorf("it is of class %d with %.2f, want %.2f to %.2f: %v", row.class, got, row.least, row.most, m)
 			}
@@ -65,7 +65,7 @@ func TestMixNarrows(t *testing.T) {
 				t.Errorf("%v sums to %v", m, sum)
 			}
 			task.Expected.Loads = loads{mid}
-			if s.mixOf(task).unknown() {
+			if s.priorOf(task).unknown() {
 				t.Error("a known load is in doubt")
 			}
 		})
@@ -77,14 +77,14 @@ func TestMixOfSeveralGPUs(t *testing.T) {
 	s := New(predicting())
 	meets(s, 50, faint, like("ada", "", ""))
 	several := &Task{Request: Request{GPUs: 2, User: "ada"}}
-	if got := s.mixOf(several); got != firstMixFew {
+	if got := s.priorOf(several); got != firstMixFew {
 		t.Errorf("it may be %v", got)
 	}
-	s.meetLoad(several, heavy)
+	s.countClass(several, heavy)
 	one := &Task{Request: Request{GPUs: 1, User: "bob"}}
-	before := s.mixOf(one)
+	before := s.priorOf(one)
 	meets(s, 50, heavy, func(r *Request) { r.User, r.GPUs = "ada", 2 })
-	if got := s.mixOf(one); got != before {
+	if got := s.priorOf(one); got != before {
 		t.Errorf("tasks on two GPUs made one on one %v, before %v", got, before)
 	}
 }
@@ -104,18 +104,18 @@ func TestClasses(t *testing.T) {
 // TestCrowdsAreBounded: the oldest groups go.
 func TestCrowdsAreBounded(t *testing.T) {
 	s := New(predicting())
-	for i := range maxCrowds + 10 {
+	for i := range maxGroups + 10 {
 		meets(s, 1, heavy, like(fmt.Sprint("user", i), "", ""))
 	}
-	if n := len(s.population.Groups); n > maxCrowds {
+	if n := len(s.classCounts.Groups); n > maxGroups {
 		t.Errorf("%d groups", n)
 	}
-	if got := s.mixOf(&Task{Request: Request{GPUs: 1, User: fmt.Sprint("user", maxCrowds+9)}}); got[heavyTask] < 0.3 {
+	if got := s.priorOf(&Task{Request: Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
 		t.Errorf("the last user's next task may be %v", got)
 	}
-	for i, c := range s.population.Groups {
-		if s.population.index[crowdKeyOf(c.Name)] != i {
-			t.Fatalf("group %s is at %d, found at %d", c.Name, i, s.population.index[crowdKeyOf(c.Name)])
+	for i, c := range s.classCounts.Groups {
+		if s.classCounts.index[groupKeyOf(c.Name)] != i {
+			t.Fatalf("group %s is at %d, found at %d", c.Name, i, s.classCounts.index[groupKeyOf(c.Name)])
 		}
 	}
 }
@@ -157,9 +157,9 @@ func TestSeenTasksAreCounted(t *testing.T) {
 	w.does(heavy, "") // known: it tells nothing
 	w.wait(settling)
 	w.look()
-	i, ok := w.s.population.index[crowdKey{"1", "u", "ada"}]
-	if !ok || w.s.population.Groups[i].Counts != (mix{0, 0, 2}) {
-		t.Errorf("counted are %+v", w.s.population.Groups)
+	i, ok := w.s.classCounts.index[groupKey{"1", "u", "ada"}]
+	if !ok || w.s.classCounts.Groups[i].Counts != (classPrior{0, 0, 2}) {
+		t.Errorf("counted are %+v", w.s.classCounts.Groups)
 	}
 }
 
@@ -206,9 +206,9 @@ func TestSharingChanges(t *testing.T) {
 		t.Errorf("with MPS it went at %.3f, in turns it goes at %.3f", before, got)
 	}
 	g := w.s.byID["GPU-0"]
-	id := w.s.asks(w.task(waits))[0]
+	id := w.s.candidatesOf(w.task(waits))[0]
 	clone := w.s.Clone()
-	if got, want := w.s.answer(g, id), clone.answer(clone.byID["GPU-0"], clone.asks(clone.tasks[waits])[0]); got != want {
+	if got, want := w.s.score(g, id), clone.score(clone.byID["GPU-0"], clone.candidatesOf(clone.tasks[waits])[0]); got != want {
 		t.Errorf("a task is weighed as %+v, by a copy as %+v", got, want)
 	}
 	if done := w.task(a).Done; math.Abs(done-60*before) > 1 {

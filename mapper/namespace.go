@@ -13,7 +13,7 @@ import (
 // go again.
 
 // ScopeNamespace: the namespace of the task takes no more now.
-const ScopeNamespace Scope = "namespace"
+const ScopeNamespace BreakerScope = "namespace"
 
 // fullTest is the longest time between two test launches in a full namespace. A refused
 // one costs the cluster one request, and others may make room that carma does not see.
@@ -23,29 +23,29 @@ const fullTest = 30 * time.Second
 // that wants more room than there is does not keep the others from it.
 const fullTurns = 5
 
-func byNamespace(i *illness, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
+func byNamespace(i *breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
 
 // fullAt is what is known of a full namespace; nil: it is not full.
-func (s *State) fullAt(namespace string) *illness {
-	if at, ok := slices.BinarySearchFunc(s.filled, namespace, byNamespace); ok {
-		return s.filled[at]
+func (s *State) fullAt(namespace string) *breaker {
+	if at, ok := slices.BinarySearchFunc(s.namespaceBreakers, namespace, byNamespace); ok {
+		return s.namespaceBreakers[at]
 	}
 	return nil
 }
 
-// fills counts a refusal against the task's namespace.
+// backfilling counts a refusal against the task's namespace.
 func (s *State) fills(t *Task, f Fault) {
 	i := s.fullAt(t.Namespace)
 	if i == nil {
-		i = &illness{Namespace: t.Namespace, Since: s.now}
-		at, _ := slices.BinarySearchFunc(s.filled, t.Namespace, byNamespace)
-		s.filled = slices.Insert(s.filled, at, i)
+		i = &breaker{Namespace: t.Namespace, Since: s.now}
+		at, _ := slices.BinarySearchFunc(s.namespaceBreakers, t.Namespace, byNamespace)
+		s.namespaceBreakers = slices.Insert(s.namespaceBreakers, at, i)
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.failed(t.ID)
 	if i.Testing == t.ID || !i.paused() { // others were launched before it was known
-		i.Wait, i.Testing = min(max(2*i.Wait, s.firstTest()), fullTest), 0
-		s.testAt(i, s.now.Add(i.Wait))
+		i.Wait, i.Testing = min(max(2*i.Wait, s.nextProbe()), fullTest), 0
+		s.probeAt(i, s.now.Add(i.Wait))
 	}
 	i.Tasks = slices.DeleteFunc(i.Tasks, func(id TaskID) bool { o := s.tasks[id]; return o == nil || o != t && !o.waiting() })
 	t.NotBefore = s.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // and one that was not tried
@@ -63,14 +63,14 @@ func (s *State) bounded(t *Task) bool { return s.overQuota(t).Code != "" || s.no
 func (s *State) testsNamespace(t *Task) {
 	if i := s.fullAt(t.Namespace); i.paused() {
 		i.Testing = t.ID
-		s.testAt(i, s.now.Add(i.Wait))
+		s.probeAt(i, s.now.Add(i.Wait))
 	}
 }
 
 // settleNamespaces opens the namespaces whose test was not refused in time: its pod is
 // made, whatever it waits for now.
 func (s *State) settleNamespaces() {
-	for _, i := range slices.Clone(s.filled) {
+	for _, i := range slices.Clone(s.namespaceBreakers) {
 		if t := s.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.shut(s.now) {
 			s.opens(i)
 		}
@@ -78,9 +78,9 @@ func (s *State) settleNamespaces() {
 }
 
 // opens: tasks of a namespace may be launched again.
-func (s *State) opens(full *illness) {
+func (s *State) opens(full *breaker) {
 	s.letGo(full)
-	s.filled = slices.DeleteFunc(s.filled, func(i *illness) bool { return i == full })
+	s.namespaceBreakers = slices.DeleteFunc(s.namespaceBreakers, func(i *breaker) bool { return i == full })
 	s.dirty = true
 }
 
@@ -91,10 +91,10 @@ func (s *State) roomIn(namespace string) {
 	if !i.paused() {
 		return
 	}
-	i.Wait = min(s.firstTest(), fullTest)
+	i.Wait = min(s.nextProbe(), fullTest)
 	s.letGo(i)
 	if soon := s.now.Add(i.Wait); i.Test <= s.now || i.Test > soon {
-		s.testAt(i, soon)
+		s.probeAt(i, soon)
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *State) fullness(t *Task) Reason {
 
 // validFull reports whether a snapshot's full namespaces can be: in order, each once, and
 // each is tested again.
-func validFull(all []*illness) bool {
+func validFull(all []*breaker) bool {
 	for n, i := range all {
 		if i == nil || i.Wait <= 0 || n > 0 && all[n-1].Namespace >= i.Namespace {
 			return false

@@ -29,8 +29,8 @@ func TestNamespaceFull(t *testing.T) {
 	b := w.submit(5*units.GiB, in("ann"))
 	w.refusedIn(a)
 	w.refusedIn(b)
-	if g := w.s.GPUs()[0]; len(g.Residents) != 0 || g.Reserved != 0 || len(w.s.Sick()) != 0 {
-		t.Fatalf("reserved %s, sick %+v", g.Reserved, w.s.Sick())
+	if g := w.s.GPUs()[0]; len(g.Residents) != 0 || g.Reserved != 0 || len(w.s.Breakers()) != 0 {
+		t.Fatalf("reserved %s, sick %+v", g.Reserved, w.s.Breakers())
 	}
 	later := w.submit(1*units.GiB, in("ann"))
 	other := w.submit(35*units.GiB, in("bob"))
@@ -53,7 +53,7 @@ func TestNamespaceFull(t *testing.T) {
 	}
 	for _, id := range []TaskID{a, b, later} {
 		task, _ := w.s.Task(id)
-		if len(w.launchesOf(id)) < 2 || len(task.Attempts) != 1 || task.Blameless+task.Failures+task.Strikes+len(task.Avoid) != 0 || task.Phase != Queued {
+		if len(w.launchesOf(id)) < 2 || len(task.Attempts) != 1 || task.NotAtFault+task.Failures+task.StartFailuresWhileOthersStart+len(task.Avoid) != 0 || task.Phase != Queued {
 			t.Errorf("task %d: launched %d times, %+v", id, len(w.launchesOf(id)), task)
 		}
 	}
@@ -65,12 +65,12 @@ func (w *world) refuseTests(n int) (gaps []time.Duration) {
 	w.t.Helper()
 	last := w.now
 	for range n {
-		at, ok := w.s.NextWake()
+		at, ok := w.s.NextTimer()
 		if !ok {
 			w.t.Fatal("no test launch is due")
 		}
 		w.now = max(w.now, at)
-		if l := w.step(Woke{At: w.now}); len(l) > 1 {
+		if l := w.step(TimerFired{At: w.now}); len(l) > 1 {
 			w.t.Fatalf("%d test launches at once", len(l))
 		} else if len(l) == 1 {
 			gaps, last = append(gaps, w.now.Sub(last)), w.now
@@ -109,14 +109,14 @@ func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
 func TestNamespaceRoom(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, ExitOK)
-	if l := w.wait(w.s.firstTest() - 1); len(l) != 0 {
+	if l := w.wait(w.s.nextProbe() - 1); len(l) != 0 {
 		t.Errorf("launched at once: %+v", l)
 	}
 	if l := w.wait(1); len(l) != 1 || l[0].Task != a {
 		t.Fatalf("after the end of a task: %+v, want a launch of %d", l, a)
 	}
 	w.started(a)
-	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.filled) != 0 {
+	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.namespaceBreakers) != 0 {
 		t.Errorf("when %d runs, %d is %s", a, b, got.Phase)
 	}
 }
@@ -127,10 +127,10 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	c := w.submit(5*units.GiB, in("ann"))
 	w.exit(runs, ExitOK)
-	if l := w.wait(w.s.firstTest()); len(l) != 1 || l[0].Task != a {
+	if l := w.wait(w.s.nextProbe()); len(l) != 1 || l[0].Task != a {
 		t.Fatalf("%+v", l)
 	}
-	if l := w.wait(w.s.firstTest()); len(l) != 2 || l[0].Task != b || l[1].Task != c {
+	if l := w.wait(w.s.nextProbe()); len(l) != 2 || l[0].Task != b || l[1].Task != c {
 		t.Errorf("%+v, want %d and %d", l, b, c)
 	}
 }
@@ -141,10 +141,10 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 func TestNamespaceTestTellsNothing(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, ExitOK)
-	w.wait(w.s.firstTest())
+	w.wait(w.s.nextProbe())
 	w.cancel(a)
 	w.exit(a, ExitStopped)
-	w.wait(w.s.firstTest())
+	w.wait(w.s.nextProbe())
 	if got, _ := w.s.Task(b); got.Phase != Launching {
 		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
 	}
@@ -158,12 +158,12 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		w.noStart(w.submit(30*units.GiB, in("bob")))
 	}
 	id := w.submit(30*units.GiB, in("ann"))
-	if l := w.wait(w.s.firstTest()); len(l) != 1 || l[0].Task != id {
+	if l := w.wait(w.s.nextProbe()); len(l) != 1 || l[0].Task != id {
 		t.Fatalf("%+v", l)
 	}
 	w.refusedIn(id)
-	if l := w.launches[len(w.launches)-1]; w.s.sick == nil || l.Task == id || w.s.sick.Testing != l.Task {
-		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.sick.Testing, l)
+	if l := w.launches[len(w.launches)-1]; w.s.engineBreaker == nil || l.Task == id || w.s.engineBreaker.Testing != l.Task {
+		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.engineBreaker.Testing, l)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestCloseGPUs(t *testing.T) {
 			t.Run(policy+"/"+row.name, func(t *testing.T) {
 				w := newWorldOf(t, opt, all...)
 				for _, i := range row.busy {
-					w.sample(GPUSample{ID: gpuID(i), Foreign: 39 * units.GiB})
+					w.sample(GPUSample{ID: gpuID(i), OtherProcesses: 39 * units.GiB})
 				}
 				got := w.on(w.submit(30*units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }))
 				for _, want := range row.want {

@@ -27,7 +27,7 @@ func TestNotesChangeNothing(t *testing.T) {
 				events = append(events, l.submit()...)
 			}
 			for _, ev := range events {
-				plain.forgetNotes()
+				plain.dropCache()
 				got, want := l.s.Step(ev), plain.Step(ev)
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("%T led to %v, without notes to %v", ev, got, want)
@@ -37,7 +37,7 @@ func TestNotesChangeNothing(t *testing.T) {
 				}
 				l.note(got)
 			}
-			if len(l.s.kept.GPUs) > 0 {
+			if len(l.s.head.GPUs) > 0 {
 				kept++
 			}
 			if at := l.coming; len(at) == 0 {

@@ -46,7 +46,7 @@ func TestConfirmedOOMGetsAGPU(t *testing.T) {
 		w.started(id)
 		w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Unconfirmed: i != 1})
 	}
-	if task := w.task(id); !task.Alone || !task.ConfirmedOOM {
+	if task := w.task(id); !task.NextExclusive || !task.ConfirmedOOM {
 		t.Errorf("after a confirmed OOM the last attempt is not alone: %+v", task)
 	}
 }
@@ -91,7 +91,7 @@ func TestOveruseNeverCostsTheVictim(t *testing.T) {
 		}
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(rt, "seconds")) * time.Second)
 		w.exitWith(Exited{Task: victim, Class: rapid.SampledFrom([]Class{ExitGPUOOM, ExitSuspectedOOM}).Draw(rt, "class"), Unconfirmed: rapid.Bool().Draw(rt, "unconfirmed")})
-		if task := w.task(victim); task.OOMs != 0 || task.Alone || task.Suspected || !task.Attempts[0].Blameless {
+		if task := w.task(victim); task.OOMs != 0 || task.NextExclusive || task.Suspected || !task.Attempts[0].NotAtFault {
 			rt.Fatalf("it cost the victim: %+v", task)
 		}
 	})

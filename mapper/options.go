@@ -45,7 +45,7 @@ type Options struct {
 	// Interval is the least time between two launches; 0 is none.
 	Interval time.Duration `json:"interval,omitempty"`
 	// LaunchesAtOnce is how many launches may be on their way to the engine at a time;
-	// 0 is no limit. See [Handed].
+	// 0 is no limit. See [LaunchAccepted].
 	LaunchesAtOnce int `json:"launches_at_once,omitempty"`
 	// IdleFirst prefers idle GPUs, whatever the policy's own order.
 	IdleFirst bool `json:"idle_first"`

@@ -45,7 +45,7 @@ func (s *State) resortKind(kind string) {
 		return
 	}
 	for _, t := range waiting {
-		s.waits(t)
+		s.onEnqueue(t)
 		if rank := s.rankOf(t); rank != t.Rank {
 			s.queue.move(t, rank)
 		}
@@ -78,15 +78,15 @@ func (s *State) resort(which func(*Task) bool) {
 					continue
 				}
 				if n++; n > fewMoves {
-					s.notes.backlog = backlog{}
+					s.cache.backlog = backlog{}
 				}
-				s.waits(t)
+				s.onEnqueue(t)
 				if rank := s.rankOf(t); rank != t.Rank {
 					t.Rank, moved = rank, true // one that has another's seat stays there
 				}
 			}
 			if moved {
-				slices.SortFunc(line.waiting(), byTurn)
+				slices.SortFunc(line.waiting(), byPosition)
 			}
 		}
 	}

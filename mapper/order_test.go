@@ -135,7 +135,7 @@ func TestSJFRecovery(t *testing.T) {
 	taught(w, map[string]time.Duration{"a": time.Hour, "b": time.Minute})
 	long, short := w.submit(20*units.GiB, kind("a", "")), w.submit(20*units.GiB, kind("b", ""))
 	w.submit(40*units.GiB, high)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 39 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 39 * units.GiB})
 	w.exit(short, ExitEvicted)
 	w.exit(long, ExitEvicted)
 	if got := w.queue(); !slices.Equal(got[:2], []TaskID{long, short}) {

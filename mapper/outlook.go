@@ -8,13 +8,13 @@ import (
 	"carma/mapper/interference"
 )
 
-// part is one task in an outlook on a GPU. Times are seconds.
-type part struct {
+// residentForecast is one task in an outlook on a GPU. Times are seconds.
+type residentForecast struct {
 	task   TaskID // 0: the newcomer, or not ours
 	sm     float64
-	demand demand
+	demand loadDemand
 	// worstDemand is the demand with the likely worst activity.
-	worstDemand demand
+	worstDemand loadDemand
 	// done and left are the work behind it and the work expected ahead of it, as
 	// seconds alone on the GPU. elapsed is the time since it started.
 	done, left, elapsed float64
@@ -28,12 +28,12 @@ type part struct {
 }
 
 // slowdown is the predicted whole run time divided by the run time alone.
-func (p *part) slowdown() float64 { return (p.elapsed + p.finish) / max(1, p.done+p.left) }
+func (p *residentForecast) slowdown() float64 { return (p.elapsed + p.finish) / max(1, p.done+p.left) }
 
 // worst is the slowdown that is compared with the cap. If the task's run time is
 // known, it is the slowdown at its end. If not, the task may end at any time, so
 // it is the larger of that and the slowdown reached if all neighbours stay.
-func (p *part) worst() float64 {
+func (p *residentForecast) worst() float64 {
 	if p.basis == known {
 		return p.slowdown()
 	}
@@ -41,7 +41,7 @@ func (p *part) worst() float64 {
 }
 
 // staying is the slowdown reached after neighbourStay at a speed.
-func (p *part) staying(speed float64) float64 {
+func (p *residentForecast) staying(speed float64) float64 {
 	return (p.elapsed + neighbourStay) / max(1, p.done+neighbourStay*speed)
 }
 
@@ -59,7 +59,7 @@ const rounding = 1e-9
 
 // within is the bound of a part whose slowdown may be at most this: at its end, or
 // the worst of it.
-func (p *part) within(slowdown float64, worst bool) bound {
+func (p *residentForecast) within(slowdown float64, worst bool) bound {
 	slowdown *= 1 + rounding
 	b := bound{slowdown*max(1, p.done+p.left) - p.elapsed, math.Inf(1)}
 	if worst && p.basis != known {
@@ -71,10 +71,10 @@ func (p *part) within(slowdown float64, worst bool) bound {
 // outlook predicts when each of the tasks on a GPU ends if no other comes. With
 // bounds it gives up and reports false as soon as a part is certain to exceed its
 // own; then its results are not valid.
-func (on ground) outlook(parts []part, bounds []bound) bool {
+func (on sharingMode) outlook(parts []residentForecast, bounds []bound) bool {
 	var activeSpace [16]int
 	var leftSpace [16]float64
-	var demandSpace [16]demand
+	var demandSpace [16]loadDemand
 	active, left := activeSpace[:0], leftSpace[:0]
 	for i := range parts {
 		left = append(left, parts[i].left)
@@ -118,20 +118,20 @@ func (on ground) outlook(parts []part, bounds []bound) bool {
 // parts appends the tasks on a GPU as they are expected to be at an instant. If
 // the monitor saw more activity than they explain, one more part stands for the
 // unknown user of the GPU. That part stays.
-func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
+func (s *State) parts(parts []residentForecast, g *GPU, at units.Instant) []residentForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
 		if t.Phase == Suspending {
 			continue // it has no load any more
 		}
-		p := part{task: t.ID, sm: r.Load.SMACT, demand: s.demandOf(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
+		p := residentForecast{task: t.ID, sm: r.Load.SMACT, demand: s.loadDemand(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
 		p.worstDemand = p.demand
 		if doubt := s.doubtOf(t, r.Doubt); doubt > 0 {
-			p.worstDemand = s.demandOf(doubted(r.Load, doubt), t)
+			p.worstDemand = s.loadDemand(doubted(r.Load, doubt), t)
 		}
 		if a := t.Current(); a.Started > 0 {
-			p.elapsed = max(0, at.Sub(a.Started)-t.awayBy(at)).Seconds()
+			p.elapsed = max(0, at.Sub(a.Started)-t.suspendedBy(at)).Seconds()
 		}
 		p.left, p.basis = s.left(t, p.done)
 		for _, grant := range t.Current().Grants {
@@ -143,8 +143,8 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	}
 	if more := s.extra(g); more > 0 {
 		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
-		demand := s.demandOf(load, nil)
-		parts = append(parts, part{sm: more, demand: demand, worstDemand: demand, elsewhere: 1, left: neighbourStay, basis: guessed})
+		demand := s.loadDemand(load, nil)
+		parts = append(parts, residentForecast{sm: more, demand: demand, worstDemand: demand, elsewhere: 1, left: neighbourStay, basis: guessed})
 	}
 	return parts
 }
@@ -193,7 +193,7 @@ const (
 
 // pessimistic appends the same tasks with their remaining work multiplied by
 // lateness, and their likely worst activity.
-func pessimistic(late, parts []part) []part {
+func pessimistic(late, parts []residentForecast) []residentForecast {
 	late = append(late, parts...)
 	for i := range late {
 		late[i].left *= lateness[late[i].basis]

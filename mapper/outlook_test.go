@@ -15,7 +15,7 @@ func (w *world) wantSameOutlook(gpu int) {
 	w.t.Helper()
 	g := w.s.gpus[gpu]
 	kept := slices.Clone(w.s.memo(g).parts)
-	w.s.forgetNotes()
+	w.s.dropCache()
 	if fresh := w.s.memo(g).parts; !reflect.DeepEqual(kept, fresh) {
 		w.t.Errorf("the outlook is kept as\n%+v\nand worked out again as\n%+v", kept, fresh)
 	}
@@ -42,12 +42,12 @@ func TestOutlookWhileResuming(t *testing.T) {
 	a := w.put(0, resnet, "a")
 	w.wait(time.Minute)
 	w.step(SuspendAsked{At: w.now, Task: a})
-	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
+	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
 	w.wait(time.Minute)
 	w.step(ResumeAsked{At: w.now, Task: a})
 	w.wantPhase(a, Resuming)
 	w.wantSameOutlook(0)
 	w.wait(time.Minute)
-	w.step(Woke{At: w.now})
+	w.step(TimerFired{At: w.now})
 	w.wantSameOutlook(0)
 }

@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// pacing is how fast a task's output says that its current attempt goes.
-type pacing struct {
+// throughputState is how fast a task's output says that its current attempt goes.
+type throughputState struct {
 	// Alone is the rate that it has, or would have, alone on its GPUs, in its own
 	// unit per second; Error is its relative standard deviation.
 	Alone float64 `json:"alone,omitempty"`
@@ -31,15 +31,15 @@ type pacing struct {
 	At    units.Instant `json:"at,omitempty"`
 }
 
-// paced learns from how fast tasks go: what they do to each other.
-func (s *State) paced(ev Paced) {
+// throughputReported learns from how fast tasks go: what they do to each other.
+func (s *State) throughputReported(ev ThroughputReported) {
 	for _, p := range ev.Tasks {
 		t := s.tasks[p.Task]
 		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
 			continue
 		}
 		if p.Unit != t.Pace.Unit {
-			t.Pace = pacing{Unit: p.Unit, Whole: t.Pace.Whole}
+			t.Pace = throughputState{Unit: p.Unit, Whole: t.Pace.Whole}
 		}
 		if !t.Pace.Measured && p.Alone >= leastRate && p.Alone <= mostRate {
 			t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Alone, max(leastPaceError, score(p.AloneError)), true
@@ -47,11 +47,11 @@ func (s *State) paced(ev Paced) {
 		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, s.now), s.now, p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
-			s.byID[grant.GPU].mark()
+			s.byID[grant.GPU].markDirty()
 			s.active(s.byID[grant.GPU].resident(t.ID))
 		}
 		s.compare(t, p)
-		s.toldStep(t)
+		s.stepTimeReported(t)
 		if done := t.doneBy(s.now); t.Pace.Share >= leastDone && done > 0 {
 			t.Pace.Whole = time.Duration(done / t.Pace.Share * float64(time.Second))
 			for _, grant := range t.Current().Grants {
@@ -73,7 +73,7 @@ const leastPaceError = 0.02
 // compare follows the rate of a task with the neighbours it has now. Output
 // tells no speed by itself: what can be compared is a rate with that of another
 // time, alone or beside others.
-func (s *State) compare(t *Task, p Pace) {
+func (s *State) compare(t *Task, p Throughput) {
 	alone := true
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]

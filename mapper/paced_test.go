@@ -47,7 +47,7 @@ func TestPacedBesideOthers(t *testing.T) {
 		w.shows(resnet, resnet)
 		w.wait(3 * time.Minute)
 		speed := w.task(a).Speed
-		w.paces(Pace{Task: a, Rate: 5, Steps: steps, Error: 0.02})
+		w.paces(Throughput{Task: a, Rate: 5, Steps: steps, Error: 0.02})
 		p := w.task(a).Pace
 		want := 5 / speed
 		if steps {
@@ -69,14 +69,14 @@ func TestPacedIgnores(t *testing.T) {
 	waits := w.submit(80, func(r *Request) { r.Delay = time.Hour })
 	w.wait(2 * time.Minute)
 	since := w.now.Add(-time.Minute)
-	for _, p := range []Pace{
+	for _, p := range []Throughput{
 		{Task: a, Attempt: 2, Rate: 1}, {Task: a, Attempt: 0, Rate: 1}, {Task: 77, Attempt: 1, Rate: 1}, {Task: waits, Attempt: 1, Rate: 1},
 		{Task: a, Attempt: 1, Rate: math.NaN()}, {Task: a, Attempt: 1, Rate: math.Inf(1)}, {Task: a, Attempt: 1, Rate: -1}, {Task: a, Attempt: 1},
 		{Task: a, Attempt: 1, Rate: math.SmallestNonzeroFloat64}, {Task: a, Attempt: 1, Rate: math.MaxFloat64},
 	} {
 		p.Since = since
-		w.step(Paced{At: w.now, Tasks: []Pace{p}})
-		if got := w.task(a).Pace; got != (pacing{}) {
+		w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
+		if got := w.task(a).Pace; got != (throughputState{}) {
 			t.Errorf("%+v was believed: %+v", p, got)
 		}
 	}
@@ -92,7 +92,7 @@ func TestShareTellsRunTime(t *testing.T) {
 		w := newWorld(t, uncapped(), 1)
 		a := w.put(0, resnet, "a")
 		w.wait(2 * time.Minute)
-		w.paces(Pace{Task: a, Rate: 100, Share: row.share})
+		w.paces(Throughput{Task: a, Rate: 100, Share: row.share})
 		run, basis := w.s.runTime(w.task(a))
 		if row.want == 0 {
 			if basis == known {
@@ -107,10 +107,10 @@ func TestShareTellsRunTime(t *testing.T) {
 	w := newWorld(t, uncapped(), 1) // another attempt begins anew
 	a := w.put(0, resnet, "a")
 	w.wait(2 * time.Minute)
-	w.paces(Pace{Task: a, Rate: 100, Share: 0.5})
+	w.paces(Throughput{Task: a, Rate: 100, Share: 0.5})
 	w.exit(a, ExitEvicted)
 	w.wantOn(a, 0)
-	if p := w.task(a).Pace; p != (pacing{}) {
+	if p := w.task(a).Pace; p != (throughputState{}) {
 		t.Errorf("the next attempt goes as %+v", p)
 	}
 }

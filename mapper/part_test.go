@@ -11,7 +11,7 @@ import (
 // ones, and says why it waits when there are too few of them now.
 func TestPartsOfCards(t *testing.T) {
 	card := func(i int, part bool) GPUInfo {
-		return GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Part: part}
+		return GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, MIG: part}
 	}
 	w := newWorldOf(t, plain(), card(0, true), card(1, true), card(2, false), card(3, false))
 	if n := w.s.MostGPUs(); n != 2 {

@@ -8,7 +8,7 @@ import (
 
 // Pinned says which GPUs a task goes to from now on; none: any. One that runs
 // elsewhere is suspended, with option SuspendMoves and where that can be, and goes on
-// there; else it is stopped as by [Recalled], and starts again there. It is ignored if
+// there; else it is stopped as by [RequeueRequested], and starts again there. It is ignored if
 // these are fewer than the task can use.
 type Pinned struct {
 	At   units.Instant `json:"at"`
@@ -35,28 +35,28 @@ func (s *State) pinned(ev Pinned) {
 	}
 	usable := slices.Compact(slices.Sorted(slices.Values(ev.GPUs)))
 	if t.GPUs > 1 {
-		usable = slices.DeleteFunc(usable, func(id GPUID) bool { g := s.byID[id]; return g != nil && g.Part })
+		usable = slices.DeleteFunc(usable, func(id GPUID) bool { g := s.byID[id]; return g != nil && g.MIG })
 	}
 	if len(ev.GPUs) > 0 && len(usable) < t.GPUs {
 		return
 	}
 	t.Pinned = usable
-	t.notes.tried, s.dirty = tried{}, true
+	t.cache.tried, s.dirty = rejectedAt{}, true
 	if t.Phase == Launching || t.Phase == Running {
-		s.moveAway(t, ev.By)
+		s.evictPinned(t, ev.By)
 	}
 }
 
-// moveAway suspends or stops a task that runs elsewhere than it is to go.
-func (s *State) moveAway(t *Task, by string) {
+// evictPinned suspends or stops a task that runs elsewhere than it is to go.
+func (s *State) evictPinned(t *Task, by string) {
 	if !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
 		return
 	}
 	why := Reason{Code: ReasonMoved, Name: by}
-	if s.couldSetAside(t, why.Code) && s.goesElsewhere(t, func(g *GPU) bool { return t.mayGoTo(g.ID) }) && s.setAside(t, why) {
+	if s.canPreempt(t, why.Code) && s.goesElsewhere(t, func(g *GPU) bool { return t.mayGoTo(g.ID) }) && s.preemptTask(t, why) {
 		return
 	}
-	t.Recall = &Recall{By: by}
+	t.Recall = &PendingRequeue{By: by}
 	s.stop(t, why)
 }
 

@@ -6,7 +6,7 @@ import (
 
 // place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
-func (s *State) place(p *pass, t *Task) []*GPU {
+func (s *State) place(p *cycle, t *Task) []*GPU {
 	if t.GPUs == 0 {
 		if h, _ := s.hostFor(t); h != nil {
 			return []*GPU{}
@@ -19,8 +19,8 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	fitting, all := s.whereHostFits(t, s.candidates(t))
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
-		t.notes.tried.at, t.notes.tried.kept = s.notes.clock, s.kept
-		s.noteTry(t)
+		t.cache.tried.at, t.cache.tried.kept = s.cache.clock, s.head
+		s.cacheRejection(t)
 		p.failed = append(p.failed, s.failure(t))
 	}
 	return gpus
@@ -30,18 +30,18 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 // was last turned down. For a task on several GPUs they are those of a machine where
 // one has changed, so the others there that would have taken a part of it count too.
 func (s *State) candidates(t *Task) []*GPU {
-	since, reopened := s.turnedDown(t)
+	since, reopened := s.rejectedByAll(t)
 	if len(s.reservations) > 0 {
 		since = 0 // with time, a reservation is closer, or a task expected to be shorter
 	}
-	changed := func(g *GPU) bool { return g.notes.fresh > since || since == 0 || slices.Contains(reopened, g.ID) }
+	changed := func(g *GPU) bool { return g.cache.fresh > since || since == 0 || slices.Contains(reopened, g.ID) }
 	all := s.gpus
-	if l := &s.notes.looks; l.valid && len(reopened) == 0 && since >= l.since {
+	if l := &s.cache.looks; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
 	if t.GPUs > 1 {
 		if since == 0 {
-			t.notes.tried.open = nil
+			t.cache.tried.open = nil
 		}
 		return s.severalOf(t, all, changed)
 	}
@@ -59,7 +59,7 @@ func (s *State) candidates(t *Task) []*GPU {
 // that may have changed. It notes which GPUs would take a part of the task.
 func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 	fitting, open := s.step.gpus[:0], s.step.open[:0]
-	before := t.notes.tried.open
+	before := t.cache.tried.open
 	for len(all) > 0 {
 		if !changed(all[0]) {
 			all = all[1:]
@@ -86,7 +86,7 @@ func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 	}
 	open = append(open, before...)
 	s.step.gpus, s.step.open = fitting, open
-	t.notes.tried.open = append(t.notes.tried.open[:0], open...)
+	t.cache.tried.open = append(t.cache.tried.open[:0], open...)
 	return fitting
 }
 
@@ -132,7 +132,7 @@ type failure struct {
 func (s *State) failure(t *Task) failure {
 	f := failure{t: t, alone: s.alone(t)}
 	if s.policy.pick != nil {
-		f.ask = s.asks(t)[0]
+		f.ask = s.candidatesOf(t)[0]
 	}
 	return f
 }
@@ -141,17 +141,17 @@ func (s *State) failure(t *Task) failure {
 // this pass. Room only shrinks during a pass, so t does not fit either. Where the
 // policy has a gate, only tasks count that it cannot tell from t. A task for which
 // others have left a GPU may go where these may not.
-func (s *State) hopeless(p *pass, t *Task) bool {
-	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.claims(t) || s.opt.FillHeld && s.kept.Task != 0 {
+func (s *State) hopeless(p *cycle, t *Task) bool {
+	if t.Phase == Suspended || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.isNominated(t) || s.opt.FillHeld && s.head.Task != 0 {
 		return false
 	}
 	mine := s.failure(t)
 	for i := range p.failed {
 		f := &p.failed[i]
-		if f.t.Phase == Away || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.Need > t.Need || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
+		if f.t.Phase == Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}
-		if s.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(s.asks(f.t), s.asks(t)) {
+		if s.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(s.candidatesOf(f.t), s.candidatesOf(t)) {
 			return true
 		}
 	}

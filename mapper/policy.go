@@ -25,7 +25,7 @@ type policy struct {
 	// would rather wait.
 	pick func(s *State, t *Task, fitting []*GPU) []*GPU
 	// ahead starts tasks that go before their turn in the main queue; nil: none.
-	ahead func(s *State, p *pass)
+	ahead func(s *State, p *cycle)
 	// defaults changes the default options to what suits the policy.
 	defaults func(*Options)
 }

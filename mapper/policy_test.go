@@ -11,8 +11,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// gpuState is what a policy sees of one GPU of 40 GiB.
-type gpuState struct {
+// testGPU is what a policy sees of one GPU of 40 GiB.
+type testGPU struct {
 	busy  units.Bytes // a task that holds this much runs there; 0: idle
 	smact float64
 	fault string
@@ -21,67 +21,67 @@ type gpuState struct {
 }
 
 func TestPolicies(t *testing.T) {
-	idle := gpuState{}
-	busy := func(mem units.Bytes, smact float64) gpuState { return gpuState{busy: mem * units.GiB, smact: smact} }
+	idle := testGPU{}
+	busy := func(mem units.Bytes, smact float64) testGPU { return testGPU{busy: mem * units.GiB, smact: smact} }
 	for _, row := range []struct {
 		name      string
 		policy    string
 		idleFirst bool
-		gpus      []gpuState
+		gpus      []testGPU
 		ring      int   // launches before, each on the next GPU of the ring
 		n         int   // GPUs the task wants
 		want      []int // in the order they are picked; nil: it waits
 	}{
-		{"idle one", "exclusive", false, []gpuState{busy(1, 0), idle}, 0, 1, []int{1}},
-		{"tie: lowest index", "exclusive", false, []gpuState{idle, idle, idle}, 0, 1, []int{0}},
-		{"none idle", "exclusive", false, []gpuState{busy(1, 0), busy(1, 0)}, 0, 1, nil},
-		{"memory does not rank", "exclusive", false, []gpuState{{foreign: 0}, {foreign: 0}}, 0, 2, []int{0, 1}},
-		{"two idle ones apart", "exclusive", false, []gpuState{idle, busy(1, 0), idle}, 0, 2, []int{0, 2}},
-		{"one short", "exclusive", false, []gpuState{idle, busy(1, 0)}, 0, 2, nil},
+		{"idle one", "exclusive", false, []testGPU{busy(1, 0), idle}, 0, 1, []int{1}},
+		{"tie: lowest index", "exclusive", false, []testGPU{idle, idle, idle}, 0, 1, []int{0}},
+		{"none idle", "exclusive", false, []testGPU{busy(1, 0), busy(1, 0)}, 0, 1, nil},
+		{"memory does not rank", "exclusive", false, []testGPU{{foreign: 0}, {foreign: 0}}, 0, 2, []int{0, 1}},
+		{"two idle ones apart", "exclusive", false, []testGPU{idle, busy(1, 0), idle}, 0, 2, []int{0, 2}},
+		{"one short", "exclusive", false, []testGPU{idle, busy(1, 0)}, 0, 2, nil},
 
-		{"starts at the first", "round-robin", false, []gpuState{idle, idle, idle}, 0, 1, []int{0}},
-		{"goes on behind the last", "round-robin", false, []gpuState{idle, idle, idle}, 2, 1, []int{2}},
-		{"comes round", "round-robin", false, []gpuState{idle, idle, idle}, 3, 1, []int{0}},
-		{"two across the end", "round-robin", false, []gpuState{idle, idle, idle}, 2, 2, []int{2, 0}},
-		{"passes over a fault", "round-robin", false, []gpuState{idle, {fault: "ECC"}, idle}, 1, 1, []int{2}},
-		{"free memory does not rank", "round-robin", false, []gpuState{busy(30, 0), idle}, 0, 1, []int{0}},
-		{"idle ones first", "round-robin", true, []gpuState{busy(10, 0), idle, idle}, 0, 1, []int{1}},
+		{"starts at the first", "round-robin", false, []testGPU{idle, idle, idle}, 0, 1, []int{0}},
+		{"goes on behind the last", "round-robin", false, []testGPU{idle, idle, idle}, 2, 1, []int{2}},
+		{"comes round", "round-robin", false, []testGPU{idle, idle, idle}, 3, 1, []int{0}},
+		{"two across the end", "round-robin", false, []testGPU{idle, idle, idle}, 2, 2, []int{2, 0}},
+		{"passes over a fault", "round-robin", false, []testGPU{idle, {fault: "ECC"}, idle}, 1, 1, []int{2}},
+		{"free memory does not rank", "round-robin", false, []testGPU{busy(30, 0), idle}, 0, 1, []int{0}},
+		{"idle ones first", "round-robin", true, []testGPU{busy(10, 0), idle, idle}, 0, 1, []int{1}},
 
-		{"most free", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(30, 0)}, 0, 1, []int{1}},
-		{"tie: lowest index", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(10, 0)}, 0, 1, []int{1}},
-		{"all alike", "magm", false, []gpuState{idle, idle}, 0, 1, []int{0}},
-		{"foreign memory counts", "magm", false, []gpuState{{foreign: 11 * units.GiB}, busy(10, 0)}, 0, 1, []int{1}},
-		{"idle first over most free", "magm", true, []gpuState{busy(10, 0), {foreign: 20 * units.GiB}}, 0, 1, []int{1}},
-		{"two with the most", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(30, 0), idle}, 0, 2, []int{3, 1}},
+		{"most free", "magm", false, []testGPU{busy(20, 0), busy(10, 0), busy(30, 0)}, 0, 1, []int{1}},
+		{"tie: lowest index", "magm", false, []testGPU{busy(20, 0), busy(10, 0), busy(10, 0)}, 0, 1, []int{1}},
+		{"all alike", "magm", false, []testGPU{idle, idle}, 0, 1, []int{0}},
+		{"foreign memory counts", "magm", false, []testGPU{{foreign: 11 * units.GiB}, busy(10, 0)}, 0, 1, []int{1}},
+		{"idle first over most free", "magm", true, []testGPU{busy(10, 0), {foreign: 20 * units.GiB}}, 0, 1, []int{1}},
+		{"two with the most", "magm", false, []testGPU{busy(20, 0), busy(10, 0), busy(30, 0), idle}, 0, 2, []int{3, 1}},
 
-		{"least utilized", "lug", false, []gpuState{busy(1, .5), busy(30, .2), busy(1, .3)}, 0, 1, []int{1}},
-		{"tie: lowest index", "lug", false, []gpuState{busy(1, .5), busy(30, .2), busy(1, .2)}, 0, 1, []int{1}},
-		{"two least utilized", "lug", false, []gpuState{busy(1, .5), busy(1, .2), busy(1, .3)}, 0, 2, []int{1, 2}},
-		{"the least utilized is too full", "lug", false, []gpuState{busy(1, .5), busy(39, .1)}, 0, 1, []int{0}},
-		{"least utilized of two alike that fit", "lug", false, []gpuState{busy(39, .1), busy(1, .3), busy(1, .3)}, 0, 1, []int{1}},
+		{"least utilized", "lug", false, []testGPU{busy(1, .5), busy(30, .2), busy(1, .3)}, 0, 1, []int{1}},
+		{"tie: lowest index", "lug", false, []testGPU{busy(1, .5), busy(30, .2), busy(1, .2)}, 0, 1, []int{1}},
+		{"two least utilized", "lug", false, []testGPU{busy(1, .5), busy(1, .2), busy(1, .3)}, 0, 2, []int{1, 2}},
+		{"the least utilized is too full", "lug", false, []testGPU{busy(1, .5), busy(39, .1)}, 0, 1, []int{0}},
+		{"least utilized of two alike that fit", "lug", false, []testGPU{busy(39, .1), busy(1, .3), busy(1, .3)}, 0, 1, []int{1}},
 
-		{"lowest index", "first-fit", false, []gpuState{busy(30, .9), idle, busy(1, 0)}, 0, 1, []int{0}},
-		{"the first that fits", "first-fit", false, []gpuState{busy(36, 0), busy(35, 0), idle}, 0, 1, []int{1}},
-		{"tie: lowest index", "first-fit", false, []gpuState{idle, idle}, 0, 1, []int{0}},
-		{"two", "first-fit", false, []gpuState{busy(1, 0), busy(36, 0), busy(30, 0), idle}, 0, 2, []int{0, 2}},
-		{"none fits", "first-fit", false, []gpuState{busy(36, 0), busy(38, 0)}, 0, 1, nil},
-		{"idle first", "first-fit", true, []gpuState{busy(1, 0), idle}, 0, 1, []int{1}},
+		{"lowest index", "first-fit", false, []testGPU{busy(30, .9), idle, busy(1, 0)}, 0, 1, []int{0}},
+		{"the first that fits", "first-fit", false, []testGPU{busy(36, 0), busy(35, 0), idle}, 0, 1, []int{1}},
+		{"tie: lowest index", "first-fit", false, []testGPU{idle, idle}, 0, 1, []int{0}},
+		{"two", "first-fit", false, []testGPU{busy(1, 0), busy(36, 0), busy(30, 0), idle}, 0, 2, []int{0, 2}},
+		{"none fits", "first-fit", false, []testGPU{busy(36, 0), busy(38, 0)}, 0, 1, nil},
+		{"idle first", "first-fit", true, []testGPU{busy(1, 0), idle}, 0, 1, []int{1}},
 
-		{"least free that fits", "best-fit", false, []gpuState{busy(20, 0), busy(34, 0), busy(36, 0), idle}, 0, 1, []int{1}},
-		{"fits exactly", "best-fit", false, []gpuState{busy(20, 0), busy(35, 0)}, 0, 1, []int{1}},
-		{"tie: lowest index", "best-fit", false, []gpuState{idle, busy(30, 0), busy(30, 0)}, 0, 1, []int{1}},
-		{"foreign memory counts", "best-fit", false, []gpuState{busy(10, 0), {foreign: 11 * units.GiB}}, 0, 1, []int{1}},
-		{"two with the least", "best-fit", false, []gpuState{idle, busy(20, 0), busy(36, 0), busy(30, 0)}, 0, 2, []int{3, 1}},
-		{"idle first over least free", "best-fit", true, []gpuState{busy(30, 0), idle, idle}, 0, 1, []int{1}},
-		{"none fits", "best-fit", false, []gpuState{busy(39, 0)}, 0, 1, nil},
+		{"least free that fits", "best-fit", false, []testGPU{busy(20, 0), busy(34, 0), busy(36, 0), idle}, 0, 1, []int{1}},
+		{"fits exactly", "best-fit", false, []testGPU{busy(20, 0), busy(35, 0)}, 0, 1, []int{1}},
+		{"tie: lowest index", "best-fit", false, []testGPU{idle, busy(30, 0), busy(30, 0)}, 0, 1, []int{1}},
+		{"foreign memory counts", "best-fit", false, []testGPU{busy(10, 0), {foreign: 11 * units.GiB}}, 0, 1, []int{1}},
+		{"two with the least", "best-fit", false, []testGPU{idle, busy(20, 0), busy(36, 0), busy(30, 0)}, 0, 2, []int{3, 1}},
+		{"idle first over least free", "best-fit", true, []testGPU{busy(30, 0), idle, idle}, 0, 1, []int{1}},
+		{"none fits", "best-fit", false, []testGPU{busy(39, 0)}, 0, 1, nil},
 
-		{"most utilized", "mug", false, []gpuState{busy(1, .2), busy(30, .7), busy(1, .3), idle}, 0, 1, []int{1}},
-		{"tie: lowest index", "mug", false, []gpuState{busy(1, .2), busy(1, .7), busy(30, .7)}, 0, 1, []int{1}},
-		{"two most utilized", "mug", false, []gpuState{busy(1, .2), busy(1, .4), busy(1, .7)}, 0, 2, []int{2, 1}},
-		{"the most utilized is too full", "mug", false, []gpuState{busy(1, .2), busy(36, .7)}, 0, 1, []int{0}},
-		{"idle first over utilization", "mug", true, []gpuState{busy(1, .7), idle}, 0, 1, []int{1}},
+		{"most utilized", "mug", false, []testGPU{busy(1, .2), busy(30, .7), busy(1, .3), idle}, 0, 1, []int{1}},
+		{"tie: lowest index", "mug", false, []testGPU{busy(1, .2), busy(1, .7), busy(30, .7)}, 0, 1, []int{1}},
+		{"two most utilized", "mug", false, []testGPU{busy(1, .2), busy(1, .4), busy(1, .7)}, 0, 2, []int{2, 1}},
+		{"the most utilized is too full", "mug", false, []testGPU{busy(1, .2), busy(36, .7)}, 0, 1, []int{0}},
+		{"idle first over utilization", "mug", true, []testGPU{busy(1, .7), idle}, 0, 1, []int{1}},
 
-		{"idle first over utilization", "lug", true, []gpuState{busy(1, 0), {smact: .4}}, 0, 1, []int{1}},
+		{"idle first over utilization", "lug", true, []testGPU{busy(1, 0), {smact: .4}}, 0, 1, []int{1}},
 	} {
 		t.Run(row.policy+"/"+row.name, func(t *testing.T) {
 			opt := plain()
@@ -256,7 +256,7 @@ func TestDefaultsOf(t *testing.T) {
 }
 
 // prepare puts GPUs into given states: each busy one by a task of its own.
-func prepare(t *testing.T, opt Options, gpus []gpuState) *world {
+func prepare(t *testing.T, opt Options, gpus []testGPU) *world {
 	t.Helper()
 	w := newWorld(t, plain(), len(gpus))
 	var after []GPUSample
@@ -274,7 +274,7 @@ func prepare(t *testing.T, opt Options, gpus []gpuState) *world {
 			w.wantOn(id, i)
 			w.started(id)
 		}
-		after = append(after, GPUSample{ID: gpuID(i), SMACT: g.smact, Fault: g.fault, Foreign: g.foreign})
+		after = append(after, GPUSample{ID: gpuID(i), SMACT: g.smact, Fault: g.fault, OtherProcesses: g.foreign})
 	}
 	w.s.ring = 0
 	w.sample(after...)

@@ -20,16 +20,16 @@ func (s *State) pace(gpus []*GPU) {
 func (s *State) predict(gpus []*GPU) {
 	for _, g := range gpus {
 		g.forget()
-		var space [16]demand
+		var space [16]loadDemand
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			d := s.demandOf(r.Load, s.tasks[r.Task])
+			d := s.loadDemand(r.Load, s.tasks[r.Task])
 			d.idle = d.idle || s.tasks[r.Task].Phase == Suspending
 			demands = append(demands, d)
 		}
 		var room [16]float64
-		for i, speed := range s.ground(g).speeds(room[:0], demands) {
+		for i, speed := range s.sharingMode(g).speeds(room[:0], demands) {
 			g.Residents[i].Speed = speed
 		}
 	}
@@ -40,22 +40,22 @@ func (s *State) predict(gpus []*GPU) {
 	}
 }
 
-// ground is what the speeds on a GPU depend on, apart from the tasks there: the
+// sharingMode is what the speeds on a GPU depend on, apart from the tasks there: the
 // way they share it, and what has been measured of pairs.
-type ground struct {
+type sharingMode struct {
 	slices  bool // tasks take turns
 	circles bool // circles of tasks do
 	pairs   *pairs
 	scratch *[16]float64 // for the speeds of an outlook
 }
 
-func (s *State) ground(g *GPU) ground {
-	return ground{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &s.pairs, &s.step.speeds}
+func (s *State) sharingMode(g *GPU) sharingMode {
+	return sharingMode{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &s.pairs, &s.step.speeds}
 }
 
 // speeds are the predicted speeds of tasks on one GPU. One that leaves it idle
 // is in nobody's way, and nobody in its.
-func (on ground) speeds(into []float64, loads []demand) []float64 {
+func (on sharingMode) speeds(into []float64, loads []loadDemand) []float64 {
 	var space [16]interference.Task
 	busy := space[:0]
 	for i := range loads {
@@ -75,7 +75,7 @@ func (on ground) speeds(into []float64, loads []demand) []float64 {
 }
 
 // adjust applies what the model does not know to its speeds.
-func (on ground) adjust(loads []demand, speeds []float64) {
+func (on sharingMode) adjust(loads []loadDemand, speeds []float64) {
 	if on.slices {
 		var space [16]float64
 		times := space[:0]
@@ -84,15 +84,15 @@ func (on ground) adjust(loads []demand, speeds []float64) {
 		}
 		interference.TakeTurns(times, speeds)
 	}
-	if on.circles && severalCircles(loads) {
-		byCircles(loads, speeds)
+	if on.circles && severalMPSDomains(loads) {
+		byMPSDomain(loads, speeds)
 	}
 	on.pairs.correct(loads, speeds)
 }
 
 // besideIdle is for loads of which some leave the GPU idle.
-func (on ground) besideIdle(into []float64, loads []demand) []float64 {
-	var space [16]demand
+func (on sharingMode) besideIdle(into []float64, loads []loadDemand) []float64 {
+	var space [16]loadDemand
 	busy := space[:0]
 	for _, l := range loads {
 		if !l.idle {
@@ -115,9 +115,9 @@ func (on ground) besideIdle(into []float64, loads []demand) []float64 {
 	return into
 }
 
-// demand is a load as the interference model takes it, with the number of the
+// loadDemand is a load as the interference model takes it, with the number of the
 // task's kind among the measured pairs, and that of its circle.
-type demand struct {
+type loadDemand struct {
 	idle   bool // the task leaves the GPU idle
 	busy   float64
 	kind   int32
@@ -125,13 +125,13 @@ type demand struct {
 	task   interference.Task
 }
 
-// demandOf is the demand of a task with a load; nil: a task of nobody.
-func (s *State) demandOf(l interference.Load, t *Task) demand {
+// loadDemand is the demand of a task with a load; nil: a task of nobody.
+func (s *State) loadDemand(l interference.Load, t *Task) loadDemand {
 	kind := int32(0)
 	if t != nil {
 		kind = s.pairs.number(t.Kind)
 	}
-	return demand{l.SMACT == 0, l.Busy(), kind, s.circleOf(t), interference.Fitted.Task(l)}
+	return loadDemand{l.SMACT == 0, l.Busy(), kind, s.mpsDomainOf(t), interference.Fitted.Task(l)}
 }
 
 // doubted is a load with its likely worst activity: a standard deviation more.

@@ -24,19 +24,19 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 		}
 	}
 	switch e := ev.(type) {
-	case Woke:
+	case TimerFired:
 		m.alarm = 0
 	case Configured:
 		if e.Options.LaunchesAtOnce == 0 {
 			m.onWay = nil
 		}
-	case Handed:
-		m.onWay = slices.DeleteFunc(m.onWay, func(h handing) bool { return h == handing{e.Task, e.Attempt} })
+	case LaunchAccepted:
+		m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool { return h == inflightLaunch{e.Task, e.Attempt} })
 	case Sampled:
 		m.bookHostUse(e)
-	case TakenIn:
+	case OrphanAdopted:
 		m.bookTakenIn(e)
-	case Settled:
+	case EndRecovered:
 		if e.Task.Phase.Finished() {
 			delete(m.live, e.Task.ID)
 		}
@@ -47,7 +47,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	m.bookIdle(t, ev, decisions)
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case WakeAt:
+		case SetTimer:
 			m.alarm = d.At
 		case Launch:
 			m.launch(t, d)
@@ -169,13 +169,13 @@ func (m *machine) checkHanding(t *rapid.T, l Launch) {
 		t.Fatalf("launched %+v; on their way to the engine: %v, of at most %d", l, m.onWay, m.opt.LaunchesAtOnce)
 	}
 	if m.opt.LaunchesAtOnce > 0 {
-		m.onWay = append(m.onWay, handing{l.Task, l.Attempt})
+		m.onWay = append(m.onWay, inflightLaunch{l.Task, l.Attempt})
 	}
 }
 
-// handsFull reports whether no more launches may be on their way to the engine.
+// launchLimitReached reports whether no more launches may be on their way to the engine.
 func (m *machine) handsFull() bool {
-	m.onWay = slices.DeleteFunc(m.onWay, func(h handing) bool {
+	m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool {
 		task := m.s.tasks[h.Task]
 		return m.live[h.Task].Attempt != h.Attempt || task == nil || task.Phase != Launching
 	})
@@ -250,7 +250,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 		if _, live := m.live[task.ID]; live != task.Phase.Placed() {
 			t.Fatalf("task %d is %s, runs: %v", task.ID, task.Phase, live)
 		}
-		if _, away := m.away[task.ID]; away != (task.Phase == Away) {
+		if _, away := m.away[task.ID]; away != (task.Phase == Suspended) {
 			t.Fatalf("task %d is %s, suspended: %v", task.ID, task.Phase, away)
 		}
 	}
@@ -268,7 +268,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 			t.Fatalf("%s is due at %d, a wake-up was asked for at %d", what, at, m.alarm)
 		}
 	}
-	if at, ok := m.s.NextWake(); ok {
+	if at, ok := m.s.NextTimer(); ok {
 		due("something", at)
 	}
 	for _, g := range m.s.GPUs() {
@@ -276,7 +276,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 			due("the end of a warm-up", r.WarmUntil)
 		}
 	}
-	for _, i := range m.s.filled {
+	for _, i := range m.s.namespaceBreakers {
 		due("the test of a full namespace", i.Test)
 	}
 	for _, task := range tasks {
@@ -287,7 +287,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 			due("the next launch", m.nextLaunch())
 		}
 		if task.Phase == Running && task.TimeLimit > 0 {
-			due("a time limit", task.Current().Started.Add(task.Current().Away).Add(task.TimeLimit))
+			due("a time limit", task.Current().Started.Add(task.Current().SuspendedTime).Add(task.TimeLimit))
 		}
 	}
 }
@@ -326,7 +326,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			continue
 		}
 		if m.s.noRoom(&task) {
-			if m.up && m.pausedTill == 0 && !m.s.sick.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
+			if m.up && m.pausedTill == 0 && !m.s.engineBreaker.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
 				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
 			}
 			continue
@@ -339,12 +339,12 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			continue
 		}
 		if m.s.again > m.s.Now() && m.s.fits(&why, &task) {
-			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(lookAgain) {
+			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
 			continue // time has made it fit, and the next look is announced
 		}
-		if m.up && !m.s.sick.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.engineBreaker.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -364,7 +364,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			}
 		}
 	}
-	if m.s.sick.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
+	if m.s.engineBreaker.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
 		return // the next test is whom a test tells most of
 	}
 	turns := m.opt.fair() || m.quotas()
@@ -372,7 +372,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 	for _, first := range before {
 		still, ok := m.s.Task(first.ID)
 		if !ok || still.Phase != first.Phase || len(still.Attempts) != len(first.Attempts) || still.NotBefore > m.s.Now() ||
-			still.Seat != nil || !reflect.DeepEqual(still.Request, first.Request) || still.Need != first.Need {
+			still.Seat != nil || !reflect.DeepEqual(still.Request, first.Request) || still.NextGrant != first.NextGrant {
 			continue
 		}
 		if byNumber && still.Rank != 0 {
@@ -383,8 +383,8 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
 				first.Namespace == task.Namespace && m.s.fullAt(first.Namespace) == nil && // or it takes turns in being tried
-				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
-				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && got.WayAt == 0 && first.Alone == task.Alone &&
+				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
+				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not fill
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {

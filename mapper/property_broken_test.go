@@ -32,7 +32,7 @@ func (m *machine) bookBroken(ev Event) {
 	switch e := ev.(type) {
 	case Sampled:
 		for _, g := range e.GPUs {
-			if _, already := m.broken[g.ID]; g.Lasts && g.Fault != "" && !already && m.isKnown(g.ID) {
+			if _, already := m.broken[g.ID]; g.UntilReset && g.Fault != "" && !already && m.isKnown(g.ID) {
 				m.broken[g.ID] = m.boots[g.ID]
 			}
 		}
@@ -40,7 +40,7 @@ func (m *machine) bookBroken(ev Event) {
 		for _, id := range e.GPUs {
 			delete(m.broken, id)
 		}
-	case GPUsClosed:
+	case GPUsCordoned:
 		for _, id := range e.GPUs {
 			if e.Closure == nil {
 				delete(m.broken, id)

@@ -11,7 +11,7 @@ import (
 
 // aTask draws a number of a task, most often of one that has not ended.
 func (m *machine) aTask(t *rapid.T) TaskID {
-	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Away, Resuming); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
+	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Suspended, Resuming); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
 		return id
 	}
 	return TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "task"))
@@ -22,15 +22,15 @@ func (m *machine) holds(t *rapid.T) {
 }
 
 func (m *machine) recalls(t *rapid.T) {
-	m.step(t, Recalled{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
+	m.step(t, RequeueRequested{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
 }
 
 // reorders moves a task, and checks before anything is launched that its user's
 // tasks have only exchanged their places.
 func (m *machine) reorders(t *rapid.T) {
-	ev := Reordered{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
+	ev := QueueMoved{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
 	c := m.s.Clone()
-	c.take(Woke{At: m.now}) // what the time alone leads to
+	c.take(TimerFired{At: m.now}) // what the time alone leads to
 	before := c.Clone()
 	c.take(ev)
 	moved, waits := before.Task(ev.Task)
@@ -81,7 +81,7 @@ func maybe[T any](t *rapid.T, name string, values ...T) *T {
 
 func (m *machine) changes(t *rapid.T) {
 	id := m.aTask(t)
-	c := Change{
+	c := TaskUpdate{
 		Priority: maybe(t, "priority", Low, Normal, High), Retries: maybe(t, "retries", 0, 1, 5),
 		TimeLimit: maybe(t, "time limit", 0, time.Second, time.Minute, time.Hour), Slot: maybe(t, "slot", 0, 10*time.Second),
 		GPUs: maybe(t, "GPUs", 1, 2, 3), Kind: maybe(t, "kind", "a1", "b1"), Exclusive: maybe(t, "exclusive", false, true),
@@ -102,14 +102,14 @@ func (m *machine) changes(t *rapid.T) {
 		}
 		c.After = &After{after}
 	}
-	m.step(t, RequestChanged{At: m.now, Task: id, Change: c})
+	m.step(t, TaskUpdated{At: m.now, Task: id, Change: c})
 }
 
-func (m *machine) closure(t *rapid.T) *Closure {
+func (m *machine) closure(t *rapid.T) *Cordon {
 	if rapid.Bool().Draw(t, "ends") {
 		return nil
 	}
-	c := Closure{By: "ada", Why: "cleaning", Move: rapid.Bool().Draw(t, "move")}
+	c := Cordon{By: "ada", Why: "cleaning", Move: rapid.Bool().Draw(t, "move")}
 	if rapid.Bool().Draw(t, "for a time") {
 		c.Until = m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, time.Second, time.Hour}).Draw(t, "until"))
 	}
@@ -118,7 +118,7 @@ func (m *machine) closure(t *rapid.T) *Closure {
 
 func (m *machine) closes(t *rapid.T) {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 6, func(id GPUID) GPUID { return id }).Draw(t, "GPUs")
-	m.step(t, GPUsClosed{At: m.now, GPUs: some, Closure: m.closure(t)})
+	m.step(t, GPUsCordoned{At: m.now, GPUs: some, Closure: m.closure(t)})
 }
 
 func (m *machine) pauses(t *rapid.T) {
@@ -128,7 +128,7 @@ func (m *machine) pauses(t *rapid.T) {
 // bookClosed enters what is closed until when; launch looks there.
 func (m *machine) bookClosed(ev Event) {
 	now := m.s.Now()
-	until := func(c *Closure) units.Instant {
+	until := func(c *Cordon) units.Instant {
 		switch {
 		case c == nil:
 			return 0
@@ -138,7 +138,7 @@ func (m *machine) bookClosed(ev Event) {
 		return units.Never
 	}
 	switch e := ev.(type) {
-	case GPUsClosed:
+	case GPUsCordoned:
 		for _, id := range e.GPUs {
 			if till := until(e.Closure); till <= now || m.isKnown(id) {
 				m.shut[id] = till
@@ -146,9 +146,9 @@ func (m *machine) bookClosed(ev Event) {
 		}
 	case LaunchingPaused:
 		m.pausedTill = until(e.Closure)
-	case RequestChanged:
+	case TaskUpdated:
 		m.bookChange(e)
-	case TakenIn:
+	case OrphanAdopted:
 		if task, ok := m.s.Task(e.ID); ok && task.Phase.Placed() { // it runs, whatever was wanted
 			delete(m.onHold, e.ID)
 		}
@@ -162,7 +162,7 @@ func (m *machine) bookClosed(ev Event) {
 		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
-	case Recalled:
+	case RequeueRequested:
 		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
@@ -196,7 +196,7 @@ func (m *machine) isKnown(id GPUID) bool {
 
 // resize enters another share of a running task, and checks it against the books.
 func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
-	e, ok := ev.(RequestChanged)
+	e, ok := ev.(TaskUpdated)
 	was, live := m.live[d.Task]
 	if !ok || !live || e.Task != d.Task || e.Change.Host == nil || was.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 {
 		t.Fatalf("%+v on %#v, and it runs as %+v", d, ev, was)
@@ -226,7 +226,7 @@ func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
 
 // bookChange enters what is asked for from now on. What a launch books is left as
 // it was while a task is placed, or its memory is looked for.
-func (m *machine) bookChange(e RequestChanged) {
+func (m *machine) bookChange(e TaskUpdated) {
 	task, ok := m.s.Task(e.Task)
 	if !ok {
 		return

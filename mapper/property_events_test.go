@@ -142,12 +142,12 @@ func (m *machine) sample(t *rapid.T) {
 		share := rapid.SampledFrom([]float64{0, 0.4, 0.5, 0.8, 1})
 		s := GPUSample{ID: g.ID, SMACT: share.Draw(t, "SMACT"), SMOCC: share.Draw(t, "SMOCC"), DRAMA: share.Draw(t, "DRAMA")}
 		s.Coarse = rapid.Bool().Draw(t, "coarse")
-		s.Foreign = rapid.SampledFrom([]units.Bytes{0, 0, 0, 500 * units.MiB, 3 * units.GiB, 20 * units.GiB}).Draw(t, "foreign")
+		s.OtherProcesses = rapid.SampledFrom([]units.Bytes{0, 0, 0, 500 * units.MiB, 3 * units.GiB, 20 * units.GiB}).Draw(t, "foreign")
 		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
-		s.Used = s.Foreign + rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 9 * units.GiB, 15 * units.GiB}).Draw(t, "used")
-		s.Lasts, s.Told = rapid.IntRange(0, 2).Draw(t, "lasts") == 0, rapid.Bool().Draw(t, "told")
+		s.Used = s.OtherProcesses + rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 9 * units.GiB, 15 * units.GiB}).Draw(t, "used")
+		s.UntilReset, s.FromDriver = rapid.IntRange(0, 2).Draw(t, "lasts") == 0, rapid.Bool().Draw(t, "told")
 		m.leaveBehind(t, &s)
-		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.Foreign, s.Used, s.Fault != ""
+		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.OtherProcesses, s.Used, s.Fault != ""
 		gpus = append(gpus, s)
 	}
 	m.step(t, Sampled{At: m.now, GPUs: gpus, Hosts: m.hostSamples(t)})
@@ -166,9 +166,9 @@ func (m *machine) overuse(t *rapid.T) {
 		return
 	}
 	g := rapid.SampledFrom(used).Draw(t, "GPU")
-	s := GPUSample{ID: g.ID, Foreign: g.Foreign, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT"), Coarse: g.Coarse}
-	for _, b := range g.Behind {
-		s.Foreign -= b.Used
+	s := GPUSample{ID: g.ID, OtherProcesses: g.OtherProcesses, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT"), Coarse: g.Coarse}
+	for _, b := range g.Residue {
+		s.OtherProcesses -= b.Used
 		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: b.Task, Used: b.Used}), s.Used+b.Used
 	}
 	for _, r := range g.Residents {
@@ -203,7 +203,7 @@ func (m *machine) victim(t *rapid.T) {
 
 func (m *machine) hand(t *rapid.T) {
 	if id, ok := m.any(t, Launching, Running, Stopping); ok {
-		m.step(t, Handed{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, LaunchAccepted{At: m.now, Task: id, Attempt: m.tries[id]})
 	}
 }
 
@@ -214,7 +214,7 @@ func (m *machine) start(t *rapid.T) {
 }
 
 func (m *machine) exit(t *rapid.T) {
-	id, ok := m.any(t, Launching, Running, Stopping, Suspending, Away, Resuming)
+	id, ok := m.any(t, Launching, Running, Stopping, Suspending, Suspended, Resuming)
 	if !ok {
 		return
 	}
@@ -228,10 +228,10 @@ func (m *machine) exit(t *rapid.T) {
 	})
 }
 
-// unstarted fails the start of a task, or of all that are being started, by
+// noteStartFailure fails the start of a task, or of all that are being started, by
 // the engine's fault, a GPU's or its namespace's.
 func (m *machine) unstarted(t *rapid.T) {
-	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown, ScopeUnknown}).Draw(t, "scope")
+	scope := rapid.SampledFrom([]BreakerScope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown, ScopeUnknown}).Draw(t, "scope")
 	all := rapid.Bool().Draw(t, "all")
 	for _, task := range m.s.Tasks() {
 		if task.Phase != Launching && (task.Phase != Stopping || task.Last().Started != 0) {
@@ -303,7 +303,7 @@ func (m *machine) configure(t *rapid.T) {
 	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
 }
 
-// pass lets time pass without a wake-up; sometimes the clock is set back.
+// cycle lets time pass without a wake-up; sometimes the clock is set back.
 func (m *machine) pass(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{1, time.Second, 10 * time.Second, time.Minute, time.Hour, -time.Minute}).Draw(t, "time")
 	m.now = max(1, m.now.Add(d))
@@ -312,7 +312,7 @@ func (m *machine) pass(t *rapid.T) {
 func (m *machine) wake(t *rapid.T) {
 	if m.alarm != 0 {
 		m.now = max(m.now, m.alarm)
-		m.step(t, Woke{At: m.now})
+		m.step(t, TimerFired{At: m.now})
 	}
 }
 
@@ -321,19 +321,19 @@ func (m *machine) wake(t *rapid.T) {
 func (m *machine) again(t *rapid.T) {
 	ev := rapid.SampledFrom(m.past).Draw(t, "event")
 	switch e := ev.(type) {
-	case TaskSubmitted, Estimated, Handed, Started, Exited, Cancel, Woke:
+	case TaskSubmitted, Estimated, LaunchAccepted, Started, Exited, Cancel, TimerFired:
 		m.step(t, e)
 	}
 }
 
 func (m *machine) restart(t *rapid.T) { m.s = reload(t, m.s) }
 
-// paced says how fast some tasks go, as their output tells; some of it is of
+// throughputReported says how fast some tasks go, as their output tells; some of it is of
 // attempts that have ended, or makes no sense.
 func (m *machine) paced(t *rapid.T) {
-	var all []Pace
+	var all []Throughput
 	for range rapid.IntRange(0, 3).Draw(t, "tasks") {
-		p := Pace{
+		p := Throughput{
 			Task: TaskID(rapid.Int64Range(1, int64(m.last)+1).Draw(t, "task")), Rate: anyRate.Draw(t, "rate"), Error: anyRate.Draw(t, "error"),
 			Since: m.now.Add(-rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, -time.Hour}).Draw(t, "since")),
 			Steps: rapid.Bool().Draw(t, "steps"), Share: anyRate.Draw(t, "share"),
@@ -345,22 +345,22 @@ func (m *machine) paced(t *rapid.T) {
 		all = append(all, p)
 	}
 	m.noPace(t, all)
-	m.step(t, Paced{At: m.now, Tasks: all})
+	m.step(t, ThroughputReported{At: m.now, Tasks: all})
 }
 
 // anyRate is a rate, an error or a share, most of them possible.
 var anyRate = rapid.SampledFrom([]float64{0, 0.01, 0.3, 0.5, 0.6, 1, 1, 2, 30, -1, math.MaxFloat64, math.SmallestNonzeroFloat64})
 
 // noPace: a rate that no journal can hold changes nothing but the time.
-func (m *machine) noPace(t *rapid.T, all []Pace) {
+func (m *machine) noPace(t *rapid.T, all []Throughput) {
 	same, none := m.s.Clone(), m.s.Clone()
 	bad := slices.Clone(all)
 	for i := range bad {
 		bad[i].Rate = rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -1}).Draw(t, "no rate")
 		bad[i].Share, bad[i].Error = math.NaN(), math.Inf(1)
 	}
-	same.Step(Paced{At: m.now})
-	none.Step(Paced{At: m.now, Tasks: bad})
+	same.Step(ThroughputReported{At: m.now})
+	none.Step(ThroughputReported{At: m.now, Tasks: bad})
 	if got, want := encode(t, none), encode(t, same); got != want {
 		t.Fatalf("%+v led to\n%s\nand no rates to\n%s", bad, got, want)
 	}

@@ -37,7 +37,7 @@ func (m *machine) follows(t *rapid.T) {
 	if got, want := settled(t, s), settled(t, m.s); got != want {
 		t.Fatalf("the history has led to\n%s\nand followed by a program with the options %+v to\n%s", want, rules, got)
 	}
-	for _, d := range s.Step(Woke{At: m.now}) { // it goes on from there
+	for _, d := range s.Step(TimerFired{At: m.now}) { // it goes on from there
 		if l, ok := d.(Launch); ok {
 			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != BookSamples {
 				t.Fatal(err)
@@ -73,11 +73,11 @@ func settled(t *rapid.T, s *State) string {
 	for _, of := range s.Tasks() {
 		attempts := slices.Clone(of.Attempts)
 		for i := range attempts {
-			attempts[i].Blameless = false
+			attempts[i].NotAtFault = false
 		}
 		one := task{of.ID, of.Phase, 0, false, attempts, of.StopReason, of.TimedOut, of.SlotUsed, of.Overuse, of.Moving}
 		if of.Phase == Recovering {
-			one.Need, one.Alone = of.Need, of.Alone
+			one.Need, one.Alone = of.NextGrant, of.NextExclusive
 		}
 		all = append(all, one)
 	}
@@ -90,7 +90,7 @@ func settled(t *rapid.T, s *State) string {
 	for _, g := range s.GPUs() {
 		var page []place
 		for _, r := range g.Residents {
-			page = append(page, place{r.Task, r.Grant, r.Alone})
+			page = append(page, place{r.Task, r.Grant, r.Exclusive})
 		}
 		books = append(books, page)
 	}

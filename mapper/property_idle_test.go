@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func (m *machine) touches(t *rapid.T) { m.step(t, Touched{At: m.now, Task: m.aTask(t)}) }
+func (m *machine) touches(t *rapid.T) { m.step(t, TerminalInput{At: m.now, Task: m.aTask(t)}) }
 
 // bookIdle keeps when GPUs and people last did something, and checks that only tasks
 // are stopped for idleness that were idle for long enough and were warned.
@@ -31,7 +31,7 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 				}
 			}
 		}
-	case Touched:
+	case TerminalInput:
 		m.typed[e.Task] = now
 	}
 	for _, d := range decisions {
@@ -42,7 +42,7 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 				t.Fatalf("%+v: task %d (%+v) did something later than %d", ev, d.Task, r, d.Since)
 			}
 		case Stop:
-			if e, answer := ev.(Suspended); d.Reason.Code == ReasonIdle && (!answer || e.Failure == "") {
+			if e, answer := ev.(SuspendDone); d.Reason.Code == ReasonIdle && (!answer || e.Failure == "") {
 				m.checkIdleStop(t, ev, d.Task)
 			}
 		case Suspend:

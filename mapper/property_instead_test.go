@@ -38,9 +38,9 @@ func (m *machine) bookInstead(ev Event) {
 		}
 	case ResumeAsked:
 		m.comesBack(e.Task, m.instead[e.Task].why)
-	case Touched:
+	case TerminalInput:
 		m.comesBack(e.Task, ReasonIdle)
-	case Suspended:
+	case SuspendDone:
 		if m.leaving[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure != "" {
 			m.stays[e.Task] = e.Attempt
 			delete(m.instead, e.Task)
@@ -84,7 +84,7 @@ func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 	case ReasonSlowing:
 		on, others = m.opt.SuspendSlowing, true
 	case ReasonMadeWay:
-		on = m.opt.makesWay()
+		on = m.opt.preempts()
 	case ReasonSwapped:
 		on = m.opt.SwapShorter
 	case ReasonFilled:

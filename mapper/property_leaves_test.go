@@ -18,7 +18,7 @@ func (m *machine) offers(t *rapid.T) {
 		id = m.aTask(t)
 	}
 	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
-	m.step(t, Leaves{At: m.now, Task: id, Attempt: attempt})
+	m.step(t, VacatesOnRequest{At: m.now, Task: id, Attempt: attempt})
 }
 
 // leftOn are the suspended tasks that had a GPU.
@@ -31,7 +31,7 @@ func (m *machine) leftOn(id GPUID) (all []TaskID) {
 	return all
 }
 
-// leaveBehind draws what suspended tasks still have on a GPU.
+// addResidue draws what suspended tasks still have on a GPU.
 func (m *machine) leaveBehind(t *rapid.T, s *GPUSample) {
 	for _, task := range m.leftOn(s.ID) {
 		if used := rapid.SampledFrom([]units.Bytes{0, 400 * units.MiB, 3 * units.GiB}).Draw(t, "left behind"); used > 0 {
@@ -43,11 +43,11 @@ func (m *machine) leaveBehind(t *rapid.T, s *GPUSample) {
 // bookBehind enters what samples show of suspended tasks, before anything came of them.
 func (m *machine) bookBehind(ev Event) {
 	switch e := ev.(type) {
-	case Leaves:
+	case VacatesOnRequest:
 		if l, ok := m.container(e.Task); ok && l.Attempt == e.Attempt && len(l.Grants) > 0 {
 			m.offered[e.Task] = e.Attempt
 		}
-	case Suspended:
+	case SuspendDone:
 		if l, ok := m.live[e.Task]; ok && m.leaving[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure == "" && m.itself[e.Task] {
 			m.assumeLeft(e.Task, l.Grants)
 		}
@@ -86,7 +86,7 @@ func (m *machine) checkBehind(t *rapid.T) {
 		maps.DeleteFunc(m.behind[gpu], func(id TaskID, _ units.Bytes) bool { _, away := m.away[id]; return !away })
 	}
 	for _, g := range m.s.GPUs() {
-		for _, b := range g.Behind {
+		for _, b := range g.Residue {
 			if _, away := m.away[b.Task]; !away || b.Used != m.behind[g.ID][b.Task] {
 				t.Fatalf("task %d has left %s on %s; suspended: %v, seen: %s", b.Task, b.Used, g.ID, away, m.behind[g.ID][b.Task])
 			}

@@ -14,7 +14,7 @@ func (m *machine) takenIn(t *rapid.T) {
 		return
 	}
 	g := rapid.SampledFrom(gpus).Draw(t, "GPU")
-	ev := TakenIn{At: m.now, Request: Request{ID: m.last + 1, User: "ada", GPUs: 1}, Grants: []Grant{{GPU: g.ID, Memory: anyMemory(t)}}}
+	ev := OrphanAdopted{At: m.now, Request: Request{ID: m.last + 1, User: "ada", GPUs: 1}, Grants: []Grant{{GPU: g.ID, Memory: anyMemory(t)}}}
 	id, known := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running)
 	if known && rapid.Bool().Draw(t, "known") {
 		ev.Request = m.shape[id]
@@ -30,7 +30,7 @@ func (m *machine) takenIn(t *rapid.T) {
 }
 
 // bookTakenIn enters a container that was found, unless its attempt is known.
-func (m *machine) bookTakenIn(ev TakenIn) {
+func (m *machine) bookTakenIn(ev OrphanAdopted) {
 	if ev.Attempt < 1 || ev.Attempt <= m.tries[ev.ID] || m.closed[ev.ID] {
 		return
 	}
@@ -49,7 +49,7 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 	}
 	for _, g := range m.s.GPUs() { // the page of a GPU that is not there may be a new one
 		if len(ev.Grants) > 0 && g.ID == ev.Grants[0].GPU && !m.there[g.ID] {
-			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.strangers(), g.Used, g.Fault != ""
+			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.otherProcesses(), g.Used, g.Fault != ""
 		}
 	}
 	m.found[ev.ID] = true
@@ -59,14 +59,14 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 
 // recorded says that a task has ended whose end was lost.
 func (m *machine) recorded(t *rapid.T) {
-	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Away, Resuming)
+	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Suspended, Resuming)
 	if !ok {
 		return
 	}
 	found, _ := m.s.Task(id)
 	task := found.clone()
 	task.Phase = rapid.SampledFrom([]Phase{Succeeded, Failed, Cancelled, Running}).Draw(t, "phase")
-	m.step(t, Settled{At: m.now, Task: *task})
+	m.step(t, EndRecovered{At: m.now, Task: *task})
 }
 
 // removed takes away the records of tasks, which decides nothing.

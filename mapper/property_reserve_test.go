@@ -39,7 +39,7 @@ func (m *machine) pins(t *rapid.T) {
 		return
 	}
 	want := slices.DeleteFunc(slices.Sorted(slices.Values(ev.GPUs)), func(id GPUID) bool {
-		return before.GPUs > 1 && slices.ContainsFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == id && g.Part })
+		return before.GPUs > 1 && slices.ContainsFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == id && g.MIG })
 	})
 	if before.GPUs == 0 || len(ev.GPUs) > 0 && len(want) < before.GPUs {
 		want = before.Pinned

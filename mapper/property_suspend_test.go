@@ -19,7 +19,7 @@ func (m *machine) suspends(t *rapid.T) {
 	}
 	if can && rapid.Bool().Draw(t, "and back") {
 		m.step(t, ResumeAsked{At: m.now, Task: id})
-		m.step(t, Suspended{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
 	}
 	if m.returning[id] > 0 {
 		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id], Failure: rapid.SampledFrom([]string{"", "", "no"}).Draw(t, "failure")})
@@ -34,13 +34,13 @@ func (m *machine) findsAway(t *rapid.T) {
 	}
 	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
 	before, ok := m.s.Task(id)
-	m.isAway = FoundAway{At: m.now, Task: id, Attempt: attempt, Left: rapid.Bool().Draw(t, "left by itself")}
+	m.isAway = SuspendedOutOfBand{At: m.now, Task: id, Attempt: attempt, Left: rapid.Bool().Draw(t, "left by itself")}
 	m.step(t, m.isAway)
 	runs := ok && before.Phase == Running && before.Last().N == attempt
 	if after, _ := m.s.Task(id); runs && (after.Phase == Suspending) != (len(before.Last().Grants) == 1 || len(before.Last().Grants) > 1 && m.isAway.Left) {
 		t.Fatalf("%+v: task %+v is %s", m.isAway, before, after.Phase)
 	}
-	m.isAway = FoundAway{}
+	m.isAway = SuspendedOutOfBand{}
 }
 
 // checksDevices tells of an attempt, or of an earlier one, that it has lost its devices or
@@ -66,7 +66,7 @@ func (m *machine) checksDevices(t *rapid.T) {
 }
 
 func (m *machine) bringsBack(t *rapid.T) {
-	id, ok := m.any(t, Suspending, Away)
+	id, ok := m.any(t, Suspending, Suspended)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
@@ -86,14 +86,14 @@ func (m *machine) answers(t *rapid.T) {
 		m.step(t, Resumed{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 		return
 	}
-	m.step(t, Suspended{At: m.now, Task: id, Attempt: attempt, Failure: failure})
+	m.step(t, SuspendDone{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 }
 
 // finishMoves answers for a task that is suspending, resuming, or suspended and asked
 // to stop; false: none is.
 func (m *machine) finishMoves(t *rapid.T) bool {
 	for _, task := range m.s.Tasks() {
-		if task.Phase == Away && task.StopReason.Code != "" {
+		if task.Phase == Suspended && task.StopReason.Code != "" {
 			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitStopped})
 			m.step(t, HoldChanged{At: m.now, Task: task.ID}) // it may have been recalled, to be held
 			return true
@@ -107,7 +107,7 @@ func (m *machine) finishMoves(t *rapid.T) bool {
 	if m.returning[id] > 0 {
 		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id]})
 	} else {
-		m.step(t, Suspended{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (m *machine) container(id TaskID) (Launch, bool) {
 	return l, ok
 }
 
-// bookAway enters answers, and the ends of tasks that were away.
+// bookSuspendedMemory enters answers, and the ends of tasks that were away.
 func (m *machine) bookAway(ev Event) {
 	switch e := ev.(type) {
 	case Exited:
@@ -132,19 +132,19 @@ func (m *machine) bookAway(ev Event) {
 			delete(m.leaving, e.Task)
 			delete(m.returning, e.Task)
 		}
-	case Settled:
+	case EndRecovered:
 		if e.Task.Phase.Finished() {
 			delete(m.away, e.Task.ID)
 			delete(m.leaving, e.Task.ID)
 			delete(m.returning, e.Task.ID)
 		}
-	case TakenIn:
+	case OrphanAdopted:
 		if l, ok := m.live[e.ID]; ok && l.Attempt == e.Attempt { // taken in just now
 			delete(m.away, e.ID)
 			delete(m.leaving, e.ID)
 			delete(m.returning, e.ID)
 		}
-	case Suspended:
+	case SuspendDone:
 		if l, ok := m.live[e.Task]; ok && m.leaving[e.Task] == e.Attempt && e.Attempt > 0 {
 			if delete(m.leaving, e.Task); e.Failure == "" {
 				delete(m.live, e.Task)
@@ -209,7 +209,7 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 	}
 	from := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.From[0] })
 	to := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.Grants[0].GPU })
-	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != SuspendMove || a.Node != b.Node || b.Part || a.Part) {
+	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != SuspendMove || a.Node != b.Node || b.MIG || a.MIG) {
 		t.Fatalf("%+v from %+v to %+v", d, a, b)
 	}
 	m.checkBack(t, d)

@@ -39,7 +39,7 @@ func TestWayProperties(t *testing.T) {
 func aCrowdedLife(t *rapid.T, crowd func(*machine, *rapid.T)) [][]Decision {
 	m := newMachine(t)
 	for i := range m.all {
-		m.all[i].Suspend, m.all[i].Part = SuspendMove, false
+		m.all[i].Suspend, m.all[i].MIG = SuspendMove, false
 	}
 	m.find(t, rapid.SampledFrom([][]GPUInfo{m.all[:2], m.all[:2], m.all}).Draw(t, "GPUs"))
 	m.opt = calmOptions(t)
@@ -82,7 +82,7 @@ func (m *machine) begins(t *rapid.T, later ...time.Duration) {
 		}
 	}
 	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom(later).Draw(t, "later"))
-	m.step(t, Woke{At: m.now})
+	m.step(t, TimerFired{At: m.now})
 }
 
 // swapCrowd has long tasks run everywhere, and short ones come a while later.
@@ -125,7 +125,7 @@ func (m *machine) fillCrowd(t *rapid.T) {
 func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
 	limit := m.shape[waits.ID].TimeLimit
 	_, basis := m.s.runTime(m.s.tasks[id])
-	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != Away && basis != guessed &&
+	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != Suspended && basis != guessed &&
 		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
 }
 
@@ -133,7 +133,7 @@ func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
 func (m *machine) hasAll(waits *Task) bool {
 	n := 0
 	for _, g := range m.s.gpus {
-		if g.Claim == waits.ID {
+		if g.NominatedFor == waits.ID {
 			n++
 		}
 	}

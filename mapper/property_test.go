@@ -87,7 +87,7 @@ func anyLife(t *rapid.T) []Event {
 		"rests":           m.rests,
 		"outlasts":        m.outlasts,
 		"crowd":           m.crowds,
-		"forget":          func(*rapid.T) { m.s.forgetNotes() },
+		"forget":          func(*rapid.T) { m.s.dropCache() },
 	})
 	m.drains(t)
 	m.replays(t)
@@ -145,7 +145,7 @@ type machine struct {
 	itself             map[TaskID]bool                  // whether the last suspension asked the program to leave
 	offered            map[TaskID]int                   // the attempts whose programs leave by themselves
 	behind             map[GPUID]map[TaskID]units.Bytes // what suspended tasks still have, by the last sample
-	isAway             FoundAway                        // what is found in this step; zero: nothing
+	isAway             SuspendedOutOfBand               // what is found in this step; zero: nothing
 	madeWay            map[TaskID]TaskID                // whom those that are leaving make way for
 	tries              map[TaskID]int                   // attempts so far
 	moves              map[TaskID]int                   // stops for slowing others down
@@ -181,9 +181,9 @@ type machine struct {
 	turn    map[TaskID]units.Instant // when the slot of each began, if that was when it came back
 	stays   map[TaskID]int           // the attempts that could not be suspended
 
-	launched units.Instant // when the last launch was; 0: none yet
-	spacing  time.Duration // until the next may be
-	onWay    []handing     // launched and not handed over, as far as it counts
+	launched units.Instant    // when the last launch was; 0: none yet
+	spacing  time.Duration    // until the next may be
+	onWay    []inflightLaunch // launched and not handed over, as far as it counts
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -206,7 +206,7 @@ func newMachine(t *rapid.T) *machine {
 		m.all[i].Socket = rapid.SampledFrom([]string{"", "0", "1"}).Draw(t, "NUMA node")
 		m.all[i].Suspend = rapid.SampledFrom([]SuspendKind{SuspendMove, SuspendMove, SuspendHere, SuspendNever}).Draw(t, "suspends")
 		m.all[i].Model = rapid.SampledFrom([]string{"H100", "H100", "A100", ""}).Draw(t, "model")
-		m.all[i].Part = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
+		m.all[i].MIG = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
 	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
@@ -323,7 +323,7 @@ func (m *machine) drains(t *rapid.T) {
 			t.Fatalf("tasks %v wait, nothing runs and no wake-up is asked for", slices.Sorted(maps.Keys(c.open)))
 		}
 		c.now = max(c.now, c.alarm)
-		c.step(t, Woke{At: c.now})
+		c.step(t, TimerFired{At: c.now})
 	}
 	if got := c.s.Tasks(); len(got) > 0 || c.s.QueueLen() > 0 {
 		t.Fatalf("left over: %+v", got)
@@ -360,7 +360,7 @@ func (m *machine) restore(t *rapid.T) {
 	m.up = true
 	m.step(t, EngineChanged{At: m.now, Up: true})
 	m.step(t, LaunchingPaused{At: m.now})
-	m.step(t, GPUsClosed{At: m.now, GPUs: slices.Collect(maps.Keys(m.shut))})
+	m.step(t, GPUsCordoned{At: m.now, GPUs: slices.Collect(maps.Keys(m.shut))})
 	m.step(t, GPUsReset{At: m.now, GPUs: slices.Collect(maps.Keys(m.broken))})
 	for _, o := range m.s.Hosts() {
 		for _, h := range o.Helpers {

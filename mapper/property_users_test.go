@@ -78,7 +78,7 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	for _, q := range m.limits(task.Request) {
 		tasks, gpus, memory := m.held(q)
 		over = over || q.Tasks > 0 && tasks >= q.Tasks || q.GPUs > 0 && gpus+task.GPUs > q.GPUs
-		need := task.Need
+		need := task.NextGrant
 		if m.s.alone(&task) {
 			need = 32 * units.GiB // the largest card
 		}
@@ -87,7 +87,7 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	if !over {
 		t.Fatalf("task %d waits for a quota; what is placed is %v: %+v", task.ID, m.live, why)
 	}
-	if m.up && len(m.s.Sick()) == 0 && why.Rule != RuleQuota {
+	if m.up && len(m.s.Breakers()) == 0 && why.Rule != RuleQuota {
 		t.Fatalf("task %d waits for a quota and says %+v", task.ID, why)
 	}
 }

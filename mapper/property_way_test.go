@@ -36,24 +36,24 @@ func (m *machine) crowds(t *rapid.T) {
 		}
 	}
 	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom([]time.Duration{0, wayRun - 1, wayRun, 2 * wayTurn}).Draw(t, "later"))
-	m.step(t, Woke{At: m.now})
+	m.step(t, TimerFired{At: m.now})
 	for range rapid.IntRange(1, 2).Draw(t, "urgent") {
 		put(Request{GPUs: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]Priority{Normal, High, High}).Draw(t, "priority"), Terminal: rapid.Bool().Draw(t, "terminal")},
 			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB)
 	}
 }
 
-// makesWay checks that a task is suspended for one that may displace it.
+// preempts checks that a task is suspended for one that may displace it.
 func (m *machine) makesWay(t *rapid.T, d Suspend) {
 	victim, other := m.shape[d.Task], d.Reason.Task
 	waits, ok := m.s.Task(other)
-	if !ok || !waits.waiting() || !m.opt.makesWay() || !m.up || m.pausedTill > 0 {
+	if !ok || !waits.waiting() || !m.opt.preempts() || !m.up || m.pausedTill > 0 {
 		t.Fatalf("%+v for %+v; the engine is up: %v, launching is paused until %d", d, waits, m.up, m.pausedTill)
 	}
 	now, _ := m.s.Task(d.Task)
 	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
-	back := waits.Phase == Away && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
-	may := m.opt.MakeWay && waits.Phase != Away && (above || same && waits.Terminal) || (above || same) && back
+	back := waits.Phase == Suspended && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
+	may := m.opt.MakeWay && waits.Phase != Suspended && (above || same && waits.Terminal) || (above || same) && back
 	switch d.Reason.Code {
 	case ReasonSwapped:
 		may = (above || same) && ran >= wayTurn && m.maySwap(d.Task, waits, d.Reason.Most)
@@ -64,7 +64,7 @@ func (m *machine) makesWay(t *rapid.T, d Suspend) {
 		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way (%+v) for %d (%s, %s, terminal: %v, suspended: %+v)",
 			now.ID, now.Priority, victim.Terminal, ran, d.Reason, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
 	}
-	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.s.byID[g.GPU].Claim == other }) {
+	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.s.byID[g.GPU].NominatedFor == other }) {
 		t.Fatalf("task %d makes way for %d, and none of its GPUs is kept for it", d.Task, other)
 	}
 	m.madeWay[d.Task] = other
@@ -74,7 +74,7 @@ func (m *machine) makesWay(t *rapid.T, d Suspend) {
 func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 	for victim, other := range m.madeWay {
 		l, ok := m.live[victim]
-		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.makesWay() {
+		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.preempts() {
 			continue
 		}
 		for _, grant := range grants {
@@ -88,7 +88,7 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 // noClaimAfter: what somebody changes of a task that waits for others to leave, or its
 // hold, may end its claim. The option that is off ends all.
 func (m *machine) noClaimAfter(ev Event) {
-	if c, ok := ev.(Configured); ok && !c.Options.makesWay() {
+	if c, ok := ev.(Configured); ok && !c.Options.preempts() {
 		clear(m.madeWay)
 	}
 	id := About(ev)

@@ -18,7 +18,7 @@ func (l *line) len() int         { return len(l.items) - l.head }
 func (l *line) at(i int) *Task   { return l.items[l.head+i] }
 func (l *line) waiting() []*Task { return l.items[l.head:] }
 
-func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byTurn) }
+func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byPosition) }
 
 func (l *line) add(t *Task) {
 	if l.head > 64 && l.head > len(l.items)/2 {
@@ -49,7 +49,7 @@ func (l *line) remove(i int) {
 // a hundred thousand tasks.
 type lane struct {
 	lines  []*line
-	byUser map[party]*line // look-up only; nil: one line
+	byUser map[userAccount]*line // look-up only; nil: one line
 }
 
 func (l *lane) len() int {
@@ -84,7 +84,7 @@ func (l *lane) waiting() []*Task {
 // lineOf returns the line of a task, or nil.
 func (l *lane) lineOf(t *Task) *line {
 	if l.byUser != nil {
-		return l.byUser[t.party()]
+		return l.byUser[t.userAccount()]
 	}
 	if len(l.lines) == 0 {
 		return nil
@@ -107,9 +107,9 @@ func (l *lane) open(t *Task, u *user) *line {
 	i := 0
 	if u != nil {
 		if l.byUser == nil {
-			l.byUser = map[party]*line{}
+			l.byUser = map[userAccount]*line{}
 		}
-		l.byUser[u.party()] = own
+		l.byUser[u.userAccount()] = own
 		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *user) int { return compareUsers(x.user, u) })
 	}
 	l.lines = slices.Insert(l.lines, i, own)
@@ -123,7 +123,7 @@ func (l *lane) sort() {
 	}
 	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool {
 		if x.len() == 0 {
-			delete(l.byUser, x.user.party())
+			delete(l.byUser, x.user.userAccount())
 		}
 		return x.len() == 0
 	})
@@ -185,16 +185,16 @@ func (q *queues) before(a, b *Task) bool {
 	switch x, y := laneOf(a), laneOf(b); {
 	case x != y:
 		return q.turnOf(x) < q.turnOf(y)
-	case q.users == nil || x < 3 || a.party() == b.party():
-		return byTurn(a, b) < 0
+	case q.users == nil || x < 3 || a.userAccount() == b.userAccount():
+		return byPosition(a, b) < 0
 	}
-	return compareUsers(q.users.of(a.party()), q.users.of(b.party())) < 0
+	return compareUsers(q.users.of(a.userAccount()), q.users.of(b.userAccount())) < 0
 }
 
 func (q *queues) add(t *Task) {
 	var u *user
 	if q.users != nil && laneOf(t) >= 3 {
-		if u = q.users.make(t.party()); u.First == 0 {
+		if u = q.users.make(t.userAccount()); u.First == 0 {
 			u.First = t.ID
 		}
 	}
@@ -249,13 +249,13 @@ func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 	}
 	for l := range q.lanes {
 		if q.lanes[l].byUser != nil {
-			c.lanes[l].byUser = map[party]*line{}
+			c.lanes[l].byUser = map[userAccount]*line{}
 		}
 		for _, from := range q.lanes[l].lines {
 			to := &line{}
 			if from.user != nil {
-				to.user = by.of(from.user.party())
-				c.lanes[l].byUser[to.user.party()] = to
+				to.user = by.of(from.user.userAccount())
+				c.lanes[l].byUser[to.user.userAccount()] = to
 			}
 			for _, t := range from.waiting() {
 				to.items = append(to.items, of(t.ID))
@@ -302,7 +302,7 @@ func (q *queues) audit() error {
 				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
 			}
 			for _, t := range line.waiting() {
-				if line.user != nil && t.party() != line.user.party() {
+				if line.user != nil && t.userAccount() != line.user.userAccount() {
 					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
 				}
 			}

@@ -121,8 +121,8 @@ func (s *State) over(t *Task, q Quota, u user) Reason {
 		return Reason{Code: ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
 	case q.GPUs > 0 && u.gpus+t.GPUs > q.GPUs:
 		return Reason{Code: ReasonQuotaGPUs, Name: q.Name, Count: u.gpus, More: t.GPUs, Limit: q.GPUs}
-	case q.Memory > 0 && s.total(t.GPUs, t.Need, s.alone(t)) > q.Memory-u.memory:
-		return Reason{Code: ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: s.total(t.GPUs, t.Need, s.alone(t)), Of: q.Memory}
+	case q.Memory > 0 && s.total(t.GPUs, t.NextGrant, s.alone(t)) > q.Memory-u.memory:
+		return Reason{Code: ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: s.total(t.GPUs, t.NextGrant, s.alone(t)), Of: q.Memory}
 	}
 	return Reason{}
 }

@@ -112,7 +112,7 @@ func TestQuotaInWalk(t *testing.T) {
 		return w.submit(30*units.GiB, func(r *Request) { r.User, r.GPUs, r.NoGPU = user, gpus, gpus == 0 })
 	}
 	asks("eve", 2)
-	w.step(LaunchingPaused{At: w.now, Closure: &Closure{Since: w.now}})
+	w.step(LaunchingPaused{At: w.now, Closure: &Cordon{Since: w.now}})
 	wide, fits, other, bare := asks("ada", 2), asks("ada", 1), asks("bob", 2), asks("cyd", 0)
 	w.step(LaunchingPaused{At: w.now})
 	w.wantOn(fits, 2)

@@ -9,21 +9,21 @@ import (
 	"carma/internal/units"
 )
 
-// keepReady keeps GPUs free for a critical task that fits nowhere. It takes the
+// reserveCritical keeps GPUs free for a critical task that fits nowhere. It takes the
 // GPUs that are expected to be ready first. Until then only tasks that are
 // expected to end in time may go there. Without it shorter tasks would overtake a
 // task on several GPUs again and again. It would start last, beside idle GPUs.
-func (s *State) keepReady(p *pass, t *Task) {
+func (s *State) reserveCritical(p *cycle, t *Task) {
 	gpus, ready := s.firstReady(t)
 	if gpus == nil {
 		return
 	}
-	s.kept = keptFree{Task: t.ID, Until: ready}
+	s.head = headReservation{Task: t.ID, Until: ready}
 	for _, g := range gpus {
-		s.kept.GPUs = append(s.kept.GPUs, g.ID)
+		s.head.GPUs = append(s.head.GPUs, g.ID)
 	}
 	p.favoured = t
-	p.fit = s.survey(p)
+	p.fit = s.freeSummary(p)
 }
 
 // firstReady returns the GPUs, all of one machine, that are expected to be ready
@@ -60,42 +60,42 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 // instant, units.Never. Its residents are assumed to end one after the other, as in
 // their outlook.
 func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
-	if s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g) {
+	if s.roomFor(t, g) < max(t.needs(g), 1) || s.reservedByUser(t, g) {
 		return units.Never
 	}
 	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may leave when it comes
 	if !fills && s.free(g) < t.needs(g) && m.firstEnd() >= before {
 		return units.Never // as somebody must end, which most GPUs of a cluster are told by
 	}
-	of := roomAsked{m.version, g.notes.marks, s.asks(t)[0], t.needs(g)}
-	if k := &g.notes.ready; !fills && k.roomAsked == of && (!k.later || k.at >= before) {
+	of := roomQuery{m.version, g.cache.marks, s.candidatesOf(t)[0], t.needs(g)}
+	if k := &g.cache.ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
 		return k.known()
 	}
 	at := s.readyIn(t, g, m, before, fills)
 	if !fills {
-		g.notes.ready = at
-		g.notes.ready.roomAsked = of
+		g.cache.ready = at
+		g.cache.ready.roomQuery = of
 	}
 	return at.known()
 }
 
-// readyFor is when a GPU is expected to have room for what was asked, as a task that waits
+// gpuReadyTime is when a GPU is expected to have room for what was asked, as a task that waits
 // for GPUs asks again in each pass.
-type readyFor struct {
-	roomAsked
+type gpuReadyTime struct {
+	roomQuery
 	at    units.Instant
 	later bool // it is not before that
 }
 
-// roomAsked is what such an answer depends on.
-type roomAsked struct {
+// roomQuery is what such an answer depends on.
+type roomQuery struct {
 	version uint64 // of the outlook
 	marks   int    // the changes of the GPU
 	ask     int
 	needs   units.Bytes
 }
 
-func (r *readyFor) known() units.Instant {
+func (r *gpuReadyTime) known() units.Instant {
 	if r.later {
 		return units.Never
 	}
@@ -104,22 +104,22 @@ func (r *readyFor) known() units.Instant {
 
 // readyIn is readyAt by the outlook. Where the room comes too late, it tells when it comes
 // at the earliest.
-func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) readyFor {
+func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
 	free, gone := s.free(g), 0.0
 	there := append(s.step.there[:0], m.parts...)
 	s.step.there = there
-	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
+	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	if fills {
-		there = slices.DeleteFunc(there, func(p part) bool {
+		there = slices.DeleteFunc(there, func(p residentForecast) bool {
 			r := g.resident(p.task)
-			if r == nil || !s.leavesHeld(t, r) {
+			if r == nil || !s.vacatesHeld(t, r) {
 				return false
 			}
 			free += r.taken()
 			return true
 		})
 	}
-	ask := &s.notes.newcomers.all[s.asks(t)[0]]
+	ask := &s.cache.newcomers.all[s.candidatesOf(t)[0]]
 	for ours(there) {
 		if free >= t.needs(g) {
 			if s.beside(g, there, ask, true).no.rule == "" {
@@ -127,7 +127,7 @@ func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bo
 			}
 		}
 		if gone = there[0].finish; m.after(gone) >= before {
-			return readyFor{at: m.after(gone), later: true}
+			return gpuReadyTime{at: m.after(gone), later: true}
 		}
 		if r := g.resident(there[0].task); r != nil {
 			free += r.taken()
@@ -137,11 +137,11 @@ func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bo
 			there[i].left = max(1, there[i].left*(1-gone/max(gone, there[i].finish)))
 		}
 	}
-	return readyFor{at: m.after(gone)}
+	return gpuReadyTime{at: m.after(gone)}
 }
 
 // ours reports whether one of some parts is a task.
-func ours(parts []part) bool {
+func ours(parts []residentForecast) bool {
 	for i := range parts {
 		if parts[i].task != 0 {
 			return true
@@ -180,6 +180,6 @@ func (s *State) endsInTime(t *Task, g *GPU) bool {
 	if t.GPUs > 1 || s.alone(t) {
 		return false
 	}
-	a := s.answer(g, s.asks(t)[0])
-	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.kept.Until
+	a := s.score(g, s.candidatesOf(t)[0])
+	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.head.Until
 }

@@ -12,8 +12,8 @@ func (s *State) exited(ev Exited) {
 	if t == nil || t.Alive() == nil || t.Alive().N != ev.Attempt {
 		return
 	}
-	if t.Phase == Away {
-		s.exitedAway(t, ev)
+	if t.Phase == Suspended {
+		s.exitedWhileSuspended(t, ev)
 		return
 	}
 	a := t.Current()
@@ -27,22 +27,22 @@ func (s *State) exited(ev Exited) {
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
-	blame := verdict{}
+	blame := oomAttribution{}
 	if oom {
-		blame = s.blame(t, a, max(ev.Demand.Clamp(), a.Peak))
+		blame = s.attributeOOM(t, a, max(ev.Demand.Clamp(), a.Peak))
 		t.ConfirmedOOM = t.ConfirmedOOM || ev.Class == ExitGPUOOM && !ev.Unconfirmed
 	}
 	if ev.Fault != nil {
 		a.Fault = ev.Fault
-		s.sickens(t, a, *ev.Fault)
+		s.openBreaker(t, a, *ev.Fault)
 	} else if a.Started == 0 {
-		s.untested(t, a)
+		s.unprobed(t, a)
 	}
-	t.Seen = s.sightings(t)
+	t.Seen = s.observedLoad(t)
 	s.learnGrowth(t, a)
 	s.vacate(t)
 	s.moveOut(t, a)
-	s.backForGood(t, a)
+	s.unsuspend(t, a)
 	if ev.Fault == nil {
 		s.roomIn(t.Namespace)
 	}
@@ -63,7 +63,7 @@ func (s *State) exited(ev Exited) {
 	s.dirty = true
 	held := s.heldAfter(t, ev)
 	t.Hold = nil
-	s.settle(t, a, ev, blame)
+	s.settleEnd(t, a, ev, blame)
 	s.holdAgain(t, held)
 }
 
@@ -82,33 +82,33 @@ func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
 	}
 	s.progress(t)
 	if a.Started > 0 { // it has done nothing since its end
-		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.Away).Seconds())
+		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
 	}
 }
 
-// goesOn is what becomes of a task that carma itself has stopped to run it again; nil:
+// retry is what becomes of a task that carma itself has stopped to run it again; nil:
 // carma has not.
-func (s *State) goesOn(t *Task) func(*Task, *Attempt) {
+func (s *State) retry(t *Task) func(*Task, *Attempt) {
 	switch {
 	case t.Overuse:
-		return s.overuseOver
+		return s.stoppedForOveruse
 	case t.Moving:
-		return s.moveOver
+		return s.evicted
 	case t.Recall != nil:
-		return s.recallOver
+		return s.requeueEnded
 	case t.SlotUsed:
 		return s.slotOver
 	}
 	return nil
 }
 
-// settle ends a task whose attempt has ended, or queues it again.
-func (s *State) settle(t *Task, a *Attempt, ev Exited, blame verdict) {
+// settleEnd ends a task whose attempt has ended, or queues it again.
+func (s *State) settleEnd(t *Task, a *Attempt, ev Exited, blame oomAttribution) {
 	if t.TimedOut {
 		s.finish(t, Failed, ev.Code, t.StopReason)
 		return
 	}
-	if again := s.goesOn(t); again != nil && ev.Class != ExitOK {
+	if again := s.retry(t); again != nil && ev.Class != ExitOK {
 		again(t, a)
 		return
 	} else if again != nil {
@@ -124,9 +124,9 @@ func (s *State) settle(t *Task, a *Attempt, ev Exited, blame verdict) {
 		s.recoverOOM(t, a, blame)
 	case ev.Class == ExitSuspectedOOM && s.recoverSuspected(t, a, ev, blame): // it has decided
 	case ev.Class == ExitInfrastructure && ev.Fault != nil && a.Started == 0:
-		s.unstarted(t, a, ev)
+		s.noteStartFailure(t, a, ev)
 	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
-		s.recoverBlameless(t, a, ev)
+		s.recoverNotAtFault(t, a, ev)
 	case t.overranHost(a, ev.Class):
 		s.hostOverrun(t, a, ev.Code, outcome(ev))
 	case ev.Class == ExitCannotStart:
@@ -179,10 +179,10 @@ func (s *State) takeOff(g *GPU, id TaskID) {
 
 // recoverOOM relaunches a task with more memory (see above), and the last time
 // with GPUs of its own.
-func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
-	if !v.own && t.Blameless < s.opt.BlamelessRetries {
-		a.Blameless = true
-		t.Blameless++
+func (s *State) recoverOOM(t *Task, a *Attempt, v oomAttribution) {
+	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
+		a.NotAtFault = true
+		t.NotAtFault++
 		s.requeue(t, Recovering, Reason{Code: ReasonOOMBlameless}.because(v.reason))
 		return
 	}
@@ -195,28 +195,28 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 		s.finish(t, Failed, a.Code, Reason{Code: ReasonOOMTooOften, Count: t.OOMs}.because(v.reason))
 		return
 	case s.opt.Recovery == RecoverOriginal:
-		t.Alone = true
+		t.NextExclusive = true
 	case s.opt.Recovery == RecoverStaged:
-		t.Need = max(t.Need, stagedFloor*units.Bytes(min(t.OOMs, 2)))
-		t.Alone = t.Alone || t.OOMs > 2
+		t.NextGrant = max(t.NextGrant, stagedFloor*units.Bytes(min(t.OOMs, 2)))
+		t.NextExclusive = t.NextExclusive || t.OOMs > 2
 	case t.OOMs == 1:
-		t.Need = afterOOM(max(v.demand, t.Need))
+		t.NextGrant = afterOOM(max(v.demand, t.NextGrant))
 	default:
-		t.Need = max(v.demand, t.Need).Scale(oomAgainFactor).Clamp()
+		t.NextGrant = max(v.demand, t.NextGrant).Scale(oomAgainFactor).Clamp()
 	}
 	switch {
 	case !t.ConfirmedOOM && s.opt.Recovery != RecoverOriginal && s.opt.Recovery != RecoverStaged:
-		t.Need = min(t.Need, v.most) // one witness gives no GPU of its own
+		t.NextGrant = min(t.NextGrant, v.most) // one witness gives no GPU of its own
 	case t.OOMs == s.opt.Attempts-1 && !v.alone:
-		t.Alone, t.Need = true, v.demand
-	case t.Need > v.most:
-		t.Alone = true
+		t.NextExclusive, t.NextGrant = true, v.demand
+	case t.NextGrant > v.most:
+		t.NextExclusive = true
 	}
-	if t.Alone { // as much foreign use as the headroom is put up with
-		t.Need = max(0, min(t.Need, v.most-s.opt.Headroom))
+	if t.NextExclusive { // as much foreign use as the headroom is put up with
+		t.NextGrant = max(0, min(t.NextGrant, v.most-s.opt.Headroom))
 	}
 	oom := Reason{Code: ReasonOOM}.because(v.reason)
-	if no := s.checkQuota(t.Request, t.GPUs, t.Need, s.alone(t)); no != nil {
+	if no := s.checkQuota(t.Request, t.GPUs, t.NextGrant, s.alone(t)); no != nil {
 		s.finish(t, Failed, a.Code, no.Reason.because(oom))
 		return
 	}
@@ -226,21 +226,21 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 // recoverSuspected relaunches a task once with more memory after an error that names
 // exhausted memory, and not which. It reports whether it did: a task that had more
 // already, or that can get no more, has failed by its own fault.
-func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v verdict) bool {
-	if !v.own && t.Blameless < s.opt.BlamelessRetries {
-		a.Blameless = true
-		t.Blameless++
+func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v oomAttribution) bool {
+	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
+		a.NotAtFault = true
+		t.NotAtFault++
 		s.requeue(t, Recovering, Reason{Code: ReasonOOMBlameless}.because(v.reason))
 		return true
 	}
-	need := min(afterOOM(max(v.demand, t.Need)), v.most)
+	need := min(afterOOM(max(v.demand, t.NextGrant)), v.most)
 	if t.Suspected || need <= a.Grants[0].Memory {
 		return false
 	}
 	if s.checkQuota(t.Request, t.GPUs, need, s.alone(t)) != nil {
 		return false
 	}
-	t.Suspected, t.Need = true, need
+	t.Suspected, t.NextGrant = true, need
 	s.requeue(t, Recovering, Reason{Code: ReasonOOMSuspected, Text: ev.Message}.because(v.reason))
 	return true
 }
@@ -248,14 +248,14 @@ func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v verdict) bool
 // afterOOM is the need of a task after its first GPU OOM.
 func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(oomFactor) + oomExtra).Clamp() }
 
-// recoverBlameless runs a task again, on another GPU if it can, after a failure
+// recoverNotAtFault runs a task again, on another GPU if it can, after a failure
 // that was not its own. The wait before that doubles, at most maxBackoffDoublings
 // times.
-func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
-	a.Blameless = true
-	t.Blameless++
-	if t.Blameless > s.opt.BlamelessRetries {
-		s.finish(t, Failed, ev.Code, Reason{Code: ReasonTooOften, Count: t.Blameless}.because(outcome(ev)))
+func (s *State) recoverNotAtFault(t *Task, a *Attempt, ev Exited) {
+	a.NotAtFault = true
+	t.NotAtFault++
+	if t.NotAtFault > s.opt.BlamelessRetries {
+		s.finish(t, Failed, ev.Code, Reason{Code: ReasonTooOften, Count: t.NotAtFault}.because(outcome(ev)))
 		return
 	}
 	if ev.Class == ExitInfrastructure {
@@ -266,14 +266,14 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 		}
 	}
 	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to come back
-		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, maxBackoffDoublings))
+		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
 	}
 	s.requeue(t, Recovering, outcome(ev))
 }
 
 // requeue puts a task back into a queue after an attempt.
 func (s *State) requeue(t *Task, phase Phase, reason Reason) {
-	if fate := s.script.fate(t.ID); fate != nil {
+	if fate := s.recorded.fate(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
 	}
@@ -283,6 +283,6 @@ func (s *State) requeue(t *Task, phase Phase, reason Reason) {
 // runAgain does the work of requeue.
 func (s *State) runAgain(t *Task, phase Phase, reason Reason) {
 	t.Reason, t.Last().Reason = reason, reason
-	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: phase, Reason: reason})
+	s.decide(Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason})
 	s.enqueue(t, phase)
 }

@@ -57,9 +57,9 @@ func TestOOMLadder(t *testing.T) {
 				w.started(id)
 				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Peak: s.peak, Demand: s.demand})
 				task := w.task(id)
-				if task.Need != s.need || task.Alone != s.alone || len(task.Attempts) != i+2 || task.OOMs != i+1 {
+				if task.NextGrant != s.need || task.NextExclusive != s.alone || len(task.Attempts) != i+2 || task.OOMs != i+1 {
 					t.Fatalf("after OOM %d it needs %s, alone %v, attempts %d, OOMs %d; want %s, %v",
-						i+1, task.Need, task.Alone, len(task.Attempts), task.OOMs, s.need, s.alone)
+						i+1, task.NextGrant, task.NextExclusive, len(task.Attempts), task.OOMs, s.need, s.alone)
 				}
 				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || r.Reason.Code != ReasonOOM || r.Reason.Cause == nil {
 					t.Errorf("requeued as %+v", r)
@@ -111,7 +111,7 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 	w.wantOn(id, 1)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id)
-	if need := w.task(id).Need; need != 51*units.GiB { // 40 x 1.25 + 1
+	if need := w.task(id).NextGrant; need != 51*units.GiB { // 40 x 1.25 + 1
 		t.Errorf("it needs %s", need)
 	}
 	w.exit(busy, ExitOK)
@@ -122,8 +122,8 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 	pair := w.submit(35*units.GiB, gpus(2))
 	w.exit(pair, ExitGPUOOM)
 	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which will never be
-	if task := w.task(pair); !task.Alone || task.Need != 40*units.GiB {
-		t.Errorf("alone %v with %s", task.Alone, task.Need)
+	if task := w.task(pair); !task.NextExclusive || task.NextGrant != 40*units.GiB {
+		t.Errorf("alone %v with %s", task.NextExclusive, task.NextGrant)
 	}
 }
 
@@ -134,8 +134,8 @@ func TestOOMWithoutGPUs(t *testing.T) {
 	id := w.submit(8*units.GiB, nil)
 	w.step(GPUsFound{At: w.now})
 	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); task.Phase != Recovering || task.Alone || task.Need != 11*units.GiB {
-		t.Errorf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	if task := w.task(id); task.Phase != Recovering || task.NextExclusive || task.NextGrant != 11*units.GiB {
+		t.Errorf("%s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestForeignUseIsPutUpWith(t *testing.T) {
 	opt := plain()
 	opt.Headroom = units.GiB
 	w := newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 300 * units.MiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 300 * units.MiB})
 	id := w.submit(35*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id, 0)
@@ -153,7 +153,7 @@ func TestForeignUseIsPutUpWith(t *testing.T) {
 
 func TestBlame(t *testing.T) {
 	sample := func(foreign units.Bytes, uses ...units.Bytes) GPUSample {
-		s := GPUSample{ID: "GPU-0", Foreign: foreign}
+		s := GPUSample{ID: "GPU-0", OtherProcesses: foreign}
 		for i, u := range uses {
 			s.Tasks = append(s.Tasks, TaskUse{Task: TaskID(i + 1), Used: u})
 		}
@@ -200,15 +200,15 @@ func TestBlame(t *testing.T) {
 			if got := say(w.requeued[0].Reason); got != row.reason || !task.Attempts[0].Reason.Equal(w.requeued[0].Reason) {
 				t.Errorf("because %q\n   want %q", got, row.reason)
 			}
-			if first := task.Attempts[0]; first.Blameless == row.own || (task.OOMs == 1) != row.own || (task.Blameless == 1) == row.own {
-				t.Errorf("blameless %v, OOMs %d, blameless deaths %d", first.Blameless, task.OOMs, task.Blameless)
+			if first := task.Attempts[0]; first.NotAtFault == row.own || (task.OOMs == 1) != row.own || (task.NotAtFault == 1) == row.own {
+				t.Errorf("blameless %v, OOMs %d, blameless deaths %d", first.NotAtFault, task.OOMs, task.NotAtFault)
 			}
-			if !row.own && (task.Need != row.grants[0] || task.Alone) {
-				t.Errorf("the victim is punished: it needs %s, alone %v", task.Need, task.Alone)
+			if !row.own && (task.NextGrant != row.grants[0] || task.NextExclusive) {
+				t.Errorf("the victim is punished: it needs %s, alone %v", task.NextGrant, task.NextExclusive)
 			}
 			over := w.task(2)
-			if got := over.Current().Grants[0].Memory; got != row.grown || over.Need != row.grown {
-				t.Errorf("the neighbour has %s and needs %s, want %s", got, over.Need, row.grown)
+			if got := over.Current().Grants[0].Memory; got != row.grown || over.NextGrant != row.grown {
+				t.Errorf("the neighbour has %s and needs %s, want %s", got, over.NextGrant, row.grown)
 			}
 			w.wantOn(1, 1)
 		})
@@ -222,7 +222,7 @@ func TestBlameHasAnEnd(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	id := w.submit(10*units.GiB, nil)
 	for range 3 {
-		w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
+		w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
 		w.exit(id, ExitGPUOOM)
 		if task := w.task(id); task.OOMs != 0 {
 			t.Fatal("blamed too early")
@@ -230,10 +230,10 @@ func TestBlameHasAnEnd(t *testing.T) {
 		w.sample(GPUSample{ID: "GPU-0"})
 		w.wantOn(id, 0)
 	}
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
 	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); task.OOMs != 1 || task.Need != gib(13.5) || task.Last().Blameless {
-		t.Errorf("OOMs %d, needs %s, blameless %v", task.OOMs, task.Need, task.Last().Blameless)
+	if task := w.task(id); task.OOMs != 1 || task.NextGrant != gib(13.5) || task.Last().NotAtFault {
+		t.Errorf("OOMs %d, needs %s, blameless %v", task.OOMs, task.NextGrant, task.Last().NotAtFault)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestProgramFault(t *testing.T) {
 	b := w.submit(units.GiB, func(r *Request) { r.Retries = 2 })
 	for i, class := range []Class{ExitProgram, ExitHostOOM} {
 		w.exit(b, class)
-		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).Need != units.GiB {
+		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).NextGrant != units.GiB {
 			t.Fatalf("after failure %d: %+v", i+1, w.task(b))
 		}
 	}
@@ -294,7 +294,7 @@ func TestInfrastructure(t *testing.T) {
 		if w.on(id) == nil {
 			t.Fatalf("failure %d: it has not come back after %ds", i+1, wait)
 		}
-		if task := w.task(id); task.OOMs != 0 || task.Failures != 0 || task.Need != units.GiB || !task.Attempts[i].Blameless {
+		if task := w.task(id); task.OOMs != 0 || task.Failures != 0 || task.NextGrant != units.GiB || !task.Attempts[i].NotAtFault {
 			t.Fatalf("failure %d costs something: %+v", i+1, task)
 		}
 		if i == 0 {
@@ -319,7 +319,7 @@ func TestInfrastructure(t *testing.T) {
 	m.wantPhase(id, Recovering)
 	m.wait(10 * time.Second)
 	m.wantOn(id, 0)
-	if task := m.task(id); len(task.Avoid) != 0 || task.Blameless != 1 {
+	if task := m.task(id); len(task.Avoid) != 0 || task.NotAtFault != 1 {
 		t.Errorf("after an MPS fault: %+v", task)
 	}
 	for _, class := range []Class{ExitEvicted, ExitStopped} {
@@ -327,7 +327,7 @@ func TestInfrastructure(t *testing.T) {
 		id := w.submit(units.GiB, nil)
 		w.exit(id, class)
 		w.wantOn(id, 0)
-		if task := w.task(id); len(task.Avoid) != 0 || task.Blameless != 1 {
+		if task := w.task(id); len(task.Avoid) != 0 || task.NotAtFault != 1 {
 			t.Errorf("%s: %+v", class, task)
 		}
 	}
@@ -365,8 +365,8 @@ func TestStaged(t *testing.T) {
 				w.started(id)
 				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: row.demand})
 				w.wantOn(id, 0)
-				if task := w.task(id); task.Need != s.need || task.Alone != s.alone {
-					t.Errorf("after OOM %d it needs %s, alone %v; want %s, %v", i+1, task.Need, task.Alone, s.need, s.alone)
+				if task := w.task(id); task.NextGrant != s.need || task.NextExclusive != s.alone {
+					t.Errorf("after OOM %d it needs %s, alone %v; want %s, %v", i+1, task.NextGrant, task.NextExclusive, s.need, s.alone)
 				}
 			}
 			w.exit(id, ExitGPUOOM)
@@ -394,8 +394,8 @@ func TestStaged(t *testing.T) {
 	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * units.GiB})
 	id = w.submit(2*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); !task.Alone || task.Phase != Launching {
-		t.Errorf("on a GPU of 8 GiB: %s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	if task := w.task(id); !task.NextExclusive || task.Phase != Launching {
+		t.Errorf("on a GPU of 8 GiB: %s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 }
 
@@ -410,8 +410,8 @@ func TestRecoverOriginal(t *testing.T) {
 	w.wantOn(b, 1)
 	w.wantOn(c, 0)
 	w.exit(a, ExitGPUOOM)
-	if task := w.task(a); task.Phase != Recovering || !task.Alone || task.Need != 10*units.GiB {
-		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	if task := w.task(a); task.Phase != Recovering || !task.NextExclusive || task.NextGrant != 10*units.GiB {
+		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 	if why, _ := w.s.Why(a); sayWhy(why) != "0 of 1: GPU 0 idle tasks=1" {
 		t.Errorf("it waits because %q", sayWhy(why))

@@ -70,7 +70,7 @@ func (s *State) reserved(ev Reserved) {
 	s.lastReservation++
 	r.ID = s.lastReservation
 	s.reservations = append(s.reservations, &r)
-	s.at(r.Until, deadline{})
+	s.at(r.Until, timer{})
 	s.dirty = true
 }
 
@@ -83,7 +83,7 @@ func (s *State) dropReservations(which func(*Reservation) bool) {
 	n := len(s.reservations)
 	s.reservations = slices.DeleteFunc(s.reservations, which)
 	if len(s.reservations) < n {
-		s.forgetNotes()
+		s.dropCache()
 		s.dirty = true
 	}
 }
@@ -175,16 +175,16 @@ func (s *State) barred(t *Task) bool {
 	}
 	var able []*GPU
 	for _, g := range s.gpus {
-		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
+		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
 	return len(ofMachinesWith(t.GPUs, able)) < t.GPUs
 }
 
-// keptOff reports whether a task may not go to a GPU however much room there is.
-func (s *State) keptOff(t *Task, g *GPU) bool {
-	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.Part || !s.returnsTo(t, g) {
+// reservedByUser reports whether a task may not go to a GPU however much room there is.
+func (s *State) reservedByUser(t *Task, g *GPU) bool {
+	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.MIG || !s.resumeTargets(t, g) {
 		return true
 	}
 	return slices.ContainsFunc(s.reservations, func(r *Reservation) bool {

@@ -78,8 +78,8 @@ func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reas
 		return Reason{Code: ReasonHostInUse, Have: r.Used, Of: share.Limit}
 	case share.Memory > h.most() && share.Memory > r.Memory:
 		return Reason{Code: ReasonTooMuchHost, Need: share.Memory, Of: h.most()}
-	case more > 0 && s.hostKeptFrom(t, h):
-		return Reason{Code: ReasonHostKept, Task: s.kept.Task}
+	case more > 0 && s.hostReservedAgainst(t, h):
+		return Reason{Code: ReasonHostKept, Task: s.head.Task}
 	case more > 0 && more > h.free():
 		return Reason{Code: ReasonHostMemory, Need: share.Memory, Have: max(r.Memory, r.Used) + max(0, h.free()), Of: h.Memory, Helpers: h.helpers}
 	case share.CPUs > r.CPUs && share.CPUs-r.CPUs > h.CPUs-h.CPUsBooked:
@@ -92,12 +92,12 @@ func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reas
 // that; else all stays as it was.
 func (s *State) resize(t *Task, ask HostAsk) {
 	share, no := s.otherShare(t, ask)
-	if s.script != nil {
-		i := s.script.find(Resize{}.decisionKind(), t.ID)
+	if s.recorded != nil {
+		i := s.recorded.find(Resize{}.decisionKind(), t.ID)
 		if i < 0 {
 			return
 		}
-		share, no = s.script.left[i].(Resize).Host, Reason{}
+		share, no = s.recorded.left[i].(Resize).Host, Reason{}
 	}
 	if no.Code != "" {
 		return

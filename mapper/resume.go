@@ -11,20 +11,20 @@ import (
 func (s *State) backRunning(t *Task) {
 	a, why := t.Current(), t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
-		s.wasAway(a, t.Suspension)
-		s.cameBack(a, why)
+		s.recordSuspension(a, t.Suspension)
+		s.onResumed(a, why)
 	}
-	if t.Suspension.way() != 0 {
+	if t.Suspension.preemptor() != 0 {
 		t.forgets(why.Code)
 	}
 	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, s.now)
-	s.bookAway(t)
+	s.bookSuspendedMemory(t)
 	s.dirty = true
 	if ends := s.slotEnds(t); ends != units.Never {
-		s.at(max(ends, s.now), deadline{})
+		s.at(max(ends, s.now), timer{})
 	}
 	if t.TimeLimit > 0 {
-		s.at(max(s.limitEnds(t), s.now), deadline{Task: t.ID, Attempt: a.N})
+		s.at(max(s.limitEnds(t), s.now), timer{Task: t.ID, Attempt: a.N})
 	}
 	for _, grant := range a.Grants { // it has a load again
 		s.predict([]*GPU{s.byID[grant.GPU]})
@@ -33,43 +33,43 @@ func (s *State) backRunning(t *Task) {
 	if why.Code == ReasonMoved {
 		mover = why.Name
 	}
-	s.moveAway(t, mover) // where it was pinned to meanwhile
+	s.evictPinned(t, mover) // where it was pinned to meanwhile
 }
 
 func (s *State) resumeAsked(ev ResumeAsked) {
 	if t := s.tasks[ev.Task]; t != nil {
-		s.bringBack(t)
+		s.resumeFitting(t)
 	}
 }
 
-// bringBack lets a suspended task come back when there is room.
-func (s *State) bringBack(t *Task) {
-	if t.Suspension == nil || t.Suspension.Back || t.StopReason.Code != "" {
+// resumeFitting lets a suspended task come back when there is room.
+func (s *State) resumeFitting(t *Task) {
+	if t.Suspension == nil || t.Suspension.Automatic || t.StopReason.Code != "" {
 		return
 	}
-	t.Suspension.Back = true
+	t.Suspension.Automatic = true
 	if t.waiting() {
-		s.enqueue(t, Away)
+		s.enqueue(t, Suspended)
 	}
 }
 
-// returnsTo reports whether a task may come back to a GPU; one that is not suspended
+// resumeTargets reports whether a task may come back to a GPU; one that is not suspended
 // may go anywhere.
-func (s *State) returnsTo(t *Task, g *GPU) bool {
-	if t.Phase != Away {
+func (s *State) resumeTargets(t *Task, g *GPU) bool {
+	if t.Phase != Suspended {
 		return true
 	}
-	if t.Suspension.has(g.ID) || t.Suspension.Left {
+	if t.Suspension.has(g.ID) || t.Suspension.InPlace {
 		return t.Suspension.has(g.ID)
 	}
 	had := s.byID[t.Suspension.From[0].GPU]
-	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
+	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.MIG && !had.MIG
 }
 
 // ComesBackTo reports whether a suspended task may come back to a GPU.
 func (s *State) ComesBackTo(id TaskID, gpu GPUID) bool {
 	t, g := s.tasks[id], s.byID[gpu]
-	return t != nil && g != nil && t.Phase == Away && s.returnsTo(t, g)
+	return t != nil && g != nil && t.Phase == Suspended && s.resumeTargets(t, g)
 }
 
 // resume puts a suspended task, which is in no queue any more, on GPUs.
@@ -80,17 +80,17 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 		from[i] = grant.GPU
 	}
 	a.Grants, a.Fills = grants, 0 // where it comes now it stays
-	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
+	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.cache.tried = Resuming, s.now, 0, 0, nil, rejectedAt{}
 	s.takesAll(t)
-	s.seatOn(t, gpus, grants, alone)
-	s.waitsNoMore(t)
-	s.unclaim(t)
-	s.users.of(t.party()).waiting--
+	s.addResident(t, gpus, grants, alone)
+	s.onDequeue(t)
+	s.clearNominations(t)
+	s.users.of(t.userAccount()).waiting--
 	s.occupy(t)
 	s.pace(gpus)
-	s.freshen(gpus)
-	if s.kept.Task == t.ID {
-		s.kept = keptFree{}
+	s.markLaunched(gpus)
+	if s.head.Task == t.ID {
+		s.head = headReservation{}
 	}
 	s.decide(Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
@@ -114,10 +114,10 @@ func (s *State) resumed(ev Resumed) {
 		g.forget()
 		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
 		g.settle()
-		s.quiet(g)
+		s.checkIdle(g)
 	}
-	s.at(s.now.Add(s.opt.WarmUp), deadline{})
-	s.mayYield(t)
+	s.at(s.now.Add(s.opt.WarmUp), timer{})
+	s.notePreemptible(t)
 }
 
 // forgets drops a reason that is over.
@@ -137,14 +137,14 @@ func (s *State) notResumed(t *Task, failure string) {
 	}
 	away.Failures++
 	a.Grants = slices.Clone(away.From)
-	s.leaveBehind(t)
+	s.addResidue(t)
 	t.Reason = Reason{Code: ReasonNotResumed, Count: away.Failures, Text: failure}
 	t.NotBefore = s.now.Add(s.opt.Backoff << min(away.Failures-1, maxBackoffDoublings))
-	s.enqueue(t, Away)
+	s.enqueue(t, Suspended)
 }
 
-// exitedAway follows the end of an attempt that was suspended.
-func (s *State) exitedAway(t *Task, ev Exited) {
+// exitedWhileSuspended follows the end of an attempt that was suspended.
+func (s *State) exitedWhileSuspended(t *Task, ev Exited) {
 	a := t.Last()
 	if ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM {
 		ev.Class = ExitInfrastructure // it had no GPU to run out of
@@ -157,7 +157,7 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 	if t.StopReason.Code != "" {
 		t.Phase = Stopping
 	}
-	s.backForGood(t, a)
+	s.unsuspend(t, a)
 	s.endAttempt(t, a, ev)
 	a.Peak, a.HostPeak = max(a.Peak, ev.Peak.Clamp()), ev.HostPeak.Clamp()
 	s.moveOut(t, a)
@@ -169,18 +169,18 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 	s.dirty = true
 	held := s.heldAfter(t, ev)
 	t.Hold = nil
-	s.settle(t, a, ev, verdict{})
+	s.settleEnd(t, a, ev, oomAttribution{})
 	s.holdAgain(t, held)
 }
 
-// backForGood notes how long an attempt that ends was suspended.
-func (s *State) backForGood(t *Task, a *Attempt) {
+// unsuspend notes how long an attempt that ends was suspended.
+func (s *State) unsuspend(t *Task, a *Attempt) {
 	away := t.Suspension
 	if away == nil {
 		return
 	}
 	if away.Since > 0 {
-		s.wasAway(a, away)
+		s.recordSuspension(a, away)
 	}
 	t.Suspension = nil
 	for _, from := range away.From {
@@ -192,15 +192,15 @@ func (s *State) backForGood(t *Task, a *Attempt) {
 
 // forceResume puts a task on the GPUs on which it was put then.
 func (s *State) forceResume(t *Task, d Resume) {
-	if t.Phase != Away || t.Last().N != d.Attempt || len(d.Grants) != t.GPUs {
+	if t.Phase != Suspended || t.Last().N != d.Attempt || len(d.Grants) != t.GPUs {
 		return
 	}
 	if !t.waiting() {
-		t.Suspension.Back, t.Hold = true, nil
-		s.enqueue(t, Away)
+		t.Suspension.Automatic, t.Hold = true, nil
+		s.enqueue(t, Suspended)
 	}
 	s.dequeue(t)
-	s.users.make(t.party()).waiting++ // resume takes it off
+	s.users.make(t.userAccount()).waiting++ // resume takes it off
 	gpus := make([]*GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
@@ -214,5 +214,5 @@ func (s *State) forceResume(t *Task, d Resume) {
 // limitEnds is when the time limit of a running attempt ends. Time away does not count.
 func (s *State) limitEnds(t *Task) units.Instant {
 	a := t.Last()
-	return cmp.Or(a.Started, s.now).Add(a.Away).Add(t.TimeLimit)
+	return cmp.Or(a.Started, s.now).Add(a.SuspendedTime).Add(t.TimeLimit)
 }

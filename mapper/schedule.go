@@ -2,12 +2,12 @@ package mapper
 
 import "slices"
 
-// pass is one look at the queues.
-type pass struct {
-	fit      survey
-	head     *Task    // the first that does not fit
-	favoured *Task    // the first of those whose ageing is over
-	before   keptFree // what was kept free in the pass before
+// cycle is one look at the queues.
+type cycle struct {
+	fit      freeSummary
+	head     *Task           // the first that does not fit
+	favoured *Task           // the first of those whose ageing is over
+	before   headReservation // what was kept free in the pass before
 	failed   []failure
 	// blocked are the tasks that were tried and did not fit. reordered: the order
 	// of the users has changed during the walk.
@@ -19,64 +19,64 @@ type pass struct {
 // until as many tasks as the look-ahead did not fit. So the recovery queue goes
 // first and does not block the main queue.
 func (s *State) schedule() {
-	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.shut() {
+	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
 		return
 	}
 	s.dirty = false
-	s.acquaint()
+	s.learnLoads()
 	s.shrink()
-	s.arrange()
-	s.lookForTasks()
+	s.sortUsers()
+	s.runCycle()
 	s.evacuate()
 }
 
-// lookForTasks makes a pass, if somebody waits.
-func (s *State) lookForTasks() {
+// runCycle makes a pass, if somebody waits.
+func (s *State) runCycle() {
 	if s.queue.len() == 0 {
 		return
 	}
 	s.settleNamespaces()
-	var p *pass
-	if s.sick.paused() {
-		p = s.test()
+	var p *cycle
+	if s.engineBreaker.paused() {
+		p = s.launchProbe()
 	} else {
-		p = s.inOrder(s.kept)
-		if s.checkClaims() { // what was kept is for all again
-			p = s.inOrder(s.kept)
+		p = s.cycleUntilStable(s.head)
+		if s.expireNominations() { // what was kept is for all again
+			p = s.cycleUntilStable(s.head)
 		}
 		s.rotate(p.blocked)
-		s.makeWay(p)
+		s.preempt(p)
 	}
-	s.keepFair()
+	s.fairTick()
 	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
-		s.again = s.now.Add(lookAgain)
-		s.at(s.again, deadline{})
+		s.again = s.now.Add(forecastValid)
+		s.at(s.again, timer{})
 	}
 }
 
-// inOrder makes a pass, and repeats it while the order of users changes.
-func (s *State) inOrder(before keptFree) *pass {
-	p := s.pass(before)
+// cycleUntilStable makes a pass, and repeats it while the order of users changes.
+func (s *State) cycleUntilStable(before headReservation) *cycle {
+	p := s.cycle(before)
 	for p.reordered {
-		p = s.pass(before)
+		p = s.cycle(before)
 	}
 	return p
 }
 
-// pass walks the queues once. In the order fair a launch may change the order of
+// cycle walks the queues once. In the order fair a launch may change the order of
 // the users, and with make-way it may end a claim to GPUs that others were refused;
 // then the pass ends, and the caller repeats it.
-func (s *State) pass(before keptFree) *pass {
-	p := &pass{before: before}
+func (s *State) cycle(before headReservation) *cycle {
+	p := &cycle{before: before}
 	s.step.released = false
-	s.faces()
-	s.kept = keptFree{} // decided again below; tasks before the favoured one must not be affected
-	p.fit = s.survey(p)
+	s.markChanged()
+	s.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
+	p.fit = s.freeSummary(p)
 	if s.queue.byPriority {
 		s.byPriority(p)
 		return p
 	}
-	s.reach[0] = s.walk(p, s.queue.recovery())
+	s.reach[0] = s.scanQueue(p, s.queue.recovery())
 	s.reach[1] = 0
 	if !s.recoveryBlocks() {
 		if s.policy.ahead != nil {
@@ -85,7 +85,7 @@ func (s *State) pass(before keptFree) *pass {
 		if p.reordered = s.step.released; p.reordered {
 			return p
 		}
-		s.reach[1] = s.walk(p, s.queue.main())
+		s.reach[1] = s.scanQueue(p, s.queue.main())
 	}
 	return p
 }
@@ -104,7 +104,7 @@ func (s *State) counted(blocked []*Task) (n int) {
 // byPriority walks the queues where tasks make way for others: one of a priority goes
 // before all of lower ones, even if these recover or were suspended. Else they would take
 // the room that they have left.
-func (s *State) byPriority(p *pass) {
+func (s *State) byPriority(p *cycle) {
 	s.reach = [2]int{}
 	before, ahead := [2]int{}, false
 	for i := range s.queue.recovery() {
@@ -119,7 +119,7 @@ func (s *State) byPriority(p *pass) {
 			}
 			passed := 0
 			if !p.reordered {
-				passed = s.walk(p, lane)
+				passed = s.scanQueue(p, lane)
 			}
 			if p.reordered {
 				return
@@ -155,11 +155,11 @@ func (s *State) inSight(t *Task) bool {
 	return reach == 0 || s.queue.place(t) <= reach
 }
 
-// walk tries the tasks of one queue and returns how many it passed over before it
+// scanQueue tries the tasks of one queue and returns how many it passed over before it
 // stopped; 0: it has seen all. Tasks in back-off, tasks that need a GPU that is
 // not there now, and tasks over their user's quota or of a full namespace do not count
 // for the look-ahead.
-func (s *State) walk(p *pass, lanes []lane) int {
+func (s *State) scanQueue(p *cycle, lanes []lane) int {
 	tried, passed, launched := 0, 0, false
 	before := len(p.blocked)
 	for l := range lanes {
@@ -169,24 +169,24 @@ func (s *State) walk(p *pass, lanes []lane) int {
 				if tried == s.opt.LookAhead && launched {
 					tried, launched = s.counted(p.blocked[before:]), false
 				}
-				if tried == s.opt.LookAhead || s.shut() {
-					s.dirty = s.shut()
+				if tried == s.opt.LookAhead || s.launchesPaused() {
+					s.dirty = s.launchesPaused()
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.now && s.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
-						s.putOn(t, gpus)
+						s.bind(t, gpus)
 						launched = true
-						if s.restand(t, lane) || s.step.released {
+						if s.updateShareRank(t, lane) || s.step.released {
 							p.reordered = true
 							return passed
 						}
-						p.fit = s.survey(p)
+						p.fit = s.freeSummary(p)
 						continue
 					}
-					s.block(p, t)
+					s.markBlocked(p, t)
 					tried++
 				}
 				passed++

@@ -65,8 +65,8 @@ func TestMultiGPU(t *testing.T) {
 		}
 		w.exit(3, ExitOK) // leaves b0, the GPU with the most room, in a machine with only one
 		big := w.submit(20*units.GiB, gpus(2))
-		if a, b := w.s.KeptFor("a0"), w.s.KeptFor("a1"); a != big || b != big || w.s.KeptFor("b0") != 0 {
-			t.Errorf("GPUs are kept free for %d, %d, %d, want %d on the first two", a, b, w.s.KeptFor("b0"), big)
+		if a, b := w.s.ReservedFor("a0"), w.s.ReservedFor("a1"); a != big || b != big || w.s.ReservedFor("b0") != 0 {
+			t.Errorf("GPUs are kept free for %d, %d, %d, want %d on the first two", a, b, w.s.ReservedFor("b0"), big)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestExclusive(t *testing.T) {
 	opt := plain()
 	opt.Policy, opt.Headroom = "exclusive", units.GiB
 	w = newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: units.GiB})
+	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: units.GiB})
 	w.submit(5*units.GiB, nil)
 	if l := w.launches; !l[0].Alone || l[0].Grants[0].Memory != 38*units.GiB {
 		t.Errorf("under the policy exclusive a task is granted %+v, not all there is", l)

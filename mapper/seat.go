@@ -7,10 +7,10 @@ import (
 	"carma/internal/units"
 )
 
-// Reordered moves a waiting task before or behind the other waiting tasks of its
+// QueueMoved moves a waiting task before or behind the other waiting tasks of its
 // user, of the same priority. They exchange their places in the queue among
 // themselves, so no task of another user waits longer or shorter for it.
-type Reordered struct {
+type QueueMoved struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
 	// Last; else it is the first.
@@ -18,13 +18,13 @@ type Reordered struct {
 	By   string `json:"by,omitempty"`
 }
 
-func (e Reordered) when() units.Instant { return e.At }
-func (Reordered) kind() string          { return "reordered" }
-func (e Reordered) about() TaskID       { return e.Task }
+func (e QueueMoved) when() units.Instant { return e.At }
+func (QueueMoved) kind() string          { return "reordered" }
+func (e QueueMoved) about() TaskID       { return e.Task }
 
-// seat is a place in a line. A task has its own by nature, and another's after
+// position is a place in a line. A task has its own by nature, and another's after
 // its user has moved one of their tasks.
-type seat struct {
+type queuePosition struct {
 	Rank units.Instant `json:"rank,omitempty"`
 	// ID is the number of the task whose seat it is by nature.
 	ID       TaskID        `json:"id"`
@@ -35,18 +35,18 @@ type seat struct {
 	Turn int `json:"turn,omitempty"`
 }
 
-func (t *Task) seat() seat {
+func (t *Task) position() queuePosition {
 	if t.Seat != nil {
 		return *t.Seat
 	}
-	return seat{t.Rank, t.ID, t.Behind, t.QueuedAt, 0}
+	return queuePosition{t.Rank, t.ID, t.Behind, t.QueuedAt, 0}
 }
 
-// byTurn is the order within a line: by rank, then in order of submission. A task
+// byPosition is the order within a line: by rank, then in order of submission. A task
 // that went to the back comes after all tasks that had been submitted or sent to
 // the back by then.
-func byTurn(x, y *Task) int {
-	a, b := x.seat(), y.seat()
+func byPosition(x, y *Task) int {
+	a, b := x.position(), y.position()
 	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
 		return c
 	}
@@ -56,7 +56,7 @@ func byTurn(x, y *Task) int {
 	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
 }
 
-func (s *State) reordered(ev Reordered) {
+func (s *State) queueMoved(ev QueueMoved) {
 	t := s.tasks[ev.Task]
 	if t == nil || !t.waiting() {
 		return
@@ -68,9 +68,9 @@ func (s *State) reordered(ev Reordered) {
 			mine = append(mine, other)
 		}
 	}
-	seats := make([]seat, len(mine))
+	seats := make([]queuePosition, len(mine))
 	for i, other := range mine {
-		seats[i] = other.seat()
+		seats[i] = other.position()
 		if i > 0 && seats[i].ID == seats[i-1].ID {
 			seats[i].Turn = max(seats[i].Turn, seats[i-1].Turn+1)
 		}
@@ -83,10 +83,10 @@ func (s *State) reordered(ev Reordered) {
 		order = slices.Insert(order, 0, t)
 	}
 	for i, other := range order {
-		if seats[i] != other.seat() {
-			other.Seat, other.notes.tried = &seats[i], tried{}
+		if seats[i] != other.position() {
+			other.Seat, other.cache.tried = &seats[i], rejectedAt{}
 		}
 	}
-	slices.SortFunc(line.waiting(), byTurn)
+	slices.SortFunc(line.waiting(), byPosition)
 	s.dirty = true
 }

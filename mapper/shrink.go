@@ -36,7 +36,7 @@ func (s *State) shrinks(r *Resident) bool {
 	if r.Learning {
 		after = s.opt.LearnMemory
 	}
-	return after > 0 && r.Peak > 0 && !r.Alone && s.shrunk(r) < r.Grant
+	return after > 0 && r.Peak > 0 && !r.Exclusive && s.shrunk(r) < r.Grant
 }
 
 // shrinkLater sets the instant at which a resident's grant is looked at.
@@ -45,23 +45,23 @@ func (s *State) shrinkLater(r *Resident) {
 		return
 	}
 	r.ShrinkAt = s.shrinksAt(r)
-	s.notes.shrinks = min(s.notes.shrinks, r.ShrinkAt)
-	s.at(r.ShrinkAt, deadline{})
+	s.cache.shrinks = min(s.cache.shrinks, r.ShrinkAt)
+	s.at(r.ShrinkAt, timer{})
 }
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so
 // that an estimate that was too high does not keep others out for a whole run.
 func (s *State) shrink() {
-	if s.notes.shrinks > s.now {
+	if s.cache.shrinks > s.now {
 		return
 	}
-	s.notes.shrinks = units.Never
+	s.cache.shrinks = units.Never
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if r.ShrinkAt == 0 || r.ShrinkAt > s.now {
 				if r.ShrinkAt > 0 {
-					s.notes.shrinks = min(s.notes.shrinks, r.ShrinkAt)
+					s.cache.shrinks = min(s.cache.shrinks, r.ShrinkAt)
 				}
 				continue
 			}
@@ -89,7 +89,7 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 func (s *State) regrant(t *Task, g *GPU, grant units.Bytes) {
 	a := t.Current()
 	s.rebook(t, g, grant)
-	s.decide(Regrant{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+	s.decide(GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
 }
 
 func (s *State) rebook(t *Task, g *GPU, grant units.Bytes) {

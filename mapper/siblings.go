@@ -13,30 +13,30 @@ func (s *State) siblings(t *Task, fn func(*Task)) {
 	}
 }
 
-// tellLoad tells the siblings of a task the activity that was seen of it: many are
+// propagateLoad tells the siblings of a task the activity that was seen of it: many are
 // submitted at once, and wait.
-func (s *State) tellLoad(t *Task) {
+func (s *State) propagateLoad(t *Task) {
 	s.siblings(t, func(w *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
-			w.notes.tried.learned = 0
+			w.cache.tried.learned = 0
 			if s.policy.pick == nil { // a gate may look at it, and asks nobody whether it has changed
-				w.notes.tried = tried{}
+				w.cache.tried = rejectedAt{}
 			}
-			s.waits(w)
+			s.onEnqueue(w)
 		}
 	})
 }
 
-// tellMemory has the siblings of a task that has ended well book what it needed.
+// propagateMemory has the siblings of a task that has ended well book what it needed.
 // Those whose memory was declared or estimated keep that until they are submitted
 // again.
-func (s *State) tellMemory(t *Task) {
+func (s *State) propagateMemory(t *Task) {
 	s.siblings(t, func(w *Task) {
 		if w.Learner {
 			s.appraise(w)
-			w.notes.tried = tried{}
-			s.waits(w)
+			w.cache.tried = rejectedAt{}
+			s.onEnqueue(w)
 		}
 	})
 }

@@ -21,12 +21,12 @@ func TestSiblingsLearn(t *testing.T) {
 	w.exit(first, ExitOK)
 
 	want := max((6 * units.GiB).Scale(learnedFactor), 6*units.GiB+learnedLeast)
-	if s := w.task(second); s.Learner || s.Need != want {
-		t.Errorf("the second of the kind needs %s (learner: %v), want %s", s.Need, s.Learner, want)
+	if s := w.task(second); s.Learner || s.NextGrant != want {
+		t.Errorf("the second of the kind needs %s (learner: %v), want %s", s.NextGrant, s.Learner, want)
 	}
 	w.wantGrant(second, want)
 	if o := w.task(third); !o.Learner {
-		t.Errorf("a task of another kind needs %s", o.Need)
+		t.Errorf("a task of another kind needs %s", o.NextGrant)
 	}
 }
 

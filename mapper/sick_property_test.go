@@ -31,7 +31,7 @@ func TestOutages(t *testing.T) {
 		}
 		for n := 0; len(m.open) > 0; n++ {
 			if n > 1000 {
-				t.Fatalf("tasks %v have not ended; sick: %+v", m.open, m.s.Sick())
+				t.Fatalf("tasks %v have not ended; sick: %+v", m.open, m.s.Breakers())
 			}
 			m.works(t, 1)
 		}
@@ -60,7 +60,7 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 			t.Fatalf("%d launches on a sick engine", launched)
 		}
 		for _, task := range m.s.Tasks() {
-			if task.Blameless != 0 || task.Failures != 0 || task.Phase == Recovering || len(task.Attempts) > 1 && !task.Phase.Placed() {
+			if task.NotAtFault != 0 || task.Failures != 0 || task.Phase == Recovering || len(task.Attempts) > 1 && !task.Phase.Placed() {
 				t.Fatalf("task %d lost something: %+v", task.ID, task)
 			}
 		}
@@ -70,7 +70,9 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 
 // settled: the engine is known to be sick, and what was on its way when the
 // pause began has come in.
-func (m *machine) settled() bool { return m.s.sick.paused() && m.s.sick.Wait > m.s.firstTest() }
+func (m *machine) settled() bool {
+	return m.s.engineBreaker.paused() && m.s.engineBreaker.Wait > m.s.nextProbe()
+}
 
 // works: containers start and end.
 func (m *machine) works(t *rapid.T, ends int) {
@@ -95,5 +97,5 @@ func (m *machine) sleep(t *rapid.T) {
 	if m.alarm != 0 {
 		m.now = max(m.now, m.alarm)
 	}
-	m.step(t, Woke{At: m.now})
+	m.step(t, TimerFired{At: m.now})
 }

@@ -30,7 +30,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 	for _, id := range ids[:6] { // two more were launched before the third had failed
 		w.noStart(id)
 	}
-	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused || sick[0].Remedy == "" || sick[0].Failures != 6 {
+	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused || sick[0].Remedy == "" || sick[0].Failures != 6 {
 		t.Fatalf("sick: %+v", sick)
 	}
 	why, _ := w.s.Why(ids[7])
@@ -41,12 +41,12 @@ func TestSickEngineCostsNothing(t *testing.T) {
 	var gaps []time.Duration
 	last := w.now
 	for range 500 { // over a day
-		at, ok := w.s.NextWake()
+		at, ok := w.s.NextTimer()
 		if !ok {
 			t.Fatal("no test launch is due")
 		}
 		w.now = max(w.now, at)
-		if l := w.step(Woke{At: w.now}); len(l) > 1 {
+		if l := w.step(TimerFired{At: w.now}); len(l) > 1 {
 			t.Fatalf("%d test launches at once", len(l))
 		} else if len(l) == 1 {
 			gaps = append(gaps, w.now.Sub(last))
@@ -55,7 +55,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		}
 	}
 	for i, gap := range gaps {
-		if want := min(w.s.firstTest()<<min(i, 10), lastTest); gap != want {
+		if want := min(w.s.nextProbe()<<min(i, 10), lastTest); gap != want {
 			t.Fatalf("test launch %d came after %s, want %s", i, gap, want)
 		}
 	}
@@ -67,23 +67,23 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		t.Errorf("only tasks %v were tried", tested)
 	}
 	for _, task := range w.s.Tasks() {
-		if len(task.Attempts) > 1 || task.Blameless != 0 || task.Strikes != 0 || task.Phase != Queued {
-			t.Errorf("task %d: %d attempts, %d blameless, %d strikes, %s", task.ID, len(task.Attempts), task.Blameless, task.Strikes, task.Phase)
+		if len(task.Attempts) > 1 || task.NotAtFault != 0 || task.StartFailuresWhileOthersStart != 0 || task.Phase != Queued {
+			t.Errorf("task %d: %d attempts, %d blameless, %d strikes, %s", task.ID, len(task.Attempts), task.NotAtFault, task.StartFailuresWhileOthersStart, task.Phase)
 		}
 	}
 	w.wait(lastTest)
 	test := w.launches[len(w.launches)-1]
 	w.started(test.Task)
-	if len(w.s.Sick()) != 0 {
-		t.Errorf("still sick: %+v", w.s.Sick())
+	if len(w.s.Breakers()) != 0 {
+		t.Errorf("still sick: %+v", w.s.Breakers())
 	}
 	placed := 0
 	for _, task := range w.s.Tasks() {
 		if task.Phase.Placed() {
 			placed++
 		}
-		if task.Strikes > 1 {
-			t.Errorf("task %d: %d strikes for one outage", task.ID, task.Strikes)
+		if task.StartFailuresWhileOthersStart > 1 {
+			t.Errorf("task %d: %d strikes for one outage", task.ID, task.StartFailuresWhileOthersStart)
 		}
 	}
 	if placed != 4 {
@@ -152,7 +152,7 @@ func TestAloneWithASickEngine(t *testing.T) {
 		w.noStart(id)
 		w.wait(lastTest)
 	}
-	if sick := w.s.Sick(); len(sick) != 1 || sick[0].Failures != 100 {
+	if sick := w.s.Breakers(); len(sick) != 1 || sick[0].Failures != 100 {
 		t.Errorf("sick: %+v", sick)
 	}
 	w.noStart(id)
@@ -176,10 +176,10 @@ func TestOnlyGPUIsSick(t *testing.T) {
 	for range sickTasks {
 		w.noStartBy(w.launches[len(w.launches)-1].Task, Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing"})
 	}
-	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused {
+	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Fatalf("sick: %+v", sick)
 	}
-	if tests := w.wait(w.s.firstTest()); len(tests) != 1 {
+	if tests := w.wait(w.s.nextProbe()); len(tests) != 1 {
 		t.Fatalf("test launches: %+v", tests)
 	}
 }
@@ -190,7 +190,7 @@ func TestSickGPU(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	broken := Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []GPUID{gpuID(0)}}
 	var others []TaskID
-	for len(w.s.Sick()) == 0 {
+	for len(w.s.Breakers()) == 0 {
 		id := w.submit(30*units.GiB, nil)
 		if at := w.on(id); len(at) == 1 && at[0] == 0 {
 			w.noStartBy(id, broken)
@@ -205,7 +205,7 @@ func TestSickGPU(t *testing.T) {
 			}
 		}
 	}
-	sick := w.s.Sick()[0]
+	sick := w.s.Breakers()[0]
 	if sick.GPU != gpuID(0) || !sick.Paused || sick.Failures < 3 {
 		t.Errorf("sick: %+v", sick)
 	}
@@ -218,13 +218,13 @@ func TestSickGPU(t *testing.T) {
 	if len(why.Rejected) != 2 || why.Rejected[0].Rule != RuleSick {
 		t.Errorf("why: %+v", why)
 	}
-	tests := w.wait(w.s.firstTest())
+	tests := w.wait(w.s.nextProbe())
 	if len(tests) != 1 || tests[0].Grants[0].GPU != gpuID(0) {
 		t.Fatalf("test launches: %+v", tests)
 	}
 	w.started(tests[0].Task)
-	if len(w.s.Sick()) != 0 {
-		t.Errorf("still sick: %+v", w.s.Sick())
+	if len(w.s.Breakers()) != 0 {
+		t.Errorf("still sick: %+v", w.s.Breakers())
 	}
 }
 
@@ -239,7 +239,7 @@ func TestTestsSpareTheGood(t *testing.T) {
 		w.noStart(id)
 	}
 	good := w.submit(30*units.GiB, func(r *Request) { r.User = "bob" })
-	l := w.wait(w.s.firstTest())
+	l := w.wait(w.s.nextProbe())
 	if len(l) != 1 || l[0].Task != good {
 		t.Errorf("the test is %+v, want task %d", l, good)
 	}
@@ -255,7 +255,7 @@ func TestTestThatTellsNothing(t *testing.T) {
 	for id := TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
-	first := w.wait(w.s.firstTest())
+	first := w.wait(w.s.nextProbe())
 	if len(first) != 1 {
 		t.Fatalf("tests: %+v", first)
 	}

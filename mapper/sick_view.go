@@ -4,8 +4,8 @@ import (
 	"carma/internal/units"
 )
 
-// Sick is an engine or a GPU on which containers do not start.
-type Sick struct {
+// BreakerView is an engine or a GPU on which containers do not start.
+type BreakerView struct {
 	Fault
 	GPU      GPUID // which, for ScopeGPU
 	Since    units.Instant
@@ -16,27 +16,27 @@ type Sick struct {
 	Test   units.Instant
 }
 
-// Sick lists the sick engine and GPUs, the engine first.
-func (s *State) Sick() []Sick {
-	var all []Sick
-	add := func(i *illness, gpu GPUID) {
+// BreakerView lists the sick engine and GPUs, the engine first.
+func (s *State) Breakers() []BreakerView {
+	var all []BreakerView
+	add := func(i *breaker, gpu GPUID) {
 		if i.paused() || i != nil && i.Failures >= sickStarts && s.complaining(i) {
-			all = append(all, Sick{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
+			all = append(all, BreakerView{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
 		}
 	}
-	add(s.sick, "")
+	add(s.engineBreaker, "")
 	for _, g := range s.gpus {
-		add(g.Sick, g.ID)
+		add(g.Breaker, g.ID)
 	}
 	return all
 }
 
-// sickness is why nothing is launched while the engine is sick.
-func (s *State) sickness() Reason {
-	f := &s.sick.Fault
+// breakerReason is why nothing is launched while the engine is sick.
+func (s *State) breakerReason() Reason {
+	f := &s.engineBreaker.Fault
 	r := Reason{Code: ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
-	if s.sick.shut(s.now) {
-		r.Span = s.sick.Test.Sub(s.now)
+	if s.engineBreaker.shut(s.now) {
+		r.Span = s.engineBreaker.Test.Sub(s.now)
 	}
 	return r
 }

@@ -33,20 +33,20 @@ func (s *State) slotEnds(t *Task) units.Instant {
 
 // slotBegan is when the slot of a running attempt began, later by the time for which
 // it was suspended since.
-func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.Away) }
+func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.SuspendedTime) }
 
 // watchSlots has the queue looked at when the slots of running tasks end.
 func (s *State) watchSlots() {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			if ends := s.slotEnds(s.tasks[g.Residents[i].Task]); ends > s.now {
-				s.at(ends, deadline{})
+				s.at(ends, timer{})
 			}
 		}
 	}
 	for _, t := range s.bare() {
 		if ends := s.slotEnds(t); ends > s.now {
-			s.at(ends, deadline{})
+			s.at(ends, timer{})
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (s *State) rotate(blocked []*Task) {
 	if len(blocked) == 0 || !s.anySlotOver() {
 		return
 	}
-	after := &rotation{s: s, promised: map[string]promised{}}
+	after := &timeslice{s: s, promised: map[string]promised{}}
 	for _, g := range s.gpus {
 		v := g.clone()
 		for _, r := range g.Residents {
@@ -76,18 +76,18 @@ func (s *State) rotate(blocked []*Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := s.kept
-	defer func() { s.kept = kept }()
+	kept := s.head
+	defer func() { s.head = kept }()
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
-		if fits && t.ID == s.kept.Task {
-			s.kept = keptFree{} // its GPUs are open to others once it has them
+		if fits && t.ID == s.head.Task {
+			s.head = headReservation{} // its GPUs are open to others once it has them
 		}
 		for _, id := range victims {
 			victim := s.tasks[id]
 			why := Reason{Code: ReasonSlotUsed, Span: s.slot(victim)}
-			if !s.hostAllows(t, victim) || !s.setAside(victim, why) {
-				s.stopFor(victim, why)
+			if !s.hostAllows(t, victim) || !s.preemptTask(victim, why) {
+				s.stopVictim(victim, why)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (s *State) hostAllows(t, victim *Task) bool {
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
 	}
-	return s.holdsAside(t, h, victim)
+	return s.hostHolds(t, h, victim)
 }
 
 func (s *State) anySlotOver() bool {
@@ -117,16 +117,16 @@ func (s *State) anySlotOver() bool {
 	return slices.ContainsFunc(s.bare(), func(t *Task) bool { return s.slotEnds(t) <= s.now })
 }
 
-// rotation is the ledger as it will be when the stopped tasks have gone and the
+// timeslice is the ledger as it will be when the stopped tasks have gone and the
 // tasks they make way for have started.
-type rotation struct {
+type timeslice struct {
 	s        *State
 	gpus     []*GPU
 	promised map[string]promised // of each machine, look-up only
 }
 
 // makeRoom makes room for a waiting task and returns the tasks to stop.
-func (r *rotation) makeRoom(t *Task) (victims []TaskID, fits bool) {
+func (r *timeslice) makeRoom(t *Task) (victims []TaskID, fits bool) {
 	switch {
 	case t.GPUs == 0:
 		return r.hostVictims(t)
@@ -138,16 +138,16 @@ func (r *rotation) makeRoom(t *Task) (victims []TaskID, fits bool) {
 
 // admit makes room for a waiting task and returns the tasks to stop. If stopping
 // would not help, it changes nothing and returns false.
-func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
-	var options []opening
+func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
+	var options []freedSlot
 	for i, g := range r.gpus {
 		if victims, ok := r.room(t, g); ok {
-			options = append(options, opening{r.s.gpus[i], g, victims})
+			options = append(options, freedSlot{r.s.gpus[i], g, victims})
 		}
 	}
-	var picked []opening
+	var picked []freedSlot
 	for _, node := range r.nodes(options, t.GPUs) {
-		slices.SortStableFunc(node, func(a, b opening) int { return cmp.Compare(len(a.victims), len(b.victims)) })
+		slices.SortStableFunc(node, func(a, b freedSlot) int { return cmp.Compare(len(a.victims), len(b.victims)) })
 		node = node[:t.GPUs]
 		if picked == nil || stops(node) < stops(picked) {
 			picked = node
@@ -170,19 +170,19 @@ func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
 		if r.s.alone(t) {
 			taken = o.then.Capacity
 		}
-		o.then.Foreign, o.then.Used = o.then.Foreign+taken, o.then.Used+taken
+		o.then.OtherProcesses, o.then.Used = o.then.OtherProcesses+taken, o.then.Used+taken
 		o.then.settle()
 	}
 	return victims, picked != nil
 }
 
-// opening is a GPU that a task could go to, with the tasks that must leave first.
-type opening struct {
+// freedSlot is a GPU that a task could go to, with the tasks that must leave first.
+type freedSlot struct {
 	now, then *GPU
 	victims   []TaskID
 }
 
-func stops(all []opening) int {
+func stops(all []freedSlot) int {
 	n := 0
 	for _, o := range all {
 		n += len(o.victims)
@@ -191,8 +191,8 @@ func stops(all []opening) int {
 }
 
 // nodes are the openings of each machine that has at least n.
-func (r *rotation) nodes(all []opening, n int) [][]opening {
-	var nodes [][]opening
+func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
+	var nodes [][]freedSlot
 	for len(all) > 0 {
 		m := 1
 		for m < len(all) && all[m].now.Node == all[0].now.Node {
@@ -208,7 +208,7 @@ func (r *rotation) nodes(all []opening, n int) [][]opening {
 
 // room returns the tasks that must leave a GPU for t to fit, those that have run
 // longest first; false: t would not fit even then.
-func (r *rotation) room(t *Task, g *GPU) ([]TaskID, bool) {
+func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	s := r.s
 	if s.reject(t, g) == "" {
 		return nil, true
@@ -250,12 +250,12 @@ func (s *State) rotated(t *Task) *Task {
 // toTheBack puts a task behind all tasks submitted up to now.
 func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
 
-// leave removes a task from a page of the rotation. The monitor's scores are
+// removeTask removes a task from a page of the rotation. The monitor's scores are
 // assumed to be shared equally by the tasks there.
 func (g *GPU) leave(id TaskID) {
 	n := len(g.Residents)
 	if r := g.resident(id); r != nil {
-		g.Used = max(g.Foreign, g.Used-r.Used)
+		g.Used = max(g.OtherProcesses, g.Used-r.Used)
 	}
 	g.remove(id)
 	g.forget()
@@ -268,7 +268,7 @@ func (g *GPU) leave(id TaskID) {
 // slotOver follows the end of an attempt that was asked to stop for others.
 func (s *State) slotOver(t *Task, a *Attempt) {
 	reason := t.StopReason
-	a.Blameless = true
+	a.NotAtFault = true
 	t.SlotUsed, t.StopReason = false, Reason{}
 	s.toTheBack(t)
 	s.requeue(t, Queued, reason)

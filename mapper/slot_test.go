@@ -115,7 +115,7 @@ func TestSlotTurns(t *testing.T) {
 	w.look()
 	w.exit(a, ExitStopped)
 	w.wantPhase(a, Queued)
-	if task := w.task(a); !task.Last().Blameless || task.Blameless != 0 || task.Failures != 0 || say(task.Reason) != "slot-used span=1h0m0s" {
+	if task := w.task(a); !task.Last().NotAtFault || task.NotAtFault != 0 || task.Failures != 0 || say(task.Reason) != "slot-used span=1h0m0s" {
 		t.Errorf("%+v", task)
 	}
 	d := w.submit(30*units.GiB, nil)

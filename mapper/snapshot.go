@@ -22,28 +22,28 @@ type snapshot struct {
 	Tasks      []*Task                  `json:"tasks"`
 	LastID     TaskID                   `json:"last_id"`
 	EngineDown Reason                   `json:"engine_down,omitzero"`
-	Sick       *illness                 `json:"sick,omitempty"`
+	Sick       *breaker                 `json:"sick,omitempty"`
 	Complaints *complaints              `json:"complaints,omitempty"`
 	Canary     canary                   `json:"canary,omitzero"`
-	Full       []*illness               `json:"full,omitempty"`
-	Paused     *Closure                 `json:"paused,omitempty"`
+	Full       []*breaker               `json:"full,omitempty"`
+	Paused     *Cordon                  `json:"paused,omitempty"`
 	Reserved   []*Reservation           `json:"reserved,omitempty"`
 	LastRes    int                      `json:"last_reservation,omitempty"`
 	Ring       int                      `json:"ring,omitempty"`
-	Kept       keptFree                 `json:"hold"`
+	Kept       headReservation          `json:"hold"`
 	History    history                  `json:"history,omitempty"`
 	Pairs      pairs                    `json:"pairs,omitzero"`
-	Growth     growth                   `json:"growth,omitzero"`
-	Told       toldLoads                `json:"told,omitzero"`
+	Growth     memoryGrowth             `json:"growth,omitzero"`
+	Told       declaredError            `json:"told,omitzero"`
 	Guesses    map[string]time.Duration `json:"guesses,omitempty"`
-	Population population               `json:"population,omitzero"`
+	Population classCounts              `json:"population,omitzero"`
 	Users      []*user                  `json:"users,omitempty"`
 	UsersAt    units.Instant            `json:"users_at,omitempty"`
 	FairTick   units.Instant            `json:"fair_tick,omitempty"`
 	NotBefore  units.Instant            `json:"not_before,omitempty"`
-	Handing    []handing                `json:"handing,omitempty"`
+	Handing    []inflightLaunch         `json:"handing,omitempty"`
 	Again      units.Instant            `json:"again,omitempty"`
-	Deadlines  []deadline               `json:"deadlines,omitempty"`
+	Deadlines  []timer                  `json:"deadlines,omitempty"`
 	Wake       units.Instant            `json:"wake,omitempty"`
 	Dirty      bool                     `json:"dirty,omitempty"`
 	Reach      [2]int                   `json:"reach"`
@@ -57,7 +57,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Complaints: s.complaints, Canary: s.canary, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Handing: s.handing, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.engineBreaker, Complaints: s.complaints, Canary: s.canary, Full: s.namespaceBreakers, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.head, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.declaredError, Guesses: s.guess, Population: s.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -93,9 +93,9 @@ func (s *State) UnmarshalJSON(b []byte) error {
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
-	n.sick, n.filled, n.paused = snap.Sick, snap.Full, snap.Paused
+	n.engineBreaker, n.namespaceBreakers, n.paused = snap.Sick, snap.Full, snap.Paused
 	n.complaints, n.canary = snap.Complaints, snap.Canary
-	if !validFull(n.filled) {
+	if !validFull(n.namespaceBreakers) {
 		return nil, fmt.Errorf("a full namespace is there twice, or is not tested again")
 	}
 	for _, r := range snap.Reserved {
@@ -104,10 +104,10 @@ func (snap *snapshot) state() (*State, error) {
 		}
 	}
 	n.reservations, n.lastReservation = snap.Reserved, snap.LastRes
-	n.kept, n.deadlines, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
-	heap.Init(&n.deadlines)
-	n.notBefore, n.handing, n.again = snap.NotBefore, snap.Handing, snap.Again
-	n.history, n.pairs, n.growth, n.told, n.population = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
+	n.head, n.timers, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
+	heap.Init(&n.timers)
+	n.notBefore, n.inflight, n.again = snap.NotBefore, snap.Handing, snap.Again
+	n.history, n.pairs, n.growth, n.declaredError, n.classCounts = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
 	if err := n.history.audit(); err != nil {
 		return nil, err
 	}
@@ -120,12 +120,12 @@ func (snap *snapshot) state() (*State, error) {
 	}
 	n.users.at, n.users.tick = min(snap.UsersAt, snap.Now), snap.FairTick
 	for _, u := range snap.Users {
-		if u == nil || n.users.of(u.party()) != nil || u.Use < 0 || u.Standing < 0 || u.Top < 0 || u.First < 0 {
+		if u == nil || n.users.of(u.userAccount()) != nil || u.Use < 0 || u.Standing < 0 || u.Top < 0 || u.First < 0 {
 			return nil, fmt.Errorf("a user is empty, there twice or has used less than nothing")
 		}
-		n.users.all, n.users.byParty[u.party()] = append(n.users.all, u), u
+		n.users.all, n.users.byParty[u.userAccount()] = append(n.users.all, u), u
 	}
-	slices.SortFunc(n.users.all, func(a, b *user) int { return compareParties(a.party(), b.party()) })
+	slices.SortFunc(n.users.all, func(a, b *user) int { return compareUserAccounts(a.userAccount(), b.userAccount()) })
 	for _, g := range snap.GPUs {
 		if g == nil || n.byID[g.ID] != nil {
 			return nil, fmt.Errorf("a GPU is empty or there twice")
@@ -146,17 +146,17 @@ func (snap *snapshot) state() (*State, error) {
 		n.hosts = append(n.hosts, h)
 	}
 	for _, t := range snap.Tasks {
-		if t == nil || n.tasks[t.ID] != nil || (t.Phase.Placed() || t.Phase == Away) && len(t.Attempts) == 0 || (t.Phase == Away) && (t.Suspension == nil || len(t.Suspension.From) != t.GPUs) {
+		if t == nil || n.tasks[t.ID] != nil || (t.Phase.Placed() || t.Phase == Suspended) && len(t.Attempts) == 0 || (t.Phase == Suspended) && (t.Suspension == nil || len(t.Suspension.From) != t.GPUs) {
 			return nil, fmt.Errorf("a task is empty, there twice or runs without an attempt")
 		}
-		n.enter(t)
+		n.addTask(t)
 		if t.waiting() {
 			n.queue.add(t)
 		}
 	}
 	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
 	n.regroup(snap.Tasks)
-	n.findCircles()
+	n.findMPSDomains()
 	n.fillShares()
 	n.count(n.users)
 	return n, n.Audit()

@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// Going is how fast a running task goes, and what is known of its end.
-type Going struct {
+// Speed is how fast a running task goes, and what is known of its end.
+type SpeedView struct {
 	// Since is from when on its speed is measured beside its present neighbours: some
 	// time after a task last came to one of its GPUs, began there or went.
 	Since units.Instant
@@ -34,13 +34,13 @@ type Going struct {
 	Ends bool
 }
 
-// Going returns how fast a task goes; false: its container does not run.
-func (s *State) Going(id TaskID) (Going, bool) {
+// Speed returns how fast a task goes; false: its container does not run.
+func (s *State) Speed(id TaskID) (SpeedView, bool) {
 	t := s.tasks[id]
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {
-		return Going{}, false
+		return SpeedView{}, false
 	}
-	g := Going{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == Running, Predicted: 1 / t.Speed}
+	g := SpeedView{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == Running, Predicted: 1 / t.Speed}
 	for _, grant := range t.Current().Grants {
 		gpu := s.byID[grant.GPU]
 		g.Changed = max(g.Changed, gpu.ChangedAt)

@@ -29,17 +29,17 @@ func pair(t *testing.T) (w *world, a, b TaskID) {
 	return w, a, b
 }
 
-// paced tells a pace of a task since its neighbours are the same.
-func (w *world) paced(id TaskID, p Pace) Going {
+// throughputReported tells a pace of a task since its neighbours are the same.
+func (w *world) paced(id TaskID, p Throughput) SpeedView {
 	w.t.Helper()
-	g, ok := w.s.Going(id)
+	g, ok := w.s.Speed(id)
 	if !ok {
 		w.t.Fatalf("task %d does not run", id)
 	}
 	p.Task, p.Attempt, p.Error = id, g.Attempt, 0.02
 	p.Since = max(p.Since, g.Since)
-	w.step(Paced{At: w.now, Tasks: []Pace{p}})
-	g, _ = w.s.Going(id)
+	w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
+	g, _ = w.s.Speed(id)
 	return g
 }
 
@@ -47,40 +47,40 @@ func (w *world) paced(id TaskID, p Pace) Going {
 // too, in the same unit; else it is predicted.
 func TestGoing(t *testing.T) {
 	w, a, b := pair(t)
-	g, ok := w.s.Going(a)
+	g, ok := w.s.Speed(a)
 	if !ok || g.Measured != 0 || !(g.Predicted > 1) || len(g.Beside) != 1 || g.Beside[0] != b || !g.Ends {
 		t.Errorf("not told of: %+v, %v", g, ok)
 	}
-	if g = w.paced(a, Pace{Rate: 10, Unit: "steps"}); g.Measured != 0 {
+	if g = w.paced(a, Throughput{Rate: 10, Unit: "steps"}); g.Measured != 0 {
 		t.Errorf("told of beside the other only: %+v", g)
 	}
-	if g = w.paced(a, Pace{Rate: 10, Unit: "steps", Alone: 13}); math.Abs(g.Measured-1.3) > 1e-9 || !(g.Error > 0) {
+	if g = w.paced(a, Throughput{Rate: 10, Unit: "steps", Alone: 13}); math.Abs(g.Measured-1.3) > 1e-9 || !(g.Error > 0) {
 		t.Errorf("told of alone: %+v", g)
 	}
-	if g = w.paced(a, Pace{Rate: 1, Unit: "epochs"}); g.Measured != 0 {
+	if g = w.paced(a, Throughput{Rate: 1, Unit: "epochs"}); g.Measured != 0 {
 		t.Errorf("of another unit: %+v", g)
 	}
 	w.exit(b, ExitOK)
 	w.wait(5 * time.Minute)
-	if g = w.paced(a, Pace{Rate: 1.2, Unit: "epochs"}); g.Measured != 1 || g.Predicted != 1 || len(g.Beside) != 0 {
+	if g = w.paced(a, Throughput{Rate: 1.2, Unit: "epochs"}); g.Measured != 1 || g.Predicted != 1 || len(g.Beside) != 0 {
 		t.Errorf("alone: %+v", g)
 	}
 	// From alone to beside another by its own rates.
 	w, a, b = pair(t)
 	w.exit(b, ExitOK)
 	w.wait(5 * time.Minute)
-	w.paced(a, Pace{Rate: 20})
+	w.paced(a, Throughput{Rate: 20})
 	c := w.submit(units.GiB, nil)
 	w.wantOn(c, 0)
 	w.started(c)
 	w.wait(5 * time.Minute)
-	if g, _ = w.s.Going(a); g.Measured != 0 {
+	if g, _ = w.s.Speed(a); g.Measured != 0 {
 		t.Errorf("before it is told of beside the new one: %+v", g)
 	}
-	if g = w.paced(a, Pace{Rate: 16}); math.Abs(g.Measured-1.25) > 1e-9 {
+	if g = w.paced(a, Throughput{Rate: 16}); math.Abs(g.Measured-1.25) > 1e-9 {
 		t.Errorf("beside a new one: %+v", g)
 	}
-	if _, ok := w.s.Going(b); ok {
+	if _, ok := w.s.Speed(b); ok {
 		t.Error("a task that has ended goes on")
 	}
 }

@@ -25,15 +25,15 @@ const (
 // foreseenFor or foreseenSteps. The state is not changed.
 func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
-	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Away && !t.waiting() || s.awaitsRoom(t) {
+	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Suspended && !t.waiting() || s.awaitsRoom(t) {
 		return 0, 0, false
 	}
-	var likely foresight
+	var likely startForecast
 	likely.of(s)
 	if from, ok = likely.start(id); !ok {
 		return 0, 0, false
 	}
-	late := foresight{late: true}
+	late := startForecast{late: true}
 	late.of(s)
 	if to, ok = late.start(id); !ok {
 		return from, -1, true
@@ -41,8 +41,8 @@ func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	return from, max(from, to), true
 }
 
-// foresight plays what a state will do.
-type foresight struct {
+// startForecast plays what a state will do.
+type startForecast struct {
 	s    *State
 	late bool // tasks run late
 	// whole is how many seconds alone the attempts take that were looked at.
@@ -56,7 +56,7 @@ type attemptWork struct {
 }
 
 // of begins with a copy of a state. All containers that are launched run.
-func (f *foresight) of(s *State) {
+func (f *startForecast) of(s *State) {
 	f.s, f.whole = s.Clone(), map[TaskID]attemptWork{}
 	f.s.step.out = nil
 	for _, g := range f.s.gpus {
@@ -65,7 +65,7 @@ func (f *foresight) of(s *State) {
 			case t.Current().Started == 0:
 				f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
 			case t.Phase == Suspending:
-				f.next = append(f.next, Suspended{At: s.now, Task: t.ID, Attempt: t.Current().N})
+				f.next = append(f.next, SuspendDone{At: s.now, Task: t.ID, Attempt: t.Current().N})
 			case t.Phase == Resuming:
 				f.next = append(f.next, Resumed{At: s.now, Task: t.ID, Attempt: t.Current().N})
 			}
@@ -80,11 +80,11 @@ func (f *foresight) of(s *State) {
 		}
 	}
 	f.s.dirty = true
-	f.next = append(f.next, Woke{At: s.now})
+	f.next = append(f.next, TimerFired{At: s.now})
 }
 
 // start plays until a task is launched, and returns how long that takes.
-func (f *foresight) start(id TaskID) (time.Duration, bool) {
+func (f *startForecast) start(id TaskID) (time.Duration, bool) {
 	began := f.s.now
 	for range foreseenSteps {
 		if len(f.next) == 0 && !f.ahead(began.Add(foreseenFor)) {
@@ -106,7 +106,7 @@ func (f *foresight) start(id TaskID) (time.Duration, bool) {
 				}
 				f.next = append(f.next, Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
 			case Suspend:
-				f.next = append(f.next, Suspended{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+				f.next = append(f.next, SuspendDone{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
 			case Resume:
 				if d.Task == id {
 					return f.s.now.Sub(began), true
@@ -126,7 +126,7 @@ func (f *foresight) start(id TaskID) (time.Duration, bool) {
 
 // ahead finds what happens next: the end of a task, or a deadline. It reports
 // false if nothing happens before an instant.
-func (f *foresight) ahead(until units.Instant) bool {
+func (f *startForecast) ahead(until units.Instant) bool {
 	first, ends := until, (*Task)(nil)
 	for _, g := range f.s.gpus {
 		for i := range g.Residents {
@@ -141,10 +141,10 @@ func (f *foresight) ahead(until units.Instant) bool {
 			first, ends = at, t
 		}
 	}
-	wake, ok := f.s.NextWake()
+	wake, ok := f.s.NextTimer()
 	switch {
 	case ok && wake < first:
-		f.next = append(f.next, Woke{At: max(wake, f.s.now)})
+		f.next = append(f.next, TimerFired{At: max(wake, f.s.now)})
 	case ends != nil:
 		f.next = append(f.next, Exited{At: first, Task: ends.ID, Attempt: ends.Current().N, Class: ExitOK})
 	default:
@@ -155,7 +155,7 @@ func (f *foresight) ahead(until units.Instant) bool {
 
 // ends is when a task is expected to end at the speed it has now. How much work
 // its attempt is stays as it was when it was first looked at.
-func (f *foresight) ends(t *Task) units.Instant {
+func (f *startForecast) ends(t *Task) units.Instant {
 	a := t.Current()
 	if a == nil || a.Started == 0 {
 		return units.Never
@@ -179,7 +179,7 @@ func (f *foresight) ends(t *Task) units.Instant {
 
 // uses adds what a task uses to the samples of its GPUs; by is 1, or -1 to take it
 // off.
-func (f *foresight) uses(id TaskID, by float64) {
+func (f *startForecast) uses(id TaskID, by float64) {
 	t := f.s.tasks[id]
 	if t == nil || t.Current() == nil {
 		return
@@ -189,7 +189,7 @@ func (f *foresight) uses(id TaskID, by float64) {
 		if r := g.resident(id); r != nil {
 			g.Used = max(0, g.Used+r.Used.Scale(by))
 			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)
-			g.mark()
+			g.markDirty()
 		}
 	}
 }

@@ -20,7 +20,7 @@ type State struct {
 	byUser bool             // a GPU has SharingUsers; follows from gpus
 	tasks  map[TaskID]*Task // unfinished ones; look-up only
 	queue  queues           // those that wait
-	newest map[string]*Task // of each kind; look-up only
+	byKind map[string]*Task // of each kind; look-up only
 	slots  int              // tasks with a slot of their own
 	// Held tasks: the followers of each task, and the groups.
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
@@ -30,45 +30,45 @@ type State struct {
 	reservations    []*Reservation
 	lastReservation int
 
-	lastID     TaskID
-	engineDown Reason      // zero: up
-	paused     *Closure    // of launching; nil: it goes on
-	sick       *illness    // of the engine; nil: containers start
-	complaints *complaints // of starts that failed for an unknown reason, or nil
-	canary     canary
-	filled     []*illness // namespaces that take no more now, in order, see namespace.go
-	trial      int        // whom the pass may launch, see sick.go
-	ring       int        // round-robin's position in gpus
-	kept       keptFree
-	history    history
-	pairs      pairs
-	growth     growth
-	told       toldLoads
-	guess      map[string]time.Duration // expected run times of tasks without history, by family
-	population population
-	notBefore  units.Instant // no launch before this (option Interval)
-	handing    []handing     // launches on their way to the engine, in order
-	again      units.Instant // when the queues are looked at again for policy carma
-	deadlines  deadlines
-	wake       units.Instant // the WakeAt that is out; 0: none
+	lastID            TaskID
+	engineDown        Reason      // zero: up
+	paused            *Cordon     // of launching; nil: it goes on
+	engineBreaker     *breaker    // of the engine; nil: containers start
+	complaints        *complaints // of starts that failed for an unknown reason, or nil
+	canary            canary
+	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace.go
+	probeTask         int        // whom the pass may launch, see sick.go
+	ring              int        // round-robin's position in gpus
+	head              headReservation
+	history           history
+	pairs             pairs
+	growth            memoryGrowth
+	declaredError     declaredError
+	guess             map[string]time.Duration // expected run times of tasks without history, by family
+	classCounts       classCounts
+	notBefore         units.Instant    // no launch before this (option Interval)
+	inflight          []inflightLaunch // launches on their way to the engine, in order
+	again             units.Instant    // when the queues are looked at again for policy carma
+	timers            timers
+	wake              units.Instant // the SetTimer that is out; 0: none
 
 	dirty bool   // a waiting task may fit now
 	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
 
-	format int     // of the decisions, see DecisionFormat
-	script *script // what was decided on the event that is followed; nil: this program decides
+	format   int                // of the decisions, see DecisionFormat
+	recorded *recordedDecisions // what was decided on the event that is followed; nil: this program decides
 
 	step  step
-	notes notes
+	cache cache
 }
 
 // step is the working space of a step; nothing in it counts between two steps.
 type step struct {
 	out      []Decision
-	endings  []ending // until followUp
-	with     []part   // scratch, as are the next
-	late     []part
-	there    []part
+	endings  []ending           // until followUp
+	with     []residentForecast // scratch, as are the next
+	late     []residentForecast
+	there    []residentForecast
 	bounds   []bound
 	speeds   [16]float64
 	gpus     []*GPU
@@ -86,7 +86,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, notes: noNotes, tasks: map[TaskID]*Task{}, newest: map[string]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{opt: opt, policy: p, format: DecisionFormat, probeTask: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, cache: emptyCache, tasks: map[TaskID]*Task{}, byKind: map[string]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users, s.queue.byPriority = s.takesTurns(), opt.byPriority()
 	return s
 }
@@ -97,7 +97,7 @@ func New(opt Options) *State {
 func (s *State) Step(ev Event) []Decision {
 	s.take(ev)
 	s.schedule()
-	s.announceWake()
+	s.setTimer()
 	return s.step.out
 }
 
@@ -122,27 +122,27 @@ func (s *State) take(ev Event) {
 		s.estimated(ev)
 	case Sampled:
 		s.sampled(ev)
-	case Paced:
-		s.paced(ev)
-	case Handed:
-		s.handed(ev)
+	case ThroughputReported:
+		s.throughputReported(ev)
+	case LaunchAccepted:
+		s.launchAccepted(ev)
 	case Started:
 		s.started(ev)
 	case Exited:
 		s.exited(ev)
 	case Cancel:
 		s.cancel(ev)
-	case Touched:
-		s.touch(ev)
-	case Leaves:
-		s.leaves(ev)
-	case FoundAway:
-		s.foundAway(ev)
+	case TerminalInput:
+		s.terminalInput(ev)
+	case VacatesOnRequest:
+		s.vacatesOnRequest(ev)
+	case SuspendedOutOfBand:
+		s.suspendedOutOfBand(ev)
 	case DevicesChecked:
 		s.devicesChecked(ev)
 	case SuspendAsked:
 		s.suspendAsked(ev)
-	case Suspended:
+	case SuspendDone:
 		s.suspended(ev)
 	case ResumeAsked:
 		s.resumeAsked(ev)
@@ -150,14 +150,14 @@ func (s *State) take(ev Event) {
 		s.resumed(ev)
 	case HoldChanged:
 		s.holdChanged(ev)
-	case Recalled:
-		s.recalled(ev)
-	case RequestChanged:
-		s.requestChanged(ev)
-	case Reordered:
-		s.reordered(ev)
-	case GPUsClosed:
-		s.gpusClosed(ev)
+	case RequeueRequested:
+		s.requeueRequested(ev)
+	case TaskUpdated:
+		s.taskUpdated(ev)
+	case QueueMoved:
+		s.queueMoved(ev)
+	case GPUsCordoned:
+		s.gpusCordoned(ev)
 	case CanaryEnded:
 		s.canaryEnded(ev)
 	case GPUsReset:
@@ -171,33 +171,33 @@ func (s *State) take(ev Event) {
 	case Pinned:
 		s.pinned(ev)
 	case Removed:
-	case TakenIn:
-		s.takeIn(ev)
-	case Settled:
-		s.recordedEnd(ev)
-	case Woke:
+	case OrphanAdopted:
+		s.adoptOrphan(ev)
+	case EndRecovered:
+		s.endRecovered(ev)
+	case TimerFired:
 		s.wake = 0
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
-	s.enforce()
+	s.enforceGrants()
 	s.followUp()
 	s.expire() // after the event: what ends on its deadline has met it
 }
 
 func (s *State) decide(d Decision) {
 	s.step.out = append(s.step.out, d)
-	s.script.strike(d)
+	s.recorded.strike(d)
 }
 
-// announceWake tells the caller about the earliest deadline if that changed.
-func (s *State) announceWake() {
-	if len(s.deadlines) == 0 {
+// setTimer tells the caller about the earliest deadline if that changed.
+func (s *State) setTimer() {
+	if len(s.timers) == 0 {
 		return
 	}
-	if next := s.deadlines[0].At; s.wake == 0 || next < s.wake {
+	if next := s.timers[0].At; s.wake == 0 || next < s.wake {
 		s.wake = next
-		s.decide(WakeAt{At: next})
+		s.decide(SetTimer{At: next})
 	}
 }
 
@@ -208,19 +208,19 @@ func (s *State) configure(ev Configured) {
 	}
 	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty = ev.Options, true
-	s.forgetNotes()
+	s.dropCache()
 	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
-	if s.queue.byPriority = s.opt.byPriority(); !s.opt.makesWay() {
-		s.endClaims()
+	if s.queue.byPriority = s.opt.byPriority(); !s.opt.preempts() {
+		s.clearAllNominations()
 	}
 	s.again = 0
 	if s.opt.LaunchesAtOnce == 0 { // a later limit counts the launches from then on
-		s.handing = nil
+		s.inflight = nil
 	}
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
-		s.at(next, deadline{})
+		s.at(next, timer{})
 	}
 	s.resort(func(*Task) bool { return true })
 	if by := s.takesTurns(); by != s.queue.users {
@@ -235,13 +235,13 @@ func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
 func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
-	t.Rank, t.notes.tried = s.rankOf(t), tried{}
-	s.users.make(t.party()).waiting++
+	t.Rank, t.cache.tried = s.rankOf(t), rejectedAt{}
+	s.users.make(t.userAccount()).waiting++
 	s.queue.add(t)
-	s.waits(t)
+	s.onEnqueue(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
-		s.at(t.NotBefore, deadline{})
+		s.at(t.NotBefore, timer{})
 	}
 }
 
@@ -250,13 +250,13 @@ func (s *State) started(ev Started) {
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
 		return
 	}
-	s.begun(t, t.Current(), s.now)
+	s.onStarted(t, t.Current(), s.now)
 }
 
-// begun follows that the container of an attempt runs, and has since an instant.
-func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
+// onStarted follows that the container of an attempt runs, and has since an instant.
+func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 	a.Started, t.PacedAt, t.Idle = since, s.now, Idleness{}
-	s.recovers(t, a)
+	s.startSucceeded(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == Launching {
 		t.Phase = Running
@@ -268,21 +268,21 @@ func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
 		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
 		g.settle()
 	}
-	s.at(s.now.Add(s.opt.WarmUp), deadline{})
-	s.mayYield(t)
+	s.at(s.now.Add(s.opt.WarmUp), timer{})
+	s.notePreemptible(t)
 	for _, grant := range a.Grants { // samples come only when something changes
-		s.quiet(s.byID[grant.GPU])
+		s.checkIdle(s.byID[grant.GPU])
 	}
 	if ends := s.slotEnds(t); ends != units.Never {
-		s.at(ends, deadline{})
+		s.at(ends, timer{})
 	}
 	if len(t.Expected.Loads) == 0 {
-		s.at(s.now.Add(settling), deadline{})
+		s.at(s.now.Add(settling), timer{})
 	}
 	if s.policy.pick != nil {
-		s.at(since.Add(tellWithin), deadline{})
+		s.at(since.Add(tellWithin), timer{})
 	}
 	if t.TimeLimit > 0 {
-		s.at(since.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
+		s.at(since.Add(t.TimeLimit), timer{Task: t.ID, Attempt: a.N})
 	}
 }

@@ -88,7 +88,7 @@ type story struct {
 	out   strings.Builder
 }
 
-// begun is the instant of the first event; 0 is no time.
+// onStarted is the instant of the first event; 0 is no time.
 const begun = units.Instant(time.Hour)
 
 // tell returns the text with what is decided now.
@@ -121,12 +121,12 @@ func (s *story) fail(format string, args ...any) {
 // wake lets the time come, with all that carma wants to be woken for.
 func (s *story) wake(until time.Duration) {
 	for s.s != nil {
-		next, ok := s.s.NextWake()
+		next, ok := s.s.NextTimer()
 		if !ok || next.Sub(begun) > until {
 			break
 		}
 		s.now = max(s.now, next.Sub(begun))
-		s.step(mapper.Woke{At: s.at()}, "at "+s.now.String()+": ")
+		s.step(mapper.TimerFired{At: s.at()}, "at "+s.now.String()+": ")
 	}
 	s.now = until
 }
@@ -182,10 +182,10 @@ func (s *story) event(what string, args []string) {
 		s.step(mapper.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
 	case "leaves":
 		id := s.task(args[0])
-		s.step(mapper.Leaves{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
+		s.step(mapper.VacatesOnRequest{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
 	case "found-away": // TASK [left]
 		id := s.task(args[0])
-		s.step(mapper.FoundAway{At: s.at(), Task: id, Attempt: s.attempt(id), Left: len(args) > 1}, "")
+		s.step(mapper.SuspendedOutOfBand{At: s.at(), Task: id, Attempt: s.attempt(id), Left: len(args) > 1}, "")
 	case "suspend":
 		if no := s.s.CannotSuspend(s.task(args[0])); no.Code != "" {
 			s.say("no: " + words.Reason(no))
@@ -198,10 +198,10 @@ func (s *story) event(what string, args []string) {
 	case "release":
 		s.step(mapper.HoldChanged{At: s.at(), Task: s.task(args[0])}, "")
 	case "recall":
-		s.step(mapper.Recalled{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
+		s.step(mapper.RequeueRequested{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
 	case "suspended":
 		id := s.task(args[0])
-		s.step(mapper.Suspended{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
+		s.step(mapper.SuspendDone{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
 	case "resumed":
 		id := s.task(args[0])
 		s.step(mapper.Resumed{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
@@ -221,14 +221,14 @@ func (s *story) event(what string, args []string) {
 	case "reset":
 		s.step(mapper.GPUsReset{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "undrain":
-		s.step(mapper.GPUsClosed{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
+		s.step(mapper.GPUsCordoned{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "drain":
-		c := mapper.Closure{By: "root", Why: "a fan is loud", Move: len(args) > 1}
-		s.step(mapper.GPUsClosed{At: s.at(), GPUs: s.ids(args[:1]), Closure: &c}, "")
+		c := mapper.Cordon{By: "root", Why: "a fan is loud", Move: len(args) > 1}
+		s.step(mapper.GPUsCordoned{At: s.at(), GPUs: s.ids(args[:1]), Closure: &c}, "")
 	case "move":
 		s.step(mapper.Pinned{At: s.at(), Task: s.task(args[0]), GPUs: s.ids(args[1:]), By: "ann"}, "")
 	case "touch":
-		s.step(mapper.Touched{At: s.at(), Task: s.task(args[0])}, "")
+		s.step(mapper.TerminalInput{At: s.at(), Task: s.task(args[0])}, "")
 	case "wait":
 	default:
 		s.fail("there is no event %q", what)
@@ -252,7 +252,7 @@ func (s *story) ids(indices []string) (all []mapper.GPUID) {
 }
 
 func (s *story) change(name string, args []string) {
-	var c mapper.Change
+	var c mapper.TaskUpdate
 	ask := func() *mapper.HostAsk {
 		if c.Host == nil {
 			c.Host = &mapper.HostAsk{}
@@ -276,7 +276,7 @@ func (s *story) change(name string, args []string) {
 			s.fail("a task has no %q to change", key)
 		}
 	}
-	s.step(mapper.RequestChanged{At: s.at(), Task: s.task(name), Change: c}, "")
+	s.step(mapper.TaskUpdated{At: s.at(), Task: s.task(name), Change: c}, "")
 }
 
 // hostSample shows what the tasks use of the machine's memory: a=22G.
@@ -389,7 +389,7 @@ func (s *story) estimate(mem string) mapper.Estimate {
 
 func (s *story) paced(name string, rate float64, args []string) {
 	id := s.task(name)
-	pace := mapper.Pace{Task: id, Attempt: s.attempt(id), Rate: rate, Since: s.at().Add(-time.Minute)}
+	pace := mapper.Throughput{Task: id, Attempt: s.attempt(id), Rate: rate, Since: s.at().Add(-time.Minute)}
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
 		if key != "share" {
@@ -397,7 +397,7 @@ func (s *story) paced(name string, rate float64, args []string) {
 		}
 		pace.Share = s.share(value)
 	}
-	s.step(mapper.Paced{At: s.at(), Tasks: []mapper.Pace{pace}}, "")
+	s.step(mapper.ThroughputReported{At: s.at(), Tasks: []mapper.Throughput{pace}}, "")
 }
 
 func (s *story) sample(gpu string, args []string) {
@@ -412,10 +412,10 @@ func (s *story) sample(gpu string, args []string) {
 		case "fault":
 			one.Fault = value
 		case "lasts":
-			one.Lasts = true
+			one.UntilReset = true
 		case "foreign":
-			one.Foreign = s.bytes(value)
-			one.Used += one.Foreign
+			one.OtherProcesses = s.bytes(value)
+			one.Used += one.OtherProcesses
 		default:
 			use := mapper.TaskUse{Task: s.task(key), Used: s.bytes(value)}
 			one.Tasks, one.Used = append(one.Tasks, use), one.Used+use.Used
@@ -438,7 +438,7 @@ func (s *story) exit(name string, class mapper.Class, args []string) {
 		case "wanted":
 			ev.Demand = s.bytes(value)
 		case "fault":
-			ev.Fault = &mapper.Fault{Scope: mapper.Scope(value), Code: "no-bridge", Cause: "the engine has no network"}
+			ev.Fault = &mapper.Fault{Scope: mapper.BreakerScope(value), Code: "no-bridge", Cause: "the engine has no network"}
 		default:
 			s.fail("an end has no %q", key)
 		}
@@ -472,11 +472,11 @@ func (s *story) decision(d mapper.Decision) string {
 		return fmt.Sprintf("%s is %s: %s", s.name(d.Task), d.Phase, words.Reason(d.Reason))
 	case mapper.Release:
 		return s.name(d.Task) + " is queued"
-	case mapper.Regrant:
+	case mapper.GrantChanged:
 		return fmt.Sprintf("%s has %s now", s.name(d.Task), s.grants(d.Grants))
 	case mapper.Resize:
 		return fmt.Sprintf("%s may use %s of host memory now; %s and %d thousandths of a processor are booked", s.name(d.Task), d.Host.Limit, d.Host.Memory, d.Host.CPUs)
-	case mapper.Overuse:
+	case mapper.GrantExceeded:
 		return fmt.Sprintf("%s uses %s of %s; %s booked", s.name(d.Task), d.Used, d.Grant, d.Booked)
 	case mapper.Finish:
 		text := fmt.Sprintf("%s has %s", s.name(d.Task.ID), d.Task.Phase)
@@ -495,7 +495,7 @@ func (s *story) decision(d mapper.Decision) string {
 			return s.name(d.Task) + " does nothing"
 		}
 		return fmt.Sprintf("%s is warned: it does nothing", s.name(d.Task))
-	case mapper.WakeAt:
+	case mapper.SetTimer:
 		return ""
 	}
 	s.fail("nobody says what a %T is", d)

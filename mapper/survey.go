@@ -6,21 +6,21 @@ import (
 	"carma/internal/units"
 )
 
-// survey is the most that the GPUs can take. It lets a pass skip most tasks that
+// freeSummary is the most that the GPUs can take. It lets a pass skip most tasks that
 // do not fit without looking at each GPU.
-type survey struct {
+type freeSummary struct {
 	open int             // GPUs that pass the preconditions common to all tasks
 	idle int             // of these, idle
 	free [16]units.Bytes // the most free memory among them, descending
 }
 
-// survey leaves out the GPUs that are kept free, once the pass is behind the task
+// freeSummary leaves out the GPUs that are kept free, once the pass is behind the task
 // they are kept for.
-func (s *State) survey(p *pass) (v survey) {
-	l := &s.notes.looks
+func (s *State) freeSummary(p *cycle) (v freeSummary) {
+	l := &s.cache.looks
 	if !l.valid { // the GPUs have changed during the pass
 		for _, g := range s.gpus {
-			if o := s.openness(g); o.open && !s.keptAside(p, g) {
+			if o := s.openState(g); o.open && !s.summarySkips(p, g) {
 				v.add(o)
 			}
 		}
@@ -31,9 +31,9 @@ func (s *State) survey(p *pass) (v survey) {
 	}
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
-	for _, id := range s.kept.GPUs {
-		if g := s.byID[id]; g != nil && g.notes.looks.open.open && s.keptAside(p, g) {
-			aside = append(aside, g.notes.looks.open.free)
+	for _, id := range s.head.GPUs {
+		if g := s.byID[id]; g != nil && g.cache.looks.open.open && s.summarySkips(p, g) {
+			aside = append(aside, g.cache.looks.open.free)
 			v.open--
 			if g.idle() {
 				v.idle--
@@ -52,12 +52,12 @@ func (s *State) survey(p *pass) (v survey) {
 	return v
 }
 
-// keptAside reports whether a survey leaves out a GPU that is kept free.
-func (s *State) keptAside(p *pass, g *GPU) bool {
-	return p.favoured != nil && !s.opt.FillHeld && s.kept.Until == 0 && s.agedOn(g) != 0
+// summarySkips reports whether a survey leaves out a GPU that is kept free.
+func (s *State) summarySkips(p *cycle, g *GPU) bool {
+	return p.favoured != nil && !s.opt.FillHeld && s.head.Until == 0 && s.reservedForHead(g) != 0
 }
 
-func (v *survey) add(o openness) {
+func (v *freeSummary) add(o openState) {
 	if o.idle {
 		v.idle++
 	}
@@ -73,12 +73,12 @@ func (v *survey) add(o openness) {
 	v.free[i] = free
 }
 
-func (v *survey) possible(t *Task, alone bool) bool {
+func (v *freeSummary) possible(t *Task, alone bool) bool {
 	if alone && v.idle < t.GPUs {
 		return false
 	}
-	if t.home() { // what it left on its GPUs is not counted as free
+	if t.resumesInPlace() { // what it left on its GPUs is not counted as free
 		return v.open >= t.GPUs
 	}
-	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.Need, 1)
+	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.NextGrant, 1)
 }

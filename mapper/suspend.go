@@ -43,7 +43,7 @@ func (s *State) driverCannot(t *Task) Reason {
 		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
 	case g.Suspend == SuspendNever || g.Missing:
 		return Reason{Code: ReasonCannotSuspend, GPU: g.Index}
-	case g.SuspendAlone && !t.Alone:
+	case g.SuspendAlone && !t.NextExclusive:
 		return Reason{Code: ReasonMPSClient, GPU: g.Index}
 	}
 	return Reason{}
@@ -73,39 +73,39 @@ func (s *State) suspendAsked(ev SuspendAsked) {
 
 // suspend takes a running task off its GPUs.
 func (s *State) suspend(t *Task, what Suspension, why Reason) {
-	what.Left = t.leavesFor(why)
+	what.InPlace = t.vacatesFor(why)
 	s.suspendAs(t, what, why)
 }
 
 // suspendAs takes a running task off its GPUs in the way that what.Left says.
 func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
-	if !s.script.maySuspend(t.ID, why) {
+	if !s.recorded.maySuspend(t.ID, why) {
 		return
 	}
 	what.Lent = s.lends(t)
-	s.standStill(t, what)
-	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.Left})
+	s.beginSuspension(t, what)
+	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
 }
 
-// standStill begins a suspension: the task does nothing from now on.
-func (s *State) standStill(t *Task, what Suspension) {
+// beginSuspension begins a suspension: the task does nothing from now on.
+func (s *State) beginSuspension(t *Task, what Suspension) {
 	s.progress(t)
 	t.Phase, t.Suspension = Suspending, &what
-	s.bookAway(t)
+	s.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
 		s.pace([]*GPU{s.byID[grant.GPU]})
 	}
 }
 
-// bookAway books the host memory that holds what a task has, or had, on its GPUs.
-func (s *State) bookAway(t *Task) {
+// bookSuspendedMemory books the host memory that holds what a task has, or had, on its GPUs.
+func (s *State) bookSuspendedMemory(t *Task) {
 	h := s.host(t.Last().Host.Node)
 	if h == nil {
 		return
 	}
 	if r := h.resident(t.ID); r != nil {
 		free := h.free()
-		r.Away, r.Lent = t.away(), t.lent()
+		r.SuspendedMemory, r.Lent = t.suspendedMemory(), t.lent()
 		h.settle()
 		s.dirty = s.dirty || h.free() > free // others may have what it lends
 	}
@@ -134,9 +134,9 @@ func (t *Task) lent() units.Bytes {
 	return t.Suspension.Lent
 }
 
-// holdsAside reports whether a machine has host memory for a task, and for what others
+// hostHolds reports whether a machine has host memory for a task, and for what others
 // have on GPUs that make way for it. What they lend it counts.
-func (s *State) holdsAside(t *Task, h *Host, victims ...*Task) bool {
+func (s *State) hostHolds(t *Task, h *Host, victims ...*Task) bool {
 	share, no := s.hostFits(t, h)
 	if no.Code != "" && (no.Code != ReasonHostMemory || share.Memory > h.most() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
 		return false
@@ -148,20 +148,20 @@ func (s *State) holdsAside(t *Task, h *Host, victims ...*Task) bool {
 	return sum <= h.free()
 }
 
-// away is the host memory booked for what a task has, or had, on its GPUs.
-func (t *Task) away() units.Bytes {
+// suspendedTime is the host memory booked for what a task has, or had, on its GPUs.
+func (t *Task) suspendedMemory() units.Bytes {
 	if t.Suspension == nil {
 		return 0
 	}
 	return t.Suspension.Host
 }
 
-// away is for how long the current attempt of a task has been suspended in all.
-func (s *State) away(t *Task) time.Duration { return t.awayBy(s.now) }
+// suspendedTime is for how long the current attempt of a task has been suspended in all.
+func (s *State) suspendedTime(t *Task) time.Duration { return t.suspendedBy(s.now) }
 
-// awayBy returns the same up to an instant, which is not before its last suspension.
-func (t *Task) awayBy(at units.Instant) time.Duration {
-	away := t.Last().Away
+// suspendedBy returns the same up to an instant, which is not before its last suspension.
+func (t *Task) suspendedBy(at units.Instant) time.Duration {
+	away := t.Last().SuspendedTime
 	if t.Suspension != nil && t.Suspension.Since > 0 {
 		away += at.Sub(t.Suspension.Since)
 	}
@@ -169,7 +169,7 @@ func (t *Task) awayBy(at units.Instant) time.Duration {
 }
 
 // suspended follows the answer to [Suspend].
-func (s *State) suspended(ev Suspended) {
+func (s *State) suspended(ev SuspendDone) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Phase != Suspending || t.Last().N != ev.Attempt {
 		return
@@ -178,7 +178,7 @@ func (s *State) suspended(ev Suspended) {
 		why := t.Suspension.Reason
 		t.Reason, t.Last().Stays = Reason{Code: ReasonNotSuspended, Text: ev.Failure}, true
 		s.backRunning(t)
-		s.staysOn(t, why)
+		s.keepRunning(t, why)
 		return
 	}
 	a, away := t.Current(), t.Suspension
@@ -187,19 +187,19 @@ func (s *State) suspended(ev Suspended) {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
 	s.holdsAgain(t)
-	s.cameOff(t, away.Reason)
+	s.onSuspended(t, away.Reason)
 	s.vacate(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
-	t.Phase, away.Since, away.From = Away, s.now, slices.Clone(a.Grants)
-	s.leaveBehind(t)
+	t.Phase, away.Since, away.From = Suspended, s.now, slices.Clone(a.Grants)
+	s.addResidue(t)
 	s.dirty = true
-	if away.way() != 0 {
-		s.at(s.now.Add(wayBack), deadline{})
+	if away.preemptor() != 0 {
+		s.at(s.now.Add(wayBack), timer{})
 	}
 	if t.waiting() {
-		s.enqueue(t, Away)
+		s.enqueue(t, Suspended)
 	}
 }
 
@@ -209,13 +209,13 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 		return
 	}
 	what := suspensionFor(d.Reason, d.Host)
-	what.Lent, what.Left = d.Lent, d.Leave
-	if f := s.tasks[what.way()]; s.opt.makesWay() && f != nil && f.waiting() {
+	what.Lent, what.InPlace = d.Lent, d.Leave
+	if f := s.tasks[what.preemptor()]; s.opt.preempts() && f != nil && f.waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
-			if g := s.byID[grant.GPU]; g.Claim == 0 && s.returnsTo(f, g) {
-				g.Claim, f.WayAt = f.ID, s.now
+			if g := s.byID[grant.GPU]; g.NominatedFor == 0 && s.resumeTargets(f, g) {
+				g.NominatedFor, f.WayAt = f.ID, s.now
 			}
 		}
 	}
-	s.standStill(t, what)
+	s.beginSuspension(t, what)
 }

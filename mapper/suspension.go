@@ -22,8 +22,8 @@ type ResumeAsked struct {
 	By   string        `json:"by,omitempty"`
 }
 
-// Suspended answers [Suspend]: the attempt is off its GPUs, or goes on there.
-type Suspended struct {
+// SuspendDone answers [Suspend]: the attempt is off its GPUs, or goes on there.
+type SuspendDone struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
@@ -44,7 +44,7 @@ func (e SuspendAsked) when() units.Instant { return e.At }
 
 func (e ResumeAsked) when() units.Instant { return e.At }
 
-func (e Suspended) when() units.Instant { return e.At }
+func (e SuspendDone) when() units.Instant { return e.At }
 
 func (e Resumed) when() units.Instant { return e.At }
 
@@ -52,7 +52,7 @@ func (SuspendAsked) kind() string { return "suspend-asked" }
 
 func (ResumeAsked) kind() string { return "resume-asked" }
 
-func (Suspended) kind() string { return "suspended" }
+func (SuspendDone) kind() string { return "suspended" }
 
 func (Resumed) kind() string { return "resumed" }
 
@@ -60,7 +60,7 @@ func (e SuspendAsked) about() TaskID { return e.Task }
 
 func (e ResumeAsked) about() TaskID { return e.Task }
 
-func (e Suspended) about() TaskID { return e.Task }
+func (e SuspendDone) about() TaskID { return e.Task }
 
 func (e Resumed) about() TaskID { return e.Task }
 
@@ -73,7 +73,7 @@ type Suspend struct {
 	Host   units.Bytes `json:"host,omitempty"`
 	Lent   units.Bytes `json:"lent,omitempty"`
 	Reason Reason      `json:"reason,omitzero"`
-	// Leave: its program is asked to leave by itself, see [Leaves].
+	// Leave: its program is asked to leave by itself, see [VacatesOnRequest].
 	Leave bool `json:"leave,omitempty"`
 }
 
@@ -115,11 +115,11 @@ type Suspension struct {
 	Host units.Bytes `json:"host,omitempty"`
 	// Left: its program is asked to leave by itself, and comes back only to the GPUs
 	// that it had.
-	Left bool `json:"left,omitempty"`
+	InPlace bool `json:"left,omitempty"`
 	// Lent is what others may have meanwhile of the host memory that is booked for it.
 	Lent units.Bytes `json:"lent,omitempty"`
 	// Back: it comes back when there is room. Else it waits for ResumeAsked.
-	Back bool `json:"back,omitempty"`
+	Automatic bool `json:"back,omitempty"`
 	// Failures counts how often it could not come back.
 	Failures int `json:"failures,omitempty"`
 }
@@ -144,8 +144,8 @@ func sameResume(a, b Resume) bool {
 	return a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.From, b.From) && slices.Equal(a.Grants, b.Grants)
 }
 
-// way is the task for which one is suspended; 0: there is none.
-func (a *Suspension) way() TaskID {
+// preemptor is the task for which one is suspended; 0: there is none.
+func (a *Suspension) preemptor() TaskID {
 	switch a.Reason.Code {
 	case ReasonMadeWay, ReasonSwapped, ReasonFilled:
 		return a.Reason.Task

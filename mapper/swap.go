@@ -34,7 +34,7 @@ const ReasonSwapped ReasonCode = "swapped"
 // swaps reports whether a longer task may be suspended for a waiting one: that is known
 // to be short.
 func (s *State) swaps(t *Task) bool {
-	if !s.opt.SwapShorter || t.Phase == Away || t.GPUs != 1 || s.step.swaps >= swapTries {
+	if !s.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || s.step.swaps >= swapTries {
 		return false
 	}
 	n, ok := s.length(t)
@@ -66,11 +66,11 @@ func (s *State) swapsFor(v, t *Task) bool {
 	}
 	left, _ := s.left(v, v.doneBy(s.now))
 	short, _ := s.length(t)
-	return left >= swapGain*lateness[basis]*short.Seconds() && (s.away(v)+short).Seconds() <= swapAway*whole.Seconds()
+	return left >= swapGain*lateness[basis]*short.Seconds() && (s.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
 // gains reports whether the waiting that a swap saves is worth what it costs the others.
-func (s *State) gains(t *Task, picked []way) bool {
+func (s *State) gains(t *Task, picked []preemption) bool {
 	cost := 0.0
 	for _, w := range picked {
 		cost += w.cost
@@ -88,7 +88,7 @@ func (s *State) gains(t *Task, picked []way) bool {
 func (s *State) waitOf(t *Task) float64 {
 	var ready []units.Instant
 	for _, g := range s.gpus {
-		if s.claimedFrom(t, g) || s.keptFrom(t, g) {
+		if s.nominatedForOther(t, g) || s.reservedAgainst(t, g) {
 			continue
 		}
 		if at := s.takesAt(t, g); at < units.Never {
@@ -110,7 +110,7 @@ func (s *State) takesAt(t *Task, g *GPU) units.Instant {
 	}
 	after := g.clone()
 	there := slices.Clone(s.memo(g).parts)
-	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
+	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	gone := 0.0
 	for s.reject(t, after) != "" {
 		if len(there) == 0 || math.IsInf(there[0].finish, 0) {

@@ -35,7 +35,7 @@ func timed(s *State, at units.Instant, r Request, gib units.Bytes, run time.Dura
 func tells(whole time.Duration) func(*State, units.Instant) {
 	return func(s *State, _ units.Instant) {
 		s.tasks[1].Pace.Whole = whole
-		s.forgetNotes()
+		s.dropCache()
 	}
 }
 
@@ -66,8 +66,8 @@ func TestWhoIsSwapped(t *testing.T) {
 		{name: "no host memory", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, before: func(s *State, at units.Instant) {
 			s.Step(HostsFound{At: at, Hosts: []HostInfo{{Total: 20 * units.GiB, Memory: 20 * units.GiB}}})
 		}},
-		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().Away = 148 * minute }},
-		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().Away = 144 * minute }, want: 1},
+		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().SuspendedTime = 148 * minute }},
+		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().SuspendedTime = 144 * minute }, want: 1},
 	} {
 		s, at := swapState(t, c.long, c.change)
 		at = at.Add(c.after)
@@ -120,7 +120,7 @@ func fillState(t *testing.T, pair Request, kind SuspendKind, host units.Bytes, c
 	pair.ID = 2
 	timed(s, now, pair, 30, 2*time.Hour)
 	now = now.Add(2 * time.Minute)
-	s.Step(Woke{At: now})
+	s.Step(TimerFired{At: now})
 	return s, now
 }
 
@@ -153,8 +153,8 @@ func TestWhoFills(t *testing.T) {
 		{"enough for it and the pair", pair, SuspendHere, 34, nil, Request{}, 1},
 	} {
 		s, at := fillState(t, c.pair, c.kind, c.host*units.GiB, c.change)
-		if s.kept.Task != 2 {
-			t.Fatalf("%s: GPUs are held for %d", c.name, s.kept.Task)
+		if s.head.Task != 2 {
+			t.Fatalf("%s: GPUs are held for %d", c.name, s.head.Task)
 		}
 		c.r.ID, c.r.GPUs = 3, 1
 		got := timed(s, at, c.r, 30, 5*time.Hour)
@@ -171,14 +171,14 @@ func TestWhoFills(t *testing.T) {
 			t.Errorf("%s: it is not marked: %+v", c.name, task.Last())
 		}
 		s.Step(Started{At: at, Task: 3, Attempt: 1})
-		s.Step(Woke{At: at.Add(10 * time.Minute)})
+		s.Step(TimerFired{At: at.Add(10 * time.Minute)})
 		if s.tasks[3].Phase != Running {
 			t.Errorf("%s: %s while the other GPU is not free", c.name, s.tasks[3].Phase)
 		}
 		if ids := left(s.Step(Exited{At: at.Add(10 * time.Minute), Task: 1, Attempt: 1, Class: ExitOK})); len(ids) != 1 || ids[0] != 3 {
 			t.Errorf("%s: %v make way", c.name, ids)
 		}
-		if ids := launched(s.Step(Suspended{At: at.Add(11 * time.Minute), Task: 3, Attempt: 1})); len(ids) != 1 || ids[0] != 2 {
+		if ids := launched(s.Step(SuspendDone{At: at.Add(11 * time.Minute), Task: 3, Attempt: 1})); len(ids) != 1 || ids[0] != 2 {
 			t.Errorf("%s: %v start then", c.name, ids)
 		}
 		s.Step(Started{At: at.Add(11 * time.Minute), Task: 2, Attempt: 1})
@@ -197,7 +197,7 @@ func TestFillsOnceItMay(t *testing.T) {
 	if ids := launched(timed(s, at, Request{ID: 3, GPUs: 1}, 30, 5*time.Hour)); len(ids) > 0 {
 		t.Errorf("%v came with too little host memory", ids)
 	}
-	s.Step(Woke{At: at})
+	s.Step(TimerFired{At: at})
 	if ids := launched(s.Step(HostsFound{At: at, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})); len(ids) != 1 || ids[0] != 3 {
 		t.Errorf("%v came with enough", ids)
 	}
@@ -213,7 +213,7 @@ func TestCannotFill(t *testing.T) {
 	if ids := left(s.Step(Exited{At: at, Task: 1, Attempt: 1, Class: ExitOK})); len(ids) != 1 {
 		t.Fatalf("%v make way", ids)
 	}
-	s.Step(Suspended{At: at, Task: 3, Attempt: 1, Failure: "no"})
+	s.Step(SuspendDone{At: at, Task: 3, Attempt: 1, Failure: "no"})
 	if ids := launched(timed(s, at.Add(3*time.Minute), Request{ID: 4, GPUs: 1}, 12, 5*time.Hour)); len(ids) != 0 || !s.tasks[2].Unfilled {
 		t.Errorf("%v fill the GPUs held for one that could not have them", ids)
 	}

@@ -9,10 +9,10 @@ import (
 // expected run time is at least the time in which the GPUs could do all work
 // there is. Shortest-first alone would leave long tasks for the end, when most
 // GPUs are idle. It looks only at the highest priority that waits.
-func (s *State) startCritical(p *pass) {
+func (s *State) startCritical(p *cycle) {
 	lanes := s.queue.main()
 	if !s.opt.shortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
-		s.notes.backlog = backlog{} // it would have to be kept
+		s.cache.backlog = backlog{} // it would have to be kept
 		return                      // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
@@ -22,7 +22,7 @@ func (s *State) startCritical(p *pass) {
 	critical := s.step.critical[:0]
 	for _, t := range s.critical(first) {
 		// A task that has made way for others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+		if t.Behind == 0 && t.NotBefore <= s.now && s.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}
@@ -33,7 +33,7 @@ func (s *State) startCritical(p *pass) {
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {
-		if s.shut() {
+		if s.launchesPaused() {
 			return
 		}
 		if s.bounded(t) {
@@ -41,10 +41,10 @@ func (s *State) startCritical(p *pass) {
 		}
 		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)
-			s.putOn(t, gpus)
-			p.fit = s.survey(p)
+			s.bind(t, gpus)
+			p.fit = s.freeSummary(p)
 		} else if t.GPUs > 1 && p.favoured == nil {
-			s.keepReady(p, t)
+			s.reserveCritical(p, t)
 		}
 	}
 }
@@ -54,10 +54,10 @@ func (s *State) startCritical(p *pass) {
 func (s *State) critical(lane int) []*Task {
 	b := s.backlog()
 	all := b.byRun[lane]
-	least, most := s.drain(b, all[0].notes.weight.run.Seconds())
+	least, most := s.drain(b, all[0].cache.weight.run.Seconds())
 	atLeast := func(drain float64) int {
 		i, _ := slices.BinarySearchFunc(all, drain, func(t *Task, drain float64) int {
-			if t.notes.weight.run.Seconds() >= drain {
+			if t.cache.weight.run.Seconds() >= drain {
 				return -1
 			}
 			return 1
@@ -66,7 +66,7 @@ func (s *State) critical(lane int) []*Task {
 	}
 	n := atLeast(least)
 	if n != atLeast(most) {
-		n = atLeast(s.drainExactly(all[0].notes.weight.run.Seconds()))
+		n = atLeast(s.drainExactly(all[0].cache.weight.run.Seconds()))
 	}
 	return all[:n]
 }

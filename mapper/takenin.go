@@ -6,13 +6,13 @@ import (
 	"carma/internal/units"
 )
 
-// TakenIn says that an attempt runs that the journal had lost: its container
+// OrphanAdopted says that an attempt runs that the journal had lost: its container
 // was found. A task that is not known is added with it; one that waits, or
 // whose older attempt is thought to run, goes on with it. Its memory is booked
 // where it is, be it more than there seems to be. An attempt that is known
 // changes nothing. A number that is not known may be lower than the last one:
 // tasks were submitted before the container was found.
-type TakenIn struct {
+type OrphanAdopted struct {
 	At units.Instant `json:"at"`
 	Request
 	Attempt  int           `json:"attempt"`
@@ -21,22 +21,22 @@ type TakenIn struct {
 	Launched units.Instant `json:"launched,omitempty"` // 0: not known
 }
 
-func (e TakenIn) when() units.Instant { return e.At }
-func (TakenIn) kind() string          { return "taken-in" }
-func (e TakenIn) about() TaskID       { return e.ID }
+func (e OrphanAdopted) when() units.Instant { return e.At }
+func (OrphanAdopted) kind() string          { return "taken-in" }
+func (e OrphanAdopted) about() TaskID       { return e.ID }
 
-// Settled says that a task has ended as its record tells, though its end was
+// EndRecovered says that a task has ended as its record tells, though its end was
 // lost from the journal. Task is its last form.
-type Settled struct {
+type EndRecovered struct {
 	At   units.Instant `json:"at"`
 	Task Task          `json:"task"`
 }
 
-func (e Settled) when() units.Instant { return e.At }
-func (Settled) kind() string          { return "settled" }
-func (e Settled) about() TaskID       { return e.Task.ID }
+func (e EndRecovered) when() units.Instant { return e.At }
+func (EndRecovered) kind() string          { return "settled" }
+func (e EndRecovered) about() TaskID       { return e.Task.ID }
 
-func (s *State) recordedEnd(ev Settled) {
+func (s *State) endRecovered(ev EndRecovered) {
 	t := s.tasks[ev.Task.ID]
 	if t == nil || !ev.Task.Phase.Finished() {
 		return
@@ -47,14 +47,14 @@ func (s *State) recordedEnd(ev Settled) {
 	s.dirty = true
 }
 
-func (s *State) takeIn(ev TakenIn) {
+func (s *State) adoptOrphan(ev OrphanAdopted) {
 	t := s.tasks[ev.ID]
 	if !validGrants(ev.Grants, ev.NoGPU) || !ev.Host.valid() || ev.Attempt < 1 ||
 		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
 		return
 	}
 	if t == nil {
-		t = s.newcomerOf(ev)
+		t = s.addOrphan(ev)
 	}
 	if a := t.Current(); a != nil { // it went on while nobody wrote it down
 		a.Ended, a.Class = s.now, ExitInfrastructure
@@ -64,12 +64,12 @@ func (s *State) takeIn(ev TakenIn) {
 	t.GPUs, t.NoGPU = len(ev.Grants), len(ev.Grants) == 0
 	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {
 		t.Attempts = append(t.Attempts, Attempt{
-			N: ev.Attempt - 1, Starts: missing, Ended: s.now, Class: ExitInfrastructure, Blameless: true,
+			N: ev.Attempt - 1, Starts: missing, Ended: s.now, Class: ExitInfrastructure, NotAtFault: true,
 		})
 	}
 	for _, grant := range ev.Grants {
 		for i := range s.page(grant).Residents {
-			s.byID[grant.GPU].Residents[i].Alone = false // it is not, any more
+			s.byID[grant.GPU].Residents[i].Exclusive = false // it is not, any more
 		}
 	}
 	decided, notBefore := len(s.step.out), s.notBefore
@@ -81,7 +81,7 @@ func (s *State) takeIn(ev TakenIn) {
 			since = min(ev.Launched, s.now)
 			a.Launched = since
 		}
-		s.begun(t, a, since)
+		s.onStarted(t, a, since)
 	}
 	// That it is launched is no decision: it runs.
 	s.step.out = append(s.step.out[:decided:decided], slices.DeleteFunc(s.step.out[decided:], func(d Decision) bool {
@@ -90,19 +90,19 @@ func (s *State) takeIn(ev TakenIn) {
 	})...)
 }
 
-// newcomerOf adds the task of a container that was found.
-func (s *State) newcomerOf(ev TakenIn) *Task {
+// addOrphan adds the task of a container that was found.
+func (s *State) addOrphan(ev OrphanAdopted) *Task {
 	s.lastID = max(s.lastID, ev.ID)
 	t := &Task{Request: ev.Request, Phase: Held, Submitted: s.now}
 	if ev.Launched > 0 {
 		t.Submitted = min(ev.Launched, s.now)
 	}
 	for _, grant := range ev.Grants {
-		t.Need = max(t.Need, grant.Memory.Clamp())
+		t.NextGrant = max(t.NextGrant, grant.Memory.Clamp())
 	}
-	t.GPUs, t.Estimate.Memory, t.Alone = len(ev.Grants), t.Need, t.Exclusive // if it runs again
+	t.GPUs, t.Estimate.Memory, t.NextExclusive = len(ev.Grants), t.NextGrant, t.Exclusive // if it runs again
 	t.shape()
-	s.enter(t)
+	s.addTask(t)
 	s.enrol(t)
 	return t
 }

@@ -53,7 +53,7 @@ func TestTakenIn(t *testing.T) {
 		s := start()
 		c.before(s)
 		was, known := s.Clone().Task(c.id)
-		ev := TakenIn{At: 10, Request: Request{ID: c.id, User: "ann"}, Attempt: c.attempt, Grants: c.grants, Launched: 5}
+		ev := OrphanAdopted{At: 10, Request: Request{ID: c.id, User: "ann"}, Attempt: c.attempt, Grants: c.grants, Launched: 5}
 		for _, d := range s.Clone().Step(ev) {
 			if l, ok := d.(Launch); ok && l.Task == c.id {
 				t.Errorf("%s: it is launched", name)

@@ -47,7 +47,7 @@ const (
 	Running    Phase = "running"
 	Stopping   Phase = "stopping" // asked to stop, its container has not ended yet
 	Suspending Phase = "suspending"
-	Away       Phase = "suspended" // its container is frozen and has nothing on GPUs
+	Suspended  Phase = "suspended" // its container is frozen and has nothing on GPUs
 	Resuming   Phase = "resuming"
 
 	Succeeded Phase = "succeeded"
@@ -56,7 +56,7 @@ const (
 )
 
 // Phases are all of them.
-var Phases = []Phase{Estimating, Held, Queued, Recovering, Launching, Running, Suspending, Away, Resuming, Stopping, Succeeded, Failed, Cancelled}
+var Phases = []Phase{Estimating, Held, Queued, Recovering, Launching, Running, Suspending, Suspended, Resuming, Stopping, Succeeded, Failed, Cancelled}
 
 // Waits reports whether a task in this phase may be in a queue, or comes to be.
 func (p Phase) Waits() bool { return !p.Finished() && !p.Placed() }
@@ -138,7 +138,7 @@ type Estimate struct {
 	// in millionths, up to a whole GPU; Memory is that of the smallest GPU. 0: none.
 	Share int64 `json:"share,omitempty"`
 	// Plain is what the estimator said, of which a run of the task is a measurement.
-	Plain Plain `json:"plain,omitzero"`
+	Plain RawEstimate `json:"plain,omitzero"`
 }
 
 // Method is the source of an estimate. The mapper knows only the two below;
@@ -183,17 +183,17 @@ type Attempt struct {
 	Ended    units.Instant `json:"ended,omitempty"`
 	// Away is the time for which it was suspended, Back when it last came back; 0:
 	// never. Turn is when its slot began, less the time away by then; 0: at its start.
-	Away time.Duration `json:"away,omitempty"`
-	Back units.Instant `json:"back,omitempty"`
-	Turn units.Instant `json:"turn,omitempty"`
+	SuspendedTime time.Duration `json:"away,omitempty"`
+	Back          units.Instant `json:"back,omitempty"`
+	Turn          units.Instant `json:"turn,omitempty"`
 	// Absences are the last times for which it was suspended, but for the present one.
-	Absences []Absence `json:"absences,omitempty"`
+	Absences []SuspensionSpan `json:"absences,omitempty"`
 	// Stays: it could not be suspended, and carma does not try again by itself.
 	Stays bool `json:"stays,omitempty"`
 	// Fills is the task for which its GPU was held when it was let there, until that one
 	// has all its GPUs; 0: none.
 	Fills TaskID `json:"fills,omitempty"`
-	// Leaves: its program leaves its GPUs by itself when it is asked, see [Leaves].
+	// Leaves: its program leaves its GPUs by itself when it is asked, see [VacatesOnRequest].
 	Leaves bool  `json:"leaves,omitempty"`
 	Class  Class `json:"class,omitempty"` // empty while it runs
 	Code   int   `json:"code,omitempty"`
@@ -213,7 +213,7 @@ type Attempt struct {
 	Message string `json:"message,omitempty"`
 	Reason  Reason `json:"reason,omitzero"`
 	// Blameless: another task caused its end, and it costs no retry.
-	Blameless bool `json:"blameless,omitempty"`
+	NotAtFault bool `json:"blameless,omitempty"`
 	// Fault kept it from starting, where the task was not to blame. Starts is how
 	// many failed launches in a row this entry stands for, with the number of the
 	// last; 0: one.
@@ -231,12 +231,12 @@ type Task struct {
 	Expected  Expected      `json:"expected"`
 	// Need is what the next launch books per GPU: the estimate at first,
 	// more after a GPU OOM.
-	Need units.Bytes `json:"need"`
-	// HostNeed is the host memory that the next launch books, where that is known
+	NextGrant units.Bytes `json:"need"`
+	// NextHostGrant is the host memory that the next launch books, where that is known
 	// though it asked for none; 0: the part that goes with its GPUs.
-	HostNeed units.Bytes `json:"host_need,omitempty"`
+	NextHostGrant units.Bytes `json:"host_need,omitempty"`
 	// Alone: the next launch takes GPUs for itself.
-	Alone bool `json:"alone,omitempty"`
+	NextExclusive bool `json:"alone,omitempty"`
 	// Learner: its memory is not known. A launch grants it all free memory of its
 	// GPUs, of which there must be Need.
 	Learner bool `json:"learner,omitempty"`
@@ -244,11 +244,11 @@ type Task struct {
 	// as good as known.
 	Doubt float64 `json:"doubt,omitempty"`
 	// Pace is how fast its output says the current attempt goes.
-	Pace pacing `json:"pace,omitzero"`
+	Pace throughputState `json:"pace,omitzero"`
 	// Moves counts how often it was stopped for slowing others down too much;
 	// Moving: it is stopping for that.
-	Moves  int  `json:"moves,omitempty"`
-	Moving bool `json:"moving,omitempty"`
+	Evictions int  `json:"moves,omitempty"`
+	Moving    bool `json:"moving,omitempty"`
 	// Hold is who keeps it from being launched; nil: nobody. Back is the queue it
 	// was in before it was held; empty: none.
 	Hold *Hold `json:"hold,omitempty"`
@@ -256,11 +256,11 @@ type Task struct {
 	// Suspension is set while it is suspending, suspended or resuming.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Recall is set while it is stopping to go back to the queue.
-	Recall *Recall `json:"recall,omitempty"`
+	Recall *PendingRequeue `json:"recall,omitempty"`
 	// Pinned are the GPUs that it goes to; none: any.
 	Pinned []GPUID `json:"pinned,omitempty"`
 	// Seat is its place in its line, if its user has moved one of their tasks.
-	Seat *seat `json:"seat,omitempty"`
+	Seat *queuePosition `json:"seat,omitempty"`
 	// Idle is what is known of it while it runs and does nothing.
 	Idle Idleness `json:"idle,omitzero"`
 	// Waits are the conditions of After that are not met yet. Due is the end of
@@ -296,18 +296,18 @@ type Task struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// OOMs counts GPU OOMs of its own, HostOOMs those of host memory, Failures program failures, Blameless ends
 	// that others caused.
-	OOMs      int `json:"ooms,omitempty"`
-	HostOOMs  int `json:"host_ooms,omitempty"`
-	Failures  int `json:"failures,omitempty"`
-	Blameless int `json:"blameless,omitempty"`
+	OOMs       int `json:"ooms,omitempty"`
+	HostOOMs   int `json:"host_ooms,omitempty"`
+	Failures   int `json:"failures,omitempty"`
+	NotAtFault int `json:"blameless,omitempty"`
 	// Suspected: an attempt ended with a suspected GPU OOM, and it was given more memory
 	// for that. ConfirmedOOM: there were two witnesses of one of its GPU OOMs.
 	Suspected    bool `json:"suspected,omitempty"`
 	ConfirmedOOM bool `json:"confirmed_oom,omitempty"`
 	// Unstarted counts launches in a row that failed because of the engine or a
 	// GPU. Strikes counts how often another task could start meanwhile.
-	Unstarted int `json:"unstarted,omitempty"`
-	Strikes   int `json:"strikes,omitempty"`
+	StartFailures                 int `json:"unstarted,omitempty"`
+	StartFailuresWhileOthersStart int `json:"strikes,omitempty"`
 	// From is where it stood before its last launch.
 	From place `json:"from,omitzero"`
 	// StopReason is set when it was asked to stop.
@@ -325,8 +325,8 @@ type Task struct {
 	Ended units.Instant `json:"ended,omitempty"`
 	Code  int           `json:"code,omitempty"`
 
-	kin   kin
-	notes taskNotes
+	kin   kindLinks
+	cache taskCache
 }
 
 // Current returns the attempt that has GPUs now, or nil.
@@ -340,7 +340,7 @@ func (t *Task) Current() *Attempt {
 // Alive returns the attempt that has a container, or is about to: that of a suspended
 // task has no GPUs. Else nil.
 func (t *Task) Alive() *Attempt {
-	if t.Phase == Away {
+	if t.Phase == Suspended {
 		return t.Last()
 	}
 	return t.Current()
@@ -348,12 +348,12 @@ func (t *Task) Alive() *Attempt {
 
 // waiting reports whether a task is in a queue.
 func (t *Task) waiting() bool {
-	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Away && t.Suspension.Back && t.Hold == nil && t.StopReason.Code == ""
+	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Suspended && t.Suspension.Automatic && t.Hold == nil && t.StopReason.Code == ""
 }
 
 // first reports whether a waiting task goes before those of the main queue.
 func (t *Task) first() bool {
-	return t.Phase == Recovering || t.Phase == Away && !t.Suspension.Reason.takesTurn()
+	return t.Phase == Recovering || t.Phase == Suspended && !t.Suspension.Reason.isTimeSlice()
 }
 
 // Last returns the latest attempt, or nil.
@@ -366,7 +366,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.kin, c.notes = kin{}, taskNotes{}
+	c.kin, c.cache = kindLinks{}, taskCache{}
 	if t.Suspension != nil {
 		away := *t.Suspension
 		away.From = append([]Grant(nil), away.From...)

@@ -52,8 +52,8 @@ func (c *throng) next() Event {
 	if c.one(30) {
 		c.now = c.now.Add(10 * time.Minute)
 	}
-	if at, ok := c.s.NextWake(); ok && at <= c.now {
-		return Woke{At: c.now}
+	if at, ok := c.s.NextTimer(); ok && at <= c.now {
+		return TimerFired{At: c.now}
 	}
 	wait := []int{1, 30, 4, 12}[c.last/40%4]
 	switch t := c.task(Running); {
@@ -102,15 +102,15 @@ func (c *throng) submit() Event {
 // disturbance is what is no submission and no end.
 func (c *throng) disturbance() Event {
 	id := c.gpu()
-	until := &Closure{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
+	until := &Cordon{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
 	queued, running := c.task(Queued), c.task(Running)
 	switch n := c.rng.IntN(20); {
 	case n < 5:
 		return Sampled{At: c.now, GPUs: []GPUSample{c.sample(id)}}
 	case n < 7 && running != nil:
-		return Paced{At: c.now, Tasks: []Pace{{Task: running.ID, Attempt: running.Last().N, Rate: 0.5 + c.rng.Float64(), Since: c.now.Add(-time.Minute)}}}
+		return ThroughputReported{At: c.now, Tasks: []Throughput{{Task: running.ID, Attempt: running.Last().N, Rate: 0.5 + c.rng.Float64(), Since: c.now.Add(-time.Minute)}}}
 	case n == 7:
-		return GPUsClosed{At: c.now, GPUs: []GPUID{id}, Closure: []*Closure{nil, until, {}}[c.rng.IntN(3)]}
+		return GPUsCordoned{At: c.now, GPUs: []GPUID{id}, Closure: []*Cordon{nil, until, {}}[c.rng.IntN(3)]}
 	case n == 8:
 		return GPUsReset{At: c.now, GPUs: []GPUID{id}}
 	case n == 9:
@@ -119,15 +119,15 @@ func (c *throng) disturbance() Event {
 	case n == 10 && queued != nil:
 		return Pinned{At: c.now, Task: queued.ID, GPUs: []GPUID{id, c.gpu()}}
 	case n == 11 && queued != nil:
-		return RequestChanged{At: c.now, Task: queued.ID, Change: Change{Priority: new(High)}}
+		return TaskUpdated{At: c.now, Task: queued.ID, Change: TaskUpdate{Priority: new(High)}}
 	case n == 12 && running != nil:
 		return SuspendAsked{At: c.now, Task: running.ID}
 	case n == 13:
-		if t := c.task(Away); t != nil {
+		if t := c.task(Suspended); t != nil {
 			return ResumeAsked{At: c.now, Task: t.ID}
 		}
 	case n == 14:
-		return LaunchingPaused{At: c.now, Closure: []*Closure{nil, until}[c.rng.IntN(2)]}
+		return LaunchingPaused{At: c.now, Closure: []*Cordon{nil, until}[c.rng.IntN(2)]}
 	case n == 15:
 		some := slices.Clone(c.gpus)
 		if c.one(2) {
@@ -143,15 +143,15 @@ func (c *throng) disturbance() Event {
 	case n == 18:
 		return EngineChanged{At: c.now, Up: true}
 	}
-	return Woke{At: c.now}
+	return TimerFired{At: c.now}
 }
 
 // sample is a reading of a GPU whose tasks use about what is booked for them.
 func (c *throng) sample(id GPUID) GPUSample {
-	in := GPUSample{ID: id, Coarse: c.one(8), Foreign: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
-	in.SMOCC, in.DRAMA, in.Used = in.SMACT/2, in.SMACT/3, in.Foreign
+	in := GPUSample{ID: id, Coarse: c.one(8), OtherProcesses: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
+	in.SMOCC, in.DRAMA, in.Used = in.SMACT/2, in.SMACT/3, in.OtherProcesses
 	if c.one(12) {
-		in.Fault, in.Lasts = "ECC", c.one(2)
+		in.Fault, in.UntilReset = "ECC", c.one(2)
 	}
 	if g := c.s.byID[id]; g != nil {
 		for _, r := range g.Residents {
@@ -167,7 +167,7 @@ func (c *throng) note(decisions []Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case Launch:
-			scope := []Scope{ScopeGPU, ScopeGPU, ScopeNamespace}[c.rng.IntN(3)]
+			scope := []BreakerScope{ScopeGPU, ScopeGPU, ScopeNamespace}[c.rng.IntN(3)]
 			if ev := Event(Started{At: c.now, Task: d.Task, Attempt: d.Attempt}); !c.one(8) {
 				c.coming = append(c.coming, ev)
 			} else {
@@ -176,7 +176,7 @@ func (c *throng) note(decisions []Decision) {
 		case Stop:
 			c.coming = append(c.coming, Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
 		case Suspend:
-			c.coming = append(c.coming, Suspended{At: c.now, Task: d.Task, Attempt: d.Attempt})
+			c.coming = append(c.coming, SuspendDone{At: c.now, Task: d.Task, Attempt: d.Attempt})
 		case Resume:
 			c.coming = append(c.coming, Resumed{At: c.now, Task: d.Task, Attempt: d.Attempt})
 		}

@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// toldLoads are how far activities that were told before the run were off, where
+// declaredError are how far activities that were told before the run were off, where
 // samples have shown a task alone.
-type toldLoads struct {
+type declaredError struct {
 	Compared int `json:"compared,omitempty"`
 	// Off is the sum of the squares of the differences, of SM activity.
 	Off float64 `json:"off,omitempty"`
@@ -15,53 +15,53 @@ type toldLoads struct {
 const (
 	// priorTold is how many comparisons without any difference are assumed.
 	priorTold = 10
-	// toldSpreadStep is the step of the standard deviation: each new one has all
+	// declaredErrorStep is the step of the standard deviation: each new one has all
 	// tasks weighed again.
-	toldSpreadStep = 0.02
+	declaredErrorStep = 0.02
 	// toldMost is the most that one comparison counts for: a task that shows far less
 	// may be waiting for something.
 	toldMost = 0.2
 )
 
 // spread is the standard deviation of an activity that was told, in steps of
-// toldSpreadStep.
-func (l toldLoads) spread() float64 {
+// declaredErrorStep.
+func (l declaredError) spread() float64 {
 	sd := math.Sqrt(l.Off / float64(priorTold+l.Compared))
-	return math.Round(sd/toldSpreadStep) * toldSpreadStep
+	return math.Round(sd/declaredErrorStep) * declaredErrorStep
 }
 
-// wasTold reports whether the activity of a task was told before the run: not seen,
+// isDeclared reports whether the activity of a task was told before the run: not seen,
 // in this run or an earlier one.
-func (t *Task) wasTold() bool {
+func (t *Task) isDeclared() bool {
 	return len(t.Expected.Loads) > 0 && t.Expected.Source != SourceSeen && t.Expected.Source != sourceHistory
 }
 
 // doubtOf is the standard deviation of the SM activity that is expected of a task,
 // where that of what was found is found.
 func (s *State) doubtOf(t *Task, found float64) float64 {
-	if !t.wasTold() {
+	if !t.isDeclared() {
 		return found
 	}
-	return max(found, s.told.spread())
+	return max(found, s.declaredError.spread())
 }
 
-// compareTold compares what was told of a task with what samples show of it while
+// compareDeclared compares what was told of a task with what samples show of it while
 // it is alone.
-func (s *State) compareTold(g *GPU) {
+func (s *State) compareDeclared(g *GPU) {
 	r := &g.Residents[0]
 	t := s.tasks[r.Task]
-	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.wasTold() || g.Coarse || g.Foreign > 0 || g.SMACT < idleMost {
+	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.isDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
 		return // it may be idle because it reads data
 	}
-	before, off := s.told.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
-	s.told.Compared++
-	s.told.Off += off * off
-	if s.told.spread() == before {
+	before, off := s.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
+	s.declaredError.Compared++
+	s.declaredError.Off += off * off
+	if s.declaredError.spread() == before {
 		return
 	}
 	for _, g := range s.gpus {
 		g.forget()
 	}
-	s.notes.learned++
+	s.cache.learned++
 	s.dirty = true
 }

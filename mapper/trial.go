@@ -13,35 +13,37 @@ type place struct {
 	BlockedAt units.Instant `json:"blocked_at,omitempty"`
 }
 
-// shut reports whether nothing at all is launched now.
-func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) || s.handsFull() }
+// launchesPaused reports whether nothing at all is launched now.
+func (s *State) launchesPaused() bool {
+	return s.now < s.notBefore || s.engineBreaker.shut(s.now) || s.launchLimitReached()
+}
 
-// test launches one task on a paused engine. It prefers a user none of whose
+// launchProbe launches one task on a paused engine. It prefers a user none of whose
 // tasks has failed to start, then a task that has not failed itself, then the
 // next of the failed ones.
-func (s *State) test() (p *pass) {
-	before := s.kept
+func (s *State) launchProbe() (p *cycle) {
+	before := s.head
 	for trial := range everyTask {
-		if s.trial = trial; trial == failedBefore {
-			s.sick.Tasks = s.sick.Tasks[max(0, len(s.sick.Tasks)-1):]
+		if s.probeTask = trial; trial == failedBefore {
+			s.engineBreaker.Tasks = s.engineBreaker.Tasks[max(0, len(s.engineBreaker.Tasks)-1):]
 		}
-		if p = s.inOrder(before); s.shut() {
+		if p = s.cycleUntilStable(before); s.launchesPaused() {
 			break
 		}
 	}
-	s.trial = everyTask
+	s.probeTask = everyTask
 	return p
 }
 
-// onTrial reports whether a task may be launched in this pass.
-func (s *State) onTrial(t *Task) bool {
+// isProbe reports whether a task may be launched in this pass.
+func (s *State) isProbe(t *Task) bool {
 	switch {
-	case s.trial == everyTask || s.trial == onlyFailed:
+	case s.probeTask == everyTask || s.probeTask == onlyFailed:
 		return true
-	case slices.Contains(s.sick.Tasks, t.ID):
+	case slices.Contains(s.engineBreaker.Tasks, t.ID):
 		return false
 	}
-	return s.trial != otherUsers || !slices.ContainsFunc(s.sick.Tasks, func(id TaskID) bool {
+	return s.probeTask != otherUsers || !slices.ContainsFunc(s.engineBreaker.Tasks, func(id TaskID) bool {
 		f := s.tasks[id]
 		return f != nil && f.User == t.User
 	})

@@ -62,9 +62,9 @@ func (l *day) until(at units.Instant, again func(ended Task)) {
 				first, due = id, end
 			}
 		}
-		if wake, ok := l.s.NextWake(); ok && max(wake, l.now) < due {
+		if wake, ok := l.s.NextTimer(); ok && max(wake, l.now) < due {
 			l.now = max(wake, l.now)
-			l.step(Woke{At: l.now})
+			l.step(TimerFired{At: l.now})
 			continue
 		}
 		l.now = due

@@ -18,53 +18,53 @@ const (
 	undoGain   = 0.1
 )
 
-// undo looks whether somebody on a GPU is slowed down too much by the task that
+// evictSlowing looks whether somebody on a GPU is slowed down too much by the task that
 // came last, and stops that one.
-func (s *State) undo(g *GPU) {
+func (s *State) evictSlowing(g *GPU) {
 	if s.policy.pick == nil || len(g.Residents) < 2 {
 		return
 	}
 	last := s.tasks[g.Residents[len(g.Residents)-1].Task]
-	if last.Phase != Running || last.Moves >= undoMost || s.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
+	if last.Phase != Running || last.Evictions >= undoMost || s.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
 	there := late(s.memo(g).parts)
-	without := make([]part, 0, len(there))
+	without := make([]residentForecast, 0, len(there))
 	for _, p := range there {
 		if p.task != last.ID {
 			without = append(without, p)
 		}
 	}
-	s.ground(g).outlook(there, nil)
-	s.ground(g).outlook(without, nil)
+	s.sharingMode(g).outlook(there, nil)
+	s.sharingMode(g).outlook(without, nil)
 	for _, after := range without {
 		for _, now := range there {
 			if now.task == after.task && now.task != 0 && now.worst() > s.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
 				why := Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
-				s.sendAway(last, why)
+				s.evict(last, why)
 				return
 			}
 		}
 	}
 }
 
-// sendAway suspends or stops a task that slows a neighbour down. One that was suspended
+// evict suspends or stops a task that slows a neighbour down. One that was suspended
 // and came back only now has done too much to be stopped.
-func (s *State) sendAway(t *Task, why Reason) {
-	if s.couldSetAside(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
-		if s.now < s.restedAt(t.Last()) || s.setAside(t, why) {
+func (s *State) evict(t *Task, why Reason) {
+	if s.canPreempt(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
+		if s.now < s.restedAt(t.Last()) || s.preemptTask(t, why) {
 			return
 		}
 	}
-	if s.now <= t.Last().Started.Add(undoWithin).Add(s.away(t)) {
-		s.stopFor(t, why)
+	if s.now <= t.Last().Started.Add(undoWithin).Add(s.suspendedTime(t)) {
+		s.stopVictim(t, why)
 	}
 }
 
 // late are the same tasks, where those that may run longer than expected do so by
 // latenessTypical. Expected times would hide how long a task stays slow beside one
 // of which nothing is known.
-func late(parts []part) []part {
+func late(parts []residentForecast) []residentForecast {
 	later := slices.Clone(parts)
 	for i := range later {
 		if later[i].basis != known {
@@ -74,12 +74,12 @@ func late(parts []part) []part {
 	return later
 }
 
-// moveOver follows the end of an attempt that was stopped for slowing others
+// evicted follows the end of an attempt that was stopped for slowing others
 // down.
-func (s *State) moveOver(t *Task, a *Attempt) {
+func (s *State) evicted(t *Task, a *Attempt) {
 	reason := t.StopReason
-	a.Blameless = true
+	a.NotAtFault = true
 	t.Moving, t.StopReason = false, Reason{}
-	t.Moves++
+	t.Evictions++
 	s.requeue(t, Recovering, reason)
 }

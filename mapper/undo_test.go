@@ -57,7 +57,7 @@ func TestUndo(t *testing.T) {
 	w.exit(b, ExitStopped)
 	w.wantPhase(b, Recovering)
 	task := w.task(b)
-	if task.Moves != 1 || task.Moving || task.OOMs+task.Failures+task.Blameless != 0 || !task.Last().Blameless || task.Reason.Code != ReasonSlowing || task.StopReason.Code != "" {
+	if task.Evictions != 1 || task.Moving || task.OOMs+task.Failures+task.NotAtFault != 0 || !task.Last().NotAtFault || task.Reason.Code != ReasonSlowing || task.StopReason.Code != "" {
 		t.Errorf("it goes back as %+v", task)
 	}
 	if l := w.task(b).load(0); l.SMACT < 0.7 {
@@ -113,7 +113,7 @@ func TestNoUndo(t *testing.T) {
 		speed float64 // times what is predicted
 	}{
 		{"it ran for too long", undoWithin + time.Second, nil, 1},
-		{"it was moved often enough", 2 * time.Minute, func(w *world, b TaskID) { w.task(b).Moves = undoMost }, 1},
+		{"it was moved often enough", 2 * time.Minute, func(w *world, b TaskID) { w.task(b).Evictions = undoMost }, 1},
 		{"it is stopping already", 2 * time.Minute, func(w *world, b TaskID) { w.cancel(b) }, 1},
 		{"it slows nobody down so much", 2 * time.Minute, nil, 1.9},
 		{"another policy", 2 * time.Minute, func(w *world, _ TaskID) {
@@ -217,7 +217,7 @@ func TestNoUndoOfReturn(t *testing.T) {
 		a, b, slowed := slowing(w)
 		w.wait(2 * time.Minute)
 		attempt := w.task(b).Last()
-		attempt.Away, attempt.Back = time.Hour, w.now.Add(-time.Minute)
+		attempt.SuspendedTime, attempt.Back = time.Hour, w.now.Add(-time.Minute)
 		attempt.Started = w.now.Add(-time.Hour - row.ran)
 		w.tells(a, 100*slowed)
 		w.wantStops(row.stops)

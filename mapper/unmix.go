@@ -6,20 +6,20 @@ import (
 	"carma/mapper/interference"
 )
 
-// unmix finds the activity of the tasks on a GPU whose activity is a guess: the
+// attributeLoad finds the activity of the tasks on a GPU whose activity is a guess: the
 // one that came last, and the others that came within the same minute, which
 // are taken to be alike. What is sought explains best what the samples show of
 // the GPU, and how much its neighbours say they are slowed down. Samples alone do
 // not tell a task that is busy from one that is a little less so and slows its
 // neighbours down much less.
-func (s *State) unmix(g *GPU) {
+func (s *State) attributeLoad(g *GPU) {
 	var strangers []int
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Unseen || r.Bound && !g.Coarse {
 			strangers = append(strangers, i)
 		}
 	}
-	if len(strangers) == 0 && s.unmixAgain(g) {
+	if len(strangers) == 0 && s.attributeAgain(g) {
 		return
 	}
 	told := -1.0
@@ -32,7 +32,7 @@ func (s *State) unmix(g *GPU) {
 	if len(strangers) == 0 {
 		return
 	}
-	x := s.mixture(g, strangers)
+	x := s.attribution(g, strangers)
 	x.told = told >= 0
 	if x.told && x.explained() {
 		return
@@ -58,8 +58,8 @@ func (s *State) unmix(g *GPU) {
 	}
 	for _, i := range strangers {
 		r := &g.Residents[i]
-		r.Believed, r.BelievedAt = belief{}, g.ChangedAt
-		s.seen(g, r, best, doubt)
+		r.Believed, r.BelievedAt = posterior{}, g.ChangedAt
+		s.observed(g, r, best, doubt)
 	}
 }
 
@@ -87,7 +87,7 @@ const (
 // doubt. told is the SM activity that was told before; negative: none. If several
 // activities explain it nearly as well, as on a GPU that is full whatever the task
 // does, it is their mean by how likely each is.
-func (x *mixture) seek(told float64) (best interference.Load, doubt float64) {
+func (x *attribution) seek(told float64) (best interference.Load, doubt float64) {
 	least, lightest := math.Inf(1), unknownLeast
 	if x.several {
 		lightest = leastOfSeveral
@@ -95,14 +95,14 @@ func (x *mixture) seek(told float64) (best interference.Load, doubt float64) {
 	if told >= 0 {
 		lightest = min(lightest, told)
 	}
-	var space [64]trial
+	var space [64]attributionTry
 	tried := space[:0]
 	try := func(sm float64) {
 		load, misfit := x.misfit(sm)
 		if told >= 0 {
 			misfit += (sm - told) * (sm - told) / (toldDoubt * toldDoubt)
 		}
-		if tried = append(tried, trial{sm, misfit}); misfit < least {
+		if tried = append(tried, attributionTry{sm, misfit}); misfit < least {
 			best, least = load, misfit
 		}
 	}
@@ -128,12 +128,12 @@ func (x *mixture) seek(told float64) (best interference.Load, doubt float64) {
 	return best, doubt
 }
 
-// trial is an SM activity that was tried.
-type trial struct{ sm, misfit float64 }
+// attributionTry is an SM activity that was tried.
+type attributionTry struct{ sm, misfit float64 }
 
 // meanOf is the mean of activities that were tried in equal steps, each weighed by
 // how likely it is, and their standard deviation. least is the least misfit.
-func meanOf(tried []trial, least float64) (mean, sd float64) {
+func meanOf(tried []attributionTry, least float64) (mean, sd float64) {
 	sum, squares := 0.0, 0.0
 	for _, one := range tried {
 		likely := math.Exp((least - one.misfit) / 2)
@@ -157,29 +157,29 @@ const (
 	toldLeast = 0.03
 )
 
-// mixture is what is known of the tasks on a GPU while the activity of some is
+// attribution is what is known of the tasks on a GPU while the activity of some is
 // sought.
-type mixture struct {
+type attribution struct {
 	s         *State
 	g         *GPU
 	strangers []bool
 	step      float64
-	several   bool // they are on several GPUs
-	told      bool // their activity was told, and is only corrected
-	mix       mix  // what they may be, and what was thought of them before
-	belief    belief
+	several   bool       // they are on several GPUs
+	told      bool       // their activity was told, and is only corrected
+	mix       classPrior // what they may be, and what was thought of them before
+	belief    posterior
 	prior     float64 // what theirs is likely to be; 0: not known
-	demands   []demand
+	demands   []loadDemand
 	measured  []float64 // log speed; NaN: not measured
 	sd        []float64
 }
 
-func (s *State) mixture(g *GPU, strangers []int) *mixture {
-	x := &mixture{s: s, g: g, strangers: make([]bool, len(g.Residents))}
+func (s *State) attribution(g *GPU, strangers []int) *attribution {
+	x := &attribution{s: s, g: g, strangers: make([]bool, len(g.Residents))}
 	for _, i := range strangers {
 		x.strangers[i] = true
 		t := s.tasks[g.Residents[i].Task]
-		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, s.mixOf(t)
+		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, s.priorOf(t)
 		if likely, ok := s.likely(t); ok {
 			x.prior = likely
 		}
@@ -187,7 +187,7 @@ func (s *State) mixture(g *GPU, strangers []int) *mixture {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
-		x.demands = append(x.demands, s.demandOf(r.Load, t))
+		x.demands = append(x.demands, s.loadDemand(r.Load, t))
 		m, sd := math.NaN(), 0.0
 		if p := &t.Pace; p.Alone > 0 && p.Rate > 0 && p.Since >= g.ChangedAt && !x.strangers[i] && t.GPUs == 1 {
 			m, sd = min(0, math.Log(p.Rate/p.Alone)), math.Hypot(math.Hypot(p.Error, p.RateError), pairError)
@@ -206,16 +206,16 @@ const scoreError = 0.03
 
 // misfit is how badly an SM activity of the strangers explains what was seen,
 // with the load that it makes.
-func (x *mixture) misfit(sm float64) (interference.Load, float64) {
+func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	load := interference.Load{SMACT: sm, Step: x.step}
 	var speeds []float64
 	for range 2 { // the second time with its DRAM activity
 		for i := range x.strangers {
 			if x.strangers[i] {
-				x.demands[i] = x.s.demandOf(load, x.s.tasks[x.g.Residents[i].Task])
+				x.demands[i] = x.s.loadDemand(load, x.s.tasks[x.g.Residents[i].Task])
 			}
 		}
-		speeds = x.s.ground(x.g).speeds(speeds[:0], x.demands)
+		speeds = x.s.sharingMode(x.g).speeds(speeds[:0], x.demands)
 		dram, occ, part := x.g.DRAMA, x.g.SMOCC, 0.0
 		for i := range x.strangers {
 			if x.strangers[i] {
@@ -254,7 +254,7 @@ func (x *mixture) misfit(sm float64) (interference.Load, float64) {
 }
 
 // explained reports whether what is expected of all tasks explains what was seen.
-func (x *mixture) explained() bool {
+func (x *attribution) explained() bool {
 	total := 0.0
 	for i := range x.g.Residents {
 		r := &x.g.Residents[i]
@@ -278,9 +278,9 @@ func (t *Task) stepTime() float64 {
 	return 0
 }
 
-// seen notes the activity of a task on a GPU. Once it is known on all its GPUs,
+// observed notes the activity of a task on a GPU. Once it is known on all its GPUs,
 // it is what is expected of the task, unless coarse samples have shown it.
-func (s *State) seen(g *GPU, r *Resident, load interference.Load, doubt float64) {
+func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt float64) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
 	t := s.tasks[r.Task]
 	var all []interference.Load
@@ -297,8 +297,8 @@ func (s *State) seen(g *GPU, r *Resident, load interference.Load, doubt float64)
 		first := len(t.Expected.Loads) == 0
 		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, SourceSeen
 		if first {
-			s.meetLoad(t, all[0])
-			s.tellLoad(t)
+			s.countClass(t, all[0])
+			s.propagateLoad(t)
 		}
 	}
 	s.predict([]*GPU{g})

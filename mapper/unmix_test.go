@@ -117,11 +117,11 @@ func TestUnmixBySpeed(t *testing.T) {
 		b := w.put(0, faint, "")
 		w.shows(faint)
 		w.wait(2 * time.Minute)
-		w.paces(Pace{Task: b, Rate: 100, Error: 0.03})
+		w.paces(Throughput{Task: b, Rate: 100, Error: 0.03})
 		a := w.stranger("")
 		w.seen(interference.Load{SMACT: 0.855, DRAMA: 0.33, SMOCC: 0.38}, 0) // between the two
 		w.wait(2 * time.Minute)
-		w.paces(Pace{Task: b, Rate: 100 * slowed, Error: 0.03})
+		w.paces(Throughput{Task: b, Rate: 100 * slowed, Error: 0.03})
 		w.look()
 		return w.loadOf(a)
 	}
@@ -203,7 +203,7 @@ func TestNotSeenTooSoon(t *testing.T) {
 	w.tells(b, 100)
 	a := w.stranger("a")
 	w.wait(settling - 1)
-	w.paces(Pace{Task: b, Rate: 40, Since: w.now.Add(-settling / 2)})
+	w.paces(Throughput{Task: b, Rate: 40, Since: w.now.Add(-settling / 2)})
 	if w.s.unseen(w.s.byID["GPU-0"]) != a || !w.s.pairs.IsZero() {
 		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.pairs.all)
 	}
@@ -247,7 +247,7 @@ func TestUnmixByTimes(t *testing.T) {
 		}
 		w.sample(s)
 		if rate {
-			w.paces(Pace{Task: a, Rate: 100, Error: 0.03})
+			w.paces(Throughput{Task: a, Rate: 100, Error: 0.03})
 		}
 		w.wait(settling + time.Minute)
 		w.look()

@@ -41,31 +41,31 @@ type users struct {
 	tick units.Instant // when the order is looked at again at the latest
 	all  []*user       // by name, then account
 	// byParty is for look-ups only.
-	byParty map[party]*user
+	byParty map[userAccount]*user
 }
 
-// party is a user on an account.
-type party struct{ user, account string }
+// userAccount is a user on an account.
+type userAccount struct{ user, account string }
 
-func (t *Task) party() party { return party{t.User, t.Account} }
-func (u *user) party() party { return party{u.Name, u.Account} }
+func (t *Task) userAccount() userAccount { return userAccount{t.User, t.Account} }
+func (u *user) userAccount() userAccount { return userAccount{u.Name, u.Account} }
 
-func compareParties(a, b party) int {
+func compareUserAccounts(a, b userAccount) int {
 	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.account, b.account))
 }
 
-func newUsers() *users { return &users{byParty: map[party]*user{}} }
+func newUsers() *users { return &users{byParty: map[userAccount]*user{}} }
 
 // of returns a user, nil if nothing is kept about them.
-func (us *users) of(p party) *user { return us.byParty[p] }
+func (us *users) of(p userAccount) *user { return us.byParty[p] }
 
 // make returns a user, new if nothing is kept about them yet.
-func (us *users) make(p party) *user {
+func (us *users) make(p userAccount) *user {
 	if u := us.byParty[p]; u != nil {
 		return u
 	}
 	u := &user{Name: p.user, Account: p.account}
-	i, _ := slices.BinarySearchFunc(us.all, p, func(u *user, p party) int { return compareParties(u.party(), p) })
+	i, _ := slices.BinarySearchFunc(us.all, p, func(u *user, p userAccount) int { return compareUserAccounts(u.userAccount(), p) })
 	us.all = slices.Insert(us.all, i, u)
 	us.byParty[p] = u
 	return u
@@ -111,15 +111,15 @@ func (u *user) include(o *user) {
 }
 
 func (us *users) clone() *users {
-	c := &users{at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[party]*user, len(us.all))}
+	c := &users{at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[userAccount]*user, len(us.all))}
 	for i, u := range us.all {
 		c.all[i] = new(*u)
-		c.byParty[u.party()] = c.all[i]
+		c.byParty[u.userAccount()] = c.all[i]
 	}
 	return c
 }
 
-// settle charges the use since the last time, and lets older use decay. All use
+// settleEnd charges the use since the last time, and lets older use decay. All use
 // decays alike, so users without tasks keep their order.
 func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	dt := now.Sub(us.at).Seconds()
@@ -140,7 +140,7 @@ func (us *users) forget() {
 	us.all = slices.DeleteFunc(us.all, func(u *user) bool {
 		gone := u.tasks == 0 && u.waiting == 0 && u.Use < leastUse
 		if gone {
-			delete(us.byParty, u.party())
+			delete(us.byParty, u.userAccount())
 		}
 		return gone
 	})
@@ -162,7 +162,7 @@ const (
 // pay for room that others may use. Where nothing is booked, its estimated need
 // counts.
 func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
-	if r.Alone || g.Capacity <= 0 {
+	if r.Exclusive || g.Capacity <= 0 {
 		return shareOne
 	}
 	part := float64(max(r.Grant, need)) / float64(g.Capacity)
@@ -173,14 +173,14 @@ func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 // of its grants comes between the two.
 func (s *State) occupy(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.party())
+	u := s.users.make(t.userAccount())
 	u.tasks++
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
 		r := g.resident(t.ID)
 		need := units.Bytes(0)
 		if s.opt.Booking == BookSamples {
-			need = t.Need
+			need = t.NextGrant
 		}
 		r.Share = shareOn(g, r, need)
 		u.count(r, 1)
@@ -190,7 +190,7 @@ func (s *State) occupy(t *Task) {
 
 func (s *State) vacate(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.party())
+	u := s.users.make(t.userAccount())
 	u.tasks--
 	for _, grant := range t.Current().Grants {
 		u.count(s.byID[grant.GPU].resident(t.ID), -1)
@@ -226,7 +226,7 @@ func (s *State) count(us *users) {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if t := s.tasks[r.Task]; t != nil {
-				u := us.make(t.party())
+				u := us.make(t.userAccount())
 				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
 					u.tasks++
@@ -235,13 +235,13 @@ func (s *State) count(us *users) {
 		}
 	}
 	for _, t := range s.bare() {
-		u := us.make(t.party())
+		u := us.make(t.userAccount())
 		u.tasks++
 		u.rate += s.host(t.Current().Host.Node).resident(t.ID).Share
 	}
 	for i := range s.queue.lanes {
 		for _, t := range s.queue.lanes[i].waiting() {
-			us.make(t.party()).waiting++
+			us.make(t.userAccount()).waiting++
 		}
 	}
 }
@@ -262,16 +262,16 @@ func (s *State) auditUsers() error {
 	fresh := newUsers()
 	s.count(fresh)
 	for _, u := range fresh.all {
-		if s.users.of(u.party()) == nil {
+		if s.users.of(u.userAccount()) == nil {
 			return fmt.Errorf("nothing is kept about user %q, who has tasks", u.Name)
 		}
 	}
 	for i, u := range s.users.all {
 		want := user{Name: u.Name, Account: u.Account, Use: u.Use, Standing: u.Standing, Top: u.Top, First: u.First}
-		if f := fresh.of(u.party()); f != nil {
+		if f := fresh.of(u.userAccount()); f != nil {
 			want.tasks, want.gpus, want.memory, want.rate, want.waiting = f.tasks, f.gpus, f.memory, f.rate, f.waiting
 		}
-		if *u != want || s.users.of(u.party()) != u || i > 0 && compareParties(s.users.all[i-1].party(), u.party()) >= 0 {
+		if *u != want || s.users.of(u.userAccount()) != u || i > 0 && compareUserAccounts(s.users.all[i-1].userAccount(), u.userAccount()) >= 0 {
 			return fmt.Errorf("user %q is kept as %+v, the ledger has %+v", u.Name, *u, want)
 		}
 		if !(u.Use >= 0) {

@@ -58,10 +58,10 @@ func (s *State) Crowded() []GPU {
 	return all
 }
 
-// KeptFor returns the task a GPU is kept free for, or 0.
-func (s *State) KeptFor(id GPUID) TaskID {
+// ReservedFor returns the task a GPU is kept free for, or 0.
+func (s *State) ReservedFor(id GPUID) TaskID {
 	if g := s.byID[id]; g != nil {
-		return s.keptFor(g)
+		return s.reservedForTask(g)
 	}
 	return 0
 }
@@ -98,11 +98,11 @@ func (s *State) Placed() int {
 	return n
 }
 
-// Suspended are the suspended tasks, by number, and how many of them wait to come back.
+// SuspendDone are the suspended tasks, by number, and how many of them wait to come back.
 // The caller must not change them, and must not keep them over the next Step.
 func (s *State) Suspended() (all []*Task, waiting int) {
 	for _, t := range s.tasks { // sorted below
-		if t.Phase == Away {
+		if t.Phase == Suspended {
 			all = append(all, t)
 			if t.waiting() {
 				waiting++
@@ -119,24 +119,24 @@ func (s *State) Unfinished() int { return len(s.tasks) }
 // LastID is the highest task number ever used.
 func (s *State) LastID() TaskID { return s.lastID }
 
-// NextWake is the instant at which a Woke event is due; false: none.
-func (s *State) NextWake() (units.Instant, bool) {
-	if len(s.deadlines) == 0 {
+// NextTimer is the instant at which a Woke event is due; false: none.
+func (s *State) NextTimer() (units.Instant, bool) {
+	if len(s.timers) == 0 {
 		return 0, false
 	}
-	return s.deadlines[0].At, true
+	return s.timers[0].At, true
 }
 
 // Clone returns a deep copy: Clone, then Step, is a what-if.
 func (s *State) Clone() *State {
 	c := *s
-	c.step, c.notes = step{}, noNotes
-	c.handing = slices.Clone(s.handing)
+	c.step, c.cache = step{}, emptyCache
+	c.inflight = slices.Clone(s.inflight)
 	c.history = make(history, len(s.history))
 	for i, e := range s.history {
 		c.history[i] = new(*e)
 	}
-	c.pairs, c.population, c.guess = s.pairs.clone(), s.population.clone(), make(map[string]time.Duration, len(s.guess))
+	c.pairs, c.classCounts, c.guess = s.pairs.clone(), s.classCounts.clone(), make(map[string]time.Duration, len(s.guess))
 	for family, guess := range s.guess {
 		c.guess[family] = guess
 	}
@@ -154,7 +154,7 @@ func (s *State) Clone() *State {
 	for id, t := range s.tasks {
 		c.tasks[id] = t.clone()
 	}
-	s.cloneKin(&c)
+	s.cloneKindLinks(&c)
 	c.users = s.users.clone()
 	c.followers = make(map[TaskID][]TaskID, len(s.followers))
 	for id, all := range s.followers {
@@ -174,13 +174,13 @@ func (s *State) Clone() *State {
 	for i, r := range s.reservations {
 		c.reservations[i] = new(*r)
 	}
-	c.deadlines = slices.Clone(s.deadlines)
+	c.timers = slices.Clone(s.timers)
 	c.complaints = s.complaints.clone()
-	c.sick, c.filled = s.sick.clone(), make([]*illness, len(s.filled))
-	for n, i := range s.filled {
-		c.filled[n] = i.clone()
+	c.engineBreaker, c.namespaceBreakers = s.engineBreaker.clone(), make([]*breaker, len(s.namespaceBreakers))
+	for n, i := range s.namespaceBreakers {
+		c.namespaceBreakers[n] = i.clone()
 	}
-	c.kept.GPUs = slices.Clone(s.kept.GPUs)
+	c.head.GPUs = slices.Clone(s.head.GPUs)
 	return &c
 }
 

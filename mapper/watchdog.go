@@ -23,9 +23,9 @@ var Watchdogs = []string{WatchdogOff, WatchdogWarn, WatchdogRelaunch}
 // need the room: a spike that one sample shows is over at the next.
 const overusePatience = 3 * time.Second
 
-// Overuse says that a task uses more on a GPU than was booked for it, for the
+// GrantExceeded says that a task uses more on a GPU than was booked for it, for the
 // record. Booked is what is booked now.
-type Overuse struct {
+type GrantExceeded struct {
 	Task   TaskID      `json:"task"`
 	GPU    GPUID       `json:"gpu"`
 	Used   units.Bytes `json:"used"`
@@ -33,23 +33,23 @@ type Overuse struct {
 	Booked units.Bytes `json:"booked"`
 }
 
-func (Overuse) decisionKind() string { return "overuse" }
+func (GrantExceeded) decisionKind() string { return "overuse" }
 
-// guard looks for tasks on a GPU that use more than their grants.
-func (s *State) guard(g *GPU) {
+// checkGrants looks for tasks on a GPU that use more than their grants.
+func (s *State) checkGrants(g *GPU) {
 	if s.opt.Watchdog != WatchdogWarn && s.opt.Watchdog != WatchdogRelaunch || s.opt.Booking == BookSamples {
 		return
 	}
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		if r.Used <= r.Grant || r.Alone {
+		if r.Used <= r.Grant || r.Exclusive {
 			r.OverSince = 0
 			continue
 		}
 		before := r.Grant
 		s.growGrant(overuser{g, r.Task})
 		if r.OverSince == 0 || r.Grant > before {
-			s.decide(Overuse{Task: r.Task, GPU: g.ID, Used: r.Used, Grant: before, Booked: r.Grant})
+			s.decide(GrantExceeded{Task: r.Task, GPU: g.ID, Used: r.Used, Grant: before, Booked: r.Grant})
 		}
 		if r.Used <= r.Grant {
 			r.OverSince = 0
@@ -57,15 +57,15 @@ func (s *State) guard(g *GPU) {
 		}
 		if r.OverSince == 0 {
 			r.OverSince = max(s.now, 1)
-			s.at(r.OverSince.Add(overusePatience), deadline{})
+			s.at(r.OverSince.Add(overusePatience), timer{})
 		}
 	}
 }
 
-// enforce stops or suspends the tasks that have used more than their grants for a while
+// enforceGrants stops or suspends the tasks that have used more than their grants for a while
 // where that leaves others without what is booked for them: on each GPU the
 // one with the most above its grant.
-func (s *State) enforce() {
+func (s *State) enforceGrants() {
 	if s.opt.Watchdog != WatchdogRelaunch {
 		return
 	}
@@ -83,15 +83,15 @@ func (s *State) enforce() {
 			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
 		})
 		t, why := s.tasks[worst.Task], Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
-		if !s.setAside(t, why) {
-			s.stopFor(t, why)
+		if !s.preemptTask(t, why) {
+			s.stopVictim(t, why)
 		}
 	}
 }
 
-// overuseOver follows the end of an attempt that was stopped for its overuse:
+// stoppedForOveruse follows the end of an attempt that was stopped for its overuse:
 // as after a GPU OOM of its own.
-func (s *State) overuseOver(t *Task, a *Attempt) {
+func (s *State) stoppedForOveruse(t *Task, a *Attempt) {
 	reason := t.StopReason
 	t.Overuse, t.StopReason = false, Reason{}
 	if reason.stopCode() == ReasonHostOveruse || len(a.Grants) == 0 {
@@ -102,5 +102,5 @@ func (s *State) overuseOver(t *Task, a *Attempt) {
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	s.recoverOOM(t, a, verdict{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), reason: reason})
+	s.recoverOOM(t, a, oomAttribution{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), reason: reason})
 }

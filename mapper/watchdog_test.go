@@ -35,7 +35,7 @@ func TestWatchdogGrows(t *testing.T) {
 	w.sample(overuse(map[TaskID]float64{a: 12, b: 5}))
 	w.wantGrant(a, gib(12).Scale(1.1))
 	w.wantGrant(b, 10*units.GiB)
-	want := Overuse{Task: a, GPU: "GPU-0", Used: gib(12), Grant: 10 * units.GiB, Booked: gib(12).Scale(1.1)}
+	want := GrantExceeded{Task: a, GPU: "GPU-0", Used: gib(12), Grant: 10 * units.GiB, Booked: gib(12).Scale(1.1)}
 	if !slices.Contains(w.overuses, want) {
 		t.Errorf("decided %+v, want %+v", w.overuses, want)
 	}
@@ -43,7 +43,7 @@ func TestWatchdogGrows(t *testing.T) {
 	if slices.Contains(w.overuses, want) {
 		t.Error("it says so twice")
 	}
-	if need := w.task(a).Need; need != gib(12).Scale(1.1) {
+	if need := w.task(a).NextGrant; need != gib(12).Scale(1.1) {
 		t.Errorf("it needs %s now", need)
 	}
 	// There is no room for more. What it uses counts, and that is all.
@@ -74,7 +74,7 @@ func TestWatchdogOrder(t *testing.T) {
 	over(0)
 	w.look()
 	w.now = w.now.Add(overusePatience)
-	w.step(Woke{At: w.now})
+	w.step(TimerFired{At: w.now})
 	if len(w.stops) != 2 || w.stops[0].Task != on[0][0] || w.stops[1].Task != on[1][0] {
 		t.Errorf("stopped %+v, want tasks %d and %d", w.stops, on[0][0], on[1][0])
 	}
@@ -115,11 +115,11 @@ func TestWatchdogRelaunches(t *testing.T) {
 			w.wantPhase(b, Running)
 			w.exitWith(Exited{Task: a, Class: ExitStopped, Code: 137})
 			task := w.task(a)
-			if task.OOMs != 1 || task.Blameless != 0 || task.Overuse || task.Phase.Finished() {
+			if task.OOMs != 1 || task.NotAtFault != 0 || task.Overuse || task.Phase.Finished() {
 				t.Errorf("after its end: %+v", task)
 			}
-			if want := (gib(32).Scale(1.25) + units.GiB).Clamp(); task.Need < gib(32) || task.Need > want {
-				t.Errorf("it needs %s", task.Need)
+			if want := (gib(32).Scale(1.25) + units.GiB).Clamp(); task.NextGrant < gib(32) || task.NextGrant > want {
+				t.Errorf("it needs %s", task.NextGrant)
 			}
 			w.exit(b, ExitOK)
 			w.wantOn(a, 0)

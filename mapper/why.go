@@ -58,7 +58,7 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 // whole is the number of GPUs that are no parts of cards.
 func (s *State) whole() (n int) {
 	for _, g := range s.gpus {
-		if !g.Part {
+		if !g.MIG {
 			n++
 		}
 	}
@@ -108,11 +108,11 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
 	if !t.waiting() {
 		w.Binding = t.Reason
-		if fills := s.fillsNow(t); fills.Code != "" {
+		if fills := s.canBackfill(t); fills.Code != "" {
 			w.Binding = fills
 		}
-		if t.Phase == Suspending && t.Suspension.way() != 0 {
-			w.Binding = s.awayFor(t)
+		if t.Phase == Suspending && t.Suspension.preemptor() != 0 {
+			w.Binding = s.suspendedFor(t)
 		}
 		if rule, reason := s.heldBy(t); rule != "" {
 			w.Rule, w.Binding = rule, reason
@@ -120,8 +120,8 @@ func (s *State) Why(id TaskID) (Why, bool) {
 		return w, true
 	}
 	w.Position = s.queue.position(t)
-	if t.Phase == Away && t.Suspension.way() != 0 {
-		w.Away = s.awayFor(t)
+	if t.Phase == Suspended && t.Suspension.preemptor() != 0 {
+		w.Away = s.suspendedFor(t)
 	}
 	for _, g := range s.gpus {
 		if t.GPUs == 0 {
@@ -133,21 +133,21 @@ func (s *State) Why(id TaskID) (Why, bool) {
 			w.Fits = append(w.Fits, g.ID)
 		}
 	}
-	s.bind(&w, t)
+	s.bindingReason(&w, t)
 	return w, true
 }
 
-// bind picks the one reason that decides: what keeps all tasks, then what keeps
+// bindingReason picks the one reason that decides: what keeps all tasks, then what keeps
 // this one whatever the GPUs are, then the GPUs.
-func (s *State) bind(w *Why, t *Task) {
+func (s *State) bindingReason(w *Why, t *Task) {
 	over := s.overQuota(t)
 	switch {
 	case s.engineDown.Code != "":
 		w.Binding = s.engineDown
 	case s.paused != nil:
 		w.Binding = s.pausedFor()
-	case s.sick.paused():
-		w.Binding = s.sickness()
+	case s.engineBreaker.paused():
+		w.Binding = s.breakerReason()
 	case len(s.gpus) == 0 && t.GPUs > 0:
 		w.Binding.Code = ReasonNoGPU
 	case s.awaitsRoom(t):
@@ -156,27 +156,27 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
 	case over.Code != "":
 		w.Binding, w.Rule = over, RuleQuota
-	case s.claims(t) && s.leavingFor(t.ID):
-		w.Binding = s.wayFor(t)
+	case s.isNominated(t) && s.leavingForOther(t.ID):
+		w.Binding = s.preempting(t)
 	case !t.first() && s.recoveryBlocks():
 		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:
 		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
 	case s.fits(w, t):
-		s.bindFitting(w, t)
+		s.bindingReasonFitting(w, t)
 	case t.GPUs == 0 || s.fitsGPUs(w, t, func(*GPU) bool { return true }):
 		w.Binding, w.Rule = s.hostLack(w, t), RuleHost
 	default:
-		s.bindGPUs(w, t)
+		s.bindingReasonGPUs(w, t)
 	}
 }
 
-// bindFitting is for a task that has room: it is not its turn, or about to be.
-func (s *State) bindFitting(w *Why, t *Task) {
+// bindingReasonFitting is for a task that has room: it is not its turn, or about to be.
+func (s *State) bindingReasonFitting(w *Why, t *Task) {
 	turn := s.fairly(t)
 	switch {
-	case s.handsFull():
-		w.Binding = Reason{Code: ReasonHanding, Count: s.handingOver(), Limit: s.opt.LaunchesAtOnce}
+	case s.launchLimitReached():
+		w.Binding = Reason{Code: ReasonHanding, Count: s.inflightLaunches(), Limit: s.opt.LaunchesAtOnce}
 	case !s.inSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
 	case !s.inSight(t):
@@ -188,8 +188,8 @@ func (s *State) bindFitting(w *Why, t *Task) {
 	}
 }
 
-// bindGPUs is for a task that too few GPUs take.
-func (s *State) bindGPUs(w *Why, t *Task) {
+// bindingReasonGPUs is for a task that too few GPUs take.
+func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 	switch {
 	case t.GPUs > s.MostGPUs():
 		w.Binding = s.tooMany(t.GPUs, s.MostGPUs())

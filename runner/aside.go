@@ -34,7 +34,7 @@ type aside struct {
 // begin readies it for an attempt whose task is in a phase.
 func (a *aside) begin(phase mapper.Phase) {
 	a.orders, a.over = make(chan asideOrder, 1), make(chan struct{})
-	a.touched = phase == mapper.Suspending || phase == mapper.Away || phase == mapper.Resuming || phase == mapper.Stopping
+	a.touched = phase == mapper.Suspending || phase == mapper.Suspended || phase == mapper.Resuming || phase == mapper.Stopping
 }
 
 // order hands an order to the worker of a task. Only the loop calls it.
@@ -59,7 +59,7 @@ func orderAgain(t *mapper.Task) (o asideOrder, ok bool) {
 	}
 	switch t.Phase {
 	case mapper.Suspending:
-		return asideOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.Left, Reason: away.Reason}, again: true}, true
+		return asideOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.InPlace, Reason: away.Reason}, again: true}, true
 	case mapper.Resuming:
 		from := make([]mapper.GPUID, len(away.From))
 		for i, g := range away.From {

@@ -26,7 +26,7 @@ func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note
 // maySuspend refuses to suspend a task that cannot be, and says what can be done.
 func (r *Runner) maySuspend(t *mapper.Task) error {
 	switch t.Phase {
-	case mapper.Suspending, mapper.Away:
+	case mapper.Suspending, mapper.Suspended:
 		return refusef(409, "task %d is %s already; carma hold %d keeps it so until it is released", t.ID, t.Phase, t.ID)
 	case mapper.Resuming, mapper.Launching:
 		return refusef(409, "task %d is %s; it can be suspended when it runs", t.ID, t.Phase)
@@ -72,7 +72,7 @@ func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 		return nil
 	}
 	v := &api.Suspension{
-		By: s.By, Why: s.Why, Since: instant(s.Since), Host: int64(s.Host), Back: s.Back, Failures: s.Failures, Stopping: t.StopReason.Code != "",
+		By: s.By, Why: s.Why, Since: instant(s.Since), Host: int64(s.Host), Back: s.Automatic, Failures: s.Failures, Stopping: t.StopReason.Code != "",
 	}
 	if t.Hold != nil {
 		v.HeldBy = cmp.Or(t.Hold.By, "carma")
@@ -95,9 +95,9 @@ func (r *Runner) awayView(t *mapper.Task) api.Away {
 // awayFor is how long an attempt of a task was off its GPUs, up to now.
 func awayFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
 	if s := t.Suspension; s != nil && s.Since > 0 && a.Ended == 0 {
-		return a.Away + max(0, now.Sub(s.Since))
+		return a.SuspendedTime + max(0, now.Sub(s.Since))
 	}
-	return a.Away
+	return a.SuspendedTime
 }
 
 // whyAway says where a task stands that is suspending, suspended or resuming, as a
@@ -118,7 +118,7 @@ func (r *Runner) whyAway(t *mapper.Task, held string) string {
 	case t.Hold != nil:
 		hold := words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why})
 		return fmt.Sprintf("%s, and is %s: carma release %d", text, hold, t.ID)
-	case !s.Back:
+	case !s.Automatic:
 		return fmt.Sprintf("%s and comes back after carma resume %d", text, t.ID)
 	}
 	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
@@ -131,7 +131,7 @@ func untilBack(t *mapper.Task) string {
 		return "it is back on its GPU"
 	case t.Hold != nil:
 		return fmt.Sprintf("carma release %d", t.ID)
-	case !t.Suspension.Back:
+	case !t.Suspension.Automatic:
 		return fmt.Sprintf("carma resume %d", t.ID)
 	}
 	return fmt.Sprintf("it has room on its GPU; carma why %d tells more", t.ID)

@@ -46,7 +46,7 @@ func (g *rig) suspended(by, why string) (ref string) {
 	id := mapper.TaskID(g.running(ref).ID)
 	g.canSuspend()
 	now := g.Clock.Now()
-	g.happens(mapper.SuspendAsked{At: now, Task: id, By: by, Why: why}, mapper.Suspended{At: now, Task: id, Attempt: 1})
+	g.happens(mapper.SuspendAsked{At: now, Task: id, By: by, Why: why}, mapper.SuspendDone{At: now, Task: id, Attempt: 1})
 	return ref
 }
 
@@ -146,7 +146,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 	}
 
 	// It waits behind who has its GPUs: it would fit on GPU 1, but cannot go there.
-	g.happens(mapper.GPUsClosed{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}, Closure: &mapper.Closure{By: "root"}})
+	g.happens(mapper.GPUsCordoned{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}, Closure: &mapper.Cordon{By: "root"}})
 	if _, err := g.api.Resume(g.ctx(), ref); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 	if got := g.why(ref); got.Position != 0 || !strings.Contains(got.Summary, "and is held by root: the data is late: carma release "+ref) || g.phase(ref).Suspension.HeldBy != "root" {
 		t.Errorf("why: %+v", got)
 	}
-	g.happens(mapper.GPUsClosed{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}})
+	g.happens(mapper.GPUsCordoned{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}})
 	if got := g.phase(ref); got.Phase != "suspended" {
 		t.Errorf("held, it is %s", got.Phase)
 	}
@@ -192,7 +192,7 @@ func TestSuspendedLeaves(t *testing.T) {
 	}
 	g.until(ref, "running again", func(t api.Task) bool { return t.Phase == "running" && len(t.Attempts) == 2 })
 	id, now := mapper.TaskID(got.ID), g.Clock.Now()
-	g.happens(mapper.SuspendAsked{At: now, Task: id}, mapper.Suspended{At: now, Task: id, Attempt: 2})
+	g.happens(mapper.SuspendAsked{At: now, Task: id}, mapper.SuspendDone{At: now, Task: id, Attempt: 2})
 	if _, err := g.api.Stop(context.Background(), ref, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestVerifySuspended(t *testing.T) {
 		if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
 			t.Fatal(err)
 		}
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		if _, err := g.api.Resume(g.ctx(), ref); err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestVerifySuspended(t *testing.T) {
 	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
 		t.Fatal(err)
 	}
-	g.inPhase(ref, mapper.Away)
+	g.inPhase(ref, mapper.Suspended)
 	g.stop()
 	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Suspended != 3 || v.Resumed != 2 || v.Away != away || away <= 0 {

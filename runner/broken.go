@@ -9,7 +9,7 @@ import (
 
 // A fatal error of a GPU lasts until it is reset. Its driver reports it once, to
 // whoever listens then; so the journal keeps it, and each daemon tells the next
-// one's source. [mapper.Broken] has the ways in which it ends.
+// one's source. [mapper.Persistent] has the ways in which it ends.
 
 // remember tells the source which GPUs were broken when the last daemon ended, in
 // this boot of the machine.
@@ -19,7 +19,7 @@ func (r *Runner) remember(ctx context.Context) {
 		return
 	}
 	for _, g := range r.state.GPUs() {
-		if b := g.Broken; b != nil && (b.Boot == "" || b.Boot == r.boot) {
+		if b := g.Persistent; b != nil && (b.Boot == "" || b.Boot == r.boot) {
 			if err := source.Remember(ctx, string(g.ID), b.Fault, b.Told); err != nil {
 				r.Log.Error().Err(err).Str("gpu", string(g.ID)).Msg("the GPU stays out of service; a reset of it will not be noticed")
 				continue
@@ -45,10 +45,10 @@ func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
 func (m *monitor) tellResets(ev mapper.Sampled) {
 	var reset []mapper.GPUID
 	for _, g := range ev.GPUs {
-		if m.broken[g.ID] && !g.Lasts {
+		if m.broken[g.ID] && !g.UntilReset {
 			reset = append(reset, g.ID)
 		}
-		m.broken[g.ID] = g.Lasts
+		m.broken[g.ID] = g.UntilReset
 	}
 	if len(reset) > 0 && m.reset != nil {
 		m.reset(reset)

@@ -54,7 +54,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 	began := time.Now()
 	first := r.devices()[gpus[0]]
 	rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
-	rec.Task.Alone = true
+	rec.Task.NextExclusive = true
 	limited, cancel := context.WithTimeout(ctx, calibrateLimit)
 	defer cancel()
 	lines, err := r.calibrateOn(limited, rec, gpus[:min(2, len(gpus))])
@@ -76,7 +76,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) {
 	err = r.look(ctx, func(s *mapper.State) {
 		for _, g := range s.GPUs() {
-			if len(g.Residents) == 0 && g.Foreign < units.GiB && g.Wrong() == "" && g.Capacity-g.Foreign >= calibrateFree {
+			if len(g.Residents) == 0 && g.OtherProcesses < units.GiB && g.FaultReason() == "" && g.Capacity-g.OtherProcesses >= calibrateFree {
 				idle = append(idle, g.ID)
 			}
 		}

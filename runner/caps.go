@@ -21,7 +21,7 @@ const (
 // its GPUs. Variables that the task or its image sets are left out.
 func (w *worker) caps() []string {
 	o := w.opt.Limits
-	if o.Caps == CapsOff || o.Caps == "" || w.rec.Task.Alone || len(w.launch.Grants) == 0 {
+	if o.Caps == CapsOff || o.Caps == "" || w.rec.Task.NextExclusive || len(w.launch.Grants) == 0 {
 		return nil
 	}
 	have := slices.Concat(w.rec.ImageEnv, w.rec.Submit.Env)

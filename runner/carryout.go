@@ -71,12 +71,12 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			if w := r.workers[d.Task]; w != nil {
 				w.resizing.order()
 			}
-		case mapper.Overuse:
+		case mapper.GrantExceeded:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Idle:
 			r.refreshTask(d.Task)
 			r.tellIdle(d)
-		case mapper.Regrant:
+		case mapper.GrantChanged:
 			r.refreshTask(d.Task)
 		case mapper.Requeue:
 			r.refreshTask(d.Task)

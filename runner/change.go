@@ -56,7 +56,7 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 		switch {
 		case t.Phase == mapper.Resuming:
 			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
-		case t.StopReason.Code != "" && t.Phase == mapper.Away:
+		case t.StopReason.Code != "" && t.Phase == mapper.Suspended:
 			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
 		case t.Phase.Placed() && t.Phase != mapper.Suspending:
 			return nil, nil, refusef(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
@@ -71,7 +71,7 @@ func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, 
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
 			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
 		}
-		if t.Hold == nil && t.Phase == mapper.Away && !t.Suspension.Back {
+		if t.Hold == nil && t.Phase == mapper.Suspended && !t.Suspension.Automatic {
 			return nil, nil, refusef(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
 		}
 		if t.Hold == nil {
@@ -87,20 +87,20 @@ func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.Requ
 		if t.Alive() == nil || t.StopReason.Code != "" {
 			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
-		return mapper.Recalled{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
+		return mapper.RequeueRequested{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
 	})
 }
 
 // Move moves a waiting task among the waiting ones of its owner.
 func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
 	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
-		if t.Phase == mapper.Away && r.state.Position(t.ID) == 0 {
+		if t.Phase == mapper.Suspended && r.state.Position(t.ID) == 0 {
 			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
-		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering && t.Phase != mapper.Away {
+		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering && t.Phase != mapper.Suspended {
 			return nil, nil, refusef(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
 		}
-		return mapper.Reordered{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
+		return mapper.QueueMoved{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
 	})
 }
 
@@ -152,7 +152,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, nil, err
 		}
 		r.names[is.Name] = true
-		return mapper.RequestChanged{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
+		return mapper.TaskUpdated{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
 	})
 	if err == nil && u.Hosts() {
 		err = r.resized(ctx, rec.ID())
@@ -188,8 +188,8 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 }
 
 // changeOf is a change as the mapper takes it. c is what was predicted for it.
-func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidate) (mapper.Change, error) {
-	what := mapper.Change{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
+func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidate) (mapper.TaskUpdate, error) {
+	what := mapper.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
 		what.Priority = new(priorities[*u.Priority])
 	}

@@ -27,7 +27,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		all, to := r.state.GPUs(), closure(now, who, q)
 		for _, g := range all {
-			if q.All && !outlasts(g.Closed, to) {
+			if q.All && !outlasts(g.Cordon, to) {
 				ids = append(ids, g.ID)
 			}
 		}
@@ -38,7 +38,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 			}
 			ids = append(ids, id)
 		}
-		return []mapper.Event{mapper.GPUsClosed{At: now, GPUs: ids, Closure: to}}, nil, nil
+		return []mapper.Event{mapper.GPUsCordoned{At: now, GPUs: ids, Closure: to}}, nil, nil
 	}})
 	if err == nil && q.Open {
 		r.forgive(ctx, ids)
@@ -48,7 +48,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 
 // outlasts reports whether a GPU is drained by was for longer than another closure
 // asks for, and for nothing less.
-func outlasts(was, other *mapper.Closure) bool {
+func outlasts(was, other *mapper.Cordon) bool {
 	if was == nil || other == nil || other.Until == 0 || other.Move && !was.Move {
 		return false
 	}
@@ -88,11 +88,11 @@ func closedDetail(q api.CloseRequest) string {
 }
 
 // closure is what a request asks for; nil: that it ends.
-func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Closure {
+func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Cordon {
 	if q.Open {
 		return nil
 	}
-	c := mapper.Closure{By: who.Name, Why: q.Why, Move: q.Move}
+	c := mapper.Cordon{By: who.Name, Why: q.Why, Move: q.Move}
 	if q.For > 0 {
 		c.Until = now.Add(q.For)
 	}
@@ -111,7 +111,7 @@ func gpuNamed(all []mapper.GPU, name string) (mapper.GPUID, error) {
 }
 
 // closureView is a closure as users see it; nil: none.
-func closureView(c *mapper.Closure) *api.Closure {
+func closureView(c *mapper.Cordon) *api.Closure {
 	if c == nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 		now.found[id] = d
 		now.devices[id] = mapper.GPUInfo{
 			ID: id, Index: d.Index, Node: d.Node, Model: d.Model, Capacity: d.Capacity, Boot: cmp.Or(d.Boot, r.boot),
-			Part: d.Parent != "", Link: d.Link, Socket: d.Socket,
+			MIG: d.Parent != "", Link: d.Link, Socket: d.Socket,
 		}
 	}
 	for _, d := range now.devices {

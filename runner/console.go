@@ -43,7 +43,7 @@ type console struct {
 	// talks: it has a terminal or an input.
 	talks bool
 	clock *Clock
-	touch func(mapper.Touched)
+	touch func(mapper.TerminalInput)
 
 	mu      sync.Mutex
 	session containers.Session // nil: not connected now
@@ -65,7 +65,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 	ctx, end := context.WithCancel(ctx)
 	c := &console{
 		key: attemptKey{w.launch.Task, w.launch.Attempt}, id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
-		touch: func(ev mapper.Touched) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*viewer]bool{},
+		touch: func(ev mapper.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*viewer]bool{},
 	}
 	var done sync.WaitGroup
 	if driver, can := able[containers.Terminals](w.Driver); can && c.talks {
@@ -230,7 +230,7 @@ func (c *console) note() {
 	}
 	c.mu.Unlock()
 	if tell {
-		c.touch(mapper.Touched{At: now, Task: c.key.task})
+		c.touch(mapper.TerminalInput{At: now, Task: c.key.task})
 	}
 }
 

@@ -187,7 +187,7 @@ var changesByPeople = []struct {
 	{make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
-		return onState(t, r, func(s *mapper.State) bool { c := s.GPUs()[0].Closed; return c != nil && c.Why == "fan" })
+		return onState(t, r, func(s *mapper.State) bool { c := s.GPUs()[0].Cordon; return c != nil && c.Why == "fan" })
 	}},
 	{make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
@@ -205,7 +205,7 @@ var changesByPeople = []struct {
 	}, make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Open: true})
 	}, there: func(t *testing.T, r *Runner, _ string) bool {
-		return onState(t, r, func(s *mapper.State) bool { return s.GPUs()[0].Closed == nil })
+		return onState(t, r, func(s *mapper.State) bool { return s.GPUs()[0].Cordon == nil })
 	}},
 	{before: func(ctx context.Context, r *Runner, _ string) error {
 		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})

@@ -47,7 +47,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 func (r *Runner) flushDue() error {
 	for _, d := range r.due {
 		for _, decision := range d.decisions {
-			if _, ok := decision.(mapper.WakeAt); !ok {
+			if _, ok := decision.(mapper.SetTimer); !ok {
 				return r.flush()
 			}
 		}

@@ -70,7 +70,7 @@ func (r *Runner) copyState(ctx context.Context, e *expectations) error {
 		}
 	})
 	if e.copied = time.Now(); e.then != nil {
-		e.then.Step(mapper.Woke{At: r.Clock.Now()})
+		e.then.Step(mapper.TimerFired{At: r.Clock.Now()})
 	}
 	return err
 }

@@ -25,7 +25,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
 		for _, g := range pages {
-			held[g.ID] = s.KeptFor(g.ID)
+			held[g.ID] = s.ReservedFor(g.ID)
 		}
 		reserved = s.Reservations()
 		suspended, _ := s.Suspended()
@@ -47,9 +47,9 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	for _, g := range pages {
 		v := api.GPU{
 			GPURef: api.GPURef{Index: g.Index, UUID: string(g.ID)}, Model: g.Model,
-			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign),
-			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong(), FaultLasts: g.Broken != nil,
-			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Closed), NVLink: g.Link, NUMANode: g.Socket,
+			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses),
+			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason(), FaultLasts: g.Persistent != nil,
+			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Cordon), NVLink: g.Link, NUMANode: g.Socket,
 			Suspend: string(g.Suspend), Suspended: away[g.ID],
 		}
 		for _, res := range reserved {
@@ -71,7 +71,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 				name = rec.Name
 			}
 			v.Tasks = append(v.Tasks, api.Resident{
-				Task: int64(p.Task), Name: name, Grant: int64(p.Grant), Used: int64(p.Used), Peak: int64(p.Peak), Alone: p.Alone,
+				Task: int64(p.Task), Name: name, Grant: int64(p.Grant), Used: int64(p.Used), Peak: int64(p.Peak), Alone: p.Exclusive,
 			})
 		}
 		out = append(out, v)
@@ -179,7 +179,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 
 // stopping returns why a task that is stopping was asked to stop; else zero.
 func stopping(t *mapper.Task) mapper.Reason {
-	if t.Phase == mapper.Stopping || t.Phase == mapper.Away {
+	if t.Phase == mapper.Stopping || t.Phase == mapper.Suspended {
 		return t.StopReason
 	}
 	return mapper.Reason{}

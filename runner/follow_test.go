@@ -49,8 +49,8 @@ func TestPace(t *testing.T) {
 	came := units.InstantOf(start).Add(settles)
 	f := new(follower)
 	var beside []mapper.TaskID
-	tell := func() (mapper.Pace, bool) {
-		p, told, ok := f.pace(units.InstantOf(at), mapper.Going{Changed: came.Add(-settles), Since: came, Beside: beside})
+	tell := func() (mapper.Throughput, bool) {
+		p, told, ok := f.pace(units.InstantOf(at), mapper.SpeedView{Changed: came.Add(-settles), Since: came, Beside: beside})
 		if ok {
 			f.tell(told)
 		}
@@ -106,19 +106,19 @@ func TestPaceUnit(t *testing.T) {
 		at = at.Add(time.Minute)
 		f.take(clock, at, containers.Stdout, fmt.Appendf(nil, "Epoch %d/10", epoch), false)
 	}
-	p, _, ok := f.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)})
+	p, _, ok := f.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)})
 	if !ok || p.Unit != "epochs" || p.Steps {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	f.trains(clock, &at, 0, 100, 2)
-	if p, _, ok = f.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
+	if p, _, ok = f.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
 		t.Errorf("by steps: %+v, %v", p, ok)
 	}
 	wild := new(follower)
 	for i, seconds := range []float64{1, 200, 2, 300, 5, 100, 1, 250} {
 		wild.trains(clock, &at, i, i+1, seconds)
 	}
-	if p, _, ok := wild.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)}); ok {
+	if p, _, ok := wild.pace(units.InstantOf(at), mapper.SpeedView{Since: units.InstantOf(start)}); ok {
 		t.Errorf("irregular: %+v", p)
 	}
 }
@@ -186,7 +186,7 @@ func TestAloneTime(t *testing.T) {
 	began, one := units.InstantOf(start), []mapper.TaskID{2}
 	f := new(follower)
 	look := func(changed units.Instant, beside []mapper.TaskID) (float64, float64) {
-		f.alone.follow(units.InstantOf(at), mapper.Going{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
+		f.alone.follow(units.InstantOf(at), mapper.SpeedView{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
 		return f.aloneSpeed()
 	}
 	f.trains(clock, &at, 0, 5, 20)
@@ -249,6 +249,6 @@ func BenchmarkPace(b *testing.B) {
 	f, began := new(follower), units.InstantOf(at)
 	f.trains(clock, &at, 0, 1000, 1)
 	for b.Loop() {
-		f.pace(units.InstantOf(at), mapper.Going{Changed: began, Since: began})
+		f.pace(units.InstantOf(at), mapper.SpeedView{Changed: began, Since: began})
 	}
 }

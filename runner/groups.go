@@ -212,7 +212,7 @@ func lastFirst(a, b *mapper.Task) int {
 		switch {
 		case t.Phase.Placed():
 			return 2
-		case t.Phase == mapper.Queued || t.Phase == mapper.Recovering || t.Phase == mapper.Away:
+		case t.Phase == mapper.Queued || t.Phase == mapper.Recovering || t.Phase == mapper.Suspended:
 			return 1
 		}
 		return 0

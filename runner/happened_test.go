@@ -52,7 +52,7 @@ func TestHistory(t *testing.T) {
 	l.canSuspend()
 	now := l.Clock.Now
 	l.happens(mapper.HostsFound{At: now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
-	l.happens(mapper.SuspendAsked{At: now(), Task: 5, By: "ada", Why: "a demo"}, mapper.Suspended{At: now(), Task: 5, Attempt: 1})
+	l.happens(mapper.SuspendAsked{At: now(), Task: 5, By: "ada", Why: "a demo"}, mapper.SuspendDone{At: now(), Task: 5, Attempt: 1})
 	before := l.historyOf("5")
 	l.happens(mapper.ResumeAsked{At: now(), Task: 5, By: "ada"}, mapper.Resumed{At: now(), Task: 5, Attempt: 1})
 	l.happens(mapper.Started{At: now(), Task: 5, Attempt: 1}) // a daemon that adopts it
@@ -101,7 +101,7 @@ func TestHistoryLines(t *testing.T) {
 	for want, d := range map[string]mapper.Decision{
 		"comes back on GPU 1 with 3.0 GiB booked, moved from GPU 0":                                             mapper.Resume{Task: 4, From: []mapper.GPUID{a}, Grants: grants},
 		"comes back on GPU 1 with 3.0 GiB booked":                                                               mapper.Resume{Task: 4, From: []mapper.GPUID{b}, Grants: grants},
-		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     mapper.Regrant{Task: 4, Grants: grants},
+		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     mapper.GrantChanged{Task: 4, Grants: grants},
 		"launched on GPUs 0, 1 with 3.0 GiB booked on each":                                                     mapper.Launch{Task: 4, Grants: append(slices.Clone(grants), mapper.Grant{GPU: a, Memory: 3 * units.GiB})},
 		"launched without a GPU; host memory 2.0 GiB; processors 1.5":                                           mapper.Launch{Task: 4, Host: mapper.HostShare{Memory: 2 * units.GiB, CPUs: 1500}},
 		"goes back to the queue, to get 8.0 GiB: GPU out of memory: it wanted 8.0 GiB and had 3.0 GiB reserved": mapper.Requeue{Task: 4, Need: 8 * units.GiB, Reason: gone},
@@ -113,10 +113,10 @@ func TestHistoryLines(t *testing.T) {
 		}
 	}
 	for want, ev := range map[string]mapper.Event{
-		"ada changed what was asked for: priority high": mapper.RequestChanged{Task: 4, By: "ada", Change: mapper.Change{Priority: &high}},
+		"ada changed what was asked for: priority high": mapper.TaskUpdated{Task: 4, By: "ada", Change: mapper.TaskUpdate{Priority: &high}},
 		"root moves it to GPU 1":                        mapper.Pinned{Task: 4, By: "root", GPUs: []mapper.GPUID{b}},
 		"could not come back: the driver":               mapper.Resumed{Task: 4, Failure: "the driver"},
-		"ada sent it back to the queue: mine first":     mapper.Recalled{Task: 4, By: "ada", Why: "mine first"},
+		"ada sent it back to the queue: mine first":     mapper.RequeueRequested{Task: 4, By: "ada", Why: "mine first"},
 		"released by ada":                               mapper.HoldChanged{Task: 4, By: "ada"},
 		"":                                              mapper.HoldChanged{Task: 44, By: "ada"},
 	} {
@@ -154,13 +154,13 @@ func TestHistoryOfLongLife(t *testing.T) {
 	const changes = 300
 	var events []mapper.Event
 	for i := range changes {
-		events = append(events, mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+		events = append(events, mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
 	}
 	l.happens(events...)
 	if h := l.historyOf("4"); len(h.Lines) != happenedMost {
 		t.Errorf("%d lines of events whose decisions are not stored yet", len(h.Lines))
 	}
-	l.happens(mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada"})
+	l.happens(mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada"})
 	h := l.historyOf("4")
 	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
 		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
@@ -179,7 +179,7 @@ func TestHistoryOfUndecided(t *testing.T) {
 	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
 	var events []mapper.Event
 	for i := range 300 {
-		events = append(events, mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+		events = append(events, mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
 	}
 	l.happens(events...)
 	if h := l.historyOf("4"); h.Unread == nil || len(h.Lines) > 16 {
@@ -225,7 +225,7 @@ func TestHistoryOfWaiting(t *testing.T) {
 	if strings.Count(full, "waits: waits: ") != 1 || inOrder(full, "estimated: ", "waits: waits: GPU 0 memory ") != "" {
 		t.Errorf("the card is full:\n%s", full)
 	}
-	l.happens(mapper.LaunchingPaused{At: l.Clock.Now(), Closure: &mapper.Closure{By: "root", Why: "a repair"}})
+	l.happens(mapper.LaunchingPaused{At: l.Clock.Now(), Closure: &mapper.Cordon{By: "root", Why: "a repair"}})
 	look()
 	paused := texts(l.historyOf("6"))
 	if missing := inOrder(paused, "waits: waits: GPU 0 memory ", "waits: waits: ", "a repair"); missing != "" {

@@ -42,11 +42,11 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 		if ev.Hold {
 			l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: ev.By, Text: ev.Why})
 		}
-	case mapper.Recalled:
+	case mapper.RequeueRequested:
 		l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonRecalled, Name: ev.By, Text: ev.Why})
-	case mapper.RequestChanged:
+	case mapper.TaskUpdated:
 		l.Text = cmp.Or(ev.By, "carma") + " changed what was asked for: " + saidChange(&ev.Change)
-	case mapper.Reordered:
+	case mapper.QueueMoved:
 		l.Text = cmp.Or(ev.By, "carma") + " moved it to the front of the queue"
 		if ev.Last {
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
@@ -61,11 +61,11 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 		if ev.Why != "" {
 			l.Text += ": " + ev.Why
 		}
-	case mapper.FoundAway:
+	case mapper.SuspendedOutOfBand:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(mapper.Reason{Code: mapper.ReasonFoundAway})
 	case mapper.DevicesChecked:
 		l.Attempt, l.Text = ev.Attempt, r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
-	case mapper.Suspended:
+	case mapper.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {
 			l.Text = "could not be suspended and runs on: " + ev.Failure
@@ -101,7 +101,7 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 		}
 	case mapper.Release:
 		of, l.Text = d.Task, "may go on: what it waited for has come"
-	case mapper.Regrant:
+	case mapper.GrantChanged:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "its booking changed: "+r.saidGrants(d.Grants, false)
 	case mapper.Resize:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "its share of the machine changed"+saidHost(d.Host)
@@ -124,7 +124,7 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 			}
 			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
-	case mapper.Overuse:
+	case mapper.GrantExceeded:
 		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.saidGPUs([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)
 	case mapper.Finish:
 		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
@@ -186,7 +186,7 @@ func saidEstimate(e *mapper.Estimate) string {
 }
 
 // saidChange are the fields of a change that a user sets.
-func saidChange(c *mapper.Change) string {
+func saidChange(c *mapper.TaskUpdate) string {
 	var parts []string
 	add := func(format string, v any) { parts = append(parts, fmt.Sprintf(format, v)) }
 	if c.Priority != nil {

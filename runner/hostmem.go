@@ -258,8 +258,8 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 			name = rec.Name
 		}
 		out.Used += int64(p.Used)
-		out.Away += int64(p.Away)
-		out.Tasks = append(out.Tasks, api.HostMember{Task: int64(p.Task), Name: name, Memory: int64(p.Memory), Away: int64(p.Away), Used: int64(p.Used), CPUs: processors(p.CPUs)})
+		out.Away += int64(p.SuspendedMemory)
+		out.Tasks = append(out.Tasks, api.HostMember{Task: int64(p.Task), Name: name, Memory: int64(p.Memory), Away: int64(p.SuspendedMemory), Used: int64(p.Used), CPUs: processors(p.CPUs)})
 	}
 	return out, nil
 }

@@ -84,7 +84,7 @@ func (w *worker) tellOffer() bool {
 		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has told it
 	})
 	if !known {
-		w.post(fact(mapper.Leaves{At: w.Clock.Now(), Task: task, Attempt: attempt}))
+		w.post(fact(mapper.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
 	}
 	return true
 }

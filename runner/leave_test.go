@@ -54,9 +54,9 @@ func TestLeavesByItself(t *testing.T) {
 	g.eventually("it offers to leave", folder.Offered)
 	g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
 	g.suspend(2)
-	g.inPhase(ref, mapper.Away)
+	g.inPhase(ref, mapper.Suspended)
 	g.restart()
-	g.inPhase(ref, mapper.Away)
+	g.inPhase(ref, mapper.Suspended)
 	g.resumeTask(2)
 	g.inPhase(ref, mapper.Running)
 	if text, err := os.ReadFile(filepath.Join(string(folder), "order")); string(text) != "return 2\n" {

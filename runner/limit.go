@@ -122,7 +122,7 @@ func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
 
 // limited returns the GPUs on which the driver limits the attempt.
 func (w *worker) limited() (gpus []string) {
-	if !w.opt.Limits.driver() || !w.limiter.OK() || w.rec.Task.Alone {
+	if !w.opt.Limits.driver() || !w.limiter.OK() || w.rec.Task.NextExclusive {
 		return nil
 	}
 	for _, g := range w.grants() {

@@ -301,9 +301,9 @@ func TestPromisedIsNotForeign(t *testing.T) {
 			{12, 12, 10},
 		} {
 			use(tc.used*units.GiB, tc.others*units.GiB)
-			l.eventually(fmt.Sprintf("restarted %v: %d GiB used, %d of processes of others: %d foreign, not %s", restart, tc.used, tc.others, tc.want, on("GPU-a").Foreign), func() bool {
+			l.eventually(fmt.Sprintf("restarted %v: %d GiB used, %d of processes of others: %d foreign, not %s", restart, tc.used, tc.others, tc.want, on("GPU-a").OtherProcesses), func() bool {
 				g := on("GPU-a")
-				return g.Used == tc.used*units.GiB && g.Foreign == tc.want*units.GiB
+				return g.Used == tc.used*units.GiB && g.OtherProcesses == tc.want*units.GiB
 			})
 		}
 	}

@@ -16,7 +16,7 @@ type gone struct{ from, to units.Instant }
 // its GPUs and when it is back.
 func (r *Runner) followAway(ev mapper.Event) {
 	switch ev := ev.(type) {
-	case mapper.Suspended:
+	case mapper.SuspendDone:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != mapper.Running {
 			r.followers.get(attemptKey{ev.Task, ev.Attempt}).leaves(ev.At)
 			r.consoles.say(ev.Task, awayText(t))

@@ -20,7 +20,7 @@ const liveMost = 2000
 func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 	var first, rest []*Record
 	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
-		if p := rec.Task.Phase; p.Placed() || p == mapper.Away {
+		if p := rec.Task.Phase; p.Placed() || p == mapper.Suspended {
 			first = append(first, rec)
 		} else {
 			rest = append(rest, rec)

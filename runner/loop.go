@@ -67,7 +67,7 @@ func (r *Runner) loop(ctx context.Context) error {
 		case c := <-r.inbox:
 			batch = append(batch, c)
 		case <-wake.C:
-			batch = append(batch, fact(mapper.Woke{At: r.Clock.Now()}))
+			batch = append(batch, fact(mapper.TimerFired{At: r.Clock.Now()}))
 		case <-flush.C:
 			flushing = false
 			if err := r.flush(); err != nil {
@@ -100,7 +100,7 @@ func (r *Runner) drain(batch []*change) []*change {
 }
 
 func (r *Runner) untilWake() time.Duration {
-	at, ok := r.state.NextWake()
+	at, ok := r.state.NextTimer()
 	if !ok || r.full {
 		return time.Hour
 	}

@@ -43,7 +43,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 			placed = append(placed, rec)
 		case p == mapper.Queued || p == mapper.Recovering:
 			waiting = append(waiting, rec)
-		case p == mapper.Away:
+		case p == mapper.Suspended:
 			s.Away++
 		default:
 			s.Held++
@@ -83,7 +83,7 @@ const maxMeasured = 100_000
 func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
 	for i := range g.gpus {
-		g.kept[g.gpus[i].ID] = s.KeptFor(g.gpus[i].ID) != 0
+		g.kept[g.gpus[i].ID] = s.ReservedFor(g.gpus[i].ID) != 0
 	}
 	suspended, _ := s.Suspended()
 	for _, t := range suspended {
@@ -92,7 +92,7 @@ func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 		}
 	}
 	for _, rec := range placed {
-		going, runs := s.Going(rec.ID())
+		going, runs := s.Speed(rec.ID())
 		g.views[rec.ID()] = queueView{going: going, runs: runs}
 	}
 	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // those without a view were not looked at
@@ -107,8 +107,8 @@ func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 func (r *Runner) gpuFigures(g *mapper.GPU, of *glance) metrics.GPU {
 	v := metrics.GPU{
 		Index: g.Index, UUID: string(g.ID), Model: g.Model, Sharing: cmp.Or(string(g.Sharing), "mps"),
-		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign), Headroom: int64(of.headroom),
-		SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong() != "" || g.Missing, Drained: g.Closed != nil,
+		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses), Headroom: int64(of.headroom),
+		SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.FaultReason() != "" || g.Missing, Drained: g.Cordon != nil,
 		HeldFor: of.kept[g.ID], Tasks: len(g.Residents), Suspended: of.away[g.ID],
 	}
 	if s, ok := r.monitor.reading(v.UUID); ok {

@@ -196,7 +196,7 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 
 // digest turns one GPU's reading into a sample for the mapper.
 func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
-	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, Lasts: s.Lasts, Told: s.Told}
+	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, UntilReset: s.Lasts, FromDriver: s.Told}
 	for _, p := range s.Processes {
 		if p.Task == 0 {
 			continue
@@ -204,7 +204,7 @@ func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 		out.Tasks = addUse(out.Tasks, p.Task, p.Used)
 	}
 	m.timeTasks(now, &s, out.Tasks)
-	out.Foreign = foreign(&s, m.promised.unused(&s))
+	out.OtherProcesses = foreign(&s, m.promised.unused(&s))
 	out.Coarse = s.Coarse
 	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA, s.Coarse})
 	if w[0].coarse != s.Coarse {

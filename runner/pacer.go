@@ -36,7 +36,7 @@ const (
 // paceTold is what the mapper was told of an attempt last.
 type paceTold struct {
 	at       units.Instant // 0: nothing
-	since    units.Instant // mapper.Going.Since then
+	since    units.Instant // mapper.Speed.Since then
 	unit     string
 	rate, sd float64
 	share    float64
@@ -64,12 +64,12 @@ func (r *Runner) tellPace(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	going := make(map[attemptKey]mapper.Going, len(all))
+	going := make(map[attemptKey]mapper.SpeedView, len(all))
 	var now units.Instant
 	err := r.look(ctx, func(s *mapper.State) {
 		now = r.Clock.Now()
 		for key := range all {
-			if g, ok := s.Going(key.task); ok && g.Running && g.Attempt == key.attempt {
+			if g, ok := s.Speed(key.task); ok && g.Running && g.Attempt == key.attempt {
 				going[key] = g
 			}
 		}
@@ -77,7 +77,7 @@ func (r *Runner) tellPace(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ev := mapper.Paced{At: now}
+	ev := mapper.ThroughputReported{At: now}
 	var then []func() // what is noted if the loop takes it
 	for key, g := range going {
 		if p, told, ok := all[key].pace(now, g); ok {
@@ -86,7 +86,7 @@ func (r *Runner) tellPace(ctx context.Context) {
 			then = append(then, func() { all[key].tell(told) })
 		}
 	}
-	slices.SortFunc(ev.Tasks, func(a, b mapper.Pace) int { return cmp.Compare(a.Task, b.Task) })
+	slices.SortFunc(ev.Tasks, func(a, b mapper.Throughput) int { return cmp.Compare(a.Task, b.Task) })
 	if len(ev.Tasks) > 0 && r.offer(ev) {
 		for _, note := range then {
 			note()
@@ -96,7 +96,7 @@ func (r *Runner) tellPace(ctx context.Context) {
 
 // pace returns what to tell of an attempt; false: nothing. Each pace is of a time
 // of its own, after that of the one before.
-func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTold, bool) {
+func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughput, paceTold, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := g.Since
@@ -104,7 +104,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	f.standing(now)
 	p, ok := f.reader.Progress(f.lived(now))
 	if !ok {
-		return mapper.Pace{}, paceTold{}, false
+		return mapper.Throughput{}, paceTold{}, false
 	}
 	from, before := since, f.told
 	unit := unitOf(p)
@@ -114,13 +114,13 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	}
 	speed, ok := f.reader.Since(f.lived(from))
 	if !ok || !(speed.Error <= rateErrorMost) {
-		return mapper.Pace{}, paceTold{}, false
+		return mapper.Throughput{}, paceTold{}, false
 	}
 	told := paceTold{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: p.Share}
 	if again && !told.differs(before) {
-		return mapper.Pace{}, paceTold{}, false
+		return mapper.Throughput{}, paceTold{}, false
 	}
-	out := mapper.Pace{
+	out := mapper.Throughput{
 		Rate: rounded(speed.Rate, significant), Error: rounded(speed.Error, 2), Since: from, Unit: unit,
 		Steps: p.Unit == progress.Steps, Share: rounded(told.share, significant),
 	}
@@ -131,7 +131,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 }
 
 // follow takes note of who is beside an attempt.
-func (a *aloneTime) follow(now units.Instant, g mapper.Going) {
+func (a *aloneTime) follow(now units.Instant, g mapper.SpeedView) {
 	switch {
 	case len(g.Beside) == 0:
 		*a = aloneTime{from: g.Changed, settled: g.Since, until: now}

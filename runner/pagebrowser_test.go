@@ -133,7 +133,7 @@ func TestPageKeys(t *testing.T) {
 	b.Await(`document.querySelector('.decisions')?.textContent.includes('its program runs')`)
 	var moves []mapper.Event
 	for range 250 {
-		moves = append(moves, mapper.Reordered{At: l.Clock.Now(), Task: 5, By: "root"})
+		moves = append(moves, mapper.QueueMoved{At: l.Clock.Now(), Task: 5, By: "root"})
 	}
 	l.happens(moves...)
 	b.Await(`document.querySelector('.decisions')?.textContent.includes('in between left out')`)
@@ -154,7 +154,7 @@ func TestPageKeys(t *testing.T) {
 	// The timeline by arrow keys, to a task's page. One was suspended meanwhile.
 	l.canSuspend()
 	l.happens(mapper.HostsFound{At: l.Clock.Now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
-	l.happens(mapper.SuspendAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.Suspended{At: l.Clock.Now(), Task: 5, Attempt: 1})
+	l.happens(mapper.SuspendAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.SuspendDone{At: l.Clock.Now(), Task: 5, Attempt: 1})
 	l.happens(mapper.ResumeAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.Resumed{At: l.Clock.Now(), Task: 5, Attempt: 1})
 	b.Do(chromedp.KeyEvent("3"))
 	b.Await(`document.querySelector('.run[tabindex="0"]')`)

@@ -83,7 +83,7 @@ func (p *pastOf) attempt(rec *Record, a *mapper.Attempt) {
 	whole := to.Sub(from).Seconds()
 	away := 0.0 // the part of it off its GPUs, as if spread over all of it
 	if whole > 0 {
-		away = min(1, max(0, a.Away.Seconds()/whole))
+		away = min(1, max(0, a.SuspendedTime.Seconds()/whole))
 	}
 	for from < to {
 		end := min(to, midnight(from))

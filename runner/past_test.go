@@ -62,7 +62,7 @@ func TestUsedWithoutAway(t *testing.T) {
 	p := &pastOf{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
 	rec := &Record{User: "ann", Energy: map[int]float64{1: 80}}
-	p.attempt(rec, &mapper.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), Away: time.Hour, Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
+	p.attempt(rec, &mapper.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), SuspendedTime: time.Hour, Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
 	day := p.days["2026-01-02"]
 	if len(day) != 1 || day[0].GPUSeconds != 3*3600 || day[0].AwaySeconds != 3600 || day[0].EnergyJ != 80 || day[0].Booked != 2*3*3600 {
 		t.Errorf("%+v", day)

@@ -25,11 +25,11 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 		ev := mapper.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []mapper.GPUID{}}
 		if !q.Any {
 			var err error
-			if ev.GPUs, err = r.goesTo(q.GPUs, fmt.Sprintf("task %d", t.ID), t.GPUs, t.Need); err != nil {
+			if ev.GPUs, err = r.goesTo(q.GPUs, fmt.Sprintf("task %d", t.ID), t.GPUs, t.NextGrant); err != nil {
 				return nil, nil, err
 			}
 		}
-		if t.Phase == mapper.Away && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id mapper.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
+		if t.Phase == mapper.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id mapper.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
 			return nil, nil, refusef(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
 		}
 		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
@@ -60,7 +60,7 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && need > most {
 			return nil, refusef(422, "%s needs %s, and GPU %d can give %s", task, need, g.Index, most)
 		}
-		if gpus > 1 && g.Part && slices.Contains(ids, g.ID) {
+		if gpus > 1 && g.MIG && slices.Contains(ids, g.ID) {
 			return nil, refusef(422, "%s is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", task, gpus, g.Index)
 		}
 	}

@@ -63,7 +63,7 @@ func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, star
 		Estimate: estimateView(booking(c.est), c.est.Detail),
 	}
 	if t, ok := then.Task(rec.ID()); ok {
-		v.Need = int64(t.Need)
+		v.Need = int64(t.NextGrant)
 		v.Estimate = estimateView(t.Estimate, estimateDetail(t.Estimate, c.est.Detail, rec.Submit.Exclusive))
 		if t.Phase == mapper.Estimating {
 			v.Estimate.Detail = c.est.Detail

@@ -27,7 +27,7 @@ const (
 )
 
 // viewProgress adds to a running task how far it has come.
-func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.Going) {
+func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.SpeedView) {
 	now := r.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
 	v.Progress = out
@@ -67,7 +67,7 @@ func withoutOutput(p *api.Progress) *api.Progress {
 }
 
 // viewSlowdown returns what a task's neighbours cost it; nil: it has none.
-func (r *Runner) viewSlowdown(g mapper.Going) *api.Slowdown {
+func (r *Runner) viewSlowdown(g mapper.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil
 	}

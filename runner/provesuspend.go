@@ -87,7 +87,7 @@ func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUI
 		return "", err
 	}
 	alone := *rec
-	alone.Task.Alone = true
+	alone.Task.NextExclusive = true
 	w := &worker{Runner: r, rec: &alone, stop: newStopper(), noMPS: true, launch: mapper.Launch{
 		Attempt: 1, Alone: true, Grants: []mapper.Grant{{GPU: id, Memory: proveGrant}},
 	}}

@@ -93,7 +93,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]map
 		return nil, refusef(422, "--gpus %d: this machine has %d", q.Count, len(all))
 	}
 	if q.Count > 0 {
-		all = slices.DeleteFunc(all, func(g mapper.GPU) bool { return g.Missing || g.Wrong() != "" || g.Closed != nil })
+		all = slices.DeleteFunc(all, func(g mapper.GPU) bool { return g.Missing || g.FaultReason() != "" || g.Cordon != nil })
 		if q.Count > len(all) {
 			return nil, refusef(409, "--gpus %d: only %d are in service", q.Count, len(all))
 		}

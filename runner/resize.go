@@ -145,7 +145,7 @@ func (r *Runner) mayResize(t *mapper.Task) error {
 	switch _, can := able[containers.Resizer](r.Driver); {
 	case t.Alive() == nil:
 		return nil
-	case t.Phase == mapper.Away:
+	case t.Phase == mapper.Suspended:
 		return refusef(409, "task %d is suspended; its host memory and processors can be changed while it waits or runs: carma resume %d, or carma requeue --hold %d, then update and release it", t.ID, t.ID, t.ID)
 	case !t.Resizable():
 		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits or runs", t.ID, t.Phase)

@@ -35,7 +35,7 @@ type MPS struct {
 // MPS the driver keeps them apart.
 func (w *worker) mpsGroup() *mps.Group {
 	m, t := w.opt.MPS, &w.rec.Task
-	if m == nil || w.noMPS || len(w.launch.Grants) == 0 || t.Alone || faultedByMPS(t, w.launch.Attempt) {
+	if m == nil || w.noMPS || len(w.launch.Grants) == 0 || t.NextExclusive || faultedByMPS(t, w.launch.Attempt) {
 		return nil
 	}
 	var gpus []string

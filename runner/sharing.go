@@ -226,7 +226,7 @@ func (w *worker) recallMPS(ctx context.Context) {
 // noteApart notes that an attempt is no client though the mapper takes it for one.
 // It knows those that are alone on their GPUs, and those that a fault has hit.
 func (w *worker) noteApart() {
-	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.Alone || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
+	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.NextExclusive || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
 		return
 	}
 	var gpus []mapper.GPUID

@@ -145,7 +145,7 @@ func (w *worker) made() {
 
 // handed tells the mapper that the next launch may be handed to the engine.
 func (w *worker) handed() {
-	ev := mapper.Handed{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
+	ev := mapper.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
 	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if w.state.Options().LaunchesAtOnce == 0 {
 			return nil, nil, nil // nobody waits for it

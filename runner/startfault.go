@@ -36,7 +36,7 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	}
 	return ending{
 		class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,
-		fault: &mapper.Fault{Scope: mapper.Scope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
+		fault: &mapper.Fault{Scope: mapper.BreakerScope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
 	}
 }
 

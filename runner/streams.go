@@ -274,11 +274,11 @@ func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
 
 // relaunchNote tells a follower why there will be another attempt.
 func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
-	need := "with " + t.Need.String()
+	need := "with " + t.NextGrant.String()
 	switch {
 	case t.GPUs == 0:
 		need = "when there is room"
-	case t.Alone:
+	case t.NextExclusive:
 		need = "on GPUs of its own"
 	}
 	return api.LogLine{

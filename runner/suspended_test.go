@@ -144,7 +144,7 @@ func (g *rig) inPhase(ref string, p mapper.Phase) {
 func TestSuspendAndResume(t *testing.T) {
 	g, s, ref := suspendable(t)
 	g.suspend(1)
-	g.inPhase(ref, mapper.Away)
+	g.inPhase(ref, mapper.Suspended)
 	next := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 	if at := g.running(next).Attempts[0].GPUs; at[0].Index != 0 {
 		t.Errorf("the next task runs on %+v", at)
@@ -203,7 +203,7 @@ func TestSuspendFails(t *testing.T) {
 	t.Run("it stays away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		s.fail(suspend.Suspended, errors.New("out of memory"))
 		g.resumeTask(1)
 		g.inPhase(ref, mapper.Running) // at the second try
@@ -214,7 +214,7 @@ func TestSuspendFails(t *testing.T) {
 			g, s, ref := suspendable(t)
 			if back {
 				g.suspend(1)
-				g.inPhase(ref, mapper.Away)
+				g.inPhase(ref, mapper.Suspended)
 			}
 			s.fail(suspend.Lost, errors.New("failed"))
 			if back {
@@ -231,7 +231,7 @@ func TestSuspendFails(t *testing.T) {
 	t.Run("nobody can be asked", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		s.fail(suspend.Lost, fmt.Errorf("state: %w", &suspend.Unavailable{Why: "no helper"}))
 		g.resumeTask(1)
 		g.inPhase(ref, mapper.Running)
@@ -244,7 +244,7 @@ func TestStopSuspended(t *testing.T) {
 	t.Run("away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		g.restart()
 		g.stopAndCancel(ref)
 		if !slices.Contains(s.said(), "thaw") {
@@ -282,13 +282,13 @@ func TestRestartSuspended(t *testing.T) {
 		s.release()
 		s.fail(suspend.Lost, &suspend.Unavailable{Why: "no helper"}) // it asks again
 		g.start()
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		equal(t, "calls", s.said(), []string{"recover to suspended []", "recover to suspended []"})
 	})
 	t.Run("away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		g.restart()
 		g.resumeTask(1)
 		g.inPhase(ref, mapper.Running)
@@ -297,7 +297,7 @@ func TestRestartSuspended(t *testing.T) {
 	t.Run("resuming", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		next := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 		g.running(next)
 		s.hold()
@@ -312,7 +312,7 @@ func TestRestartSuspended(t *testing.T) {
 	t.Run("its container ended meanwhile", func(t *testing.T) {
 		g, _, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Away)
+		g.inPhase(ref, mapper.Suspended)
 		g.stop()
 		found, err := g.engine.List(g.ctx(), map[string]string{LabelTask: "1"})
 		if err != nil || len(found) != 1 {

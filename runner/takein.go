@@ -89,7 +89,7 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, fact(mapper.Settled{At: r.Clock.Now(), Task: rec.Task}))
+		changes = append(changes, fact(mapper.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
 	}
 	return changes, nil
 }
@@ -184,8 +184,8 @@ func (r *Runner) leaveAlone(ids []string) error {
 
 // strangersRecord makes a stranger's record and event from its labels, and from what
 // is known of its task.
-func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
-	ev := mapper.TakenIn{At: r.Clock.Now(), Attempt: s.attempt}
+func (r *Runner) strangersRecord(s stranger) (*Record, mapper.OrphanAdopted, error) {
+	ev := mapper.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
 	grants, err := grantsOf(s.Labels)
 	if err != nil {
 		return nil, ev, err

@@ -24,7 +24,7 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 // suspend takes the attempt off its GPUs and answers the core, always.
 func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again bool) {
 	answer := func(failure string) {
-		w.post(fact(mapper.Suspended{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.post(fact(mapper.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
 	switch o := w.opt.Suspending; {
 	case o == nil:

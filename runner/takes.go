@@ -107,7 +107,7 @@ func given(f *servers.Found, memory, capacity units.Bytes) string {
 // declared for it, on the largest of its GPUs.
 func (w *worker) giveShare(spec *containers.Spec) {
 	f := w.rec.Takes
-	if f == nil || w.rec.Submit.Mem <= 0 || w.rec.Task.Alone || f.Flag == "" && f.Variable == "" {
+	if f == nil || w.rec.Submit.Mem <= 0 || w.rec.Task.NextExclusive || f.Flag == "" && f.Variable == "" {
 		return
 	}
 	least, largest := w.mostGranted(), units.Bytes(0)

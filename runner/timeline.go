@@ -115,7 +115,7 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 		}
 		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
 			run.Away = instant(s.Since)
-			if rec.Task.Phase == mapper.Away {
+			if rec.Task.Phase == mapper.Suspended {
 				run.GPUs = run.GPUs[:0]
 				for _, g := range s.From {
 					run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)

@@ -66,7 +66,7 @@ func (l *toldSample) took(news, ev mapper.Sampled) {
 
 // alikeGPU reports whether two samples of a GPU tell the mapper the same.
 func alikeGPU(x, y *mapper.GPUSample) bool {
-	return x.ID == y.ID && x.Used == y.Used && x.Foreign == y.Foreign && x.Fault == y.Fault && x.Lasts == y.Lasts && x.Told == y.Told &&
+	return x.ID == y.ID && x.Used == y.Used && x.OtherProcesses == y.OtherProcesses && x.Fault == y.Fault && x.UntilReset == y.UntilReset && x.FromDriver == y.FromDriver &&
 		x.SMACT == y.SMACT && x.SMOCC == y.SMOCC && x.DRAMA == y.DRAMA && x.Coarse == y.Coarse && slices.Equal(x.Tasks, y.Tasks)
 }
 

@@ -100,13 +100,13 @@ func (r *Runner) findTrouble() []api.Trouble {
 		x.Cause = x.Text
 		all = append(all, x)
 	}
-	for _, sick := range r.state.Sick() {
+	for _, sick := range r.state.Breakers() {
 		all = append(all, r.viewSick(sick))
 	}
 	return all
 }
 
-func (r *Runner) viewSick(s mapper.Sick) api.Trouble {
+func (r *Runner) viewSick(s mapper.BreakerView) api.Trouble {
 	x := api.Trouble{
 		Scope: troubleEngine, Code: s.Code, Cause: s.Cause, Remedy: s.Remedy,
 		Since: s.Since.Time(), Failures: s.Failures, Text: "the container engine starts nothing: " + s.Cause,

@@ -184,9 +184,9 @@ func (v *verifier) apply(p past, stored bool) {
 	switch ev := p.event.(type) {
 	case mapper.TaskSubmitted:
 		v.Submitted++
-	case mapper.Settled:
+	case mapper.EndRecovered:
 		delete(v.live, ev.Task.ID)
-	case mapper.TakenIn:
+	case mapper.OrphanAdopted:
 		if _, known := v.state.Task(ev.ID); !known {
 			v.Submitted++
 		}

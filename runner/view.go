@@ -49,7 +49,7 @@ type queueView struct {
 	position int
 	waits    string
 	code     mapper.ReasonCode
-	going    mapper.Going
+	going    mapper.SpeedView
 	runs     bool
 }
 
@@ -105,7 +105,7 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 	slices.Sort(waiting)
 	err := r.look(ctx, func(s *mapper.State) {
 		for _, id := range placed {
-			going, runs := s.Going(id)
+			going, runs := s.Speed(id)
 			views[id] = queueView{going: going, runs: runs}
 		}
 		explained := 0
@@ -131,7 +131,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		Image: rec.Submit.Source(), Submit: rec.Submit, EnvHidden: rec.hidden, GPUCount: t.GPUs, Phase: string(t.Phase), Priority: t.Priority.String(),
 		Position: q.position, Waits: q.waits, WaitsCode: string(q.code),
 		Estimate: estimateView(t.Estimate, estimateDetail(t.Estimate, rec.Detail, rec.Submit.Exclusive)),
-		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
+		Need:     int64(t.NextGrant), Alone: t.NextExclusive, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
 	}
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
@@ -149,8 +149,8 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	}
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
-	} else if t.Phase == mapper.Away {
-		r.viewProgress(&v, t, mapper.Going{})
+	} else if t.Phase == mapper.Suspended {
+		r.viewProgress(&v, t, mapper.SpeedView{})
 		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // it stands still
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
@@ -171,7 +171,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 	v := api.Attempt{
 		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
-		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
+		Peak: int64(a.Peak), Blameless: a.NotAtFault, Message: a.Message,
 		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: shareView(a), Leaves: a.Leaves,
 	}
 	for _, g := range a.Grants {

@@ -169,7 +169,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 // ended while no daemon ran uses none any more.
 func (w *worker) account() {
 	stayed := w.adopted != nil && w.adopted.State == containers.StateRunning
-	if phase := w.rec.Task.Phase; w.resumed && (phase == mapper.Away || phase == mapper.Resuming) {
+	if phase := w.rec.Task.Phase; w.resumed && (phase == mapper.Suspended || phase == mapper.Resuming) {
 		return
 	}
 	if w.adopted == nil || w.adopted.State != containers.StateExited {

@@ -20,7 +20,7 @@ func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimato
 		return e
 	}
 	group := strings.TrimSpace(e.Method + " " + family)
-	e.Plain = mapper.Plain{Group: group + ", " + p.Environment().Name, Model: model, Point: e.Point, Upper: e.Memory}
+	e.Plain = mapper.RawEstimate{Group: group + ", " + p.Environment().Name, Model: model, Point: e.Point, Upper: e.Memory}
 	return e
 }
 

@@ -17,7 +17,7 @@ type machine struct {
 	*testing.T
 	p        *Predictor
 	factor   float64
-	measured []mapper.Measured
+	measured []mapper.EstimateError
 }
 
 // run estimates a training, runs it, and returns by how much the point was off and
@@ -29,7 +29,7 @@ func (m *machine) run(model string, batch int) (e estimator.Estimate, off float6
 		m.Fatalf("%s at %d is no estimate that a run measures: %+v", model, batch, e)
 	}
 	peak := e.Plain.Point.Scale(m.factor)
-	m.measured = append(m.measured, mapper.Measured{Plain: e.Plain, Peak: peak, Last: units.Instant(len(m.measured) + 1)})
+	m.measured = append(m.measured, mapper.EstimateError{RawEstimate: e.Plain, Peak: peak, Last: units.Instant(len(m.measured) + 1)})
 	return e, math.Abs(math.Log(float64(e.Point) / float64(peak))), peak > e.Memory
 }
 

@@ -61,7 +61,7 @@ func (e *engine) planDrain() {
 func (e *engine) closes() {
 	d := e.cfg.Drain
 	e.drain.since = e.now
-	e.step(mapper.GPUsClosed{At: e.now, GPUs: []mapper.GPUID{e.drain.device.ID}, Closure: &mapper.Closure{
+	e.step(mapper.GPUsCordoned{At: e.now, GPUs: []mapper.GPUID{e.drain.device.ID}, Closure: &mapper.Cordon{
 		Why: "maintenance", Until: origin.Add(d.Until), Move: d.Move,
 	}})
 }

@@ -122,7 +122,7 @@ func (e *engine) next() {
 	case rankPace:
 		e.pace(due.run)
 	case rankWake:
-		e.step(mapper.Woke{At: e.now})
+		e.step(mapper.TimerFired{At: e.now})
 	case rankClose:
 		e.closes()
 	case rankSubmit:
@@ -161,7 +161,7 @@ func (e *engine) step(ev mapper.Event) {
 			e.resume(d)
 		case mapper.Finish:
 			e.finish(d.Task)
-		case mapper.WakeAt:
+		case mapper.SetTimer:
 			e.agenda.set(e.wake, max(d.At, e.now))
 		}
 	}

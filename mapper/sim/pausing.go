@@ -56,7 +56,7 @@ func (e *engine) wakes(r *run) {
 		e.settle(r)
 		e.schedule(r)
 	}
-	e.step(mapper.Touched{At: e.now, Task: r.id})
+	e.step(mapper.TerminalInput{At: e.now, Task: r.id})
 }
 
 // resting is for how long the attempt that finished did nothing, and how much of that it

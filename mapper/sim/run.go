@@ -53,7 +53,7 @@ func (e *engine) begin(r *run) {
 	}
 	e.step(mapper.Started{At: e.now, Task: r.id, Attempt: r.attempt})
 	if e.leaves(r) {
-		e.step(mapper.Leaves{At: e.now, Task: r.id, Attempt: r.attempt})
+		e.step(mapper.VacatesOnRequest{At: e.now, Task: r.id, Attempt: r.attempt})
 	}
 	e.progress(r)
 }
@@ -161,7 +161,7 @@ func (e *engine) pace(r *run) {
 		unit, steps = 1/step, true
 	}
 	rate := r.rate * e.cfg.Truth.factor(paceError, drawPace, r.id, r.attempt, r.paced)
-	e.step(mapper.Paced{At: e.now, Tasks: []mapper.Pace{{
+	e.step(mapper.ThroughputReported{At: e.now, Tasks: []mapper.Throughput{{
 		Task: r.id, Attempt: r.attempt, Rate: rate * unit, Steps: steps, Error: paceError, Since: e.now.Add(-paceAfter),
 		Share: min(1, (r.trained+r.rate*seconds(e.now-r.at))/whole),
 	}}})

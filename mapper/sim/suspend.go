@@ -165,7 +165,7 @@ func (e *engine) copied(r *run) {
 		r.away = true
 		e.record.left(r, e.now, OutcomeAway)
 		e.goes(r)
-		e.step(mapper.Suspended{At: e.now, Task: r.id, Attempt: r.attempt})
+		e.step(mapper.SuspendDone{At: e.now, Task: r.id, Attempt: r.attempt})
 	case r.lacks != nil:
 		d, n := r.lacks.device, r.off[slices.Index(r.uses, r.lacks)]
 		e.record.left(r, e.now, OutcomeAway)

@@ -86,7 +86,7 @@ var parts = map[string]func(r *mapper.Rejection) string{
 }
 
 // closedBy returns who drained a GPU and why, or "" if that is not known.
-func closedBy(c *mapper.Closure) string {
+func closedBy(c *mapper.Cordon) string {
 	if c == nil {
 		return ""
 	}

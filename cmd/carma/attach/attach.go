@@ -152,7 +152,7 @@ func progress(t *api.Task) string {
 		if t.Idle != nil {
 			return cli.IdleText(t.Idle)
 		}
-	case mapper.Suspending, mapper.Away, mapper.Resuming:
+	case mapper.Suspending, mapper.Suspended, mapper.Resuming:
 		return Aside(t)
 	case mapper.Queued, mapper.Recovering:
 		text := t.Phase

@@ -62,7 +62,7 @@ var statuses = map[string][]string{
 	"waiting":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
 	"pending":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
 	"created":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
-	"paused":    {string(mapper.Suspending), string(mapper.Away), string(mapper.Resuming)},
+	"paused":    {string(mapper.Suspending), string(mapper.Suspended), string(mapper.Resuming)},
 	"exited":    finished,
 	"finished":  finished,
 	"completed": {string(mapper.Succeeded)},

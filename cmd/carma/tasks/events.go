@@ -235,7 +235,7 @@ func changed(t *api.Task) time.Time {
 		return t.Ended
 	case last == nil:
 		return t.Submitted
-	case t.Phase == string(mapper.Away) && t.Suspension != nil:
+	case t.Phase == string(mapper.Suspended) && t.Suspension != nil:
 		return t.Suspension.Since
 	case t.Suspension != nil, cli.Placed(t) && last.Suspended > 0: // just now
 		return time.Now()
