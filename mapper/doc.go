@@ -25,47 +25,47 @@
 //     where host memory and processors are to be booked; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
 //     Without GPUs, or with the engine down, nothing is placed.
-//     Kept by runner/runner.go (greet, engineChanged), runner/reconfigure.go
+//     Kept by runner/runner.go (greet, engineChanged), runner/reload.go
 //     (Reconfigure), mapper/sim/engine.go (newEngine).
 //  3. Check a request before it becomes a [TaskSubmitted], with [State.Check]
 //     and for its dependencies. The state forgets tasks that have ended, so drop
 //     dependencies that are met. A request that cannot work becomes a failed task.
-//     Kept by runner/submit.go (possible), runner/submission.go (plan).
+//     Kept by runner/submit.go (possible), runner/batch.go (plan).
 //  4. Store an event before Step sees it. Otherwise a crash forgets why a container
 //     runs, and a submission that was answered is lost.
 //     Kept by runner/loop.go (applyPart).
 //  5. Store the decisions before you carry them out; a [SetTimer] alone can wait for
 //     the next commit. Otherwise a newer program may decide differently after a
 //     crash, and an attempt runs twice.
-//     Kept by runner/decided.go (flushDue, flush).
+//     Kept by runner/commit_decisions.go (flushDue, flush).
 //  6. Apply every stored event once, in the order of the journal. Carry out the
 //     decisions of a step in the order given, those of an earlier step first.
 //     Otherwise records show older states, and a Stop that comes before the Launch
 //     of its attempt finds nothing to stop.
-//     Kept by runner/decided.go (carryDue), runner/carryout.go (carryOut),
+//     Kept by runner/commit_decisions.go (carryDue), runner/execute.go (carryOut),
 //     mapper/sim/engine.go (step).
 //  7. Answer every [Launch] with [Started] once its container runs, and then with
 //     one [Exited]. A launch that fails is an Exited without Started. Name the
 //     attempt: reports on another attempt are ignored. A lost report leaves the
 //     memory booked for ever.
-//     Kept by runner/worker.go (execute), runner/ending.go (exited),
+//     Kept by runner/attempt.go (execute), runner/exit.go (exited),
 //     mapper/sim/run.go (begin).
 //  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays booked.
-//     Kept by runner/stopping.go (stopWhenAsked).
+//     Kept by runner/stop_attempt.go (stopWhenAsked).
 //  9. Answer [SetTimer] with [TimerFired] at that instant or later. Only the earliest one
 //     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
 //     time limits and ageing wait for the next event.
 //     Kept by runner/loop.go (untilWake), mapper/sim/engine.go (loop).
 //  10. Keep what [Finish] carries. The state forgets the task in that step.
-//     Kept by runner/decided.go (decided), mapper/sim/engine.go (finish).
+//     Kept by runner/commit_decisions.go (decided), mapper/sim/engine.go (finish).
 //  11. Send [Sampled] when memory in use, activity or health of a GPU changes, with
 //     what each task uses there. Otherwise foreign memory is booked to tasks, and
 //     the watchdog, shrinking, learning and the SMACT cap see nothing.
 //     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
 //  12. Never let time go back, across restarts either. An event with an older
 //     instant happens "now", so deadlines move and waiting times are wrong.
-//     Kept by runner/clock.go (Now), runner/clockset.go (goOnInTime), the agenda of
+//     Kept by runner/clock.go (Now), runner/clock_boot.go (goOnInTime), the agenda of
 //     mapper/sim/agenda.go (next).
 //  13. Number tasks upwards. A number that is not above the last one counts as a
 //     repetition and is ignored, so the submission is lost.
@@ -75,22 +75,22 @@
 //     first difference on use [State.Follow]. Only events without recorded
 //     decisions are decided now. Otherwise a newer program gives up attempts that
 //     run and starts them again.
-//     Kept by runner/rebuild.go (rebuild, replay).
+//     Kept by runner/replay.go (rebuild, replay).
 //  15. Then check the state with [State.Audit], find the container of each placed
 //     task, and go on with duties 7 and 8. Otherwise attempts that run are lost.
-//     Kept by runner/load.go (load), runner/resume.go (resume).
+//     Kept by runner/load.go (load), runner/restart.go (resume).
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
-//     Kept by runner/carryout.go (with).
+//     Kept by runner/execute.go (with).
 //  17. Send [ThroughputReported] when the output of tasks tells how fast they go: at most once a
 //     minute for each task, as a mean over a time wholly beside the same
 //     neighbours. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
 //     predictions are not corrected, and no placement that was wrong is undone.
-//     Kept by runner/pacer.go (tellPace), mapper/sim/run.go (pace).
+//     Kept by runner/throughput.go (tellPace), mapper/sim/run.go (pace).
 //  18. Answer every [Suspend] with [SuspendDone] and every [Resume] with [Resumed], with
 //     the reason where it failed. An attempt that is lost on the way is [Exited]. Say
 //     in [GPUInfo] where it is possible: nothing is suspended elsewhere. Otherwise the
 //     task holds its GPUs, or its host memory, for ever.
-//     Kept by runner/takeoff.go (suspend), runner/putback.go (comeBack), mapper/sim/suspend.go (copied).
+//     Kept by runner/suspend.go (suspend), runner/resume.go (comeBack), mapper/sim/suspend.go (copied).
 package mapper

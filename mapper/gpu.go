@@ -114,7 +114,7 @@ type GPU struct {
 	Cordon *Cordon `json:"closed,omitempty"`
 	// Behind is what suspended tasks still have here, in Foreign.
 	Residue []SuspendedResidue `json:"behind,omitempty"`
-	// Claim is the task for which others leave it, see makeway.go; 0: none.
+	// Claim is the task for which others leave it, see preempt.go; 0: none.
 	NominatedFor TaskID `json:"claim,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.
 	Missing bool `json:"missing,omitempty"`

@@ -74,11 +74,11 @@ type Options struct {
 	// its place; 0 is as long as it likes.
 	Slot time.Duration `json:"slot,omitempty"`
 	// MakeWay suspends running tasks for waiting ones of higher priority, and for
-	// those with a terminal; see makeway.go.
+	// those with a terminal; see preempt.go.
 	MakeWay bool `json:"make_way,omitempty"`
 	// SwapShorter suspends a long running task for a short waiting one; see swap.go.
 	// FillHeld lets tasks that can be suspended run on GPUs that are held for one on
-	// several, until that has all of them; see fill.go.
+	// several, until that has all of them; see backfill.go.
 	SwapShorter bool `json:"swap_shorter,omitempty"`
 	FillHeld    bool `json:"fill_held,omitempty"`
 	// Learn books what earlier runs of the same task have used, where there
@@ -146,8 +146,8 @@ const (
 // Orders of the queues, within a priority.
 const (
 	OrderFIFO = "fifo" // as submitted
-	OrderFair = "fair" // the user first who has had least; see fair.go
-	OrderSJF  = "sjf"  // the shortest expected run first; see order.go
+	OrderFair = "fair" // the user first who has had least; see fairshare.go
+	OrderSJF  = "sjf"  // the shortest expected run first; see rank.go
 	// OrderFairSJF is fair between users, and sjf within the tasks of each. While
 	// one user alone has tasks it is sjf.
 	OrderFairSJF = "fair-sjf"

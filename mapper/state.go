@@ -36,8 +36,8 @@ type State struct {
 	engineBreaker     *breaker    // of the engine; nil: containers start
 	complaints        *complaints // of starts that failed for an unknown reason, or nil
 	canary            canary
-	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace.go
-	probeTask         int        // whom the pass may launch, see sick.go
+	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace_full.go
+	probeTask         int        // whom the pass may launch, see circuit_breaker.go
 	ring              int        // round-robin's position in gpus
 	head              headReservation
 	history           history

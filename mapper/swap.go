@@ -11,7 +11,7 @@ import (
 
 // A swap: a long task is suspended for a short one that waits, if that saves more waiting
 // than it costs the others. Host memory, claim and way back are as for urgent tasks
-// (makeway.go).
+// (preempt.go).
 const (
 	// swapMost is how long a task may take, as far as is likely, for which a longer one
 	// is suspended.

@@ -22,7 +22,7 @@ var speakers = map[string]string{
 	"auditWaits":     "as above",
 	"auditLine":      "as above",
 	"auditUsers":     "as above",
-	"auditKin":       "as above",
+	"auditKindLinks": "as above",
 	"auditHosts":     "as above",
 	"auditBacklog":   "as above",
 	"Audit":          "as above",

@@ -14,7 +14,7 @@ import (
 type headReservation struct {
 	Task TaskID  `json:"task,omitempty"`
 	GPUs []GPUID `json:"gpus,omitempty"`
-	// Until is set for a critical task only (ready.go). It is when the GPUs are
+	// Until is set for a critical task only (critical_reservation.go). It is when the GPUs are
 	// expected to be ready. Of the tasks of its priority only those that are
 	// expected to end before that may go there. 0: the task is not critical.
 	Until units.Instant `json:"until,omitempty"`

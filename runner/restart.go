@@ -1,0 +1,157 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"carma/containers"
+	"carma/estimator/probe"
+	"carma/internal/failpoint"
+	"carma/mapper"
+)
+
+// resume starts a worker for every placed attempt of an earlier daemon. Their
+// containers may be missing, made, running or ended; the workers find out.
+func (r *Runner) resume() {
+	failpoint.Hit("resume-begins")
+	placed := r.takeOver()
+	if len(placed) > 0 {
+		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
+	}
+	first := r.nextID
+	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
+	r.side.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
+}
+
+// takeOver starts the workers that are missing, and returns the placed
+// attempts. Only the loop calls it.
+func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
+	placed = map[mapper.TaskID]int{}
+	for _, t := range r.state.Tasks() {
+		if rec, _ := r.records.get(t.ID); rec != nil {
+			r.probeIfDue(rec)
+		}
+		a := t.Alive()
+		if a == nil {
+			continue
+		}
+		placed[t.ID] = a.N
+		if r.workers[t.ID] != nil {
+			continue // launched by this daemon a moment ago
+		}
+		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
+		if o, ok := orderAgain(&t); ok {
+			r.order(t.ID, o)
+		}
+		if a.Resized {
+			w.resizing.order() // an earlier daemon may have died before it did
+		}
+		failpoint.Hit("resume-worker-started")
+		if t.Phase == mapper.Stopping {
+			w.stop.order(r.stopOrder(t.ID))
+		}
+	}
+	return placed
+}
+
+// sweep removes containers of this daemon whose attempts are over: an earlier
+// daemon was killed before it could. placed are the attempts that were not over
+// when it was made; newer ones are left alone, and so are containers of others,
+// see [Runner.leftOver]. first is the first number that this daemon gives.
+//
+// It waits until the containers have been compared with the journal: until then one
+// that is about to be taken in looks like one of an attempt that is over.
+func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
+	select {
+	case <-r.lookout.over:
+	case <-ctx.Done():
+		return
+	}
+	var found []containers.Container
+	_, err := r.engine.retry(ctx, func() (err error) {
+		found, err = r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
+		return err
+	})
+	if err != nil {
+		return
+	}
+	left, err := r.leftAlone()
+	if err != nil {
+		r.Log.Error().Err(err).Msg("left-over containers stay: the list of those to leave alone cannot be read")
+		return
+	}
+	for _, c := range found {
+		if slices.Contains(left, c.ID) {
+			continue
+		}
+		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
+		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(mapper.TaskID(task)) == "" {
+			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // it ends by itself
+			continue
+		}
+		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		if task == 0 {
+			r.sweepTrial(ctx, c)
+			continue
+		}
+		if n, ok := placed[mapper.TaskID(task)]; ok && attempt >= n {
+			continue
+		}
+		if !r.over(ctx, mapper.TaskID(task), attempt) {
+			continue
+		}
+		if why := r.leftOver(mapper.TaskID(task), c, first); why != "" {
+			r.Log.Error().Int64("task", task).Str("container", c.Name).Str("state", string(c.State)).Msg("a container with this daemon's label is left alone: " + why)
+			continue
+		}
+		if c.State == containers.StateRunning {
+			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
+		}
+		failpoint.Hit("sweep-removes")
+		r.thaw(ctx, c.ID, c.Name)
+		r.unlimit(ctx, c.ID)
+		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
+		if err != nil && ctx.Err() == nil {
+			r.Log.Warn().Err(err).Str("container", c.Name).Msg("a left-over container could not be removed")
+		}
+	}
+}
+
+// over reports whether the state has the end of an attempt.
+func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool {
+	over := false
+	err := r.look(ctx, func(s *mapper.State) {
+		t, ok := s.Task(task)
+		n := 0
+		if ok && t.Last() != nil {
+			n = t.Last().N
+		}
+		over = !ok || n > attempt || n == attempt && t.Alive() == nil
+	})
+	return err == nil && over
+}
+
+// leftOver returns why a container that names an attempt that is over must be
+// left alone; empty: it is that attempt's, and may be removed. first is the
+// first number that this daemon gives.
+func (r *Runner) leftOver(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
+	rec, err := r.Find(task.String())
+	switch {
+	case isNotFound(err) && task >= first:
+		return "its task is newer than this journal, which seems to be an older copy"
+	case isNotFound(err) && c.State == containers.StateRunning:
+		return "it runs, and its task was removed"
+	case isNotFound(err):
+		return ""
+	case err != nil:
+		return "its task cannot be looked up: " + err.Error()
+	}
+	if nonce := c.Labels[LabelNonce]; rec.Nonce != "" && nonce != rec.Nonce {
+		return "it belongs to another task of this number, of another copy of the journal"
+	}
+	return ""
+}
