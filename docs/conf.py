@@ -21,7 +21,7 @@ menu = {
     "For administrators": ["docs/install", "docs/containers", "docs/kubernetes", "docs/reliability", "docs/endings", "docs/security"],
     "Scheduling": ["docs/results", "docs/replay", "test/lab/studies", "test/lab/estimates"],
     "Real GPUs": ["docs/hardware/README", "docs/hardware/h100-2026-11-26", "docs/hardware/h100-2026-11-26/kubernetes", "docs/hardware/h100-2026-11-22"],
-    "How it is made": ["docs/design", "docs/decisions", "mapper/README", "runner/journal/README", "estimator/probe/README", "docs/api", "mapper/constants", "test/faults", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
+    "How it is made": ["docs/design", "docs/glossary", "docs/decisions", "mapper/README", "runner/journal/README", "estimator/probe/README", "docs/api", "mapper/constants", "test/faults", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
 
 
