@@ -2,6 +2,7 @@ package runner
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 		if known {
 			still++
 		}
-		if !known || !alikeGPU(&was, &ev.GPUs[i]) {
+		if !known || !equalGPUSample(&was, &ev.GPUs[i]) {
 			out.GPUs = append(out.GPUs, ev.GPUs[i])
 		}
 	}
@@ -41,7 +42,7 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 		}
 		maps.DeleteFunc(l.gpus, func(id mapper.GPUID, _ mapper.GPUSample) bool { return !there[id] })
 	}
-	if !alikeHosts(l.hosts, ev.Hosts) {
+	if !equalHostSamples(l.hosts, ev.Hosts) {
 		out.Hosts = ev.Hosts
 	}
 	if len(out.GPUs) == 0 && out.Hosts == nil {
@@ -64,14 +65,10 @@ func (l *toldSample) took(news, ev mapper.Sampled) {
 	l.hosts = ev.Hosts
 }
 
-// alikeGPU reports whether two samples of a GPU tell the mapper the same.
-func alikeGPU(x, y *mapper.GPUSample) bool {
-	return x.ID == y.ID && x.Used == y.Used && x.OtherProcesses == y.OtherProcesses && x.Fault == y.Fault && x.UntilReset == y.UntilReset && x.FromDriver == y.FromDriver &&
-		x.SMACT == y.SMACT && x.SMOCC == y.SMOCC && x.DRAMA == y.DRAMA && x.Coarse == y.Coarse && slices.Equal(x.Tasks, y.Tasks)
-}
+// equalGPUSample reports whether two samples of a GPU have the same values, in every field.
+func equalGPUSample(x, y *mapper.GPUSample) bool { return reflect.DeepEqual(x, y) }
 
-func alikeHosts(a, b []mapper.HostSample) bool {
-	return slices.EqualFunc(a, b, func(x, y mapper.HostSample) bool {
-		return x.Node == y.Node && x.Available == y.Available && slices.Equal(x.Tasks, y.Tasks) && slices.Equal(x.Helpers, y.Helpers)
-	})
+// equalHostSamples reports whether the samples of all hosts have the same values.
+func equalHostSamples(a, b []mapper.HostSample) bool {
+	return slices.EqualFunc(a, b, func(x, y mapper.HostSample) bool { return reflect.DeepEqual(&x, &y) })
 }

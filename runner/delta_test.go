@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -56,6 +57,90 @@ func TestToldSample(t *testing.T) {
 
 // alike reports whether two samples tell the mapper the same.
 func alike(a, b mapper.Sampled) bool {
-	return len(a.GPUs) == len(b.GPUs) && alikeHosts(a.Hosts, b.Hosts) &&
-		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y mapper.GPUSample) bool { return alikeGPU(&x, &y) })
+	return len(a.GPUs) == len(b.GPUs) && equalHostSamples(a.Hosts, b.Hosts) &&
+		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y mapper.GPUSample) bool { return equalGPUSample(&x, &y) })
+}
+
+// TestSampleDeltaHasEveryField changes each field of a sample, one after the other: the
+// mapper is told of each.
+func TestSampleDeltaHasEveryField(t *testing.T) {
+	at := units.Instant(1).Add(time.Hour)
+	whole := func() mapper.Sampled {
+		ev := mapper.Sampled{At: at}
+		fill(reflect.ValueOf(&ev.GPUs).Elem())
+		fill(reflect.ValueOf(&ev.Hosts).Elem())
+		return ev
+	}
+	paths := map[string]bool{}
+	for n := 0; ; n++ {
+		before, after := whole(), whole()
+		left := n
+		var path string
+		if path = alter(reflect.ValueOf(&after.GPUs).Elem(), "GPUs", &left); path == "" {
+			path = alter(reflect.ValueOf(&after.Hosts).Elem(), "Hosts", &left)
+		}
+		if path == "" {
+			break
+		}
+		paths[path] = true
+		var l toldSample
+		l.took(before, before)
+		if _, differs := l.news(after); !differs {
+			t.Errorf("%s has changed, and the mapper is not told", path)
+		}
+		l = toldSample{}
+		l.took(before, before)
+		if _, differs := l.news(whole()); differs {
+			t.Error("an equal sample is told again")
+		}
+	}
+	if want := reflect.TypeFor[mapper.GPUSample]().NumField() + reflect.TypeFor[mapper.HostSample]().NumField(); len(paths) < want {
+		t.Errorf("%d fields were changed, want %d or more", len(paths), want)
+	}
+}
+
+// fill gives every list below a value one element, and every other field a value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint64:
+		v.SetUint(1)
+	default:
+		panic("fill: " + v.Type().String())
+	}
+}
+
+// alter changes the value number *n below v, and returns its path, or "" if there are
+// fewer.
+func alter(v reflect.Value, path string, n *int) string {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if p := alter(v.Field(i), path+"."+v.Type().Field(i).Name, n); p != "" {
+				return p
+			}
+		}
+		return ""
+	case reflect.Slice:
+		return alter(v.Index(0), path, n)
+	}
+	if *n--; *n >= 0 {
+		return ""
+	}
+	v.SetZero()
+	return path
 }

@@ -147,7 +147,7 @@ func TestCoarseActivity(t *testing.T) {
 		}
 	}
 	a, b := mapper.GPUSample{ID: "GPU-a", SMACT: 0.5}, mapper.GPUSample{ID: "GPU-a", SMACT: 0.5, Coarse: true}
-	if alikeGPU(&a, &b) {
+	if equalGPUSample(&a, &b) {
 		t.Error("a bound and an activity tell the same")
 	}
 }

@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"carma/mapper"
+)
+
+// untold are the events and decisions about a task that make no line of its history, each
+// with the reason.
+var untold = map[string]string{
+	"event leaves":   "says what the program can do",
+	"event settled":  "repeats an end that the record has",
+	"event taken-in": "stands in place of a submission that is lost",
+	"event touched":  "somebody types in its terminal",
+
+	"decision wake-at": "about no task",
+}
+
+// TestHistoryTexts gives each event and decision about a task a line in its history, or
+// has a reason why not.
+func TestHistoryTexts(t *testing.T) {
+	const id = 7
+	g := newRig(t)
+	seen := map[string]bool{}
+	for name, form := range mapper.Forms() {
+		v := reflect.New(reflect.TypeOf(form)).Elem()
+		setTask(v, id)
+		var line happened
+		switch x := v.Interface().(type) {
+		case mapper.Event:
+			if mapper.About(x) != id {
+				continue
+			}
+			line = g.sayEvent(id, x, map[int]bool{})
+		case mapper.Decision:
+			line = g.sayDecision(id, x)
+		default:
+			continue
+		}
+		seen[name] = true
+		if why := untold[name]; (line.Text == "") != (why != "") {
+			t.Errorf("%s: the line is %q; untold says %q", name, line.Text, why)
+		}
+	}
+	for name := range untold {
+		if !seen[name] {
+			t.Errorf("untold has %s, which is not about a task", name)
+		}
+	}
+	if len(seen) < 30 {
+		t.Errorf("only %d kinds were seen", len(seen))
+	}
+}
+
+// setTask sets the number of each task in a value, and of the finished task in Finish.
+func setTask(v reflect.Value, id int64) {
+	switch {
+	case v.Type() == reflect.TypeFor[mapper.TaskID]():
+		v.SetInt(id)
+	case v.Type() == reflect.TypeFor[mapper.Task]():
+		v.Set(reflect.ValueOf(mapper.Task{Request: mapper.Request{ID: mapper.TaskID(id)}, Phase: mapper.Succeeded}))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() && !strings.HasPrefix(v.Type().Field(i).Name, "After") {
+				setTask(f, id)
+			}
+		}
+	}
+}
