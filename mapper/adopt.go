@@ -6,27 +6,27 @@ import (
 	"carma/internal/units"
 )
 
-// OrphanAdopted says that an attempt runs that the journal had lost: its container
-// was found. A task that is not known is added with it; one that waits, or
-// whose older attempt is thought to run, goes on with it. Its memory is booked
-// where it is, be it more than there seems to be. An attempt that is known
-// changes nothing. A number that is not known may be lower than the last one:
-// tasks were submitted before the container was found.
+// OrphanAdopted says that the engine runs an attempt that the journal has lost. It adds
+// the task if it is not known. A waiting task, or one whose older attempt is thought to
+// run, continues with this attempt. The memory is allocated on the attempt's GPUs even if
+// it exceeds what is free there. An attempt that is known changes nothing. An unknown
+// task number may be lower than the last one, because tasks were submitted before the
+// container was found.
 type OrphanAdopted struct {
 	At units.Instant `json:"at"`
 	Request
 	Attempt  int           `json:"attempt"`
 	Grants   []Grant       `json:"grants"`
 	Host     HostShare     `json:"host,omitzero"`
-	Launched units.Instant `json:"launched,omitempty"` // 0: not known
+	Launched units.Instant `json:"launched,omitempty"` // 0 if not known
 }
 
 func (e OrphanAdopted) when() units.Instant { return e.At }
 func (OrphanAdopted) kind() string          { return "taken-in" }
 func (e OrphanAdopted) about() TaskID       { return e.ID }
 
-// EndRecovered says that a task has ended as its record tells, though its end was
-// lost from the journal. Task is its last form.
+// EndRecovered says that a task has ended according to its record, although the journal
+// lost its end. Task is its final state.
 type EndRecovered struct {
 	At   units.Instant `json:"at"`
 	Task Task          `json:"task"`
@@ -56,7 +56,7 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 	if t == nil {
 		t = s.addOrphan(ev)
 	}
-	if a := t.Current(); a != nil { // it went on while nobody wrote it down
+	if a := t.Current(); a != nil { // it ran on, unrecorded
 		a.Ended, a.Class = s.now, ExitInfrastructure
 		s.withdrawFrom(t)
 		s.enqueue(t, Recovering)
@@ -69,12 +69,12 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 	}
 	for _, grant := range ev.Grants {
 		for i := range s.page(grant).Residents {
-			s.byID[grant.GPU].Residents[i].Exclusive = false // it is not, any more
+			s.byID[grant.GPU].Residents[i].Exclusive = false // the adopted task shares it
 		}
 	}
 	decided, notBefore := len(s.step.out), s.notBefore
 	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
-	s.notBefore, s.dirty = notBefore, true // it was not launched now
+	s.notBefore, s.dirty = notBefore, true // it was launched earlier
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
 		since := s.now
 		if ev.Launched > 0 {
@@ -83,14 +83,14 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 		}
 		s.onStarted(t, a, since)
 	}
-	// That it is launched is no decision: it runs.
+	// No decision to launch is returned: the attempt already runs.
 	s.step.out = append(s.step.out[:decided:decided], slices.DeleteFunc(s.step.out[decided:], func(d Decision) bool {
 		l, ok := d.(Launch)
 		return ok && l.Task == t.ID
 	})...)
 }
 
-// addOrphan adds the task of a container that was found.
+// addOrphan adds the task of an orphaned container.
 func (s *State) addOrphan(ev OrphanAdopted) *Task {
 	s.lastID = max(s.lastID, ev.ID)
 	t := &Task{Request: ev.Request, Phase: Held, Submitted: s.now}

@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestTakenIn: a container that the journal does not know becomes a running
-// task, whatever is known of it, and ends as any other.
+// TestTakenIn checks that a container unknown to the journal becomes a running task,
+// whatever else is known of the task, and ends as any other.
 func TestTakenIn(t *testing.T) {
 	const full = 40 * units.GiB
 	grant := []Grant{{GPU: "b", Memory: 30 * units.GiB}}
@@ -29,7 +29,7 @@ func TestTakenIn(t *testing.T) {
 		id      TaskID
 		attempt int
 		grants  []Grant
-		last    int // attempt that runs afterwards; 0: the event changes nothing
+		last    int // attempt that runs afterwards, or 0 if the event changes nothing
 	}{
 		"unknown":            {func(*State) {}, 7, 1, grant, 1},
 		"unknown, third":     {func(*State) {}, 7, 3, grant, 3},

@@ -6,10 +6,10 @@ import (
 	"carma/internal/units"
 )
 
-// Pinned says which GPUs a task goes to from now on; none: any. One that runs
-// elsewhere is suspended, with option SuspendMoves and where that can be, and goes on
-// there; else it is stopped as by [RequeueRequested], and starts again there. It is ignored if
-// these are fewer than the task can use.
+// Pinned sets the GPUs on which a task may run, or any if GPUs is empty. A task that runs
+// elsewhere is suspended and resumed there if option SuspendMoves is on and that is
+// possible. Otherwise it is stopped as by [RequeueRequested] and restarts there. The
+// event is ignored if it names fewer GPUs than the task needs.
 type Pinned struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
@@ -22,7 +22,7 @@ func (Pinned) kind() string          { return "pinned" }
 func (e Pinned) about() TaskID       { return e.Task }
 
 const (
-	// RulePinned: the task is to go to other GPUs.
+	// RulePinned: the task is pinned to other GPUs.
 	RulePinned Rule = "pinned"
 	// RulePart: the GPU is a part of a card, and the task is on several GPUs.
 	RulePart Rule = "part"
@@ -47,7 +47,7 @@ func (s *State) pinned(ev Pinned) {
 	}
 }
 
-// evictPinned suspends or stops a task that runs elsewhere than it is to go.
+// evictPinned suspends or stops a task that runs on a GPU to which it is not pinned.
 func (s *State) evictPinned(t *Task, by string) {
 	if !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
 		return
@@ -60,5 +60,5 @@ func (s *State) evictPinned(t *Task, by string) {
 	s.stop(t, why)
 }
 
-// mayGoTo reports whether a task is not bound to other GPUs.
+// mayGoTo reports whether a task may run on a GPU: it is not pinned, or pinned to it.
 func (t *Task) mayGoTo(id GPUID) bool { return len(t.Pinned) == 0 || slices.Contains(t.Pinned, id) }

@@ -6,12 +6,11 @@ import (
 	"carma/mapper/interference"
 )
 
-// attributeLoad finds the activity of the tasks on a GPU whose activity is a guess: the
-// one that came last, and the others that came within the same minute, which
-// are taken to be alike. What is sought explains best what the samples show of
-// the GPU, and how much its neighbours say they are slowed down. Samples alone do
-// not tell a task that is busy from one that is a little less so and slows its
-// neighbours down much less.
+// attributeLoad estimates the activity of the tasks on a GPU whose activity is not
+// measured: the one placed last, and others placed within the same minute, which are
+// assumed to be equally busy. It picks the activity that best explains the samples of the
+// GPU and the measured slowdown of the neighbours. Samples alone do not tell a busy task
+// from a slightly less busy one that slows its neighbours down much less.
 func (s *State) attributeLoad(g *GPU) {
 	var strangers []int
 	for i := range g.Residents {
@@ -63,8 +62,8 @@ func (s *State) attributeLoad(g *GPU) {
 	}
 }
 
-// expect notes the activity on one of its GPUs that is expected of a task from now
-// on, in a later attempt too.
+// expect sets the activity that is expected of a task on one of its GPUs, also for later
+// attempts.
 func (t *Task) expect(g *GPU, load interference.Load) {
 	all := make([]interference.Load, t.GPUs)
 	for i, grant := range t.Current().Grants {
@@ -75,18 +74,18 @@ func (t *Task) expect(g *GPU, load interference.Load) {
 	t.Expected.Loads = all
 }
 
-// The activities that are tried: first in steps of soughtWide, then around the
-// best in steps of soughtStep.
+// The activities that are tried: first in steps of soughtWide, then around the best one
+// in steps of soughtStep.
 const (
 	mostSought = 0.96
 	soughtWide = 0.04
 	soughtStep = 0.01
 )
 
-// seek finds the load that explains best what was seen, and how much that is in
-// doubt. told is the SM activity that was told before; negative: none. If several
-// activities explain it nearly as well, as on a GPU that is full whatever the task
-// does, it is their mean by how likely each is.
+// seek finds the load that best explains the samples, and its uncertainty. told is the SM
+// activity expected before the task ran, or negative if none was. If several activities
+// explain the samples nearly equally well, as on a GPU that is full whatever the task
+// does, seek returns their mean weighted by likelihood.
 func (x *attribution) seek(told float64) (best interference.Load, doubt float64) {
 	least, lightest := math.Inf(1), unknownLeast
 	if x.several {
@@ -128,11 +127,11 @@ func (x *attribution) seek(told float64) (best interference.Load, doubt float64)
 	return best, doubt
 }
 
-// attributionTry is an SM activity that was tried.
+// attributionTry is an SM activity that was tried, with its misfit.
 type attributionTry struct{ sm, misfit float64 }
 
-// meanOf is the mean of activities that were tried in equal steps, each weighed by
-// how likely it is, and their standard deviation. least is the least misfit.
+// meanOf returns the mean of activities tried in equal steps, each weighted by its
+// likelihood, and their standard deviation. least is the least misfit.
 func meanOf(tried []attributionTry, least float64) (mean, sd float64) {
 	sum, squares := 0.0, 0.0
 	for _, one := range tried {
@@ -143,32 +142,32 @@ func meanOf(tried []attributionTry, least float64) (mean, sd float64) {
 	return mean, math.Sqrt(max(0, squares/sum-mean*mean))
 }
 
-// The standard deviation of an activity that was found: for a task that came by
-// itself, and for several at once.
+// The standard deviation of an activity that was found: for a single new task, and for
+// several new tasks at once.
 const (
 	seenDoubt  = 0.03
 	mixedDoubt = 0.12
 )
 
-// toldDoubt is the standard deviation of an SM activity that was told of a task
-// before it ran. It is replaced where what is seen differs by toldLeast.
+// toldDoubt is the standard deviation of an SM activity that was declared or known before
+// the task ran. A measurement replaces it if it differs by at least toldLeast.
 const (
 	toldDoubt = 0.05
 	toldLeast = 0.03
 )
 
-// attribution is what is known of the tasks on a GPU while the activity of some is
-// sought.
+// attribution holds the tasks on a GPU while the activity of some of them (strangers) is
+// estimated.
 type attribution struct {
 	s         *State
 	g         *GPU
 	strangers []bool
 	step      float64
 	several   bool       // they are on several GPUs
-	told      bool       // their activity was told, and is only corrected
-	mix       classPrior // what they may be, and what was thought of them before
+	told      bool       // their activity was known before, and is only corrected
+	mix       classPrior // the likely classes of the strangers, and what was assumed of them before
 	belief    posterior
-	prior     float64 // what theirs is likely to be; 0: not known
+	prior     float64 // their likely SM activity, or 0 if not known
 	demands   []loadDemand
 	measured  []float64 // log speed; NaN: not measured
 	sd        []float64
@@ -197,15 +196,15 @@ func (s *State) attribution(g *GPU, strangers []int) *attribution {
 	return x
 }
 
-// pairError is how far the model is off on a pair, as log of the speed.
+// pairError is the error of the model for a pair of tasks, as a log of the speed.
 const pairError = 0.12
 
-// scoreError is the error of a monitor's score beside others, with that of what
-// its neighbours are thought to contribute.
+// scoreError is the error of a monitor's score on a shared GPU, including the error of
+// the neighbours' assumed contributions.
 const scoreError = 0.03
 
-// misfit is how badly an SM activity of the strangers explains what was seen,
-// with the load that it makes.
+// misfit returns how badly an SM activity of the strangers explains the samples, and the
+// load with this activity.
 func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	load := interference.Load{SMACT: sm, Step: x.step}
 	var speeds []float64
@@ -253,7 +252,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	return load, sum + off*off
 }
 
-// explained reports whether what is expected of all tasks explains what was seen.
+// explained reports whether the expected loads of all tasks explain the samples.
 func (x *attribution) explained() bool {
 	total := 0.0
 	for i := range x.g.Residents {
@@ -269,8 +268,8 @@ func (x *attribution) explained() bool {
 	return math.Abs(min(total, 1)-x.g.SMACT) <= scoreError
 }
 
-// stepTime is the time of a training step alone, in seconds, as the task's output
-// tells it; 0: not known.
+// stepTime returns the time of a training step alone, in seconds, from the task's output,
+// or 0 if not known.
 func (t *Task) stepTime() float64 {
 	if t.Pace.Steps && t.Pace.Alone > 0 {
 		return 1 / t.Pace.Alone
@@ -278,8 +277,8 @@ func (t *Task) stepTime() float64 {
 	return 0
 }
 
-// observed notes the activity of a task on a GPU. Once it is known on all its GPUs,
-// it is what is expected of the task, unless coarse samples have shown it.
+// observed stores the measured activity of a task on a GPU. Once all its GPUs are
+// measured, this replaces the task's expected load, unless the samples were coarse.
 func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt float64) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
 	t := s.tasks[r.Task]

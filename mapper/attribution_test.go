@@ -9,7 +9,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// stranger puts a task of which nothing is known but its memory on GPU-0.
+// stranger places a task with unknown load and run time on GPU-0.
 func (w *world) stranger(name string) TaskID {
 	w.t.Helper()
 	opt := w.s.opt
@@ -24,8 +24,7 @@ func (w *world) stranger(name string) TaskID {
 	return id
 }
 
-// shows is a sample of GPU-0 as loads make it that run there together, and their
-// speeds.
+// shows sends a sample of GPU-0 with tasks of these loads, and returns their speeds.
 func (w *world) shows(all ...interference.Load) []float64 {
 	w.t.Helper()
 	speeds := interference.Speeds(all)
@@ -45,8 +44,8 @@ var (
 	heavy = typicalLoads[heavyTask]
 )
 
-// TestUnmix: the activity of a newcomer is found from what the GPU shows, alone
-// and beside others, and from how much these say they are slowed down.
+// TestUnmix checks that the activity of a new task is found from the samples of the GPU,
+// alone and beside others, and from the slowdown that the others report.
 func TestUnmix(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -108,8 +107,8 @@ func TestUnmix(t *testing.T) {
 	}
 }
 
-// TestUnmixBySpeed: samples hardly tell a task that is busy from one that is a
-// little less so. The speed of a light neighbour does.
+// TestUnmixBySpeed checks that the speed of a light neighbour distinguishes a busy task
+// from a slightly less busy one, where samples hardly do.
 func TestUnmixBySpeed(t *testing.T) {
 	busy, less := interference.Load{SMACT: 0.83, DRAMA: 0.35, SMOCC: 0.4}, interference.Load{SMACT: 0.71, DRAMA: 0.3, SMOCC: 0.35}
 	found := func(slowed float64) interference.Load {
@@ -132,8 +131,8 @@ func TestUnmixBySpeed(t *testing.T) {
 	}
 }
 
-// TestUnmixDoubt: what several strangers do that came together is in more doubt
-// than what one does.
+// TestUnmixDoubt checks that the activity of several new tasks that came together is less
+// certain than the activity of a single one.
 func TestUnmixDoubt(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.stranger("")
@@ -156,9 +155,8 @@ func TestUnmixDoubt(t *testing.T) {
 	}
 }
 
-// TestToldIsCorrected: what was told of a task before it ran is corrected by what
-// is seen, where that is clearly something else; it may be reading data while it
-// shows less.
+// TestToldIsCorrected checks that samples correct a declared activity if they clearly
+// differ from it; a task that shows less may be reading data.
 func TestToldIsCorrected(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -193,8 +191,8 @@ func TestToldIsCorrected(t *testing.T) {
 	}
 }
 
-// TestNotSeenTooSoon: a rate that comes before the samples show the newcomer finds
-// nothing, and corrects nothing by a guess.
+// TestNotSeenTooSoon checks that a rate that comes before the samples show the new task
+// finds no activity and corrects nothing by a guess.
 func TestNotSeenTooSoon(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	b := w.put(0, faint, "b")
@@ -209,8 +207,8 @@ func TestNotSeenTooSoon(t *testing.T) {
 	}
 }
 
-// shared is a sample of GPU-0 as loads make it that run there together. It tells the
-// time in which the kernels of each of these tasks run.
+// shared returns a sample of GPU-0 with tasks of these loads, with the share of time in
+// which the kernels of each task run.
 func (w *world) shared(ids []TaskID, all ...interference.Load) GPUSample {
 	speeds := interference.Speeds(all)
 	s := GPUSample{ID: "GPU-0"}
@@ -224,9 +222,9 @@ func (w *world) shared(ids []TaskID, all ...interference.Load) GPUSample {
 	return s
 }
 
-// TestUnmixByTimes: what a stranger does beside a busy task is found better where
-// samples tell whose kernels run for how long, and on a coarse GPU that bounds it. What
-// its output tells counts more.
+// TestUnmixByTimes checks that the activity of a new task beside a busy one is found
+// better with the share of time of each task's kernels, which is an upper bound on a
+// coarse GPU. The output of the task counts more.
 func TestUnmixByTimes(t *testing.T) {
 	found := func(times, rate, coarse bool, is interference.Load) float64 {
 		w := newWorld(t, uncapped(), 1)
@@ -270,8 +268,8 @@ func TestUnmixByTimes(t *testing.T) {
 	}
 }
 
-// TestTimesComeAndGo: a sample that does not tell the times ends what the last one has
-// told, and what makes no sense is brought between 0 and 1.
+// TestTimesComeAndGo checks that a sample without shares of time ends the validity of the
+// last ones, and that senseless shares are limited to 0 to 1.
 func TestTimesComeAndGo(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, faint, "")

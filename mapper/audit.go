@@ -13,19 +13,18 @@ import (
 //
 //   - reserved is the sum of the grants of the tasks placed there, and with
 //     the headroom it is within the capacity;
-//   - a task that wants its GPUs alone is alone there;
+//   - an exclusive task is alone on its GPUs;
 //   - a placed task has its grants on distinct GPUs of one machine, as many
 //     as it asked for, and nowhere else;
 //   - a waiting task is in exactly one queue and holds nothing;
-//   - attempts are numbered from 1 without a gap, but for rows of failed
-//     starts that are kept as one;
-//   - what is kept about a user is the sum of the user's tasks;
-//   - a task that waits for others, its delay or its group is in no queue, and
-//     what it waits for can still come;
-//   - a suspended task holds nothing on GPUs, and what it had there is booked on its
-//     machine;
-//   - GPUs are kept free for a waiting task only, and so are those that others leave
-//     for it.
+//   - attempts are numbered from 1 without a gap, except where several failed
+//     starts are kept as one;
+//   - the sums kept for a user are the sums over the user's tasks;
+//   - a task held for dependencies, its delay or its group is in no queue, and
+//     its condition can still be met;
+//   - a suspended task holds nothing on GPUs, and the memory it had there is allocated
+//     on its machine;
+//   - GPUs are reserved or nominated for waiting tasks only.
 func (s *State) Audit() error {
 	places := map[TaskID]int{}
 	for i, g := range s.gpus {
@@ -167,8 +166,8 @@ func (s *State) auditGrants(t *Task, grants []Grant) error {
 	return nil
 }
 
-// AuditLaunch checks a launch that the latest step decided: with what foreign
-// processes were seen to use, the new bookings fit on every GPU of it.
+// AuditLaunch checks a launch of the latest step: together with the observed memory of
+// other processes, the new grants fit on each of its GPUs.
 func (s *State) AuditLaunch(l Launch) error {
 	if h := s.host(l.Host.Node); h != nil && h.Known && (h.Booked > h.Memory || l.Host.CPUs > 0 && h.CPUsBooked > h.CPUs) {
 		return fmt.Errorf("machine %q: task %d launched with %s of %s and %d of %d CPUs booked", h.Node, l.Task, h.Booked, h.Memory, h.CPUsBooked, h.CPUs)
@@ -181,7 +180,7 @@ func (s *State) AuditLaunch(l Launch) error {
 		if g.MIG && len(l.Grants) > 1 {
 			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, l.Task)
 		}
-		if s.opt.Booking == BookSamples && !l.Alone { // nothing is booked: what was before does not matter
+		if s.opt.Booking == BookSamples && !l.Alone { // nothing is allocated, so the limits do not matter
 			if grant.Memory != 0 {
 				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, l.Task, grant.Memory)
 			}
@@ -195,7 +194,7 @@ func (s *State) AuditLaunch(l Launch) error {
 	return nil
 }
 
-// auditKindLinks checks that the links have each unfinished task that has a kind once.
+// auditKindLinks checks that each unfinished task with a kind is linked exactly once.
 func (s *State) auditKindLinks() error {
 	linked, slots := 0, 0
 	for _, t := range s.tasks {
@@ -220,8 +219,8 @@ func (s *State) auditKindLinks() error {
 	return nil
 }
 
-// auditHosts checks the pages of the machines: what is booked is what the attempts
-// say.
+// auditHosts checks the machines: the allocated memory and CPUs are the sums over the
+// attempts.
 func (s *State) auditHosts() error {
 	for i, h := range s.hosts {
 		if i > 0 && s.hosts[i-1].Node >= h.Node {
@@ -245,7 +244,7 @@ func (s *State) auditHosts() error {
 	return nil
 }
 
-// auditBacklog checks that the backlog has followed the queue.
+// auditBacklog checks that the backlog agrees with the queue.
 func (s *State) auditBacklog() error {
 	kept := s.cache.backlog
 	if !kept.valid {

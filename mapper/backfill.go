@@ -2,22 +2,22 @@ package mapper
 
 import "time"
 
-// Where GPUs are held for a task on several, tasks on one GPU that the driver can suspend
-// may run there beyond the time for which they are held. They fill them: they are
-// suspended when the other could start but for them.
+// Tasks on one GPU that the driver can suspend may backfill GPUs that are reserved for a
+// task on several GPUs, even beyond the time of the reservation. They are suspended when
+// the other task could start without them.
 
-// ReasonFilled: it filled a GPU that was held for Task, which starts now; for Span now.
-// ReasonFills: it fills GPU, which is held for Task.
+// ReasonFilled: it backfilled a GPU that was reserved for Task, which starts now; for
+// Span now. ReasonFills: it backfills GPU, which is reserved for Task.
 const (
 	ReasonFilled ReasonCode = "filled"
 	ReasonFills  ReasonCode = "fills"
 )
 
-// fillLeast is how much longer GPUs are expected to be held, at least, when a task comes
-// to fill them.
+// fillLeast is the shortest expected remaining time of a reservation for which a task may
+// start to backfill.
 const fillLeast = 2 * time.Minute
 
-// backfills reports whether a task may fill a GPU that is held for another.
+// backfills reports whether a task may backfill a GPU that is reserved for another.
 func (s *State) backfills(t *Task, g *GPU) bool {
 	held := s.tasks[s.reservedForHead(g)]
 	switch {
@@ -33,8 +33,8 @@ func (s *State) backfills(t *Task, g *GPU) bool {
 	return s.canFreeHeld(held, t, g)
 }
 
-// canFreeHeld reports whether the host memory of a machine would hold a task, what those
-// have that fill the GPUs there, and what one more would.
+// canFreeHeld reports whether the host memory of a machine would hold task held, the
+// memory of the tasks that backfill GPUs there, and the memory of t in addition.
 func (s *State) canFreeHeld(held, t *Task, g *GPU) bool {
 	h := s.host(g.Node)
 	if h == nil || !h.Known {
@@ -52,8 +52,8 @@ func (s *State) canFreeHeld(held, t *Task, g *GPU) bool {
 	return sum.Clamp() <= h.free()
 }
 
-// backfillsFor is the task for which the GPU is held that a task is launched on; 0: it is
-// held for none, or for one that this one may overtake, or ends before.
+// backfillsFor returns the task for which the GPU is reserved, or 0 if it is reserved for
+// none, or for one that t may overtake or ends before.
 func (s *State) backfillsFor(t *Task, gpus []*GPU) TaskID {
 	if !s.opt.FillHeld || len(gpus) != 1 {
 		return 0
@@ -65,25 +65,26 @@ func (s *State) backfillsFor(t *Task, gpus []*GPU) TaskID {
 	return 0
 }
 
-// heldFreed reports whether those that fill GPUs may be suspended for a waiting task: GPUs
-// are held for it.
+// heldFreed reports whether backfilling tasks may be suspended for a waiting task,
+// because GPUs are reserved for it.
 func (s *State) heldFreed(t *Task) bool {
 	return s.opt.FillHeld && t.GPUs > 1 && s.head.Task == t.ID && t.Phase != Suspended
 }
 
-// vacatesHeld reports whether a resident of a GPU is suspended when a task on several can
-// start but for it.
+// vacatesHeld reports whether a resident of a GPU backfills and is suspended when t, a
+// task on several GPUs, could start without it.
 func (s *State) vacatesHeld(t *Task, r *Resident) bool {
 	v := s.tasks[r.Task]
 	return s.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.backfilling() && v.Priority <= t.Priority
 }
 
-// backfilling reports whether a placed task fills a GPU, and leaves that when it is told to.
+// backfilling reports whether a placed task backfills a GPU and can be suspended.
 func (t *Task) backfilling() bool {
 	return t.Last().Fills != 0 && !t.Last().Stays && t.Phase != Stopping
 }
 
-// canBackfill is for whom a running task leaves its GPU; the zero Reason: for nobody.
+// canBackfill returns why a running task may be suspended for the task whose reserved GPU
+// it backfills, or the zero Reason.
 func (s *State) canBackfill(t *Task) Reason {
 	if t.Phase != Running || !t.backfilling() {
 		return Reason{}
@@ -96,8 +97,8 @@ func (s *State) canBackfill(t *Task) Reason {
 	return Reason{Code: ReasonFills, Task: held.ID, GPU: g.Index}
 }
 
-// cannotBackfill follows that a task that filled a GPU could not be suspended: nobody else
-// comes to fill those that are held for that one.
+// cannotBackfill records that a backfilling task could not be suspended: no other task
+// may backfill the GPUs reserved for why.Task.
 func (s *State) cannotBackfill(why Reason) {
 	if held := s.tasks[why.Task]; held != nil {
 		held.Unfilled = true

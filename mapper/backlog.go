@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// backlog is what waits in the main queue, as startCritical asks about it: the tasks
-// of each priority by their expected run time, and the SM work of all. It is among
-// the notes, and follows each change of the queue and of what is expected of the
-// tasks there. So no pass looks at all that wait.
+// backlog holds the tasks of the main queue for startCritical: by priority and expected
+// run time, with the sum of their SM work. It is cached and updated on each change of the
+// queue and of a waiting task's expected load or run time. So no scheduling cycle walks
+// over all waiting tasks.
 type backlog struct {
 	valid bool
-	byRun [3][]*Task // by priority, as the lanes of the main queue: the longest first, then by number
+	byRun [3][]*Task // by priority, as the lanes of the main queue: longest first, then by number
 	work  int64      // of all, each rounded down, in parts of a GPU-second
-	odd   int        // tasks whose work is no such number
+	odd   int        // number of tasks whose work cannot be counted as such a number
 }
 
-// weight is what a backlog holds of a task.
+// weight holds the figures of a task in a backlog.
 type weight struct {
 	lane int // of the main queue
 	run  time.Duration
-	work int64 // -1: it is odd
+	work int64 // or -1 if odd
 }
 
-// Work is counted in parts of a second of a whole GPU, as whole numbers: their sum
-// does not depend on the order in which tasks come and go. Less than none, and more
-// than mostWork, is odd.
+// Work is counted in whole parts of a GPU-second, so the sum does not depend on the order
+// in which tasks come and go. Negative work, and mostWork or more, is odd.
 const (
 	workParts = 1e6
 	mostWork  = 1e7 // seconds of a whole GPU: four months
@@ -83,8 +82,8 @@ func (b *backlog) remove(t *Task) {
 	}
 }
 
-// onEnqueue follows that a task has come to a queue, or that something else is expected
-// of one that waits.
+// onEnqueue updates the backlog after a task entered a queue, or after the expectations
+// of a waiting task changed.
 func (s *State) onEnqueue(t *Task) {
 	b := &s.cache.backlog
 	if !b.valid || t.first() {
@@ -101,14 +100,14 @@ func (b *backlog) has(t *Task) bool {
 	return there
 }
 
-// onDequeue follows that a task has left its queue.
+// onDequeue updates the backlog after a task left its queue.
 func (s *State) onDequeue(t *Task) {
 	if s.cache.backlog.valid {
 		s.cache.backlog.remove(t)
 	}
 }
 
-// backlog returns the backlog, brought up to date.
+// backlog returns the current backlog, and builds it if necessary.
 func (s *State) backlog() *backlog {
 	if b := &s.cache.backlog; !b.valid {
 		*b = s.wholeBacklog()
@@ -116,7 +115,7 @@ func (s *State) backlog() *backlog {
 	return &s.cache.backlog
 }
 
-// wholeBacklog makes a backlog of the whole queue.
+// wholeBacklog builds a backlog from the whole queue.
 func (s *State) wholeBacklog() backlog {
 	b := backlog{valid: true}
 	for i := range s.queue.main() {
@@ -132,9 +131,9 @@ func (s *State) wholeBacklog() backlog {
 	return b
 }
 
-// drain is the time, in seconds, in which the GPUs could do the SM work of all
-// running and waiting tasks if they were always busy: between least and most, which
-// are very close. Above limit both may only say "more than limit".
+// drain returns the time, in seconds, in which the GPUs could do the SM work of all
+// running and waiting tasks if they were always busy. It lies between least and most,
+// which are very close. Above limit both may only mean "more than limit".
 func (s *State) drain(b *backlog, limit float64) (least, most float64) {
 	if b.odd > 0 {
 		exactly := s.drainExactly(limit)
@@ -153,8 +152,8 @@ func (s *State) drain(b *backlog, limit float64) (least, most float64) {
 	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
 }
 
-// drainExactly is drain, added up in the order of the queue. It stops counting above
-// limit.
+// drainExactly computes drain exactly, adding in the order of the queue. It stops
+// counting above limit.
 func (s *State) drainExactly(limit float64) float64 {
 	work, most := 0.0, limit*float64(len(s.gpus))
 	for i := range s.queue.main() {

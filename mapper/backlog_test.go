@@ -2,8 +2,8 @@ package mapper
 
 import "testing"
 
-// TestDrain: drain is between its bounds, which are close together, and the backlog
-// follows the queue while tasks come, go and are learned about.
+// TestDrain checks that drain lies between its bounds, which are close together, and that
+// the backlog follows the queue while tasks come, go and are learned about.
 func TestDrain(t *testing.T) {
 	critical := 0
 	for seed := range uint64(4) {

@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkCarma applies the events of a full and busy cluster to policy carma
-// while nothing is told of its tasks: 256 or 1,000 GPUs in machines of eight,
-// 10,000 tasks that wait, and 4,000 kinds in the history, of which half of the
-// tasks are. Memory and activity are seen, and outputs tell how fast tasks go.
-// Reported are the median and the 99th percentile of the steps that follow the
-// end of a task, and of all.
+// BenchmarkCarma applies the events of a full and busy cluster to policy carma while
+// nothing is declared of its tasks: 256 or 1,000 GPUs in machines of eight, 10,000
+// waiting tasks, and 4,000 kinds in the history, to which half of the tasks belong.
+// Memory and activity are sampled, and outputs report speeds. It reports the median and
+// the 99th percentile of the steps that follow the end of a task, and of all steps.
 func BenchmarkCarma(b *testing.B) {
 	for _, gpus := range []int{256, 1000} {
 		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
@@ -61,8 +60,7 @@ func BenchmarkCarma(b *testing.B) {
 	}
 }
 
-// cpuTime is the processor time that this thread has used. What other programs take
-// does not count.
+// cpuTime returns the processor time that this thread has used, without other programs'.
 func cpuTime(b *testing.B) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -71,7 +69,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// lab is a cluster under policy carma whose tasks nobody knows.
+// lab is a cluster under policy carma with unknown tasks.
 type lab struct {
 	s       *State
 	rng     *rand.Rand
@@ -99,7 +97,7 @@ func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
 	return l
 }
 
-// fill submits tasks until so many wait.
+// fill submits tasks until the given number waits.
 func (l *lab) fill(queued int) {
 	for l.s.QueueLen() < queued {
 		for _, ev := range l.submit() {
@@ -114,7 +112,7 @@ func (e *kindHistory) setForBench(peak units.Bytes, run time.Duration) {
 
 func kindName(i int) string { return fmt.Sprintf("kind%05d", i) }
 
-// peakOf and loadOfKind are what tasks of a kind need and do.
+// peakOf and loadOfKind return the memory and the load of tasks of a kind.
 func peakOf(i int) units.Bytes { return units.Bytes(3+i%19) * units.GiB }
 
 func loadOfKind(i int) interference.Load {
@@ -133,8 +131,8 @@ func (l *lab) note(decisions []Decision) {
 	}
 }
 
-// next is the next thing that happens. Once in three seconds some task is
-// submitted and one ends; most events are samples.
+// next returns the next event. Once in three seconds a task is submitted and one ends;
+// most events are samples.
 func (l *lab) next() Event {
 	if len(l.coming) == 0 {
 		l.now += units.Instant(100 * time.Millisecond)
@@ -179,7 +177,7 @@ func (l *lab) exit() []Event {
 	return []Event{TimerFired{At: l.now}}
 }
 
-// indexOf is the number in the name of a task's kind.
+// indexOf returns the number in the name of a task's kind.
 func indexOf(t *Task) (i int) {
 	if _, err := fmt.Sscanf(t.Kind, "kind%d", &i); err != nil {
 		panic(err)
@@ -187,7 +185,7 @@ func indexOf(t *Task) (i int) {
 	return i
 }
 
-// speeds are those that the tasks on a GPU really have.
+// speeds returns the loads and the true speeds of the tasks on a GPU.
 func (l *lab) speeds(g *GPU) ([]interference.Load, []float64) {
 	var loads []interference.Load
 	for i := range g.Residents {

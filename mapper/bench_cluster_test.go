@@ -10,15 +10,16 @@ import (
 	"carma/mapper/interference"
 )
 
-// BenchmarkLaunches is how many tasks policy carma launches in a second of processor time:
-// while it fills the GPUs of a cluster, and when all of them are full, so that each end of a
-// task lets others in. Memory, activity and run time of the tasks are known; one in ten asks
-// for two GPUs, if machines have more than one. An iteration is the end of a task, with what
-// it lets in and as many new tasks as went, each with the passes that follow.
+// BenchmarkLaunches measures how many tasks policy carma launches in a second of
+// processor time: while it fills the GPUs of a cluster, and when all of them are full, so
+// that each end of a task lets others in. Memory, activity and run time of the tasks are
+// known; one in ten needs two GPUs, if machines have more than one. An iteration is the
+// end of a task, with the launches after it and as many new tasks as launches, each with
+// the following cycles.
 //
-// That 200 tasks wait does not mean that there is no room: the first of the queue may want
-// more than there is, and when one of them gets it, a thousand behind it follow. So ends
-// come until a hundred of them let in no more than half as many again.
+// 200 waiting tasks do not mean that there is no room: the first of the queue may need
+// more than there is, and when one of them gets it, a thousand behind it follow. So tasks
+// end until a hundred ends let in no more than half as many again.
 func BenchmarkLaunches(b *testing.B) {
 	for _, c := range []struct{ gpus, of int }{{1000, 8}, {10_000, 8}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("gpus=%d/of-a-machine=%d", c.gpus, c.of), func(b *testing.B) {
@@ -100,8 +101,8 @@ func (f *full) submit() {
 	f.step(Estimated{At: f.now, Task: r.ID, Estimate: Estimate{Memory: units.Bytes(6+i%30) * units.GiB}, Expected: Expected{RunTime: time.Duration(4+i%9) * time.Hour, Loads: loads}})
 }
 
-// ends are that many ends, after each of which the queue is filled up. It returns how many
-// tasks were launched.
+// ends ends n tasks, and fills up the queue after each. It returns the number of
+// launches.
 func (f *full) ends(n int) int {
 	before := f.launched
 	for range n {
@@ -113,7 +114,7 @@ func (f *full) ends(n int) int {
 	return f.launched - before
 }
 
-// end is the end of the task that was launched first.
+// end ends the task that was launched first.
 func (f *full) end() {
 	t := f.s.tasks[f.running[0]]
 	f.running = f.running[1:]

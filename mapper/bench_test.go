@@ -10,11 +10,11 @@ import (
 	"carma/internal/units"
 )
 
-// BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32
-// machines, some 1000 running tasks, and 10,000 or 100,000 that wait; without
-// and with as many that are held by the limit of their group or by each other.
-// Reported are the mean (ns/op), the median and the 99th percentile of single
-// steps, and the median for each kind of event.
+// BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32 machines,
+// some 1000 running tasks, and 10,000 or 100,000 waiting tasks; without and with as many
+// that are held by the limit of their group or by each other. It reports the mean
+// (ns/op), the median and the 99th percentile of single steps, and the median for each
+// kind of event.
 func BenchmarkStep(b *testing.B) {
 	for _, load := range []struct{ queued, held int }{{10_000, 0}, {100_000, 0}, {100_000, 100_000}} {
 		queued := load.queued
@@ -50,7 +50,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// cluster is a state under load, and what is needed to go on with it.
+// cluster is a state under load, and what is needed to continue with it.
 type cluster struct {
 	s       *State
 	rng     *rand.Rand
@@ -80,8 +80,8 @@ func newCluster(b *testing.B, queued int) *cluster {
 	return c
 }
 
-// hold adds tasks that are not queued: half of them an array of which eight at
-// a time may run, half each after the one before.
+// hold adds tasks that are not queued: half of them an array of which eight at a time may
+// run, half each after the previous one.
 func (c *cluster) hold(n int) {
 	for i := range n {
 		c.last++
@@ -108,8 +108,8 @@ func (c *cluster) note(decisions []Decision) {
 	}
 }
 
-// next is the next thing that happens. About once a second some task is
-// submitted, one ends and others start in its place; most events are samples.
+// next returns the next event. About once a second a task is submitted, one ends and
+// others start in its place; most events are samples.
 func (c *cluster) next() Event {
 	c.now += units.Instant(50 * time.Millisecond)
 	if len(c.coming) == 0 {

@@ -6,7 +6,7 @@ import (
 	"carma/internal/units"
 )
 
-// bind launches a task that is in no queue any more, or lets it come back.
+// bind launches or resumes a task that has already left its queue.
 func (s *State) bind(t *Task, gpus []*GPU) {
 	if t.resumesInPlace() {
 		t.Suspension.asBefore(gpus)
@@ -18,13 +18,12 @@ func (s *State) bind(t *Task, gpus []*GPU) {
 	}
 }
 
-// launch books the memory in the same step, so a task owns its grant before it
-// has allocated.
+// launch allocates the memory in the same step, before the task uses any.
 func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
 	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone, s.backfillsFor(t, gpus))
 }
 
-// grants are what a task gets of some GPUs. One that is alone is granted all memory.
+// grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
 func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 	var grants []Grant
 	if len(gpus) > 0 {
@@ -44,7 +43,7 @@ func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 	return grants
 }
 
-// book begins an attempt of a task that is in no queue any more.
+// book begins an attempt of a task that has already left its queue.
 func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alone bool, fills TaskID) {
 	a := Attempt{N: 1, Grants: grants, Host: share, Launched: s.now, Fills: fills}
 	if last := t.Last(); last != nil {
@@ -81,7 +80,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 
-// addResident enters a task on the pages of its GPUs.
+// addResident adds a task to the residents of its GPUs.
 func (s *State) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	var warm units.Instant
 	if s.opt.WarmUp > 0 {
@@ -98,5 +97,5 @@ func (s *State) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	}
 }
 
-// alone reports whether a task gets GPUs for itself.
+// alone reports whether a task gets GPUs exclusively.
 func (s *State) alone(t *Task) bool { return t.NextExclusive || s.policy.idleOnly && t.GPUs > 0 }

@@ -6,15 +6,15 @@ import (
 	"carma/internal/units"
 )
 
-// samples are options under which only what was seen counts as taken.
+// samples returns options under which only sampled memory counts as taken.
 func samples() Options {
 	opt := plain()
 	opt.Booking, opt.Headroom = BookSamples, units.GiB
 	return opt
 }
 
-// TestBookSamples: what has not been seen counts for nothing, nothing is
-// booked, and the books hold all the same.
+// TestBookSamples checks that memory not seen counts for nothing, nothing is allocated,
+// and the ledger is consistent all the same.
 func TestBookSamples(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
@@ -30,7 +30,7 @@ func TestBookSamples(t *testing.T) {
 		t.Errorf("%s are reserved for %d tasks", g.Reserved, len(g.Residents))
 	}
 
-	// What was seen counts, whoever it belongs to; the bound is exact.
+	// Sampled memory counts, whichever process it belongs to; the bound is exact.
 	w.sample(GPUSample{ID: "GPU-0", Used: 25 * units.GiB, OtherProcesses: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
 	c := w.submit(14*units.GiB+1, nil)
 	w.wantOn(c)
@@ -39,7 +39,7 @@ func TestBookSamples(t *testing.T) {
 	}
 	w.wantOn(w.submit(14*units.GiB, nil), 0)
 
-	// Where foreign use is more than what is said to be in use, it counts.
+	// If other processes use more than the total in use, their use counts.
 	w.sample(GPUSample{ID: "GPU-0", Used: 0, OtherProcesses: 26 * units.GiB})
 	d := w.submit(14*units.GiB, nil)
 	w.wantOn(d)
@@ -50,8 +50,8 @@ func TestBookSamples(t *testing.T) {
 	w.wantOn(d, 0)
 }
 
-// TestBookSamplesAlone: a task that is alone is granted all there is, and
-// nobody joins it though nothing is seen of it.
+// TestBookSamplesAlone checks that an exclusive task is granted all memory, and no task
+// joins it though samples do not show it.
 func TestBookSamplesAlone(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a := w.submit(units.GiB, whole)
@@ -88,8 +88,8 @@ func TestBookingChanged(t *testing.T) {
 	w.wantOn(c, 0)
 }
 
-// TestBookSamplesBlame: where nobody has a grant, nobody can be over it. A
-// task that ran out has itself to blame, or processes that are not carma's.
+// TestBookSamplesBlame checks that without grants no task can exceed one. A task that ran
+// out of memory caused this itself, or other processes did.
 func TestBookSamplesBlame(t *testing.T) {
 	w := newWorld(t, samples(), 1)
 	a, b := w.submit(8*units.GiB, nil), w.submit(8*units.GiB, nil)
@@ -113,8 +113,8 @@ func TestBookSamplesBlame(t *testing.T) {
 	}
 }
 
-// TestMargin: it must be left beside others, not on an idle GPU, and is not
-// booked.
+// TestMargin checks that the margin must be free beside others but not on an idle GPU,
+// and is not allocated.
 func TestMargin(t *testing.T) {
 	for _, booking := range Bookings {
 		opt := plain()

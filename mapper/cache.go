@@ -7,52 +7,52 @@ import (
 	"carma/mapper/interference"
 )
 
-// Notes are cached results that follow from the state. They save a pass from
-// computing them again for every task and GPU. They change no decision: clones and
-// snapshots leave them out, and a property test drops them at random.
+// cache holds results derived from the state, so that a scheduling cycle need not compute
+// them again for every task and GPU. They change no decision: clones and snapshots leave
+// them out, and a property test drops them at random.
 type cache struct {
 	newcomers candidates
 	table     scoreTable
 	circles   map[mpsDomain]int32 // their numbers
-	learned   int                 // goes up by 1 when expectations change; starts at 1
+	learned   int                 // incremented when expectations change; starts at 1
 	timed     int                 // likewise, for expected run times alone
-	clock     int                 // goes up by 1 at each pass, and at each change of a GPU within one
-	began     int                 // the clock when the pass before the last change of it began
-	forgotten int                 // the clock when all notes on tries were last dropped
-	ceilings  [2]ceiling          // results of canFit; nil: none yet
-	tested    units.Instant       // when a sick GPU is due for a test, and those are over
+	clock     int                 // incremented at each scheduling cycle, and at each change of a GPU within one
+	began     int                 // the clock when the cycle before its last change began
+	forgotten int                 // the clock when all cached rejections were last dropped
+	ceilings  [2]ceiling          // results of canFit, or nil
+	tested    units.Instant       // when the next probe of an unhealthy GPU is due, which makes ceilings stale
 	runs      runTimes
 	ages      ages
 	backlog   backlog
-	most      ceiling // of what can be booked on empty GPUs; nil: not worked out
+	most      ceiling // of the memory that can be allocated on empty GPUs, or nil if not computed
 	measured  []EstimateError
 	tries     rejectedCache
-	shrinks   units.Instant // no grant is looked at before; 0: not known
+	shrinks   units.Instant // no grant is checked before, or 0 if not known
 	looks     dirtySet
 }
 
-// emptyCache are the notes of a new state.
+// emptyCache is the cache of a new state.
 var emptyCache = cache{learned: 1, timed: 1}
 
-// gpuCache are the notes on a GPU.
+// gpuCache holds the cached results of a GPU.
 type gpuCache struct {
 	outlook memo
-	changes int      // counts what drops the outlook
-	face    gpuState // in the last pass
-	fresh   int      // the clock when it last looked different
+	changes int      // incremented when the forecast is dropped
+	face    gpuState // in the last scheduling cycle
+	fresh   int      // the clock when it last changed
 	looks   gpuDirty
-	marks   int // counts what is marked
+	marks   int // incremented by each mark
 	ready   gpuReadyTime
 }
 
-// taskCache are the notes on a task.
+// taskCache holds the cached results of a task.
 type taskCache struct {
 	tried  rejectedAt // while it waits
 	run    expectedRun
 	weight weight // in the backlog
 }
 
-// dropCache drops all notes. Raising learned makes the notes on tasks stale.
+// dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (s *State) dropCache() {
 	s.cache = cache{learned: s.cache.learned + 1, timed: s.cache.timed + 1, clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
 	for _, g := range s.gpus {
@@ -60,21 +60,21 @@ func (s *State) dropCache() {
 	}
 }
 
-// forecastValid is how long the outlook of a GPU is valid while nothing changes
-// there. After that, rejected tasks are tried again, because the running ones
+// forecastValid is the time for which the forecast of a GPU stays valid while nothing
+// changes there. After that, rejected tasks are tried again, because the running ones
 // have come closer to their end.
 const forecastValid = 5 * time.Minute
 
-// rejectedAt is what a waiting task remembers about its last try.
+// rejectedAt holds the result of a waiting task's last try.
 type rejectedAt struct {
-	at      int             // the clock when it fitted nowhere; 0: never
-	kept    headReservation // the GPUs that were kept free then
-	open    []*GPU          // of a task on several GPUs: those that would have taken a part of it then
-	learned int             // notes.learned when asks was made
+	at      int             // the clock when it fitted nowhere, or 0 if never
+	kept    headReservation // the head reservation at that time
+	open    []*GPU          // for a task on several GPUs: the GPUs that would have taken a part of it then
+	learned int             // cache.learned when asks was computed
 	asks    []int
 }
 
-// candidatesOf returns the numbers of a task as a newcomer, one for each of its GPUs.
+// candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
 func (s *State) candidatesOf(t *Task) []int {
 	if t.cache.tried.learned == s.cache.learned && t.cache.tried.asks != nil {
 		return t.cache.tried.asks
@@ -84,7 +84,7 @@ func (s *State) candidatesOf(t *Task) []int {
 	}
 	done := 0.0
 	if t.Phase == Suspended {
-		done = t.Done // its attempt goes on
+		done = t.Done // its attempt continues
 	}
 	left, basis := s.left(t, done)
 	if basis == guessed {
@@ -98,7 +98,7 @@ func (s *State) candidatesOf(t *Task) []int {
 	for i, before := range tried.asks {
 		key.load = t.load(i)
 		if s.cache.newcomers.is(before, &key) {
-			continue // most often what was learned is about others
+			continue // usually the change concerned other tasks
 		}
 		if id := s.cache.newcomers.id(key, func(l interference.Load) loadDemand { return s.loadDemand(l, t) }); id != before {
 			tried.asks[i], tried.at = id, 0

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNotesChangeNothing: a busy cluster is led to the same decisions by a state
-// that keeps its notes and by one that begins without any at each event, which
-// weighs each waiting task on each GPU.
+// TestNotesChangeNothing checks that a state with a cache and a state whose cache is
+// dropped before each event, which scores each waiting task on each GPU, make the same
+// decisions in a busy cluster.
 func TestNotesChangeNothing(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,12 +7,12 @@ import (
 	"carma/internal/units"
 )
 
-// If the engine's message does not tell why a container could not start, evidence
-// decides who is to blame. The engine is to blame if tasks of two users complain, or
-// if the canary fails: a container of carma's own that asks for nothing special. If
-// the canary starts, the task or its image is to blame.
+// If the engine's message does not say why a container could not start, evidence decides
+// what is at fault. The engine is at fault if tasks of two users cannot start, or if the
+// canary fails: a container of carma's own that needs nothing special. If the canary
+// starts, the task or its image is at fault.
 
-// ScopeUnknown says that the engine's message does not tell what is at fault.
+// ScopeUnknown: the engine's message does not say what is at fault.
 const ScopeUnknown BreakerScope = "unknown"
 
 // CanaryOutcome says how the canary ended.
@@ -25,11 +25,11 @@ const (
 	CanaryMissing CanaryOutcome = "missing" // no canary can run here
 )
 
-// CanaryEnded says how the canary ended that [State.CanaryDue] asked for.
+// CanaryEnded is the outcome of the canary for which [State.CanaryDue] asked.
 type CanaryEnded struct {
 	At      units.Instant `json:"at"`
 	Outcome CanaryOutcome `json:"outcome"`
-	// Fault is why it failed, or nil if it did not.
+	// Fault says why it failed, or is nil if it did not.
 	Fault *Fault `json:"fault,omitempty"`
 }
 
@@ -41,13 +41,12 @@ func (CanaryEnded) about() TaskID         { return 0 }
 // reason before that counts against the engine.
 const complaintUsers = 2
 
-// complaints are starts in a row that failed for an unknown reason and that nothing
-// explains so far.
+// complaints are consecutive failed starts for an unknown reason, not yet explained.
 type complaints struct {
 	Fault    Fault         `json:"fault"` // the latest
 	Since    units.Instant `json:"since"`
 	Failures int           `json:"failures"`
-	// Tasks are the unfinished tasks that complain, the latest last.
+	// Tasks are the unfinished tasks whose starts failed, the latest last.
 	Tasks []TaskID `json:"tasks"`
 }
 
@@ -62,9 +61,9 @@ func (c *complaints) clone() *complaints {
 
 // canary is the schedule of the canary.
 type canary struct {
-	// Next is when it is to be started, or 0 if nobody asks for it.
+	// Next is the instant of the next start, or 0 if none is needed.
 	Next units.Instant `json:"next,omitempty"`
-	// Last is when it ended last, or 0 if it never ran.
+	// Last is the instant at which it last ended, or 0 if it never ran.
 	Last units.Instant `json:"last,omitempty"`
 	// Wait is the time between two canaries that fail, or 0 if the last one did not.
 	Wait time.Duration `json:"wait,omitempty"`
@@ -73,8 +72,8 @@ type canary struct {
 // failing reports whether the last canary failed.
 func (c *canary) failing() bool { return c.Wait > 0 }
 
-// CanaryDue reports whether a canary is to be started now. It stays true until the
-// outcome comes back as [CanaryEnded], or nobody asks any more.
+// CanaryDue reports whether a canary must be started now. It stays true until the outcome
+// comes back as [CanaryEnded], or the canary is no longer needed.
 func (s *State) CanaryDue() bool {
 	return s.engineDown.Code == "" && s.canary.Next > 0 && s.canary.Next <= s.now
 }
@@ -102,7 +101,7 @@ func (s *State) complains(t *Task, f Fault) {
 	if s.engineBreaker.paused() || s.engineBreaker != nil && s.engineBreaker.Unknown {
 		cause := s.engineBreaker.Fault
 		if s.engineBreaker = s.recordFailure(s.engineBreaker, t, f); s.canary.failing() {
-			s.engineBreaker.Fault = cause // the canary tells more than a task
+			s.engineBreaker.Fault = cause // the canary's fault is more specific than a task's
 		}
 		return
 	}
@@ -118,8 +117,8 @@ func (s *State) complains(t *Task, f Fault) {
 	}
 }
 
-// complainingUsers counts the users whose tasks complain. A task that failed before
-// where other containers started is no witness against the engine.
+// complainingUsers counts the users of the tasks in complaints. A task that failed before
+// where other containers started is no evidence against the engine.
 func (s *State) complainingUsers() int {
 	var users []string
 	for _, id := range s.complaints.Tasks {
@@ -151,12 +150,12 @@ func (s *State) blameEngine(f Fault) {
 	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
-// canaryEnded judges the complaints by the outcome of the canary.
+// canaryEnded resolves the complaints by the outcome of the canary.
 func (s *State) canaryEnded(ev CanaryEnded) {
 	before := s.canary
 	s.canary = canary{Last: max(s.now, 1)}
 	switch {
-	case s.complaints == nil && s.engineBreaker == nil: // a task has started meanwhile, or the complaining tasks are gone
+	case s.complaints == nil && s.engineBreaker == nil: // a task has started meanwhile, or the tasks have ended
 	case ev.Outcome == CanaryFailed:
 		s.canary.Wait = max(s.nextProbe(), min(2*before.Wait, lastTest))
 		s.canaryAt(s.now.Add(s.canary.Wait))
@@ -188,14 +187,14 @@ func (s *State) closeBreaker() {
 	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
-// closeIfGone closes the breaker if the tasks have ended whose starts failed.
+// closeIfGone closes the breaker if all tasks whose starts failed have ended.
 func (s *State) closeIfGone() {
 	if s.engineBreaker != nil && !s.complaining(s.engineBreaker) {
 		s.closeBreaker()
 	}
 }
 
-// taskStarted judges the complaints of other tasks, because a task has started.
+// taskStarted resolves the complaints of other tasks, because a task has started.
 func (s *State) taskStarted(id TaskID) {
 	if c := s.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
@@ -224,18 +223,18 @@ func (s *State) countFailedStarts(tasks []TaskID) {
 		if t.waiting() && t.StartFailures > 0 && t.NotBefore <= s.now {
 			t.NotBefore = s.now.Add(s.startBackoff(t))
 			s.at(t.NotBefore, timer{})
-			s.dirty = true // those behind it may be within the look-ahead now
+			s.dirty = true // tasks behind it may be within the look-ahead now
 		}
 	}
 }
 
-// startBackoff is the time until a task is tried again after failed starts.
+// startBackoff returns the time until a task is tried again after failed starts.
 func (s *State) startBackoff(t *Task) time.Duration {
 	return min(s.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
 }
 
 // complainerEnded withdraws the complaint of a task that has ended. If no complaint is
-// left, the engine is not blamed any more, unless the canary fails.
+// left, the engine is no longer at fault, unless the canary fails.
 func (s *State) complainerEnded(id TaskID) {
 	if c := s.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
@@ -250,14 +249,14 @@ func (s *State) complainerEnded(id TaskID) {
 		s.closeIfGone()
 	}
 	switch {
-	case s.engineBreaker.paused() && !s.complaining(s.engineBreaker): // the cause was known; the canary tells whether it is over
-		s.canary.Next = max(s.now, 1) // no wake-up: it is due now
+	case s.engineBreaker.paused() && !s.complaining(s.engineBreaker): // the cause was known; the canary shows whether it persists
+		s.canary.Next = max(s.now, 1) // no timer: it is due now
 	case s.complaints == nil && (s.engineBreaker == nil || !s.engineBreaker.Unknown):
 		s.canary.Next = 0
 	}
 }
 
-// complaining reports whether a task is unfinished whose starts have failed.
+// complaining reports whether any task whose start failed is unfinished.
 func (s *State) complaining(i *breaker) bool {
 	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return s.tasks[id] != nil })
 }

@@ -26,7 +26,7 @@ func (w *world) canary(outcome CanaryOutcome) []Launch {
 	return w.step(ev)
 }
 
-// wakeAt passes the time until the next wake-up.
+// wakeAt advances the time to the next timer.
 func (w *world) wakeAt() []Launch {
 	w.t.Helper()
 	at, ok := w.s.NextTimer()
@@ -37,10 +37,10 @@ func (w *world) wakeAt() []Launch {
 	return w.step(TimerFired{At: w.now})
 }
 
-// TestOneUsersFault: R4 of the third review. One user submits 40 tasks that never
-// start, for a reason that the engine's message does not tell. The engine is not
-// blamed, other users' tasks start at once, and each of the 40 ends after a bounded
-// number of starts with the engine's message.
+// TestOneUsersFault checks R4 of the third review. One user submits 40 tasks that never
+// start, and the engine's message does not say why. The engine is not at fault, other
+// users' tasks start at once, and each of the 40 ends after a bounded number of starts
+// with the engine's message.
 func TestOneUsersFault(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bob := map[TaskID]bool{}
@@ -233,8 +233,9 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	}
 }
 
-// TestGoneTasksRaiseNoAlarm: R4. After the tasks have ended whose starts failed for a
-// known cause, the canary tells whether it is over, and new tasks start at once.
+// TestGoneTasksRaiseNoAlarm checks R4: after the tasks whose starts failed for a known
+// cause have ended, the canary shows whether the cause persists, and new tasks start at
+// once.
 func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	ids := []TaskID{w.submit(units.GiB, nil), w.submit(units.GiB, nil), w.submit(units.GiB, nil)}
@@ -262,9 +263,9 @@ func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 	}
 }
 
-// TestEvidence: whatever the starts of tasks and canaries come to, complaints of one
-// user never hold up the others while the canary starts, and no task fails for an
-// engine whose canary fails.
+// TestEvidence checks, for any outcomes of starts and canaries, that failed starts of one
+// user never hold up the others while the canary starts, and that no task fails for an
+// engine on which the canary fails.
 func TestEvidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -377,8 +378,8 @@ func TestCauseOfFailingCanary(t *testing.T) {
 	t.Error("there was no test launch")
 }
 
-// TestBackoffLetsOthersPass: a task that is put off after the canary has started does not
-// count for the look-ahead any more, so the next task is tried at once.
+// TestBackoffLetsOthersPass checks that a task in back-off after the canary has started
+// no longer counts for the look-ahead, so the next task is tried at once.
 func TestBackoffLetsOthersPass(t *testing.T) {
 	opt := plain()
 	opt.LookAhead = 1

@@ -6,19 +6,19 @@ import (
 	"carma/mapper/interference"
 )
 
-// candidate is what policy carma knows about a task that it may place on a GPU.
+// candidate holds the properties of a task that policy carma may place on a GPU.
 type candidate struct {
 	candidateKey
 	demand, worst loadDemand
-	class         int            // of its load, if that is a typical one; else -1
-	as            [classes]int   // its numbers as a task of each class, where its load is not known
+	class         int            // of its load if that is a typical one, or -1
+	as            [classes]int   // its numbers as a task of each class, if its load is not known
 	likely        [classes]class // the classes, the likeliest first
 }
 
 type candidateKey struct {
 	load  interference.Load
 	doubt float64
-	mix   classPrior // what it may be, where its load is not known
+	mix   classPrior // its likely classes, if its load is not known
 	kind  int32      // among the measured pairs
 	left  float64    // seconds alone
 	basis basis
@@ -26,8 +26,8 @@ type candidateKey struct {
 	circle int32
 }
 
-// class is that of a newcomer which differs from others of its class by the run time
-// at most; else -1.
+// class returns the class of a candidate that differs from others of its class in run
+// time at most, or -1.
 func (n *candidateKey) class() int {
 	if n.doubt != 0 || n.mix.unknown() || n.kind != 0 || n.circle != 0 {
 		return -1
@@ -35,13 +35,13 @@ func (n *candidateKey) class() int {
 	return slices.Index(typicalLoads[:], n.load)
 }
 
-// candidates numbers the newcomers.
+// candidates numbers the distinct candidates.
 type candidates struct {
 	all []candidate
 	ids map[candidateKey]int
 }
 
-// is reports whether a number is that of a newcomer.
+// is reports whether number id belongs to candidate who.
 func (n *candidates) is(id int, who *candidateKey) bool {
 	return id < len(n.all) && n.all[id].candidateKey == *who
 }
@@ -55,7 +55,7 @@ func (n *candidates) id(who candidateKey, demandOf func(interference.Load) loadD
 		n.ids = map[candidateKey]int{}
 	}
 	one := candidate{candidateKey: who, class: who.class(), demand: demandOf(who.load), worst: demandOf(doubted(who.load, who.doubt))}
-	one.demand.kind, one.worst.kind = who.kind, who.kind // not that of the task that was here first
+	one.demand.kind, one.worst.kind = who.kind, who.kind // not the kind of the first task with this key
 	if who.mix.unknown() {
 		for c, weight := range who.mix {
 			if weight > 0 {
@@ -69,6 +69,6 @@ func (n *candidates) id(who candidateKey, demandOf func(interference.Load) loadD
 	return id
 }
 
-// maxCandidates is the number of newcomers at which the notes are dropped, so that
-// old ones do not take memory for ever.
+// maxCandidates is the number of candidates at which the cache is dropped, so that old
+// ones do not fill the memory.
 const maxCandidates = 4096

@@ -7,16 +7,16 @@ import (
 	"carma/internal/units"
 )
 
-// An engine or a GPU that starts nothing costs no task anything: a start that
-// fails for its reasons counts against the engine or the GPU, and the task goes
-// back to the place it had. After failed starts of several tasks launching
-// pauses there; from then on one task at a time is launched as a test, at
-// growing intervals, and the first container that starts ends the pause.
+// An engine or a GPU on which nothing starts costs no task an attempt: such a failed
+// start counts against the engine or the GPU, and the task returns to its place in the
+// queue. After failed starts of several tasks the breaker opens and launching pauses
+// there. From then on one probe task at a time is launched, at growing intervals, and the
+// first container that starts closes the breaker.
 //
-// Whether a task is itself to blame shows beside others: a failed start counts
-// against a task as soon as another one has started at the same place.
+// Other tasks show whether a task is itself at fault: a failed start counts against a
+// task as soon as another one has started at the same place.
 
-// BreakerScope is the place of a fault that kept a container from starting.
+// BreakerScope says where a fault is that kept a container from starting.
 type BreakerScope string
 
 // The scopes, beside [ScopeNamespace].
@@ -25,36 +25,36 @@ const (
 	ScopeGPU    BreakerScope = "gpu"    // the GPUs it was to get, or their driver
 )
 
-// Fault is why an attempt could not start through no fault of the task.
+// Fault says why an attempt could not start through no fault of the task.
 type Fault struct {
 	Scope BreakerScope `json:"scope"`
-	// Code names the fault for programs, Cause and Remedy for people; the
-	// mapper only keeps them.
+	// Code names the fault for programs, Cause and Remedy for people. The mapper only
+	// stores them.
 	Code   string `json:"code,omitempty"`
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
-	// GPUs are the GPUs at fault; none: all that the attempt was to get.
+	// GPUs are the GPUs at fault, or empty if all GPUs of the attempt are.
 	GPUs []GPUID `json:"gpus,omitempty"`
 }
 
 const (
-	// sickTasks is the number of tasks whose starts fail one after the other
-	// before launching pauses.
+	// sickTasks is the number of tasks with consecutive failed starts after which
+	// launching pauses.
 	sickTasks = 3
-	// sickStarts is the number of failed starts in a row after which an engine
-	// or GPU is called sick, be they of one task.
+	// sickStarts is the number of consecutive failed starts, also of one task, after
+	// which an engine or GPU is reported as unhealthy.
 	sickStarts = 3
-	// lastTest is the longest time between two test launches.
+	// lastTest is the longest time between two probe launches.
 	lastTest = 5 * time.Minute
-	// sickNames bounds how many of the failed tasks are remembered.
+	// sickNames bounds the number of failed tasks that are stored.
 	sickNames = 64
 )
 
-// breaker is a row of failed starts on the engine or on a GPU, or of refusals by a
+// breaker counts consecutive failed starts on the engine or on a GPU, or refusals by a
 // namespace.
 type breaker struct {
 	Namespace string `json:"namespace,omitempty"`
-	// Unknown: the messages did not tell the cause, and evidence blamed the engine.
+	// Unknown: the messages did not say the cause, and evidence points to the engine.
 	Unknown bool `json:"unknown,omitempty"`
 
 	Fault    Fault         `json:"fault"` // the latest
@@ -62,24 +62,24 @@ type breaker struct {
 	Failures int           `json:"failures"`
 	// Tasks are the tasks whose starts have failed, the latest last.
 	Tasks []TaskID `json:"tasks"`
-	// Wait is the time between two test launches; 0: launching goes on.
+	// Wait is the time between two probe launches, or 0 if launching is not paused.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Test is when the next test launch may be, Testing the task that was
-	// launched as the last one.
+	// Test is the earliest instant of the next probe launch, Testing the task of the last
+	// one.
 	Test    units.Instant `json:"test,omitempty"`
 	Testing TaskID        `json:"testing,omitempty"`
 }
 
-// nextProbe is the time between the pause and the first test launch; it doubles
-// with each that fails. 5 s, as the back-off is 10 s.
+// nextProbe returns the time between the pause and the first probe launch. It doubles
+// with each failed probe. It is 5 s by default, half of the back-off of 10 s.
 func (s *State) nextProbe() time.Duration {
 	return min(max(s.opt.Backoff/2, time.Millisecond), lastTest)
 }
 
-// paused reports whether only test launches are made.
+// paused reports whether only probe launches are allowed.
 func (i *breaker) paused() bool { return i != nil && i.Wait > 0 }
 
-// launchesPaused reports whether nothing is launched now.
+// shut reports whether not even a probe launch is allowed now.
 func (i *breaker) shut(now units.Instant) bool { return i.paused() && now < i.Test }
 
 func (i *breaker) clone() *breaker {
@@ -123,7 +123,7 @@ func (f *Fault) of(id GPUID) bool {
 	return f.Scope == ScopeGPU && (len(f.GPUs) == 0 || slices.Contains(f.GPUs, id))
 }
 
-// recordFailure adds a failed start to an illness.
+// recordFailure adds a failed start to a breaker.
 func (s *State) recordFailure(i *breaker, t *Task, f Fault) *breaker {
 	if i == nil {
 		i = &breaker{Since: s.now}
@@ -142,7 +142,7 @@ func (s *State) recordFailure(i *breaker, t *Task, f Fault) *breaker {
 	return i
 }
 
-// failed notes a task as the latest whose start has failed.
+// failed makes a task the latest whose start has failed.
 func (i *breaker) failed(id TaskID) {
 	i.Tasks = append(slices.DeleteFunc(i.Tasks, func(o TaskID) bool { return o == id }), id)
 	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
@@ -153,8 +153,8 @@ func (s *State) probeAt(i *breaker, at units.Instant) {
 	s.at(at, timer{})
 }
 
-// probeTargets notes a launch on a paused engine or GPU: it is the test. If it takes
-// long, for its image say, the next test does not wait for it for ever.
+// probeTargets records a launch on a paused engine or GPU as its probe. If the probe
+// takes long, for example to pull its image, the next one may start after lastTest.
 func (s *State) probeTargets(i *breaker, id TaskID) {
 	if i.paused() {
 		i.Testing = id
@@ -163,8 +163,8 @@ func (s *State) probeTargets(i *breaker, id TaskID) {
 	}
 }
 
-// unprobed follows the end of an attempt whose start was not seen. If it was the
-// test and told nothing, because it was stopped or failed by itself, another test
+// unprobed handles the end of an attempt whose start was not seen. If it was a probe and
+// was inconclusive, because it was stopped or failed for another reason, another probe
 // may follow.
 func (s *State) unprobed(t *Task, a *Attempt) {
 	switch a.Class {
@@ -176,7 +176,7 @@ func (s *State) unprobed(t *Task, a *Attempt) {
 	s.inconclusive(t.ID)
 }
 
-// inconclusive follows that a test has told nothing.
+// inconclusive lets another probe follow one that showed nothing.
 func (s *State) inconclusive(id TaskID) {
 	for _, i := range s.breakers() {
 		if i.Testing == id {
@@ -191,8 +191,8 @@ func (s *State) probeSoon(i *breaker) {
 	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
-// breakers returns the illnesses of the engine and the GPUs, and the full namespaces,
-// in order.
+// breakers returns the breakers of the engine, the GPUs and the full namespaces, in
+// order.
 func (s *State) breakers() []*breaker {
 	var all []*breaker
 	if s.engineBreaker != nil {
@@ -206,8 +206,8 @@ func (s *State) breakers() []*breaker {
 	return append(all, s.namespaceBreakers...)
 }
 
-// startSucceeded ends the illnesses of the engine and of the GPUs on which a task
-// has started.
+// startSucceeded closes the breakers of the engine and of the GPUs on which a task has
+// started.
 func (s *State) startSucceeded(t *Task, a *Attempt) {
 	t.StartFailures, t.StartFailuresWhileOthersStart, t.From = 0, 0, place{}
 	s.taskStarted(t.ID)
@@ -221,8 +221,8 @@ func (s *State) startSucceeded(t *Task, a *Attempt) {
 	}
 }
 
-// closeBreakers ends an illness, because a task has started. Tasks that could not start
-// meanwhile get one strike each.
+// closeBreakers closes a breaker, because a task has started. A failed start counts
+// against each task that could not start meanwhile.
 func (s *State) closeBreakers(i *breaker, started TaskID) *breaker {
 	if i == nil {
 		return nil
@@ -248,8 +248,8 @@ func (s *State) letGo(i *breaker) {
 	}
 }
 
-// probeAgain lets everything sick be tried at once, because the engine or the daemon
-// has begun anew.
+// probeAgain allows a probe of everything unhealthy at once, because the engine or the
+// daemon has restarted.
 func (s *State) probeAgain() {
 	for _, i := range s.breakers() {
 		s.letGo(i)
@@ -264,9 +264,8 @@ func (s *State) probeAgain() {
 	s.cache.ceilings = [2]ceiling{}
 }
 
-// noteStartFailure puts a task back in its place after a start that failed through no
-// fault of its own. The task fails only if others could start again and again
-// where it could not.
+// noteStartFailure returns a task to its place after a start that failed through no fault
+// of its own. The task fails only if others could start repeatedly where it could not.
 func (s *State) noteStartFailure(t *Task, a *Attempt, ev Exited) {
 	a.NotAtFault = true
 	grants := a.Grants
@@ -288,11 +287,11 @@ func (s *State) noteStartFailure(t *Task, a *Attempt, ev Exited) {
 			t.Avoid = append(t.Avoid, grant.GPU)
 		}
 	}
-	if !s.engineBreaker.paused() && ev.Fault.Scope != ScopeNamespace { // that has set it
+	if !s.engineBreaker.paused() && ev.Fault.Scope != ScopeNamespace { // a full namespace sets NotBefore elsewhere
 		t.NotBefore = s.now.Add(s.startBackoff(t))
 	}
 	from := t.From
-	if from.Phase == "" { // a daemon that did not note it has launched it
+	if from.Phase == "" { // launched by a daemon that did not record it
 		from = place{Queued, t.QueuedAt, 0}
 	}
 	t.Reason = Reason{Code: ReasonUnstarted, Text: ev.Message}
@@ -315,7 +314,7 @@ func (s *State) noteStartFailure(t *Task, a *Attempt, ev Exited) {
 	t.BlockedAt = from.BlockedAt
 }
 
-// mergeStartFailures keeps one entry for a row of failed starts, that of the last.
+// mergeStartFailures keeps only the last one of consecutive failed starts.
 func (t *Task) mergeStartFailures() {
 	n := len(t.Attempts)
 	if n < 2 || t.Attempts[n-2].Fault == nil || t.Attempts[n-2].Started != 0 {
@@ -326,10 +325,10 @@ func (t *Task) mergeStartFailures() {
 	t.Attempts = append(t.Attempts[:n-2:n-2], last)
 }
 
-// starts is how many launches an entry stands for.
+// starts returns the number of launches that an entry stands for.
 func (a *Attempt) starts() int { return max(a.Starts, 1) }
 
-// rescheduleProbe is the first instant at which a GPU that is shut is open for a test.
+// rescheduleProbe returns the earliest instant at which a shut GPU may be probed.
 func (s *State) rescheduleProbe() units.Instant {
 	next := units.Never
 	for _, g := range s.gpus {

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOutages: whatever the engine does and however long, no task fails or
-// loses its place for it, a sick engine sees no more than one launch at a time
-// once it is known to be sick, and all tasks run when it is well again.
+// TestOutages checks, for any outage of the engine, that no task fails or loses its place
+// for it, that an unhealthy engine gets no more than one launch at a time once it is
+// known to be unhealthy, and that all tasks run when it has recovered.
 func TestOutages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -43,7 +43,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// outage: for a while no container starts.
+// outage lets no container start for a while.
 func (m *machine) outage(t *rapid.T, wakes int) {
 	for range wakes {
 		settled := m.settled()
@@ -68,13 +68,13 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 	}
 }
 
-// settled: the engine is known to be sick, and what was on its way when the
-// pause began has come in.
+// settled reports whether the engine is known to be unhealthy, and the launches in flight
+// when the pause began have ended.
 func (m *machine) settled() bool {
 	return m.s.engineBreaker.paused() && m.s.engineBreaker.Wait > m.s.nextProbe()
 }
 
-// works: containers start and end.
+// works lets containers start and end.
 func (m *machine) works(t *rapid.T, ends int) {
 	for range ends {
 		did := false
@@ -91,7 +91,7 @@ func (m *machine) works(t *rapid.T, ends int) {
 	}
 }
 
-// sleep lets the time pass until the next wake-up.
+// sleep advances the time to the next timer.
 func (m *machine) sleep(t *rapid.T) {
 	m.now = m.now.Add(time.Second)
 	if m.alarm != 0 {

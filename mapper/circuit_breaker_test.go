@@ -18,9 +18,9 @@ func (w *world) noStartBy(id TaskID, f Fault) []Launch {
 	return w.exitWith(Exited{Task: id, Class: ExitInfrastructure, Code: 125, Message: f.Cause, Fault: &f})
 }
 
-// TestSickEngineCostsNothing: R4. An engine that starts nothing pauses after
-// failed starts of three tasks; from then on one task at a time is tried at
-// growing intervals, however long it lasts, and the first start opens it again.
+// TestSickEngineCostsNothing checks R4. Launching on an engine that starts nothing pauses
+// after failed starts of three tasks; from then on one task at a time is tried at growing
+// intervals, however long it lasts, and the first start closes the breaker.
 func TestSickEngineCostsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	var ids []TaskID
@@ -91,8 +91,8 @@ func TestSickEngineCostsNothing(t *testing.T) {
 	}
 }
 
-// TestSickKeepsPlaces: a task that could not start is back where it was, before
-// those that came after it, with its age.
+// TestSickKeepsPlaces checks that a task that could not start returns to its place,
+// before later tasks, with its age.
 func TestSickKeepsPlaces(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
@@ -117,8 +117,8 @@ func TestSickKeepsPlaces(t *testing.T) {
 	}
 }
 
-// TestOneTaskThatCannotStart: where others start, the fault is the task's after
-// as many tries as blameless relaunches; nobody waits for it meanwhile.
+// TestOneTaskThatCannotStart checks that, if others start, the fault is the task's after
+// the configured number of relaunches; no other task waits for it meanwhile.
 func TestOneTaskThatCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	bad := w.submit(units.GiB, nil)
@@ -143,8 +143,8 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestAloneWithASickEngine: the only task that waits is tried at growing
-// intervals, never fails, and the engine is called sick after three starts.
+// TestAloneWithASickEngine checks that the only waiting task is tried at growing
+// intervals, never fails, and the engine is reported as unhealthy after three starts.
 func TestAloneWithASickEngine(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(units.GiB, nil)
@@ -166,8 +166,8 @@ func TestAloneWithASickEngine(t *testing.T) {
 	}
 }
 
-// TestOnlyGPUIsSick: where no other GPU is large enough, tasks wait for the test of a
-// closed one, and take it up by its time alone.
+// TestOnlyGPUIsSick checks that, if no other GPU is large enough, tasks wait for the
+// probe of an unhealthy one, and start when it is due, by time alone.
 func TestOnlyGPUIsSick(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	for range sickTasks {
@@ -184,8 +184,9 @@ func TestOnlyGPUIsSick(t *testing.T) {
 	}
 }
 
-// TestSickGPU: R6. A GPU whose device node is missing closes after failed
-// starts of three tasks; they run elsewhere, and one test at a time comes back.
+// TestSickGPU checks R6: the breaker of a GPU with a missing device node opens after
+// failed starts of three tasks; they run elsewhere, and then one probe at a time is
+// launched.
 func TestSickGPU(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	broken := Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []GPUID{gpuID(0)}}
@@ -228,8 +229,8 @@ func TestSickGPU(t *testing.T) {
 	}
 }
 
-// TestTestsSpareTheGood: where many tasks of one user cannot start, another
-// user's is the next test.
+// TestTestsSpareTheGood checks that, if many tasks of one user cannot start, the next
+// probe is another user's task.
 func TestTestsSpareTheGood(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 50 {
@@ -245,8 +246,8 @@ func TestTestsSpareTheGood(t *testing.T) {
 	}
 }
 
-// TestTestThatTellsNothing: a test that is stopped, or fails by its own fault,
-// leaves its turn to another at once.
+// TestTestThatTellsNothing checks that a probe that is stopped, or fails by its own
+// fault, is followed by another at once.
 func TestTestThatTellsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 6 {

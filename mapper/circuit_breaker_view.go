@@ -9,14 +9,14 @@ type BreakerView struct {
 	Fault
 	GPU      GPUID // which, for ScopeGPU
 	Since    units.Instant
-	Failures int // starts that have failed in a row
-	Tasks    int // of so many tasks; fewer are counted while it is tested
-	// Paused: only test launches are made. Test is when the next one may be.
+	Failures int // consecutive failed starts
+	Tasks    int // number of tasks with failed starts; fewer are counted while it is probed
+	// Paused: only probe launches are allowed. Test is the earliest instant of the next.
 	Paused bool
 	Test   units.Instant
 }
 
-// BreakerView lists the sick engine and GPUs, the engine first.
+// Breakers lists the unhealthy engine and GPUs, the engine first.
 func (s *State) Breakers() []BreakerView {
 	var all []BreakerView
 	add := func(i *breaker, gpu GPUID) {
@@ -31,7 +31,7 @@ func (s *State) Breakers() []BreakerView {
 	return all
 }
 
-// breakerReason is why nothing is launched while the engine is sick.
+// breakerReason returns the reason that launching is paused on the unhealthy engine.
 func (s *State) breakerReason() Reason {
 	f := &s.engineBreaker.Fault
 	r := Reason{Code: ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}

@@ -8,11 +8,11 @@ import (
 	"carma/mapper/interference"
 )
 
-// class is how busy a task keeps a GPU, as far as it matters for its neighbours.
+// class says how busy a task keeps a GPU, as far as it matters for its neighbours.
 type class int
 
 const (
-	lightTask  class = iota // small networks: they feel others, nobody feels them
+	lightTask  class = iota // small networks: others slow them down, and they slow no other down
 	mediumTask              // two fit on a GPU
 	heavyTask               // it fills a GPU
 	classes
@@ -34,20 +34,19 @@ func classOf(l interference.Load) class {
 	return heavyTask
 }
 
-// classPrior is how likely a task is of each class; zero: its load is known.
+// classPrior is the probability of each class, or zero if the task's load is known.
 type classPrior [classes]float64
 
 func (m classPrior) unknown() bool { return m != classPrior{} }
 
-// The mix that is assumed while nothing was seen: of tasks on one GPU, and of those
-// on several.
+// The prior without any observation: for tasks on one GPU, and for tasks on several.
 var (
 	firstMix    = classPrior{0.35, 0.45, 0.20}
 	firstMixFew = classPrior{0, 0.75, 0.25}
 )
 
-// classCounts counts the classes of the tasks that were seen: of all, and of those
-// that have something in common.
+// classCounts counts the observed classes of all tasks, and of groups of tasks with
+// something in common.
 type classCounts struct {
 	Groups []classGroup `json:"groups,omitempty"`
 
@@ -60,7 +59,7 @@ type classGroup struct {
 	Counts classPrior `json:"counts"`
 }
 
-// maxGroups bounds the population; beyond it the oldest half goes.
+// maxGroups bounds the groups; beyond it the oldest half is dropped.
 const maxGroups = 4096
 
 // groupKey is the name of a group in parts: whether its tasks are on one GPU or on
@@ -90,14 +89,14 @@ func groupsOf(t *Task, keys []groupKey) []groupKey {
 	return keys
 }
 
-// groupWeight is how many tasks of its own a group needs to count as much as the
-// wider group; firstWeight is that of the first mix.
+// groupWeight is the number of tasks after which a group counts as much as the wider
+// group. firstWeight is the same number for the first prior.
 const (
 	groupWeight = 4
 	firstWeight = 20
 )
 
-// priorOf is what a task may be whose load is not known, in steps of mixStep.
+// priorOf returns the prior of a task whose load is not known, in steps of mixStep.
 func (s *State) priorOf(t *Task) classPrior {
 	if len(t.Expected.Loads) > 0 {
 		return classPrior{}
@@ -105,7 +104,7 @@ func (s *State) priorOf(t *Task) classPrior {
 	return s.priorAnyway(t)
 }
 
-// priorAnyway is what priorOf says of a task while its load is not known.
+// priorAnyway returns the prior of a task, even if its load is known.
 func (s *State) priorAnyway(t *Task) classPrior {
 	m, weight := firstMix, float64(firstWeight)
 	if t.GPUs > 1 {
@@ -132,10 +131,10 @@ func (s *State) priorAnyway(t *Task) classPrior {
 	return m
 }
 
-// mixStep is the step of a mix: tasks of nearly equal mixes are weighed alike.
+// mixStep is the step of a prior: tasks with nearly equal priors share a score.
 const mixStep = 0.05
 
-// countClass counts a task whose load has been seen for the first time.
+// countClass counts a task whose load has been observed for the first time.
 func (s *State) countClass(t *Task, l interference.Load) {
 	p := &s.classCounts
 	for _, key := range groupsOf(t, nil) {
@@ -156,7 +155,7 @@ func (s *State) countClass(t *Task, l interference.Load) {
 	s.cache.learned++
 }
 
-// IsZero reports whether nothing was seen.
+// IsZero reports whether nothing was observed.
 func (p classCounts) IsZero() bool { return len(p.Groups) == 0 }
 
 func (p *classCounts) reindex() {
@@ -172,10 +171,10 @@ func (p classCounts) clone() classCounts {
 	return p
 }
 
-// besideInDoubt weighs a newcomer whose load is not known beside the tasks of a
-// GPU: as each of the classes, by how likely that is. It is refused where it is
-// likely to slow somebody down too much. What it would cost to undo the placement
-// counts as well.
+// besideInDoubt scores a candidate whose load is not known beside the tasks of a GPU: the
+// mean over the classes, weighted by their probability. It rejects the candidate if it
+// probably slows a task down too much. The expected cost of undoing the placement counts
+// as well.
 func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 	if verdict && s.tooSlowInDoubt(g, n) {
 		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
@@ -202,8 +201,8 @@ func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 	return a
 }
 
-// tooSlowInDoubt reports whether a newcomer is refused. It asks about the likely
-// classes first, and no further than that takes.
+// tooSlowInDoubt reports whether a candidate is rejected. It tries the likeliest classes
+// first and stops as soon as the answer is certain.
 func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
 	var refused classPrior
 	open := 1.0
@@ -221,7 +220,7 @@ func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
 	return false
 }
 
-// likeliest are the classes, the likeliest first.
+// likeliest returns the classes, the likeliest first.
 func (m classPrior) likeliest() (all [classes]class) {
 	for c := range all {
 		all[c] = class(c)
@@ -230,7 +229,7 @@ func (m classPrior) likeliest() (all [classes]class) {
 	return all
 }
 
-// sum adds up a mix, always in the same order.
+// sum adds up a prior, always in the same order.
 func (m classPrior) sum() (sum float64) {
 	for _, part := range m {
 		sum += part
@@ -239,9 +238,9 @@ func (m classPrior) sum() (sum float64) {
 }
 
 const (
-	// riskMost is how likely a placement may be to turn out wrong.
+	// riskMost is the largest accepted probability that a placement turns out wrong.
 	riskMost = 0.35
-	// undoCost is what a placement costs that is undone, in seconds: until its
+	// undoCost is the cost of a placement that is undone, in seconds: the time until its
 	// effect is known, and a start.
 	undoCost = 300
 )

@@ -24,8 +24,8 @@ func meets(s *State, n int, l interference.Load, of func(*Request)) {
 	}
 }
 
-// TestMixNarrows: what a task may be is told by the tasks it has most in common
-// with: all, those of its user, its image, its program.
+// TestMixNarrows checks that the likely classes of a task follow the tasks with which it
+// has most in common: all tasks, or the tasks of its user, its image, its program.
 func TestMixNarrows(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -101,7 +101,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestCrowdsAreBounded: the oldest groups go.
+// TestCrowdsAreBounded checks that the oldest groups are dropped.
 func TestCrowdsAreBounded(t *testing.T) {
 	s := New(predicting())
 	for i := range maxGroups + 10 {
@@ -120,8 +120,8 @@ func TestCrowdsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDoubtDecides: beside a task of medium activity an unknown one is let in where
-// its like are light or medium, not where they are heavy.
+// TestDoubtDecides checks that an unknown task may join a task of medium activity if
+// similar tasks are light or medium, but not if they are heavy.
 func TestDoubtDecides(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -144,7 +144,7 @@ func TestDoubtDecides(t *testing.T) {
 	}
 }
 
-// TestSeenTasksAreCounted once each, when their load was found.
+// TestSeenTasksAreCounted checks that a task is counted once, when its load is observed.
 func TestSeenTasksAreCounted(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	for range 2 {
@@ -154,7 +154,7 @@ func TestSeenTasksAreCounted(t *testing.T) {
 		w.look()
 		w.exit(a, ExitOK)
 	}
-	w.does(heavy, "") // known: it tells nothing
+	w.does(heavy, "") // its load is known, so it is not counted
 	w.wait(settling)
 	w.look()
 	i, ok := w.s.classCounts.index[groupKey{"1", "u", "ada"}]
@@ -163,7 +163,7 @@ func TestSeenTasksAreCounted(t *testing.T) {
 	}
 }
 
-// turning are GPUs of which the first takes turns.
+// turning returns GPUs of which the first is time-sliced.
 func turning() []GPUInfo {
 	return []GPUInfo{
 		{ID: gpuID(0), Index: 0, Capacity: 40 * units.GiB, Sharing: SharingTurns},
@@ -171,8 +171,7 @@ func turning() []GPUInfo {
 	}
 }
 
-// TestSharingIsPredicted: what is predicted is predicted for the way each GPU is
-// shared.
+// TestSharingIsPredicted checks that predictions depend on how each GPU is shared.
 func TestSharingIsPredicted(t *testing.T) {
 	w := newWorldOf(t, predicting(), turning()...)
 	w.put(0, resnet, "")
@@ -193,7 +192,7 @@ func TestSharingIsPredicted(t *testing.T) {
 	}
 }
 
-// TestSharingChanges: with another way to share, all is predicted anew.
+// TestSharingChanges checks that all speeds are predicted again when sharing changes.
 func TestSharingChanges(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a, b := w.put(0, resnet, ""), w.put(0, resnet, "")

@@ -117,10 +117,10 @@ func enumerates(d *ast.GenDecl) (found bool) {
 	return found
 }
 
-// durationTail is what a duration's text has after its last unit that counts.
+// durationTail matches the zero units at the end of a duration's text.
 var durationTail = regexp.MustCompile(`([hm])(0m)?0s$`)
 
-// valueText is a constant's value as the page has it: "10m", "256 MiB", "0.05".
+// valueText formats a constant's value as in constants.md: "10m", "256 MiB", "0.05".
 func valueText(c *types.Const) string {
 	n, exact := constant.Int64Val(constant.ToInt(c.Val()))
 	switch c.Type().String() {

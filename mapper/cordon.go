@@ -2,21 +2,21 @@ package mapper
 
 import "carma/internal/units"
 
-// GPUsCordoned drains GPUs: they keep their tasks and get no new ones, until they are
-// opened again. It outlasts restarts, and a GPU that goes and comes back. To open a
-// GPU ends what was broken about it as well: who does so has looked at it.
+// GPUsCordoned cordons GPUs: they keep their tasks and get no new ones until they are
+// uncordoned. A cordon survives restarts, and a GPU that disappears and returns. To
+// uncordon a GPU also clears its fault: somebody has inspected it.
 type GPUsCordoned struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUID       `json:"gpus"`
-	// Closure; nil: they are opened.
+	// Closure is the cordon, or nil to uncordon.
 	Closure *Cordon `json:"closure,omitempty"`
 }
 
-// LaunchingPaused keeps everything waiting that waits, until launching goes on.
-// What runs goes on running.
+// LaunchingPaused keeps all waiting tasks waiting until launching resumes. Running tasks
+// continue.
 type LaunchingPaused struct {
 	At units.Instant `json:"at"`
-	// Closure; nil: launching goes on.
+	// Closure describes the pause, or is nil to resume launching.
 	Closure *Cordon `json:"closure,omitempty"`
 }
 
@@ -27,25 +27,25 @@ func (LaunchingPaused) kind() string          { return "launching-paused" }
 func (GPUsCordoned) about() TaskID            { return 0 }
 func (LaunchingPaused) about() TaskID         { return 0 }
 
-// Cordon is who keeps tasks from being launched, since when, and why.
+// Cordon says who keeps tasks from being launched, since when, and why.
 type Cordon struct {
 	By    string        `json:"by,omitempty"`
 	Why   string        `json:"why,omitempty"`
 	Since units.Instant `json:"since"`
-	// Move has the tasks of a GPU moved to others, without ending them, as these have
-	// room and where that can be.
+	// Move moves the tasks of a GPU to others without ending them, when these have room
+	// and where it is possible.
 	Move bool `json:"move,omitempty"`
-	// Until is when it ends by itself; 0: when somebody ends it.
+	// Until is the instant at which it expires, or 0 if somebody must end it.
 	Until units.Instant `json:"until,omitempty"`
 }
 
-// RuleClosed: a GPU is drained by somebody.
+// RuleClosed: the GPU is cordoned.
 const RuleClosed Rule = "closed"
 
-// over reports whether a closure has ended by itself.
+// over reports whether a cordon has expired.
 func (c *Cordon) over(now units.Instant) bool { return c != nil && c.Until > 0 && c.Until <= now }
 
-// begin is a closure that begins now; nil, if it is none or over already.
+// begin returns a cordon that begins now, or nil if c is nil or has expired.
 func (s *State) begin(c *Cordon) *Cordon {
 	if c == nil || c.over(s.now) {
 		return nil
@@ -76,7 +76,7 @@ func (s *State) launchingPaused(ev LaunchingPaused) {
 	s.paused, s.dirty = s.begin(ev.Closure), true
 }
 
-// reopen ends the closures whose time is over.
+// reopen ends the cordons, pauses and reservations that have expired.
 func (s *State) reopen() {
 	if s.paused.over(s.now) {
 		s.paused = nil
@@ -91,11 +91,11 @@ func (s *State) reopen() {
 	}
 }
 
-// Paused is why nothing is launched though the engine is up; nil: nobody has
-// paused launching.
+// Paused says why nothing is launched though the engine is up, or returns nil if
+// launching is not paused.
 func (s *State) Paused() *Cordon { return s.paused }
 
-// pausedFor is why nothing is launched.
+// pausedFor returns the pause as a reason.
 func (s *State) pausedFor() Reason {
 	r := Reason{Code: ReasonPaused, Name: s.paused.By, Text: s.paused.Why}
 	if s.paused.Until > 0 {

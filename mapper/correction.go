@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// correction is what measured speeds say about one kind of task beside another,
-// beyond the prediction of the interference model: the log of a factor on the
-// speed of the first, and the variance of that.
+// correction corrects the interference model for one kind of task beside another, from
+// measured speeds: the log of a factor on the speed of the first, and its variance.
 type correction struct {
 	Of     string  `json:"of"`
 	Beside string  `json:"beside"`
@@ -16,33 +15,33 @@ type correction struct {
 	Var    float64 `json:"var"`
 }
 
-// pairs are the corrections of all pairs of kinds that were measured.
+// pairs holds the corrections of all measured pairs of kinds.
 type pairs struct {
 	all     []correction
-	factors []float64 // of all, as predictions have them
+	factors []float64 // of all, as predictions apply them
 	// Misses and Off are the number of comparisons of a measured with a predicted
 	// log speed, and the sum of the squares of their differences, less what the
 	// error of the measurement explains.
 	Misses, Off float64
 	numbers     map[string]int32   // of the kinds in all, from 1
 	index       map[[2]int32]int32 // in all
-	// provenIs is the result of proven for the variance provenOf; that is 0 at first.
+	// provenIs is the result of proven for the variance provenOf, which is 0 at first.
 	provenOf, provenIs float64
-	numbering          int         // goes up by 1 when kinds get numbers
+	numbering          int         // incremented when kinds get numbers
 	partners           [][]partner // of each kind, by its number
-	near               [][]float64 // factors of the first kinds; 0: not measured
+	near               [][]float64 // factors of the first kinds, or 0 if not measured
 }
 
-// maxPairs bounds the corrections; beyond it the oldest half goes.
+// maxPairs bounds the corrections; beyond it the oldest half is dropped.
 const maxPairs = 8192
 
-// number is that of a kind; 0: nothing was measured of it.
+// number returns the number of a kind, or 0 if it was not measured.
 func (p *pairs) number(kind string) int32 { return p.numbers[kind] }
 
 // IsZero reports whether nothing was measured.
 func (p pairs) IsZero() bool { return len(p.all) == 0 && p.Misses == 0 }
 
-// set changes the correction of a pair that is entered.
+// set changes the correction of a pair that exists.
 func (p *pairs) set(k int32, mean, variance float64) {
 	c := &p.all[k]
 	c.Mean, c.Var, p.factors[k] = mean, variance, math.Exp(applied(mean))
@@ -59,16 +58,16 @@ func (p *pairs) set(k int32, mean, variance float64) {
 	p.near[of][beside] = p.factors[k]
 }
 
-// applied is the log of a factor as predictions have it: in steps, so that not every
-// measurement has all GPUs weighed again.
+// applied rounds the log of a factor to steps, so that not every measurement makes all
+// GPUs be scored again.
 func applied(mean float64) float64 { return math.Round(mean/correctionStep) * correctionStep }
 
 const correctionStep = 0.02
 
-// slowestSpeed is the least speed that a corrected prediction has.
+// slowestSpeed is the lowest speed of a corrected prediction.
 const slowestSpeed = 0.02
 
-// of returns the place of the correction of a pair, made if it was never measured.
+// of returns the index of the correction of a pair, and adds it if it was never measured.
 func (p *pairs) of(of, beside string) int32 {
 	if len(p.all) >= maxPairs {
 		kept := pairsOf(p.all[maxPairs/2:])
@@ -89,15 +88,15 @@ func (p *pairs) of(of, beside string) int32 {
 	return k
 }
 
-// variance is that of the log of a predicted speed that was not corrected yet:
-// the model's own on pairs it was not fitted to, and more and more what was seen
-// here.
+// variance returns the variance of the log of a predicted speed without a correction: at
+// first the model's own on pairs to which it was not fitted, later more and more the
+// variance observed here.
 func (p *pairs) variance() float64 {
 	return min(mostVariance, max(leastVariance, (priorMisses*firstError*firstError+p.Off)/(priorMisses+p.Misses)))
 }
 
-// proven is what is left of the slowdown that is allowed, less 1, for predictions,
-// in steps of provenStep: each new step has all GPUs weighed again.
+// proven returns the share of the allowed slowdown (less 1) that predictions may use, in
+// steps of provenStep: each new step makes all GPUs be scored again.
 func (p *pairs) proven() float64 {
 	if v := p.variance(); v != p.provenOf {
 		p.provenOf, p.provenIs = v, math.Round(math.Exp(-likelyWorst*math.Sqrt(v))/provenStep)*provenStep
@@ -107,8 +106,8 @@ func (p *pairs) proven() float64 {
 
 const provenStep = 0.01
 
-// The variance of a prediction begins with that of firstError, which counts as much
-// as priorMisses comparisons: little, because it soon becomes what it really is.
+// The variance of a prediction starts at firstError squared, which counts as much as
+// priorMisses comparisons: few, so that measurements soon replace it.
 const (
 	firstError    = 0.05
 	priorMisses   = 10
@@ -135,7 +134,7 @@ func (p *pairs) clone() pairs {
 	return c
 }
 
-// MarshalJSON and UnmarshalJSON are the form in snapshots.
+// MarshalJSON and UnmarshalJSON write and read the form in snapshots.
 func (p pairs) MarshalJSON() ([]byte, error) { return json.Marshal(pairsForm{p.all, p.Misses, p.Off}) }
 
 func (p *pairs) UnmarshalJSON(b []byte) error {
@@ -162,7 +161,7 @@ type pairsForm struct {
 	Off    float64      `json:"off,omitempty"`
 }
 
-// pairsOf are pairs with these corrections.
+// pairsOf returns pairs with the given corrections.
 func pairsOf(all []correction) pairs {
 	p := pairs{}
 	for _, c := range all {
@@ -187,18 +186,18 @@ func (s *State) correct(t *Task, measured, sd float64) {
 	s.evictSlowing(g)
 }
 
-// noticeable is the change of a speed after which the queue is looked at.
+// noticeable is the change of a speed after which the queue is scheduled again.
 const noticeable = 0.02
 
-// learnPairs shares the difference between a measured and a predicted log speed
-// among the neighbours, by how uncertain the correction for each is.
+// learnPairs distributes the difference between a measured and a predicted log speed over
+// the neighbours, in proportion to the variance of their corrections.
 func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
 	if t.Kind == "" {
 		return
 	}
 	var of []int32
 	numbers, sum := s.pairs.numbering, sd*sd
-	for range 2 { // the first time some may be entered, and old ones go
+	for range 2 { // the first time may add pairs and drop old ones
 		of, sum = of[:0], sd*sd
 		for i := range g.Residents {
 			if o := s.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
@@ -236,8 +235,8 @@ func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
 	}
 }
 
-// corrected follows a change of what tasks of one kind are predicted to do beside
-// those on a GPU: wherever one of these kinds is. numbered: kinds have other numbers.
+// corrected predicts again on all GPUs with the kinds of t and its neighbours, after
+// their corrections changed. numbered: kinds have got other numbers.
 func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {
@@ -251,10 +250,10 @@ func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 	}
 }
 
-// mostCorrection bounds the log of a factor, and what one measurement says of it.
+// mostCorrection bounds the log of a factor, and of one measurement.
 const mostCorrection = 2
 
-// slowest is the GPU on which a running task goes slowest.
+// slowest returns the GPU on which a running task is slowest.
 func (s *State) slowest(t *Task) *GPU {
 	var slowest *GPU
 	for _, grant := range t.Current().Grants {

@@ -21,7 +21,7 @@ func (p *pairs) correct(of []loadDemand, speeds []float64) {
 	}
 }
 
-// factor is the correction of a predicted speed; 1: the pair was not measured.
+// factor returns the correction of a predicted speed, or 1 if the pair was not measured.
 func (p *pairs) factor(of, beside int32) float64 {
 	if of < nearKinds && beside < nearKinds {
 		if int(of) >= len(p.near) || int(beside) >= len(p.near[of]) || p.near[of][beside] == 0 {
@@ -46,13 +46,12 @@ func (p *pairs) factor(of, beside int32) float64 {
 	return 1
 }
 
-// fewPartners is up to how many kinds are sought one by one.
+// fewPartners is the largest number of kinds that is searched linearly.
 const fewPartners = 16
 
-// partner is a kind that another was measured beside, and the place of their
-// correction.
+// partner is a kind beside which another was measured, and the index of their correction.
 type partner struct{ kind, at int32 }
 
-// nearKinds is the number of kinds whose factors are kept in a table as well: most
-// predictions are about these.
+// nearKinds is the number of kinds whose factors are also kept in a table: most
+// predictions concern these.
 const nearKinds = 256

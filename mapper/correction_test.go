@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tells says how fast a task goes, as a mean over the last minute.
+// tells reports the speed of a task, as a mean over the last minute.
 func (w *world) tells(id TaskID, rate float64) {
 	w.t.Helper()
 	w.paces(Throughput{Task: id, Rate: rate})
 }
 
-// paces is tells with more; the attempt and the window are filled in.
+// paces is tells with more parameters; it sets the attempt and the window.
 func (w *world) paces(p Throughput) {
 	w.t.Helper()
 	p.Attempt = w.attempt(p.Task)
@@ -28,7 +28,7 @@ func (w *world) paces(p Throughput) {
 	w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
 }
 
-// pairOf is the correction of one kind beside another; false: there is none.
+// pairOf returns the correction of one kind beside another, or false if there is none.
 func (w *world) pairOf(of, beside string) (correction, bool) {
 	for _, c := range w.s.pairs.all {
 		if c.Of == of && c.Beside == beside {
@@ -53,8 +53,8 @@ func couple(w *world, a, b interference.Load) (first TaskID, predicted float64) 
 	return first, w.task(first).Speed
 }
 
-// TestCorrectionShrinks: one noisy measurement moves a prediction a little, ten
-// that agree move it much; the variance falls with each.
+// TestCorrectionShrinks checks that one noisy measurement changes a prediction a little,
+// that ten in agreement change it much, and that the variance falls with each.
 func TestCorrectionShrinks(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -94,8 +94,8 @@ func TestCorrectionShrinks(t *testing.T) {
 	}
 }
 
-// TestCorrectionIsOfKinds: another pair of the same kinds is predicted with the
-// correction, on another GPU too; tasks without a kind teach nothing.
+// TestCorrectionIsOfKinds checks that another pair of the same kinds is predicted with
+// the correction, on another GPU too; tasks without a kind teach nothing.
 func TestCorrectionIsOfKinds(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	w.put(1, resnet, "a")
@@ -126,9 +126,9 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	}
 }
 
-// TestCorrectionIsNoNote: what was learned on one GPU counts on the others at
-// once: a copy, which has no notes, weighs a task that waits in the same way. The
-// cap changes for other kinds, too.
+// TestCorrectionIsNoNote checks that learned corrections apply to other GPUs at once: a
+// copy, which has no cache, scores a waiting task in the same way. The cap changes for
+// other kinds, too.
 func TestCorrectionIsNoNote(t *testing.T) {
 	for _, row := range []struct{ there, waits string }{{"b", "a"}, {"c", "d"}} {
 		opt := predicting()
@@ -152,8 +152,8 @@ func TestCorrectionIsNoNote(t *testing.T) {
 	}
 }
 
-// TestCorrectionsAreBounded: what makes no sense cannot make a prediction
-// useless, or a snapshot unreadable.
+// TestCorrectionsAreBounded checks that senseless rates cannot make a prediction useless,
+// or a snapshot unreadable.
 func TestCorrectionsAreBounded(t *testing.T) {
 	for _, rate := range []float64{math.SmallestNonzeroFloat64, 2 * leastRate, mostRate, math.MaxFloat64} {
 		w := newWorld(t, uncapped(), 1)
@@ -186,8 +186,8 @@ func TestCorrectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPredictedCap: nothing proven leaves a margin for the likely worst case;
-// predictions that come true open the server, others close it.
+// TestPredictedCap checks that unproven predictions leave a margin for the likely worst
+// case, and that correct predictions raise the cap while wrong ones lower it.
 func TestPredictedCap(t *testing.T) {
 	s := New(predicting())
 	fresh := s.predictedCap()
@@ -205,8 +205,8 @@ func TestPredictedCap(t *testing.T) {
 	}
 }
 
-// TestPairsAreBounded: the oldest corrections go, and what is known of
-// predictions as a whole stays.
+// TestPairsAreBounded checks that the oldest corrections are dropped, and the total error
+// of predictions is kept.
 func TestPairsAreBounded(t *testing.T) {
 	p := pairs{Misses: 7, Off: 0.5}
 	for i := range maxPairs + 1 {
@@ -227,8 +227,8 @@ func TestPairsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFactors: the factors that predictions have are those of the corrections, for
-// kinds in the table and beyond it, also after the oldest went.
+// TestFactors checks that the factors used by predictions are the factors of the
+// corrections, for kinds in the table and beyond it, also after the oldest were dropped.
 func TestFactors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p pairs

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// startCritical starts critical tasks before their turn. A task is critical if its
-// expected run time is at least the time in which the GPUs could do all work
-// there is. Shortest-first alone would leave long tasks for the end, when most
-// GPUs are idle. It looks only at the highest priority that waits.
+// startCritical starts critical tasks ahead of their place in the queue. A task is
+// critical if its expected run time is at least the time in which the GPUs could do all
+// work of running and waiting tasks. Shortest-first alone would leave long tasks to the
+// end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
 	lanes := s.queue.main()
 	if !s.opt.shortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
-		s.cache.backlog = backlog{} // it would have to be kept
+		s.cache.backlog = backlog{} // nothing would keep it up to date
 		return                      // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
@@ -21,7 +21,7 @@ func (s *State) startCritical(p *cycle) {
 	}
 	critical := s.step.critical[:0]
 	for _, t := range s.critical(first) {
-		// A task that has made way for others must not go before them.
+		// A task that gave its slot to others must not go before them.
 		if t.Behind == 0 && t.NotBefore <= s.now && s.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
@@ -37,7 +37,7 @@ func (s *State) startCritical(p *cycle) {
 			return
 		}
 		if s.bounded(t) {
-			continue // by now: one before it was the same user's, or is a test
+			continue // a launch in this loop reached its user's limit, or was a probe
 		}
 		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)
@@ -71,6 +71,6 @@ func (s *State) critical(lane int) []*Task {
 	return all[:n]
 }
 
-// criticalQueue is the number of waiting tasks per GPU above which no critical
-// task is looked for: none runs as long as so many others together.
+// criticalQueue is the number of waiting tasks per GPU above which critical tasks are not
+// searched: no task runs as long as so many others together.
 const criticalQueue = 16

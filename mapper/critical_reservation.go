@@ -9,10 +9,10 @@ import (
 	"carma/internal/units"
 )
 
-// reserveCritical keeps GPUs free for a critical task that fits nowhere. It takes the
-// GPUs that are expected to be ready first. Until then only tasks that are
-// expected to end in time may go there. Without it shorter tasks would overtake a
-// task on several GPUs again and again. It would start last, beside idle GPUs.
+// reserveCritical reserves GPUs for a critical task that fits nowhere. It takes the GPUs
+// that are expected to be ready first. Until then only tasks that are expected to end in
+// time may run there. Without the reservation, shorter tasks would repeatedly overtake a
+// task on several GPUs, and it would start last, beside idle GPUs.
 func (s *State) reserveCritical(p *cycle, t *Task) {
 	gpus, ready := s.firstReady(t)
 	if gpus == nil {
@@ -26,8 +26,8 @@ func (s *State) reserveCritical(p *cycle, t *Task) {
 	p.fit = s.freeSummary(p)
 }
 
-// firstReady returns the GPUs, all of one machine, that are expected to be ready
-// for a task first, and the instant at which the last of them is.
+// firstReady returns the GPUs, all of one machine, that are expected to be ready first
+// for a task, and the instant at which the last of them is ready.
 func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	type ready struct {
 		g  *GPU
@@ -56,16 +56,16 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	return best, at
 }
 
-// readyAt is when a GPU is expected to have room for a task; if that is not before an
-// instant, units.Never. Its residents are assumed to end one after the other, as in
-// their outlook.
+// readyAt returns the instant at which a GPU is expected to have room for a task, or
+// units.Never if that is not before the given instant. It assumes that the residents end
+// one after the other, as forecast.
 func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 	if s.roomFor(t, g) < max(t.needs(g), 1) || s.reservedByUser(t, g) {
 		return units.Never
 	}
-	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may leave when it comes
+	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
 	if !fills && s.free(g) < t.needs(g) && m.firstEnd() >= before {
-		return units.Never // as somebody must end, which most GPUs of a cluster are told by
+		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
 	of := roomQuery{m.version, g.cache.marks, s.candidatesOf(t)[0], t.needs(g)}
 	if k := &g.cache.ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
@@ -79,17 +79,17 @@ func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 	return at.known()
 }
 
-// gpuReadyTime is when a GPU is expected to have room for what was asked, as a task that waits
-// for GPUs asks again in each pass.
+// gpuReadyTime is the cached result of readyAt for a query, because a task that waits for
+// GPUs asks again in each scheduling cycle.
 type gpuReadyTime struct {
 	roomQuery
 	at    units.Instant
-	later bool // it is not before that
+	later bool // the room comes at this instant or later
 }
 
-// roomQuery is what such an answer depends on.
+// roomQuery is the cache key of gpuReadyTime.
 type roomQuery struct {
-	version uint64 // of the outlook
+	version uint64 // of the forecast
 	marks   int    // the changes of the GPU
 	ask     int
 	needs   units.Bytes
@@ -102,8 +102,8 @@ func (r *gpuReadyTime) known() units.Instant {
 	return r.at
 }
 
-// readyIn is readyAt by the outlook. Where the room comes too late, it tells when it comes
-// at the earliest.
+// readyIn computes readyAt from the forecast. If the room comes too late, it returns the
+// earliest instant at which it may come.
 func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
 	free, gone := s.free(g), 0.0
 	there := append(s.step.there[:0], m.parts...)
@@ -140,7 +140,7 @@ func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bo
 	return gpuReadyTime{at: m.after(gone)}
 }
 
-// ours reports whether one of some parts is a task.
+// ours reports whether any of some parts is a task.
 func ours(parts []residentForecast) bool {
 	for i := range parts {
 		if parts[i].task != 0 {
@@ -150,7 +150,7 @@ func ours(parts []residentForecast) bool {
 	return false
 }
 
-// after is the instant so many seconds after that of an outlook.
+// after returns the instant that many seconds after the instant of the forecast.
 func (m *memo) after(seconds float64) units.Instant {
 	if math.IsInf(seconds, 0) {
 		return units.Never
@@ -158,7 +158,7 @@ func (m *memo) after(seconds float64) units.Instant {
 	return m.at.Add(time.Duration(min(seconds, 1e9) * float64(time.Second)))
 }
 
-// firstEnd is the first end on a GPU with tasks; without tasks it is at once.
+// firstEnd returns the first forecast end on a GPU with tasks, or m.at without tasks.
 func (m *memo) firstEnd() units.Instant {
 	if m.ends != 0 {
 		return m.ends
@@ -174,8 +174,8 @@ func (m *memo) firstEnd() units.Instant {
 	return m.ends
 }
 
-// endsInTime reports whether a task, placed on a GPU that is kept free, is expected
-// to end before the favoured task needs the GPU.
+// endsInTime reports whether a task, placed on a reserved GPU, is expected to end before
+// the favoured task needs the GPU.
 func (s *State) endsInTime(t *Task, g *GPU) bool {
 	if t.GPUs > 1 || s.alone(t) {
 		return false

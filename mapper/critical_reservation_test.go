@@ -9,10 +9,10 @@ import (
 	"carma/mapper/interference"
 )
 
-// light slows nobody down much, whoever is there.
+// light hardly slows other tasks down.
 var light = interference.Load{SMACT: 0.02, Step: 0.01}
 
-// ofKind submits a light task with so much memory, of a kind.
+// ofKind submits a light task with an amount of memory, of a kind.
 func (w *world) ofKind(mem units.Bytes, name string, edit func(*Request)) TaskID {
 	w.t.Helper()
 	return w.expectingWith(mem, Expected{Loads: loads{light}}, func(r *Request) {
@@ -23,8 +23,8 @@ func (w *world) ofKind(mem units.Bytes, name string, edit func(*Request)) TaskID
 	})
 }
 
-// reserving has a GPU each with a task of 5, 1 and 2 h, of which the first has
-// so much memory, and a critical task on two GPUs that waits for the others.
+// reserving has three GPUs with one task each, of 5, 1 and 2 h, the first with an amount
+// of memory, and a critical task on two GPUs that waits for the others.
 func reserving(t *testing.T, first units.Bytes) (w *world, wide TaskID, residents [3]TaskID) {
 	t.Helper()
 	w = newWorld(t, shortest(), 3)
@@ -40,8 +40,9 @@ func reserving(t *testing.T, first units.Bytes) (w *world, wide TaskID, resident
 	return w, wide, residents
 }
 
-// TestGPUsAreKeptForACriticalTask: for one on two GPUs those that are ready
-// first; what ends before may go there, what does not goes elsewhere or waits.
+// TestGPUsAreKeptForACriticalTask checks that a critical task on two GPUs gets the two
+// that are ready first; tasks that end before may run there, others run elsewhere or
+// wait.
 func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	w, wide, residents := reserving(t, 25*units.GiB)
 	if w.s.ReservedFor("GPU-0") != 0 || w.s.ReservedFor("GPU-1") != wide || w.s.ReservedFor("GPU-2") != wide {
@@ -77,8 +78,8 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	}
 }
 
-// TestKeptGPUsAndPriority: what is more urgent goes there all the same; what
-// wants a GPU for itself, or several, does not.
+// TestKeptGPUsAndPriority checks that a task of higher priority uses these GPUs all the
+// same, and a task that needs an exclusive GPU, or several, does not.
 func TestKeptGPUsAndPriority(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -100,8 +101,8 @@ func TestKeptGPUsAndPriority(t *testing.T) {
 	}
 }
 
-// TestReadyAsResidentsEnd: a GPU is expected to be ready as soon as enough of
-// those there have ended, not when all have.
+// TestReadyAsResidentsEnd checks that a GPU is expected to be ready as soon as enough
+// residents have ended, not only when all have.
 func TestReadyAsResidentsEnd(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
@@ -119,8 +120,8 @@ func TestReadyAsResidentsEnd(t *testing.T) {
 	}
 }
 
-// TestReadyWhenNotTooSlow: memory is not all; a GPU is not ready while a
-// neighbour would be too slow or make it so.
+// TestReadyWhenNotTooSlow checks that memory is not enough: a GPU is not ready while the
+// task or a neighbour would be too slow there.
 func TestReadyWhenNotTooSlow(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
@@ -134,8 +135,8 @@ func TestReadyWhenNotTooSlow(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept: a critical task on one GPU waits for the first
-// that it fits on, and one that can go nowhere has nothing kept for it.
+// TestNothingIsKept checks that nothing is reserved for a critical task on one GPU, which
+// waits for the first that fits, nor for one that fits nowhere.
 func TestNothingIsKept(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)

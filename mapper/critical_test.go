@@ -17,8 +17,8 @@ func shortest() Options {
 	return opt
 }
 
-// TestLongestDoesNotStartLast: a task goes before shorter ones where it takes
-// at least as long as the GPUs would need for the work of all.
+// TestLongestDoesNotStartLast checks that a task goes before shorter ones if it takes at
+// least as long as the GPUs need for all work.
 func TestLongestDoesNotStartLast(t *testing.T) {
 	tenth := interference.Load{SMACT: 0.7} // on one GPU: 7 h, and 0.7 h for each h1
 	for _, row := range []struct {
@@ -60,7 +60,7 @@ func TestLongestDoesNotStartLast(t *testing.T) {
 	}
 }
 
-// TestWorkThatRunsCounts: what the GPUs have to do still is work as well.
+// TestWorkThatRunsCounts checks that the remaining work of running tasks counts.
 func TestWorkThatRunsCounts(t *testing.T) {
 	load := interference.Load{SMACT: 0.7}
 	for _, row := range []struct {
@@ -85,7 +85,7 @@ func TestWorkThatRunsCounts(t *testing.T) {
 	}
 }
 
-// TestOfSeveralLongOnes: the one with the most GPU time goes first.
+// TestOfSeveralLongOnes checks that the critical task with the most GPU time goes first.
 func TestOfSeveralLongOnes(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
@@ -110,8 +110,8 @@ func TestOfSeveralLongOnes(t *testing.T) {
 	}
 }
 
-// TestLongQueue: with more than 16 tasks per GPU in it nobody is brought
-// forward.
+// TestLongQueue checks that with more than 16 tasks per GPU in the queue no task is
+// started ahead of its place.
 func TestLongQueue(t *testing.T) {
 	for _, n := range []int{criticalQueue - 1, criticalQueue} { // and the long one
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

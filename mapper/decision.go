@@ -13,58 +13,58 @@ type Decision interface {
 	decisionKind() string
 }
 
-// Launch starts an attempt: its memory is booked from this step on.
+// Launch starts an attempt. Its memory is allocated from this step on.
 type Launch struct {
 	Task    TaskID  `json:"task"`
 	Attempt int     `json:"attempt"`
 	Grants  []Grant `json:"grants"`
 	// Alone: no other task shares these GPUs.
 	Alone bool `json:"alone,omitempty"`
-	// Host is what is booked of the machine; zero: nothing is.
+	// Host is the allocation on the machine, or zero if there is none.
 	Host HostShare `json:"host,omitzero"`
-	// Fills is the task for which the GPU is held: this one is suspended when that one
-	// has all its GPUs. 0: it is not held.
+	// Fills is the task for which the GPU is reserved, or 0. This task is suspended when
+	// that one can have all its GPUs.
 	Fills TaskID `json:"fills,omitempty"`
 }
 
-// Stop ends a running attempt. Its end comes back as Exited.
+// Stop ends a running attempt. Its end is reported by Exited.
 type Stop struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
 	Reason  Reason `json:"reason,omitzero"`
 }
 
-// Requeue says that a task has gone back to a queue, and why. Nothing needs
-// to be done; it is for the record.
+// Requeue records that a task has returned to a queue, and why. The caller need not do
+// anything.
 type Requeue struct {
 	Task  TaskID      `json:"task"`
 	Need  units.Bytes `json:"need"`
 	Alone bool        `json:"alone,omitempty"`
-	// Phase is its queue; empty in journals of older versions.
+	// Phase is its queue, or empty in journals of older versions.
 	Phase  Phase  `json:"phase,omitempty"`
 	Reason Reason `json:"reason,omitzero"`
 }
 
-// Release says that a task that waited for others, for its delay or for its
-// group goes on: it is queued from now on, or its memory may be looked for.
-// Nothing needs to be done for one that is queued; it is for the record.
+// Release records that a task held for dependencies, its delay or its group is released:
+// it is queued from now on, or its memory may be estimated. The caller need not do
+// anything for a queued task.
 type Release struct {
 	Task TaskID `json:"task"`
 }
 
-// GrantChanged changes what is booked for a running attempt. Nothing needs to be
-// done; it is for the record.
+// GrantChanged records that the grants of a running attempt changed. The caller need not
+// do anything.
 type GrantChanged struct {
 	Task    TaskID  `json:"task"`
 	Attempt int     `json:"attempt"`
 	Grants  []Grant `json:"grants"`
 }
 
-// DecisionFormat is what the decisions of this program tell. 0: changes of
-// grants are not among them; 1: they are, as [GrantChanged].
+// DecisionFormat is the format of this program's decisions. Format 0 has no changes of
+// grants; format 1 has them, as [GrantChanged].
 const DecisionFormat = 1
 
-// InFormat are those of some decisions that are told in an older format.
+// InFormat returns the decisions that exist in an older format.
 func InFormat(all []Decision, format int) []Decision {
 	if format >= 1 {
 		return all
@@ -78,14 +78,14 @@ func InFormat(all []Decision, format int) []Decision {
 	return told
 }
 
-// Finish says that a task has reached a final phase. The state forgets it
-// with this step; Task is its last form.
+// Finish says that a task has reached a final phase. The state forgets the task in this
+// step; Task is its last state.
 type Finish struct {
 	Task Task `json:"task"`
 }
 
-// SetTimer asks for a Woke event at an instant. Only the earliest counts; a new
-// SetTimer replaces the one before.
+// SetTimer asks for a TimerFired event at an instant. Only the earliest one counts; a new
+// SetTimer replaces the previous one.
 type SetTimer struct {
 	At units.Instant `json:"at"`
 }
@@ -138,9 +138,9 @@ func decodeDecisionAs[D Decision](body []byte) (Decision, error) {
 	return d, err
 }
 
-// SameDecision reports whether two decisions do the same. It compares codes
-// and figures, never words: those of a user or a program do not count, nor does
-// a sentence that an older version recorded as its reason.
+// SameDecision reports whether two decisions do the same. It compares codes and figures,
+// never words: the texts of a user or program do not count, nor does a sentence that an
+// older version recorded as its reason.
 func SameDecision(a, b Decision) bool {
 	switch a := a.(type) {
 	case Launch:
@@ -168,8 +168,8 @@ func SameDecision(a, b Decision) bool {
 	return a == b // the others are figures only
 }
 
-// sameEnd reports whether a task ended the same way in two accounts of it. What
-// was predicted of it does not count.
+// sameEnd reports whether a task ended the same way in two records. Predictions do not
+// count.
 func sameEnd(a, b *Task) bool {
 	return a.ID == b.ID && a.Phase == b.Phase && a.Code == b.Code && a.Ended == b.Ended && a.Reason.Equal(b.Reason) &&
 		a.OOMs == b.OOMs && a.Failures == b.Failures && a.NotAtFault == b.NotAtFault &&

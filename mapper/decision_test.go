@@ -42,8 +42,8 @@ func ended(edit func(*Task)) Task {
 	return t
 }
 
-// TestDecisionRoundTrip: each decision comes back from its JSON form, and the
-// list is of all there are in the package.
+// TestDecisionRoundTrip checks that each decision survives its JSON form, and that the
+// list has all decisions of the package.
 func TestDecisionRoundTrip(t *testing.T) {
 	var listed []string
 	kinds := map[string]bool{}
@@ -81,7 +81,8 @@ func TestDecisionRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDecisionOfAnotherProgram: what cannot be read is an error, not a guess.
+// TestDecisionOfAnotherProgram checks that an unreadable decision is an error, not a
+// guess.
 func TestDecisionOfAnotherProgram(t *testing.T) {
 	for _, row := range [][2]string{{"", "{}"}, {"teleport", "{}"}, {"launch", "["}, {"launch", `{"task":"x"}`}} {
 		if d, err := DecodeDecision(row[0], []byte(row[1])); err == nil {
@@ -90,8 +91,8 @@ func TestDecisionOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// TestSameDecision: no two decisions of different effect are the same, and
-// sentences do not count.
+// TestSameDecision checks that decisions with different effects are never the same, and
+// that sentences do not count.
 func TestSameDecision(t *testing.T) {
 	for i, a := range decisions {
 		for j, b := range decisions {

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// declaredError are how far activities that were told before the run were off, where
-// samples have shown a task alone.
+// declaredError measures the error of activities declared before the run, by comparison
+// with samples of tasks that were alone.
 type declaredError struct {
 	Compared int `json:"compared,omitempty"`
 	// Off is the sum of the squares of the differences, of SM activity.
@@ -13,31 +13,31 @@ type declaredError struct {
 }
 
 const (
-	// priorTold is how many comparisons without any difference are assumed.
+	// priorTold is the number of assumed comparisons without any difference.
 	priorTold = 10
-	// declaredErrorStep is the step of the standard deviation: each new one has all
-	// tasks weighed again.
+	// declaredErrorStep is the step of the standard deviation: each new value makes all
+	// tasks be scored again.
 	declaredErrorStep = 0.02
-	// toldMost is the most that one comparison counts for: a task that shows far less
-	// may be waiting for something.
+	// toldMost is the largest difference that one comparison counts: a task that shows
+	// far less may be waiting for something.
 	toldMost = 0.2
 )
 
-// spread is the standard deviation of an activity that was told, in steps of
+// spread returns the standard deviation of a declared activity, in steps of
 // declaredErrorStep.
 func (l declaredError) spread() float64 {
 	sd := math.Sqrt(l.Off / float64(priorTold+l.Compared))
 	return math.Round(sd/declaredErrorStep) * declaredErrorStep
 }
 
-// isDeclared reports whether the activity of a task was told before the run: not seen,
-// in this run or an earlier one.
+// isDeclared reports whether the activity of a task was declared before the run and not
+// measured, in this run or an earlier one.
 func (t *Task) isDeclared() bool {
 	return len(t.Expected.Loads) > 0 && t.Expected.Source != SourceSeen && t.Expected.Source != sourceHistory
 }
 
-// doubtOf is the standard deviation of the SM activity that is expected of a task,
-// where that of what was found is found.
+// doubtOf returns the standard deviation of the SM activity that is expected of a task.
+// found is the standard deviation of a measured activity.
 func (s *State) doubtOf(t *Task, found float64) float64 {
 	if !t.isDeclared() {
 		return found
@@ -45,8 +45,8 @@ func (s *State) doubtOf(t *Task, found float64) float64 {
 	return max(found, s.declaredError.spread())
 }
 
-// compareDeclared compares what was told of a task with what samples show of it while
-// it is alone.
+// compareDeclared compares the declared activity of a task with its samples while it is
+// alone.
 func (s *State) compareDeclared(g *GPU) {
 	r := &g.Residents[0]
 	t := s.tasks[r.Task]

@@ -7,8 +7,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// TestToldIsDoubted: the further told activities were off where samples have shown
-// tasks alone, the more what is told of the next ones is in doubt.
+// TestToldIsDoubted checks that the doubt about declared activities grows with their past
+// errors in samples of tasks that were alone.
 func TestToldIsDoubted(t *testing.T) {
 	for _, row := range []struct {
 		name     string

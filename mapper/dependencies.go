@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Condition says how far a task must have come before another may follow it.
+// Condition says how far a task must have come before another may start after it.
 type Condition string
 
 // The conditions.
@@ -14,17 +14,17 @@ const (
 	AfterStarted Condition = "started" // a container of it has run
 )
 
-// Conditions are all of them.
+// Conditions lists all conditions.
 var Conditions = []Condition{AfterOK, AfterAny, AfterStarted}
 
-// Dependency is a task that must have come so far before another is queued.
+// Dependency is a condition on another task that must be met before a task is queued.
 type Dependency struct {
 	Task      TaskID    `json:"task"`
 	Condition Condition `json:"condition"`
 }
 
-// Follows tells whether a task that ended so meets a condition; started: it
-// has had a running container.
+// Follows reports whether a task that ended in a phase meets a condition. started: a
+// container of it has run.
 func (c Condition) Follows(phase Phase, started bool) bool {
 	switch c {
 	case AfterOK:
@@ -35,15 +35,14 @@ func (c Condition) Follows(phase Phase, started bool) bool {
 	return c == AfterAny
 }
 
-// RuleAfter, RuleDelay and RuleGroup are why a held task is in no queue.
+// RuleAfter, RuleDelay and RuleGroup say why a held task is in no queue.
 const (
 	RuleAfter Rule = "after"
 	RuleDelay Rule = "delay"
 	RuleGroup Rule = "group"
 )
 
-// ending is a task that has just ended: what those that wait for it need to
-// know.
+// ending describes a task that has just ended, for the tasks that depend on it.
 type ending struct {
 	id      TaskID
 	phase   Phase
@@ -51,8 +50,7 @@ type ending struct {
 	group   string
 }
 
-// ready reports whether a task waits for no other task, for no instant, and for
-// nobody to release it.
+// ready reports whether a task has no unmet dependency, no delay left and no hold.
 func (t *Task) ready() bool { return len(t.Waits) == 0 && t.Due == 0 && t.Hold == nil }
 
 // hasStarted reports whether a container of a task has run.
@@ -60,8 +58,8 @@ func (t *Task) hasStarted() bool {
 	return slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Started > 0 })
 }
 
-// addDependencies enters what a new task waits for. A dependency that makes no sense
-// ends the task: who submits checks them first.
+// addDependencies adds the dependencies and the delay of a new task. A senseless
+// dependency ends the task: the submitting program checks them first.
 func (s *State) addDependencies(t *Task) {
 	if t.Delay > 0 {
 		t.Due = s.now.Add(t.Delay)
@@ -88,8 +86,8 @@ func (s *State) addDependencies(t *Task) {
 	}
 }
 
-// followUp tells those that wait for tasks that have ended in this step, and
-// those that these end in turn.
+// followUp updates the tasks that depend on tasks ended in this step, and on tasks that
+// end as a result.
 func (s *State) followUp() {
 	for i := 0; i < len(s.step.endings); i++ {
 		e := s.step.endings[i]
@@ -107,7 +105,7 @@ func (s *State) followUp() {
 	s.step.endings = s.step.endings[:0]
 }
 
-// follow takes note that a task that t waits for has ended.
+// follow updates t after a task on which it depends has ended.
 func (s *State) follow(t *Task, e ending) {
 	for _, d := range t.Waits {
 		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.recorded.mayEnd(t.ID) {
@@ -127,8 +125,8 @@ func unmet(d Dependency, phase Phase) Reason {
 	return Reason{Code: code, Task: d.Task, Condition: d.Condition}
 }
 
-// strike takes dependencies off a task's list. The list is replaced, never
-// changed: copies of the task share it.
+// strike removes the met dependencies of a task. It replaces the list and never changes
+// it, because copies of the task share it.
 func (s *State) strike(t *Task, met func(Dependency) bool) {
 	var left []Dependency
 	for _, d := range t.Waits {
@@ -142,7 +140,7 @@ func (s *State) strike(t *Task, met func(Dependency) bool) {
 	}
 }
 
-// announceStart tells those that wait only for a task's start.
+// announceStart updates the tasks that depend only on the start of a task.
 func (s *State) announceStart(of TaskID) {
 	for _, id := range s.followers[of] {
 		if t := s.tasks[id]; t != nil {
@@ -157,7 +155,7 @@ func (s *State) due(t *Task) {
 	s.unblock(t)
 }
 
-// unblock lets a task go on that may have waited for the last time.
+// unblock releases a task if nothing holds it any more.
 func (s *State) unblock(t *Task) {
 	switch {
 	case !t.ready():
@@ -171,8 +169,8 @@ func (s *State) unblock(t *Task) {
 // withdraw ends a task that is in no queue yet.
 func (s *State) withdraw(t *Task, reason Reason) { s.finish(t, Cancelled, 0, reason) }
 
-// heldBy says what a task waits for before it may be queued; "" if nothing
-// keeps it.
+// heldBy says what a task waits for before it may be queued, or returns "" if nothing
+// holds it.
 func (s *State) heldBy(t *Task) (Rule, Reason) {
 	switch {
 	case t.Phase == Suspended && t.StopReason.Code == "" && t.Hold != nil:
@@ -198,8 +196,8 @@ func (s *State) heldBy(t *Task) (Rule, Reason) {
 	return "", Reason{}
 }
 
-// Ready reports whether an unfinished task waits for no other task, for no delay,
-// and is not held.
+// Ready reports whether an unfinished task has no unmet dependency, no delay left and no
+// hold.
 func (s *State) Ready(id TaskID) bool {
 	t := s.tasks[id]
 	return t != nil && t.ready()

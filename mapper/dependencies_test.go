@@ -75,7 +75,7 @@ func TestDiamond(t *testing.T) {
 	}
 }
 
-// A failure ends all that hangs on it, however long the chain, and nothing else.
+// A failure ends all dependent tasks, however long the chain, and nothing else.
 func TestCascade(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	first := w.submit(units.GiB, nil)
@@ -94,7 +94,7 @@ func TestCascade(t *testing.T) {
 	}
 }
 
-// A dependency that makes no sense ends the task at once.
+// A senseless dependency ends the task at once.
 func TestDependencyRefused(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	gone := w.submit(units.GiB, nil)
@@ -117,7 +117,7 @@ func TestDependencyRefused(t *testing.T) {
 	}
 }
 
-// A delay ends by itself, also among more deadlines than are kept.
+// A delay ends without an event, also among more timers than are kept.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.submit(40*units.GiB, nil)
@@ -138,9 +138,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// Those over the limit of their group hold nobody up: with a look-ahead of one
-// a later task starts past a thousand of them, and each end lets one more in,
-// in order.
+// Tasks over the limit of their group delay no other task: with a look-ahead of one a
+// later task starts past a thousand of them, and each end lets one more in, in order.
 func TestGroupLimit(t *testing.T) {
 	opt := plain()
 	opt.LookAhead = 1
@@ -176,7 +175,7 @@ func TestGroupKeepsPlace(t *testing.T) {
 	}
 }
 
-// What a first task of its kind was seen to use counts for those held since.
+// The memory observed of the first task of a kind applies to tasks held since.
 func TestHeldTasksLearn(t *testing.T) {
 	opt := plain()
 	opt.Learn = true

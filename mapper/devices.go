@@ -6,7 +6,7 @@ import (
 	"carma/internal/units"
 )
 
-// DeviceState tells why the programs of an attempt cannot open the devices of its GPUs.
+// DeviceState says why the programs of an attempt cannot open the devices of its GPUs.
 type DeviceState string
 
 // The states.
@@ -18,15 +18,15 @@ const (
 )
 
 // DevicesChecked reports that the programs of a running attempt can no longer open the
-// devices of its GPUs, or that they can again. It is for the record and leads to no
-// decision: a program that has a GPU open goes on with it.
+// devices of its GPUs, or can open them again. It is for the record and leads to no
+// decision: a program that has a GPU open keeps using it.
 type DevicesChecked struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
 	// State is empty if all devices can be opened.
 	State DeviceState `json:"state,omitempty"`
-	// GPUs are those whose devices cannot be opened, if that is known.
+	// GPUs are the GPUs whose devices cannot be opened, if known.
 	GPUs []GPUID `json:"gpus,omitempty"`
 }
 

@@ -8,40 +8,41 @@ import (
 	"carma/internal/units"
 )
 
-// dirtySet is how the GPUs looked in the last pass. The next pass looks anew only at GPUs that
-// have changed since (they are marked), and at GPUs that look different by now because time
-// has passed (they are due). Without it, or after the list of GPUs has changed, a pass looks
-// at all of them. It is among the notes, so no decision depends on it.
+// dirtySet caches the state of the GPUs in the last scheduling cycle. The next cycle
+// checks only GPUs that have changed since (marked), and GPUs whose state may change with
+// time alone (due). Without the set, or after the list of GPUs has changed, a cycle
+// checks all GPUs. It is part of the cache, so no decision depends on it.
 type dirtySet struct {
 	valid  bool
-	marked []*GPU        // those that have changed since they were looked at
-	spare  []*GPU        // room for the next marked
-	due    expiryHeap    // all, by when they may look different though nothing changes
-	recent []*GPU        // that looked different in this pass or the one before, in ledger order
-	since  int           // the clock when the one before began
+	marked []*GPU        // changed since they were last checked
+	spare  []*GPU        // buffer for the next marked
+	due    expiryHeap    // all GPUs, by the instant at which their state may change with time alone
+	recent []*GPU        // changed in this cycle or the previous one, in ledger order
+	since  int           // the clock when the previous cycle began
 	free   []units.Bytes // the free memory of open GPUs, ascending
-	idle   int           // how many of the open GPUs are idle
-	short  []*GPU        // those with less memory than their tasks have taken
+	idle   int           // number of open GPUs that are idle
+	short  []*GPU        // GPUs with less memory than their tasks have taken
 }
 
-// gpuDirty is the part of looks about one GPU.
+// gpuDirty is the part of dirtySet about one GPU.
 type gpuDirty struct {
-	all    *dirtySet // nil: nobody looks
+	all    *dirtySet // nil outside of a dirtySet
 	marked bool
 	short  bool
 	due    units.Instant
-	place  int // in looks.due
+	place  int // index in looks.due
 	open   openState
 }
 
-// openState is what a survey asks of a GPU.
+// openState holds what freeSummary needs to know about a GPU.
 type openState struct {
 	open, idle bool
 	free       units.Bytes
 }
 
-// markDirty notes that a GPU has changed. Whoever changes what a face, an openness or a shortage
-// is made of must call it; settle and forget do. TestProperties finds a call that is missing.
+// markDirty records that a GPU has changed. Whoever changes an input of gpuState,
+// openState or short must call it; settle and forget do. TestProperties finds a missing
+// call.
 func (g *GPU) markDirty() {
 	g.cache.marks++
 	if l := &g.cache.looks; l.all != nil && !l.marked {
@@ -50,7 +51,7 @@ func (g *GPU) markDirty() {
 	}
 }
 
-// refreshDirty brings how the GPUs look up to date and returns those that were looked at anew.
+// refreshDirty updates the set and returns the GPUs that were checked.
 func (s *State) refreshDirty() []*GPU {
 	l := &s.cache.looks
 	if !l.valid {
@@ -65,7 +66,7 @@ func (s *State) refreshDirty() []*GPU {
 		g.cache.looks.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
-	if s.now == units.Never { // no later instant is left to put a GPU off to
+	if s.now == units.Never { // no later due instant exists
 		for _, g := range s.gpus {
 			g.markDirty()
 		}
@@ -90,8 +91,8 @@ func (s *State) refreshDirty() []*GPU {
 	return anew
 }
 
-// recheckAt is the instant at which a GPU may look different though nothing changes
-// there. At one on which containers do not start each pass looks.
+// recheckAt returns the instant at which the state of a GPU may change with time alone. A
+// GPU with a breaker is checked in each cycle.
 func (s *State) recheckAt(g *GPU) units.Instant {
 	if g.Breaker != nil {
 		return s.now
@@ -113,10 +114,10 @@ func (s *State) recheckAt(g *GPU) units.Instant {
 	return until
 }
 
-// short reports whether the tasks on a GPU have taken more than there is.
+// short reports whether the tasks on a GPU have taken more memory than there is.
 func (s *State) short(g *GPU) bool { return s.free(g) < 0 && len(g.Residents) > 1 }
 
-// shortGPUs are all of those, in ledger order.
+// shortGPUs returns all short GPUs, in ledger order.
 func (s *State) shortGPUs() (all []*GPU) {
 	l, some := &s.cache.looks, s.gpus
 	if l.valid {
@@ -141,7 +142,7 @@ func (s *State) openState(g *GPU) (o openState) {
 	return o
 }
 
-// tally enters a GPU into what a survey counts.
+// tally updates the counts for freeSummary after a GPU changed.
 func (s *State) tally(g *GPU) {
 	was, is, l := &g.cache.looks.open, s.openState(g), &s.cache.looks
 	if *was == is {
@@ -164,7 +165,7 @@ func (s *State) tally(g *GPU) {
 	*was = is
 }
 
-// expiryHeap is a heap by when GPUs have to be looked at.
+// expiryHeap is a heap of GPUs by due instant.
 type expiryHeap []*GPU
 
 func (d expiryHeap) Len() int           { return len(d) }
@@ -174,6 +175,6 @@ func (d expiryHeap) Swap(i, j int) {
 	d[i].cache.looks.place, d[j].cache.looks.place = i, j
 }
 
-// Push and Pop are what heap.Interface asks for; the GPUs stay the same.
+// Push and Pop satisfy heap.Interface; the set of GPUs never changes.
 func (d expiryHeap) Push(any) {}
 func (d expiryHeap) Pop() any { return nil }

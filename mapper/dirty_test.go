@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// sound is what is wrong with the state, or with what is kept for the next pass: of how the
-// GPUs look, and of one of the waiting tasks.
+// sound returns an inconsistency of the state or of its cache: of the cached states of
+// the GPUs, and of one of the waiting tasks.
 func (s *State) sound() error {
 	if err := s.Audit(); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (s *State) sound() error {
 	return nil
 }
 
-// overlooked is what is kept for the next pass and is not so: all of it is worked out anew,
-// for each GPU and each waiting task.
+// overlooked returns a wrong cached result. It recomputes all of them, for each GPU and
+// each waiting task.
 func (s *State) overlooked() error {
 	if err := s.looksWrong(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *State) overlooked() error {
 	return nil
 }
 
-// inLine are the waiting tasks, in the order in which they wait.
+// inLine returns the waiting tasks, in queue order.
 func (s *State) inLine() (all []*Task) {
 	for i := range s.queue.lanes {
 		all = append(all, s.queue.lanes[i].waiting()...)
@@ -44,8 +44,8 @@ func (s *State) inLine() (all []*Task) {
 	return all
 }
 
-// looksWrong is what is kept of how the GPUs look and is not so. One that is marked, or
-// due, is looked at in the next pass.
+// looksWrong returns a wrong cached state of a GPU. A GPU that is marked or due is
+// checked in the next cycle.
 func (s *State) looksWrong() error {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -108,7 +108,7 @@ func (s *State) looksWrong() error {
 	return nil
 }
 
-// recallsWrong is what is kept for a waiting task and is not so.
+// recallsWrong returns a wrong cached result for a waiting task.
 func (s *State) recallsWrong(t *Task) error {
 	got, kept := s.canFit(t), s.cache.ceilings
 	s.cache.ceilings = [2]ceiling{}
@@ -139,8 +139,8 @@ func (s *State) recallsWrong(t *Task) error {
 	return nil
 }
 
-// unasked are the GPUs that are not asked for a task, as they have turned down one that
-// asks for the same.
+// unasked returns the GPUs that are skipped for a task because they have rejected an
+// equal request.
 func (s *State) unasked(t *Task) (all []*GPU) {
 	at, but := s.cachedRejection(t)
 	if at == 0 || len(s.reservations) > 0 {

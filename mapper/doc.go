@@ -22,7 +22,7 @@
 //     Other goroutines send events, or questions that the owner runs.
 //     Kept by runner/loop.go (loop), runner/inbox.go (look).
 //  2. Begin with [Configured], [GPUsFound] and [EngineChanged], and with [HostsFound]
-//     where host memory and processors are to be booked; and send each again
+//     where host memory and processors are allocated; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
 //     Without GPUs, or with the engine down, nothing is placed.
 //     Kept by runner/runner.go (greet, engineChanged), runner/reload.go
@@ -39,19 +39,19 @@
 //     crash, and an attempt runs twice.
 //     Kept by runner/commit_decisions.go (flushDue, flush).
 //  6. Apply every stored event once, in the order of the journal. Carry out the
-//     decisions of a step in the order given, those of an earlier step first.
+//     decisions of a step in the order given, after the decisions of earlier steps.
 //     Otherwise records show older states, and a Stop that comes before the Launch
 //     of its attempt finds nothing to stop.
 //     Kept by runner/commit_decisions.go (carryDue), runner/execute.go (carryOut),
 //     mapper/sim/engine.go (step).
 //  7. Answer every [Launch] with [Started] once its container runs, and then with
 //     one [Exited]. A launch that fails is an Exited without Started. Name the
-//     attempt: reports on another attempt are ignored. A lost report leaves the
-//     memory booked for ever.
+//     attempt: reports on another attempt are ignored. After a lost report the
+//     memory stays allocated permanently.
 //     Kept by runner/attempt.go (execute), runner/exit.go (exited),
 //     mapper/sim/run.go (begin).
 //  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
-//     Otherwise the task stays in phase stopping and its memory stays booked.
+//     Otherwise the task stays in phase stopping and its memory stays allocated.
 //     Kept by runner/stop_attempt.go (stopWhenAsked).
 //  9. Answer [SetTimer] with [TimerFired] at that instant or later. Only the earliest one
 //     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
@@ -60,37 +60,37 @@
 //  10. Keep what [Finish] carries. The state forgets the task in that step.
 //     Kept by runner/commit_decisions.go (decided), mapper/sim/engine.go (finish).
 //  11. Send [Sampled] when memory in use, activity or health of a GPU changes, with
-//     what each task uses there. Otherwise foreign memory is booked to tasks, and
-//     the watchdog, shrinking, learning and the SMACT cap see nothing.
+//     what each task uses there. Otherwise memory of other processes is attributed to
+//     tasks, and the watchdog, shrinking, learning and the SMACT cap see nothing.
 //     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
 //  12. Never let time go back, across restarts either. An event with an older
-//     instant happens "now", so deadlines move and waiting times are wrong.
+//     instant happens "now", so timers move and waiting times are wrong.
 //     Kept by runner/clock.go (Now), runner/clock_boot.go (goOnInTime), the agenda of
 //     mapper/sim/agenda.go (next).
 //  13. Number tasks upwards. A number that is not above the last one counts as a
 //     repetition and is ignored, so the submission is lost.
 //     Kept by runner/load.go (load), mapper/sim/engine.go (arrive).
 //  14. After a restart take the newest snapshot and apply the events after it.
-//     Recorded decisions stand: compare those of Step with them, and from the
+//     Recorded decisions stand: compare them with the decisions of Step, and from the
 //     first difference on use [State.Follow]. Only events without recorded
-//     decisions are decided now. Otherwise a newer program gives up attempts that
-//     run and starts them again.
+//     decisions are decided now. Otherwise a newer program gives up running attempts
+//     and starts them again.
 //     Kept by runner/replay.go (rebuild, replay).
 //  15. Then check the state with [State.Audit], find the container of each placed
-//     task, and go on with duties 7 and 8. Otherwise attempts that run are lost.
+//     task, and continue with duties 7 and 8. Otherwise running attempts are lost.
 //     Kept by runner/load.go (load), runner/restart.go (resume).
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/execute.go (with).
-//  17. Send [ThroughputReported] when the output of tasks tells how fast they go: at most once a
-//     minute for each task, as a mean over a time wholly beside the same
-//     neighbours. [State.Speed] says since when they are the same (it follows
+//  17. Send [ThroughputReported] when the output of tasks shows their speed: at most
+//     once a minute for each task, as a mean over a time with the same neighbours
+//     throughout. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
-//     predictions are not corrected, and no placement that was wrong is undone.
+//     predictions are not corrected, and no wrong placement is undone.
 //     Kept by runner/throughput.go (tellPace), mapper/sim/run.go (pace).
 //  18. Answer every [Suspend] with [SuspendDone] and every [Resume] with [Resumed], with
-//     the reason where it failed. An attempt that is lost on the way is [Exited]. Say
-//     in [GPUInfo] where it is possible: nothing is suspended elsewhere. Otherwise the
-//     task holds its GPUs, or its host memory, for ever.
+//     the reason where it failed. An attempt that is lost meanwhile is [Exited]. Set
+//     GPUInfo.Suspend; tasks on other GPUs are never suspended. Without an answer the
+//     task holds its GPUs, or its host memory, permanently.
 //     Kept by runner/suspend.go (suspend), runner/resume.go (comeBack), mapper/sim/suspend.go (copied).
 package mapper

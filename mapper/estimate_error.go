@@ -9,11 +9,10 @@ import (
 )
 
 // RawEstimate is an estimate as the estimator gave it, before runs here corrected it. The
-// mapper only keeps it beside what a run has used; estimators learn from both.
+// mapper only stores it beside the memory used by a run; estimators learn from both.
 type RawEstimate struct {
-	// Group names the estimates that are off together: by method, environment and
-	// family of networks. Model names what was estimated. Empty: no estimate of a
-	// model.
+	// Group names the estimates that share an error: by method, environment and family of
+	// networks. Model names what was estimated. Both are empty if no model was estimated.
 	Group string `json:"group,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Point is the likeliest memory, Upper the bound.
@@ -21,25 +20,25 @@ type RawEstimate struct {
 	Upper units.Bytes `json:"upper,omitempty"`
 }
 
-// EstimateError is an estimate and the highest memory that a kind of task was seen to use.
+// EstimateError is an estimate and the highest observed memory of a kind of task.
 type EstimateError struct {
 	RawEstimate
 	Peak units.Bytes
 	Last units.Instant
 }
 
-// measuredLeast is how long an attempt must have run to be a measurement. Samples come
-// every second, and a program that ends at once was not at work.
+// measuredLeast is the shortest run that counts as a measurement. Samples come every
+// second, and a program that ends at once has done no work.
 const measuredLeast = 30 * time.Second
 
-// Measures reports whether an attempt tells how much memory its task needs: it ended
-// well, was not too short, and did not take most of a card at its start, needed or not.
+// Measures reports whether an attempt shows how much memory its task needs: it succeeded,
+// was long enough, and did not fill most of a card at its start, needed or not.
 func (a *Attempt) Measures() bool {
 	return a.Class == ExitOK && a.Started > 0 && a.Peak > 0 && !a.Filled && a.Ended.Sub(a.Started) >= measuredLeast
 }
 
-// measure takes note of what the estimator said of an attempt that ended well, unless
-// nobody was there to see its end.
+// measure stores the estimate of an attempt that succeeded, unless the attempt ended
+// unobserved.
 func (s *State) measure(e *kindHistory, t *Task, a *Attempt) {
 	p := t.Estimate.Plain
 	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < s.now {
@@ -50,8 +49,8 @@ func (s *State) measure(e *kindHistory, t *Task, a *Attempt) {
 	s.cache.measured = nil
 }
 
-// EstimateError returns what the runs of each kind of task say about the estimates of
-// them, the oldest first. Nobody may change the list.
+// Measured returns the raw estimate and the observed peak of each kind of task, the
+// oldest first. The caller must not change the list.
 func (s *State) Measured() []EstimateError {
 	if !s.opt.Learn {
 		return nil

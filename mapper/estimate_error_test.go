@@ -47,7 +47,7 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 
-	// The next run of a kind is booked by history, and yet a measurement.
+	// The next run of a kind is granted memory by history, and still is a measurement.
 	run("a", plainly("a"), time.Minute, Exited{Class: ExitOK, Peak: 14 * units.GiB})
 	run("c", plainly("c"), time.Minute, ok)
 	got := w.s.Measured()

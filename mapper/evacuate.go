@@ -1,8 +1,9 @@
 package mapper
 
-// evacuate moves tasks off the GPUs that are drained and have them moved, where others
-// have room: those who wait went first. One at a time of each kind of card, so that
-// none waits for room that another one has taken. What cannot be moved goes on.
+// evacuate moves tasks off cordoned GPUs with Cordon.Move to GPUs with room. It runs
+// after waiting tasks were placed. It moves one task at a time for each kind of card, so
+// that no task waits for room that another one has taken. A task that cannot be moved
+// continues.
 func (s *State) evacuate() {
 	for _, g := range s.gpus {
 		if g.Cordon == nil || !g.Cordon.Move || s.movesFrom(g) {
@@ -18,8 +19,8 @@ func (s *State) evacuate() {
 	}
 }
 
-// lookForRest reports whether a task has run for long enough to be suspended again;
-// else the queues are looked at when it has.
+// lookForRest reports whether a task has run long enough to be suspended again. If not,
+// it sets a timer for that instant.
 func (s *State) lookForRest(t *Task) bool {
 	at := s.restedAt(t.Last())
 	if at > s.now {
@@ -28,8 +29,8 @@ func (s *State) lookForRest(t *Task) bool {
 	return at <= s.now
 }
 
-// movesFrom reports whether a task is on its way off a GPU that is drained, and is like
-// this one.
+// movesFrom reports whether a task is being moved off a cordoned GPU of g's model and
+// machine.
 func (s *State) movesFrom(g *GPU) bool {
 	for _, t := range s.tasks { // no decision depends on the order
 		a := t.Suspension

@@ -12,25 +12,24 @@ import (
 type Event interface {
 	when() units.Instant
 	kind() string
-	// about is the task whose record it may change by itself; 0: none.
+	// about returns the task whose record it may change without a decision, or 0.
 	about() TaskID
 }
 
-// Configured sets the options from now on; invalid ones change nothing. The
-// first event of a journal, and again whenever the daemon starts with other
-// options.
+// Configured sets the options from now on; invalid ones change nothing. It is the first
+// event of a journal, and is sent again whenever the daemon starts with other options.
 type Configured struct {
 	At      units.Instant `json:"at"`
 	Options Options       `json:"options"`
-	// Format says what the decisions from here on tell, see [DecisionFormat].
+	// Format is the format of the decisions from here on, see [DecisionFormat].
 	Format int `json:"format,omitempty"`
-	// Program is the version of the program that decides from here on, for
-	// people who compare decisions.
+	// Program is the version of the program that decides from here on, for people who
+	// compare decisions.
 	Program string `json:"program,omitempty"`
 }
 
-// GPUsFound lists the GPUs of the machine. One that is missing from the list
-// is drained: it keeps its tasks and gets no new ones.
+// GPUsFound lists the GPUs of the machine. A GPU missing from the list keeps its tasks
+// and gets no new ones.
 type GPUsFound struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUInfo     `json:"gpus"`
@@ -44,8 +43,8 @@ type EngineChanged struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-// TaskSubmitted adds a task. Its number must be above all before it; any other
-// is taken for a repetition and ignored.
+// TaskSubmitted adds a task. Its number must be above all earlier ones; otherwise the
+// event is treated as a repetition and ignored.
 type TaskSubmitted struct {
 	At units.Instant `json:"at"`
 	Request
@@ -59,21 +58,21 @@ type Estimated struct {
 	Expected Expected      `json:"expected"`
 }
 
-// Sampled brings what the monitor saw on some or all GPUs.
+// Sampled carries the monitor's readings of some or all GPUs.
 type Sampled struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUSample   `json:"gpus"`
-	// Hosts are the machines, where their memory is booked.
+	// Hosts are the machines whose memory is allocated by carma.
 	Hosts []HostSample `json:"hosts,omitempty"`
 }
 
-// ThroughputReported brings how fast tasks go, as their output tells.
+// ThroughputReported carries the speeds of tasks according to their output.
 type ThroughputReported struct {
 	At    units.Instant `json:"at"`
 	Tasks []Throughput  `json:"tasks"`
 }
 
-// Throughput is how fast an attempt of a task goes.
+// Throughput is the measured speed of an attempt.
 type Throughput struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
@@ -82,15 +81,15 @@ type Throughput struct {
 	Rate  float64       `json:"rate"`
 	Error float64       `json:"error,omitempty"`
 	Since units.Instant `json:"since"`
-	// Unit names the unit, where it may change in the attempt.
+	// Unit names the unit, if it may change within the attempt.
 	Unit string `json:"unit,omitempty"`
 	// Steps: the unit is training steps.
 	Steps bool `json:"steps,omitempty"`
-	// Share is how much of the work is done, 0 to 1; 0: not known.
+	// Share is the part of the work that is done, 0 to 1, or 0 if not known.
 	Share float64 `json:"share,omitempty"`
-	// Alone is the rate while the task was alone on its GPUs before, with its
-	// relative error; 0: not known. It is for lines that come too seldom to tell it
-	// before others join.
+	// Alone is the earlier rate while the task was alone on its GPUs, with its relative
+	// error, or 0 if not known. It serves programs whose output is too infrequent to show
+	// that rate before other tasks join.
 	Alone      float64 `json:"alone,omitempty"`
 	AloneError float64 `json:"alone_error,omitempty"`
 }
@@ -109,30 +108,29 @@ type Exited struct {
 	Attempt int           `json:"attempt"`
 	Class   Class         `json:"class"`
 	Code    int           `json:"code"`
-	// Finished is when the container itself ended, where that is known to be
-	// earlier: no daemon was there to see it. 0: now.
+	// Finished is the instant at which the container itself ended, if known to be earlier
+	// because no daemon was running then, or 0 for now.
 	Finished units.Instant `json:"finished,omitempty"`
-	// Peak is the highest memory seen in use on one GPU; 0 if unknown.
+	// Peak is the highest memory seen in use on one GPU, or 0 if unknown.
 	Peak units.Bytes `json:"peak,omitempty"`
-	// HostPeak is the highest host memory seen in use; 0 if unknown.
+	// HostPeak is the highest host memory seen in use, or 0 if unknown.
 	HostPeak units.Bytes `json:"host_peak,omitempty"`
-	// Filled: it took most of a card at its start, needed or not. So its peak does
-	// not tell what it needs.
+	// Filled: it took most of a card at its start, needed or not. So its peak does not
+	// show what it needs.
 	Filled bool `json:"filled,omitempty"`
-	// Demand is, after a GPU OOM, what the task is known to have wanted on
-	// that GPU (in use plus refused); 0 if unknown.
+	// Demand is, after a GPU OOM, the known demand of the task on that GPU (in use plus
+	// refused), or 0 if unknown.
 	Demand  units.Bytes `json:"demand,omitempty"`
 	Message string      `json:"message,omitempty"`
-	// Unconfirmed: there is one witness of a GPU OOM only, such as a text of the program.
-	// The task gets more memory for it, and no GPU of its own.
+	// Unconfirmed: only one source reports a GPU OOM, such as a text of the program. The
+	// task gets more memory for it, but no exclusive GPU.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
-	// Again is set where somebody else decides whether the task's program runs again:
-	// a failure of the program is then run again, whatever its retries, and before
-	// each further attempt the task is held until it is released. Again is what it
-	// waits for.
+	// Again is set if the caller decides whether the task's program runs again. Failures
+	// of the program are then requeued regardless of Retries, and the task is held before
+	// each further attempt until it is released. Again says what it waits for.
 	Again string `json:"again,omitempty"`
-	// Fault is set, with ExitInfrastructure, where the attempt could not be
-	// started and the task is not to blame.
+	// Fault is set, with ExitInfrastructure, if the attempt could not be started and the
+	// task is not at fault.
 	Fault *Fault `json:"fault,omitempty"`
 }
 
@@ -141,12 +139,12 @@ type Cancel struct {
 	At     units.Instant `json:"at"`
 	Task   TaskID        `json:"task"`
 	Reason string        `json:"reason,omitempty"`
-	// Failed: it then counts as failed, not as cancelled.
+	// Failed: the task then counts as failed, not as cancelled.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Removed says that the records of tasks that have ended were deleted with
-// their output. It is there for the journal: the state forgot them at their end.
+// Removed says that the records of tasks that have ended were deleted with their output.
+// It serves the journal only: the state forgot these tasks at their end.
 type Removed struct {
 	At    units.Instant `json:"at"`
 	Tasks []TaskID      `json:"tasks"`
@@ -197,8 +195,7 @@ func (Cancel) kind() string             { return "cancel" }
 func (Removed) kind() string            { return "removed" }
 func (TimerFired) kind() string         { return "woke" }
 
-// About is the task whose record an event may change without a decision; 0:
-// none.
+// About returns the task whose record an event may change without a decision, or 0.
 func About(ev Event) TaskID { return ev.about() }
 
 // EventTime returns the instant an event carries.

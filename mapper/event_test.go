@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEventRoundTrip: every event there is, whatever is in it, survives the
-// journal, and none is missing from those that can be read.
+// TestEventRoundTrip checks that every event, whatever its content, survives the journal,
+// and that eventDecoders has all events.
 func TestEventRoundTrip(t *testing.T) {
 	types := eventTypes(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,8 @@ func TestEventRoundTrip(t *testing.T) {
 	})
 }
 
-// eventTypes are those that can be read, which are all that the package declares.
+// eventTypes returns the types in eventDecoders, and checks that the package declares no
+// others.
 func eventTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	var types []reflect.Type
@@ -65,8 +66,8 @@ func eventTypes(t *testing.T) []reflect.Type {
 	return types
 }
 
-// TestEventsAbout: an event that names one task is about that one, so that its
-// record follows.
+// TestEventsAbout checks that an event that names one task is about that task, so that
+// its record is updated.
 func TestEventsAbout(t *testing.T) {
 	const id = TaskID(7)
 	for _, of := range eventTypes(t) {

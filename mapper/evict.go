@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// A placement that turns out to slow somebody down beyond the cap is undone: the
-// task that came last goes back to the queue, if it has not done much yet. Its
-// activity is known by then, and what it did to its neighbours, so it is not
-// placed in the same way again.
+// A placement that turns out to slow a task down beyond the cap is undone: the task that
+// came last returns to the queue, if it has not done much yet. By then its activity and
+// its effect on its neighbours are known, so it is not placed in the same way again.
 const (
 	undoWithin = 10 * time.Minute // of its start
 	undoMost   = 2                // times for one task
-	// undoMargin is by how much a slowdown must be above the cap, undoGain by how
-	// much it must become less.
+	// A slowdown must exceed the cap by undoMargin, and eviction must reduce it by at
+	// least undoGain.
 	undoMargin = 0.05
 	undoGain   = 0.1
 )
 
-// evictSlowing looks whether somebody on a GPU is slowed down too much by the task that
-// came last, and stops that one.
+// evictSlowing evicts the task that came last to a GPU if it slows another one down too
+// much.
 func (s *State) evictSlowing(g *GPU) {
 	if s.policy.pick == nil || len(g.Residents) < 2 {
 		return
@@ -48,8 +47,8 @@ func (s *State) evictSlowing(g *GPU) {
 	}
 }
 
-// evict suspends or stops a task that slows a neighbour down. One that was suspended
-// and came back only now has done too much to be stopped.
+// evict suspends or stops a task that slows a neighbour down. A task that was suspended
+// and has just resumed has done too much work to be stopped.
 func (s *State) evict(t *Task, why Reason) {
 	if s.canPreempt(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
 		if s.now < s.restedAt(t.Last()) || s.preemptTask(t, why) {
@@ -61,9 +60,9 @@ func (s *State) evict(t *Task, why Reason) {
 	}
 }
 
-// late are the same tasks, where those that may run longer than expected do so by
-// latenessTypical. Expected times would hide how long a task stays slow beside one
-// of which nothing is known.
+// late returns the same tasks with their remaining work multiplied by latenessTypical
+// where the run time is not known. Expected times would hide how long a task stays slow
+// beside an unknown one.
 func late(parts []residentForecast) []residentForecast {
 	later := slices.Clone(parts)
 	for i := range later {
@@ -74,8 +73,7 @@ func late(parts []residentForecast) []residentForecast {
 	return later
 }
 
-// evicted follows the end of an attempt that was stopped for slowing others
-// down.
+// evicted requeues a task after its attempt was stopped for slowing others down.
 func (s *State) evicted(t *Task, a *Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true

@@ -7,8 +7,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// slowing puts a light task of kind a, measured alone, and beside it one of kind b
-// that was told to be light and is heavy. What this does to a has not been told.
+// slowing places a light task of kind a, measured alone, and beside it a task of kind b
+// that was declared light and is heavy. The slowdown of a has not been reported.
 func slowing(w *world) (a, b TaskID, slowed float64) {
 	w.t.Helper()
 	opt := w.s.opt
@@ -24,7 +24,7 @@ func slowing(w *world) (a, b TaskID, slowed float64) {
 	return a, b, w.shows(small, vgg128)[0]
 }
 
-// wantStops wants so many stops for slowing others down.
+// wantStops checks the number of stops for slowing others down.
 func (w *world) wantStops(n int) {
 	w.t.Helper()
 	got := 0
@@ -38,8 +38,8 @@ func (w *world) wantStops(n int) {
 	}
 }
 
-// TestUndo: a newcomer that slows a neighbour down beyond the cap goes back to the
-// queue. It loses no attempt, and does not come back while the neighbour is there.
+// TestUndo checks that a new task that slows a neighbour down beyond the cap is requeued.
+// It loses no attempt, and is not placed again while the neighbour is there.
 func TestUndo(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	a, b, slowed := slowing(w)
@@ -75,7 +75,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoOfStranger: one of unknown activity that samples show to be heavy.
+// TestUndoOfStranger checks an unknown task that samples show to be heavy.
 func TestUndoOfStranger(t *testing.T) {
 	w := newWorld(t, predicting(), 2)
 	w.openOnly(0)
@@ -104,7 +104,7 @@ func (t *Task) gpusUnseen(w *world) bool {
 	return false
 }
 
-// TestNoUndo: what is let alone.
+// TestNoUndo lists cases in which no task is evicted.
 func TestNoUndo(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -139,7 +139,8 @@ func TestNoUndo(t *testing.T) {
 	}
 }
 
-// TestNoUndoInVain: where another slows the neighbour down, the last one stays.
+// TestNoUndoInVain checks that the last task stays if another one slows the neighbour
+// down.
 func TestNoUndoInVain(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	a := w.put(0, small, "a")
@@ -160,8 +161,8 @@ func TestNoUndoInVain(t *testing.T) {
 	w.wantStops(0)
 }
 
-// TestUndoneEndsOtherwise: an attempt that ended well meanwhile has succeeded; one
-// whose user stops it too does not come back.
+// TestUndoneEndsOtherwise checks that an attempt that succeeds meanwhile has succeeded,
+// and that a task that its user also stops is not requeued.
 func TestUndoneEndsOtherwise(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	a, b, slowed := slowing(w)
@@ -181,8 +182,8 @@ func TestUndoneEndsOtherwise(t *testing.T) {
 	w.wantPhase(b, Cancelled)
 }
 
-// TestUndoMost: a task that slows down whoever it meets is moved so often, and then
-// runs where it is.
+// TestUndoMost checks that a task that slows down all its neighbours is evicted undoMost
+// times, and then runs where it is.
 func TestUndoMost(t *testing.T) {
 	opt := predicting()
 	w := newWorld(t, opt, 1)
@@ -206,8 +207,8 @@ func TestUndoMost(t *testing.T) {
 	w.wantPhase(b, Running)
 }
 
-// TestNoUndoOfReturn: a task that came back just now is not stopped for slowing another
-// down if it ran for long before it was suspended: that would lose the run.
+// TestNoUndoOfReturn checks that a task that has just resumed is not stopped for slowing
+// another down if it ran for long before its suspension: that would lose the run.
 func TestNoUndoOfReturn(t *testing.T) {
 	for _, row := range []struct {
 		ran   time.Duration

@@ -7,23 +7,23 @@ import (
 	"carma/internal/units"
 )
 
-// ImpossibleError says that a request can never be met by this machine, and
-// what the nearest possible value is.
+// ImpossibleError says that this machine can never meet a request, with the nearest
+// possible value.
 type ImpossibleError struct {
 	Option string // the command line option at fault: "gpus", "mem"
 	Reason Reason
 }
 
-// Error is the reason's code; mapper/words has the sentence.
+// Error returns the code of the reason; mapper/words has the sentence.
 func (e *ImpossibleError) Error() string { return string(e.Reason.Code) }
 
-// beyond reports whether only the upper bound is more than there is.
+// beyond reports whether the upper bound exceeds most and the point estimate does not.
 func (e Estimate) beyond(most units.Bytes) bool {
 	return e.Memory > most && e.Point > 0 && e.Point <= most
 }
 
-// Check tells whether a request can be met at all, on an empty machine; the
-// error is an *[ImpossibleError] with the nearest possible value.
+// Check returns an *[ImpossibleError] with the nearest possible value if a request cannot
+// be met even on an empty machine.
 func (s *State) Check(r Request, e Estimate) error {
 	if no := s.impossible(r, e); no != nil {
 		return no
@@ -55,7 +55,7 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	return s.checkSlot(r.Slot)
 }
 
-// whole is the number of GPUs that are no parts of cards.
+// whole returns the number of GPUs that are whole cards.
 func (s *State) whole() (n int) {
 	for _, g := range s.gpus {
 		if !g.MIG {
@@ -65,11 +65,11 @@ func (s *State) whole() (n int) {
 	return n
 }
 
-// MostGPUs is the most GPUs that one task can have, of all that are known: of the parts
-// of cards only one.
+// MostGPUs returns the largest number of known GPUs that one task can have: all whole
+// cards, or one MIG instance.
 func (s *State) MostGPUs() int { return max(s.whole(), min(len(s.gpus), 1)) }
 
-// tooMany is the reason why a task can never have n GPUs here: the most is limit.
+// tooMany says why a task can never have n GPUs here; limit is the most it can have.
 func (s *State) tooMany(n, limit int) Reason {
 	if whole := s.whole(); n <= len(s.gpus) && n > whole {
 		return Reason{Code: ReasonOnlyParts, Count: n, Limit: whole}
@@ -77,29 +77,29 @@ func (s *State) tooMany(n, limit int) Reason {
 	return Reason{Code: ReasonTooManyGPUs, Count: n, Limit: limit}
 }
 
-// Why explains where a task stands.
+// Why explains the state of a task.
 type Why struct {
 	Task     TaskID
 	Phase    Phase
-	Position int // in the order of all queues, from 1; 0: in none
+	Position int // in the order of all queues, from 1, or 0 if in none
 	Recovery bool
-	// Fits are the GPUs that would take it now, Rejected all others with the
-	// reason, both in index order. Only for a waiting task.
+	// Fits are the GPUs that would take it now, Rejected all others with the reason, both
+	// in index order. They are set for a waiting task only.
 	Fits     []GPUID
 	Rejected []Rejection
-	// Binding is the one reason that decides. Rule is set where it is not about
-	// a GPU: RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
+	// Binding is the decisive reason. Rule is set if the reason does not concern a GPU:
+	// RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
 	Binding Reason
 	Rule    Rule
-	// Nearest is, for ReasonTurnedDown, the rejection by the GPU that is closest
-	// to being usable. Turn is who goes first, with RuleFairShare.
+	// Nearest is, for ReasonTurnedDown, the rejection by the GPU that is closest to being
+	// usable. Turn says who goes first, for RuleFairShare.
 	Nearest *Rejection
 	Turn    *Turn
-	// Away is why it was suspended, and for how long, if it waits to come back.
+	// Away says why and for how long it is suspended, if it waits to resume.
 	Away Reason
 }
 
-// Why explains where an unfinished task stands; false for any other.
+// Why explains the state of an unfinished task; ok is false for any other.
 func (s *State) Why(id TaskID) (Why, bool) {
 	t := s.tasks[id]
 	if t == nil {
@@ -137,8 +137,8 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	return w, true
 }
 
-// bindingReason picks the one reason that decides: what keeps all tasks, then what keeps
-// this one whatever the GPUs are, then the GPUs.
+// bindingReason picks the decisive reason: first what holds all tasks, then what holds
+// this task regardless of GPUs, then the GPUs.
 func (s *State) bindingReason(w *Why, t *Task) {
 	over := s.overQuota(t)
 	switch {
@@ -171,7 +171,8 @@ func (s *State) bindingReason(w *Why, t *Task) {
 	}
 }
 
-// bindingReasonFitting is for a task that has room: it is not its turn, or about to be.
+// bindingReasonFitting handles a task that fits: others go first, or it is about to
+// start.
 func (s *State) bindingReasonFitting(w *Why, t *Task) {
 	turn := s.fairly(t)
 	switch {
@@ -181,14 +182,14 @@ func (s *State) bindingReasonFitting(w *Why, t *Task) {
 		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
 	case !s.inSight(t):
 		w.Binding = Reason{Code: ReasonLookAhead, Count: s.queue.place(t) - 1, Limit: s.opt.LookAhead}
-	case s.again > s.now: // nothing has happened since the last look, but time has passed
+	case s.again > s.now: // nothing has happened since the last cycle, but time has passed
 		w.Binding = Reason{Code: ReasonLookedAtLater, Span: s.again.Sub(s.now)}
 	default:
 		w.Binding.Code = ReasonAboutToStart
 	}
 }
 
-// bindingReasonGPUs is for a task that too few GPUs take.
+// bindingReasonGPUs handles a task that fits on too few GPUs.
 func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 	switch {
 	case t.GPUs > s.MostGPUs():
@@ -206,8 +207,8 @@ func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 	}
 }
 
-// fits reports whether enough of the GPUs that would take a task are in one
-// machine, and the policy would take them.
+// fits reports whether enough of the GPUs that would take a task are in one machine, and
+// the policy accepts them.
 func (s *State) fits(w *Why, t *Task) bool {
 	if t.GPUs == 0 {
 		return s.hostShort(t).Code == ""
@@ -215,7 +216,7 @@ func (s *State) fits(w *Why, t *Task) bool {
 	return s.fitsGPUs(w, t, func(g *GPU) bool { return s.nodeFits(t, g.Node) })
 }
 
-// fitsGPUs is the part of fits that is about the GPUs, of those that a filter passes.
+// fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
 func (s *State) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
 	var gpus []*GPU
 	for _, id := range w.Fits {
@@ -227,8 +228,8 @@ func (s *State) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
 	return len(gpus) > 0 && (s.policy.pick == nil || s.policy.pick(s, t, gpus) != nil)
 }
 
-// nearest is the rejection of the GPU that is closest to being usable: it
-// failed the latest precondition; among equals, the most free memory.
+// nearest returns the rejection by the GPU that is closest to being usable: the one that
+// failed the latest precondition, then the one with the most free memory.
 func (s *State) nearest(all []Rejection) Rejection {
 	return slices.MaxFunc(all, func(a, b Rejection) int {
 		return cmp.Or(

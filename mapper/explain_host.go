@@ -2,18 +2,18 @@ package mapper
 
 import "carma/internal/units"
 
-// RuleHost is not about a GPU: the machine lacks host memory or processors.
+// RuleHost does not concern a GPU: the machine lacks host memory or processors.
 const RuleHost Rule = "host"
 
-// Why a task waits for its machine, whatever its GPUs are.
+// Why a task waits for its machine, regardless of GPUs.
 const (
-	ReasonHostMemory ReasonCode = "host-memory" // Need host memory is wanted, Have can be booked, of Of
-	ReasonHostCPUs   ReasonCode = "host-cpus"   // More thousandths of a processor are wanted, Count of Limit are booked
+	ReasonHostMemory ReasonCode = "host-memory" // it needs Need host memory, Have of Of can be allocated
+	ReasonHostCPUs   ReasonCode = "host-cpus"   // it needs More thousandths of a processor, Count of Limit are allocated
 	ReasonHostLow    ReasonCode = "host-low"    // only Have of the machine's memory, Of, is available: nothing is launched
-	ReasonHostKept   ReasonCode = "host-kept"   // the machine's memory is kept for Task, which has waited too long
+	ReasonHostKept   ReasonCode = "host-kept"   // the machine's memory is reserved for Task, which has waited too long
 )
 
-// hostLack is what a task waits for that would fit but for its machine.
+// hostLack says what a task lacks on its machine although GPUs would take it.
 func (s *State) hostLack(w *Why, t *Task) Reason {
 	no := s.hostShort(t)
 	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
@@ -24,7 +24,7 @@ func (s *State) hostLack(w *Why, t *Task) Reason {
 	return no
 }
 
-// impossibleHost refuses what no machine can ever give.
+// impossibleHost rejects a request that exceeds every machine.
 func (s *State) impossibleHost(r Request) *ImpossibleError {
 	var most units.Bytes
 	cpus, known := int64(0), false

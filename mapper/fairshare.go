@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Weight is how much of the server a user, or an account, has a right to, in
-// proportion to others.
+// Weight is the right of a user, or an account, to the server, in proportion to others.
 type Weight struct {
 	User   string  `json:"user"`
 	Weight float64 `json:"weight"`
@@ -17,16 +16,16 @@ type Weight struct {
 // EveryAccount stands in FairAccounts for all accounts that are not named there.
 const EveryAccount = "*"
 
-// defaultHalfLife is after how long a GPU-second counts half.
+// defaultHalfLife is the time after which a GPU-second counts half.
 const defaultHalfLife = 24 * time.Hour
 
-// fairAdvance is how much longer a task that is placed counts as holding its
-// share. Use grows only with time; without this all GPUs that become free at
-// once would go to the one user who has used least.
+// fairAdvance is the time for which a placed task is charged its share in advance. Use
+// grows only with time; without the advance, all GPUs that become free at once would go
+// to the user with the least use.
 const fairAdvance = 10 * time.Minute
 
-// fairTick is how often the order is worked out anew though nothing has
-// happened: it changes with time, and may bring a task that fits within reach.
+// fairTick is the interval at which the order is recomputed without any event: it changes
+// with time, and may bring a fitting task within the look-ahead.
 const fairTick = time.Minute
 
 func (o *Options) halfLife() time.Duration { return cmp.Or(o.FairHalfLife, defaultHalfLife) }
@@ -49,8 +48,8 @@ func (o *Options) weight(name string) float64 {
 	return 1
 }
 
-// accountWeight is the weight of an account that takes turns as one; 0: its users
-// do, each by themselves.
+// accountWeight returns the weight of an account that takes turns as one, or 0 if its
+// users take turns individually.
 func (o *Options) accountWeight(account string) float64 {
 	if account == "" || len(o.FairAccounts) == 0 {
 		return 0
@@ -70,13 +69,13 @@ func find(all []Weight, name string) (float64, bool) {
 	return all[i].Weight, true
 }
 
-// own returns the options with lists of their own.
+// own returns the options with copies of the lists.
 func (o Options) own() Options {
 	o.FairWeights, o.FairAccounts, o.Quotas = slices.Clone(o.FairWeights), slices.Clone(o.FairAccounts), slices.Clone(o.Quotas)
 	return o
 }
 
-// validWeights wants them sorted by name, each name once.
+// validWeights checks that the weights are sorted by name, each name once.
 func validWeights(key, who string, all []Weight) error {
 	for i, w := range all {
 		switch {
@@ -93,12 +92,12 @@ func validWeights(key, who string, all []Weight) error {
 	return nil
 }
 
-// charge is past use, and what the tasks have now for a while.
+// charge returns past use plus the shares of the current tasks over fairAdvance.
 func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds() }
 
-// shareRank computes the places of all users from past use and what their tasks have
-// now. A user who has several books stands with what all of them come to, except
-// those on accounts that take turns as one.
+// shareRank computes the places of all users from past use and their current tasks. A
+// user with several accounts is ranked by the sum over them, except for accounts that
+// take turns as one.
 func (s *State) shareRank() {
 	tops := map[string]float64{} // of accounts that take turns as one
 	for _, u := range s.users.all {
@@ -126,7 +125,7 @@ func (s *State) shareRank() {
 	}
 }
 
-// compareUsers is the order of users. Nothing is known about nil.
+// compareUsers compares users by fair share. A nil user counts as new.
 func compareUsers(a, b *user) int {
 	if a == nil || b == nil {
 		var none user
@@ -135,8 +134,8 @@ func compareUsers(a, b *user) int {
 	return cmp.Or(cmp.Compare(a.Top, b.Top), cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), compareUserAccounts(a.userAccount(), b.userAccount()))
 }
 
-// sortUsers brings the use of all users up to now and the queue in the order
-// that follows. It sorts the users who wait for something, not their tasks.
+// sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
+// waiting users, not their tasks.
 func (s *State) sortUsers() {
 	s.users.settle(s.now, s.opt.halfLife())
 	if s.opt.fair() {
@@ -151,7 +150,7 @@ func (s *State) sortUsers() {
 }
 
 // updateShareRank moves a user's line after a launch, and reports whether the order of
-// a lane's lines is another now.
+// the lane's lines has changed.
 func (s *State) updateShareRank(t *Task, l *lane) bool {
 	if !s.opt.fair() {
 		return false
@@ -162,7 +161,7 @@ func (s *State) updateShareRank(t *Task, l *lane) bool {
 	return !slices.Equal(before, l.lines)
 }
 
-// fairTick asks to be woken while the order may bring a task within reach.
+// fairTick sets a timer while the order may bring a task within the look-ahead.
 func (s *State) fairTick() {
 	if !s.opt.fair() || s.reach[1] == 0 || s.users.tick > s.now ||
 		!slices.ContainsFunc(s.users.all, func(u *user) bool { return u.rate > 0 }) ||
@@ -173,8 +172,8 @@ func (s *State) fairTick() {
 	s.at(s.users.tick, timer{})
 }
 
-// overtakers are the tasks of others that fair share puts before a task though
-// they were submitted after it.
+// overtakers counts the tasks of others that fair share puts before a task though they
+// were submitted after it, and returns the first of their users.
 func (s *State) overtakers(t *Task) (n int, of *user) {
 	if !s.opt.fair() || !t.waiting() || t.first() {
 		return 0, nil
@@ -192,21 +191,21 @@ func (s *State) overtakers(t *Task) (n int, of *user) {
 	return n, of
 }
 
-// Turn says who goes before a task by fair share though they came later: Later
-// tasks, the first of them User's. Use is what that user has used, OwnUse what
-// the task's own user Own has, in decayed GPU-seconds.
+// Turn says who goes before a task by fair share despite a later submission: Later tasks,
+// the first of them User's. Use is the use of that user, OwnUse the use of the task's
+// user Own, in decayed GPU-seconds.
 type Turn struct {
 	Later  int
 	User   string
 	Use    float64
 	Own    string
 	OwnUse float64
-	// Account and OwnAccount are set where the use is that of an account, which
-	// takes turns as one.
+	// Account and OwnAccount are set if the use is the use of an account that takes turns
+	// as one.
 	Account, OwnAccount string
 }
 
-// fairly says who goes before a task by fair share; nil: nobody.
+// fairly says who goes before a task by fair share, or returns nil.
 func (s *State) fairly(t *Task) *Turn {
 	n, other := s.overtakers(t)
 	if n == 0 {
@@ -222,10 +221,9 @@ func (s *State) fairly(t *Task) *Turn {
 	return turn
 }
 
-// patience is how long a task that does not fit may be overtaken. In the order
-// fair-sjf a user who has nothing running is not overtaken by the tasks of users
-// who have: one of these, and not their whole queue, is what a first task waits
-// for.
+// patience returns for how long a task that does not fit may be overtaken. In the order
+// fair-sjf a user without running tasks is not overtaken by users who have some: their
+// first task waits for one of those tasks, and not for their whole queue.
 func (s *State) patience(t *Task) time.Duration {
 	if s.opt.Order != OrderFairSJF || t.Phase != Queued || s.users.has(t.User).tasks > 0 {
 		return s.opt.Ageing

@@ -28,13 +28,13 @@ func (w *world) starts(from int) string {
 	return strings.Join(users, " ")
 }
 
-// busy has a stranger hold all GPUs; what it returns ends that.
+// busy makes a task of another user hold all GPUs, until free is called.
 func (w *world) busy(n int) (free func()) {
 	id := w.submit(units.GiB, func(r *Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
 	return func() { w.exit(id, ExitOK) }
 }
 
-// TestFairOrder has who starts first, by what they have had and hold.
+// TestFairOrder checks who starts first, by past use and current tasks.
 func TestFairOrder(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -81,8 +81,8 @@ func TestFairOrder(t *testing.T) {
 	}
 }
 
-// TestFairPriority: a class is served before a lower one, whoever is in it; and
-// what recovers goes before all.
+// TestFairPriority checks that a priority class goes before lower ones regardless of
+// users, and that recovering tasks go before all.
 func TestFairPriority(t *testing.T) {
 	w := newWorld(t, fair(), 1)
 	bob := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
@@ -95,7 +95,7 @@ func TestFairPriority(t *testing.T) {
 	w.wantOn(urgent, 0)
 }
 
-// TestCharge has what users are charged for.
+// TestCharge checks what users are charged for.
 func TestCharge(t *testing.T) {
 	const hour = 3600
 	for _, row := range []struct {
@@ -133,8 +133,8 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// TestDecay: half after the half-life, whatever happens in between; and who has
-// had nothing lately is forgotten.
+// TestDecay checks that use is halved after the half-life, with or without events
+// between, and that users without recent use are forgotten.
 func TestDecay(t *testing.T) {
 	for _, looks := range []int{1, 24} {
 		w := newWorld(t, fair(), 1)
@@ -157,7 +157,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// TestFairWhy: the place, and who goes first why.
+// TestFairWhy checks the position, and who goes first and why.
 func TestFairWhy(t *testing.T) {
 	opt := fair()
 	opt.LookAhead = 1
@@ -182,7 +182,7 @@ func TestFairWhy(t *testing.T) {
 	}
 }
 
-// TestFairWakes: the order changes with time alone, and is looked at again.
+// TestFairWakes checks that the order changes with time alone, and is checked again.
 func TestFairWakes(t *testing.T) {
 	opt := fair()
 	opt.LookAhead, opt.Ageing = 1, 1000*time.Hour
@@ -193,7 +193,7 @@ func TestFairWakes(t *testing.T) {
 	w.exit(old, ExitOK) // bob has had 0.75 GPU-hours
 	w.submit(30*units.GiB, by("ada"))
 	w.submit(30*units.GiB, by("eve"))
-	w.submit(30*units.GiB, by("ada")) // does not fit, and is all that is looked at
+	w.submit(30*units.GiB, by("ada")) // does not fit, and is the only task within the look-ahead
 	small := w.submit(units.GiB, by("bob"))
 	w.wantOn(small)
 	w.wait(3 * time.Hour)
@@ -202,8 +202,8 @@ func TestFairWakes(t *testing.T) {
 	}
 }
 
-// TestFairSwitch: the option changes while tasks wait; none is lost, and use of
-// the time before counts.
+// TestFairSwitch checks that no task is lost when the option changes while tasks wait,
+// and that earlier use counts.
 func TestFairSwitch(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
@@ -231,7 +231,7 @@ func TestFairSwitch(t *testing.T) {
 	w.exit(id, ExitOK)
 }
 
-// TestOldSnapshot: one from before there were users still loads.
+// TestOldSnapshot checks that a snapshot without users still loads.
 func TestOldSnapshot(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.submit(20*units.GiB, by("ada"))
@@ -253,7 +253,7 @@ func TestOldSnapshot(t *testing.T) {
 	}
 }
 
-// TestAccount: what a user has, and who goes first.
+// TestAccount checks the accounting of a user, and who goes first.
 func TestAccount(t *testing.T) {
 	for _, row := range []struct {
 		opt   Options
@@ -273,8 +273,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// BenchmarkFairPass: a pass over 100,000 waiting tasks of 200 users, in which a
-// task ends and others start.
+// BenchmarkFairPass measures a scheduling cycle over 100,000 waiting tasks of 200 users,
+// in which a task ends and others start.
 func BenchmarkFairPass(b *testing.B) {
 	opt := fair()
 	s, now := New(opt), units.Instant(time.Hour)

@@ -7,21 +7,21 @@ import (
 	"carma/internal/units"
 )
 
-// Rule names the precondition that turned a GPU down.
+// Rule names the precondition by which a GPU was rejected.
 type Rule string
 
 // The preconditions, in the order they are checked. A GPU that fails a later
 // one is closer to being usable.
 const (
-	RuleFault    Rule = "fault"     // it is not well, or was not found
+	RuleFault    Rule = "fault"     // it has a fault, or was not found
 	RuleSick     Rule = "sick"      // containers do not start on it
-	RuleKept     Rule = "held"      // kept free for a task that has waited too long
-	RuleAlone    Rule = "alone"     // another task has it for itself
-	RuleIdle     Rule = "idle"      // an idle GPU is wanted and it is not
-	RuleForeign  Rule = "foreign"   // wanted alone, but foreign processes use it
+	RuleKept     Rule = "held"      // reserved for a task that has waited too long
+	RuleAlone    Rule = "alone"     // another task has it exclusively
+	RuleIdle     Rule = "idle"      // an idle GPU is needed, and it is not idle
+	RuleForeign  Rule = "foreign"   // wanted exclusively, but other processes use it
 	RuleMaxTasks Rule = "max-tasks" // as many tasks as allowed
 	RuleMemory   Rule = "memory"    // the grant does not fit
-	RuleMinFree  Rule = "min-free"  // less free memory than asked for any task
+	RuleMinFree  Rule = "min-free"  // less free memory than required for any task
 	RuleSMACT    Rule = "smact"     // too busy
 	RuleWarmUp   Rule = "warm-up"   // the newest task there is still warming up
 
@@ -34,8 +34,8 @@ const (
 
 var ruleOrder = []Rule{RuleFault, RuleClosed, RulePart, RulePinned, RuleSuspended, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
-// Rejection is why one GPU was turned down for a task. Which fields are set
-// depends on the rule.
+// Rejection says why a GPU was rejected for a task. Which fields are set depends on the
+// rule.
 type Rejection struct {
 	GPU   GPUID `json:"gpu"`
 	Index int   `json:"index"`
@@ -45,36 +45,36 @@ type Rejection struct {
 	Have units.Bytes `json:"have,omitempty"`
 	Need units.Bytes `json:"need,omitempty"`
 	Of   units.Bytes `json:"of,omitempty"`
-	// SMACT and Cap, for RuleSMACT; Slowdown and Cap, for RuleSlowdown. Allowed is
-	// the cap itself where Cap is lower, so that it is kept in the likely worst
-	// case.
+	// SMACT and Cap are set for RuleSMACT, Slowdown and Cap for RuleSlowdown. Allowed is
+	// the configured cap if Cap is lower, so that the configured cap holds in the likely
+	// worst case.
 	SMACT    float64 `json:"smact,omitempty"`
 	Slowdown float64 `json:"slowdown,omitempty"`
 	Cap      float64 `json:"cap,omitempty"`
 	Allowed  float64 `json:"allowed,omitempty"`
-	// Learner is, for RuleMemory, a task there that has all free memory until its
-	// own is known; 0: there is none. That is Span after it has begun to train.
+	// Learner is, for RuleMemory, a resident that has all free memory until its need is
+	// known, or 0. Its need is known Span after it has begun to train.
 	Learner TaskID        `json:"learner,omitempty"`
 	Span    time.Duration `json:"span,omitempty"`
-	// Task is the one in the way, for RuleKept, RuleAlone and RuleWarmUp, or
-	// the one that would be slowed down, for RuleSlowdown; 0: this one.
+	// Task is the blocking task, for RuleKept, RuleAlone and RuleWarmUp, or the task that
+	// would be slowed down, for RuleSlowdown, where 0 means the task itself.
 	Task TaskID `json:"task,omitempty"`
 	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
 	Tasks int `json:"tasks,omitempty"`
-	// Fault is what is wrong with the GPU, for RuleFault and RuleSick, in the
-	// words of who found it; Missing: it was not found. Remedy is what mends it,
+	// Fault is the fault of the GPU, for RuleFault and RuleSick, in the words of the
+	// component that found it; Missing: the GPU was not found. Remedy says how to fix it,
 	// for RuleSick.
 	Fault   string `json:"fault,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
-	// Closed is who drained the GPU, for RuleClosed.
+	// Closed says who cordoned the GPU, for RuleClosed.
 	Closed *Cordon `json:"closed,omitempty"`
-	// Reserved is for whom it is reserved, for RuleReserved.
+	// Reserved is the reservation, for RuleReserved.
 	Reserved *Reservation `json:"reserved,omitempty"`
 }
 
-// reject checks the preconditions of placing t on g and returns the first
-// rule that turns it down, or "" if it may go there.
+// reject checks the preconditions for placing t on g and returns the first rule that
+// rejects g, or "".
 func (s *State) reject(t *Task, g *GPU) Rule {
 	alone := s.alone(t)
 	switch {
@@ -132,7 +132,7 @@ func (s *State) rejectAny(g *GPU) Rule {
 	return ""
 }
 
-// needOn is the memory that must be free on a GPU for a task to go there.
+// needOn returns the memory that must be free on a GPU to place a task there.
 func (s *State) needOn(t *Task, g *GPU) units.Bytes {
 	if g.idle() {
 		return t.needs(g)
@@ -140,8 +140,8 @@ func (s *State) needOn(t *Task, g *GPU) units.Bytes {
 	return t.needs(g) + s.opt.Margin
 }
 
-// needs is the memory that a task books on a GPU: its need, and at least the share that
-// it takes there by design.
+// needs returns the memory that a task is granted on a GPU: its next grant, and at least
+// the share that it takes there by design.
 func (t *Task) needs(g *GPU) units.Bytes {
 	share := units.Bytes(min(max(t.Estimate.Share, 0), shareOne))
 	return max(t.NextGrant, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
@@ -158,7 +158,7 @@ func (s *State) busy(g *GPU) bool {
 
 func (s *State) full(g *GPU) bool { return s.opt.MaxTasks > 0 && len(g.Residents) >= s.opt.MaxTasks }
 
-// rejection fills in the figures behind a rule that reject returned.
+// rejection adds the figures to a rule that reject returned.
 func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {

@@ -110,8 +110,8 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// TestActivityCaps: the cap on SM activity alone, and where it counts only
-// together with SM occupancy or DRAM activity.
+// TestActivityCaps checks the cap on SM activity alone, and together with caps on SM
+// occupancy or DRAM activity.
 func TestActivityCaps(t *testing.T) {
 	for _, row := range []struct {
 		smactCap, smoccCap, dramaCap float64
@@ -158,7 +158,7 @@ func TestActivityCaps(t *testing.T) {
 	}
 }
 
-// TestPreconditionsMet has what just passes, so that a bound cannot move.
+// TestPreconditionsMet has cases that just pass, so that no bound can move.
 func TestPreconditionsMet(t *testing.T) {
 	opt := plain()
 	opt.Headroom, opt.MinFree, opt.SMACTCap, opt.MaxTasks = units.GiB, 5*units.GiB, 0.8, 2
@@ -176,7 +176,7 @@ func TestPreconditionsMet(t *testing.T) {
 	}
 }
 
-// TestNearest: the GPU that is closest to being usable is the one named.
+// TestNearest checks that the named GPU is the one closest to being usable.
 func TestNearest(t *testing.T) {
 	opt := plain()
 	opt.SMACTCap = 0.8
@@ -190,7 +190,7 @@ func TestNearest(t *testing.T) {
 	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 1 memory have=20.0 GiB need=30.0 GiB of=40.0 GiB" {
 		t.Errorf("got %q", sayWhy(why))
 	}
-	// One that fits and is only busy is nearer than any that is full.
+	// A GPU with room that is only busy is nearer than any full one.
 	w.sample(GPUSample{ID: "GPU-2", SMACT: 0.9})
 	id = w.submit(16*units.GiB, nil)
 	w.wantOn(id, 1)
@@ -292,7 +292,7 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	// Without a GPU there is nothing to measure against: the task waits for one.
+	// Without a GPU there is nothing to compare with: the task waits for one.
 	w := newWorld(t, opt, 1)
 	held := w.submit(units.GiB, nil)
 	w.step(GPUsFound{At: w.now})

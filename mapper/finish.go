@@ -3,7 +3,7 @@ package mapper
 func (s *State) cancel(ev Cancel) {
 	t, asked := s.tasks[ev.Task], Reason{Code: ReasonAsked, Text: ev.Reason}
 	switch {
-	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and is not to come back
+	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and must not run again
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
 		t.TimedOut = ev.Failed
 	case t == nil || t.Phase == Stopping:
@@ -30,7 +30,7 @@ func (s *State) cancel(ev Cancel) {
 	}
 }
 
-// stopSuspended stops a suspended task, which stays suspended until its container has ended.
+// stopSuspended stops a suspended task. It stays suspended until its container has ended.
 func (s *State) stopSuspended(t *Task, reason Reason) {
 	if t.waiting() {
 		s.dequeue(t)
@@ -52,7 +52,7 @@ func (s *State) stop(t *Task, reason Reason) {
 func (s *State) halt(t *Task, reason Reason) {
 	was := t.Phase
 	if t.Phase, t.StopReason = Stopping, reason; was == Suspending {
-		for _, grant := range t.Current().Grants { // as one that stops it counts again
+		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
 			s.predict([]*GPU{s.byID[grant.GPU]})
 		}
 	}

@@ -8,31 +8,31 @@ import (
 	"carma/mapper/interference"
 )
 
-// residentForecast is one task in an outlook on a GPU. Times are seconds.
+// residentForecast is the forecast of one task on a GPU. Times are seconds.
 type residentForecast struct {
-	task   TaskID // 0: the newcomer, or not ours
+	task   TaskID // or 0 for the candidate or for other processes
 	sm     float64
 	demand loadDemand
 	// worstDemand is the demand with the likely worst activity.
 	worstDemand loadDemand
-	// done and left are the work behind it and the work expected ahead of it, as
-	// seconds alone on the GPU. elapsed is the time since it started.
+	// done and left are the finished and the expected remaining work, as seconds alone on
+	// the GPU. elapsed is the time since it started.
 	done, left, elapsed float64
 	// elsewhere is its speed on the slowest of its other GPUs.
 	elsewhere float64
 	basis     basis
 
-	// The outlook's results. finish is the end, in seconds from now. persisting
-	// is the slowdown reached after neighbourStay if nobody comes or goes.
+	// The results of the forecast. finish is the end, in seconds from now. persisting is
+	// the slowdown after neighbourStay if no task comes or goes.
 	finish, persisting float64
 }
 
-// slowdown is the predicted whole run time divided by the run time alone.
+// slowdown is the predicted total run time divided by the run time alone.
 func (p *residentForecast) slowdown() float64 { return (p.elapsed + p.finish) / max(1, p.done+p.left) }
 
-// worst is the slowdown that is compared with the cap. If the task's run time is
-// known, it is the slowdown at its end. If not, the task may end at any time, so
-// it is the larger of that and the slowdown reached if all neighbours stay.
+// worst is the slowdown that is compared with the cap. If the task's run time is known,
+// it is the slowdown at its end. If not, the task may end at any time, so worst is the
+// larger of the slowdown at its end and the slowdown if all neighbours stay.
 func (p *residentForecast) worst() float64 {
 	if p.basis == known {
 		return p.slowdown()
@@ -40,25 +40,24 @@ func (p *residentForecast) worst() float64 {
 	return max(p.slowdown(), p.persisting)
 }
 
-// staying is the slowdown reached after neighbourStay at a speed.
+// staying is the slowdown after neighbourStay at a given speed.
 func (p *residentForecast) staying(speed float64) float64 {
 	return (p.elapsed + neighbourStay) / max(1, p.done+neighbourStay*speed)
 }
 
-// neighbourStay is how long an outlook assumes that neighbours stay, in seconds,
-// where their run times are not known.
+// neighbourStay is the time, in seconds, for which a forecast assumes that neighbours
+// with unknown run times stay.
 const neighbourStay = 1800
 
-// bound is what a part of an outlook may come to at most: its end, in seconds from
-// now, and the slowdown reached if its neighbours stay. Both have a little room for
-// rounding.
+// bound limits a part of a forecast: its end, in seconds from now, and its slowdown if
+// its neighbours stay. Both include a little room for rounding.
 type bound struct{ finish, persisting float64 }
 
-// rounding is that room, as a share.
+// rounding is the room for rounding, as a share.
 const rounding = 1e-9
 
-// within is the bound of a part whose slowdown may be at most this: at its end, or
-// the worst of it.
+// within returns the bound of a part for a largest allowed slowdown: at its end only, or,
+// if worst, also if its neighbours stay.
 func (p *residentForecast) within(slowdown float64, worst bool) bound {
 	slowdown *= 1 + rounding
 	b := bound{slowdown*max(1, p.done+p.left) - p.elapsed, math.Inf(1)}
@@ -68,9 +67,9 @@ func (p *residentForecast) within(slowdown float64, worst bool) bound {
 	return b
 }
 
-// outlook predicts when each of the tasks on a GPU ends if no other comes. With
-// bounds it gives up and reports false as soon as a part is certain to exceed its
-// own; then its results are not valid.
+// outlook predicts when each of the tasks on a GPU ends if no other task comes. With
+// bounds it stops and returns false as soon as a part is certain to exceed its bound;
+// then its results are not valid.
 func (on sharingMode) outlook(parts []residentForecast, bounds []bound) bool {
 	var activeSpace [16]int
 	var leftSpace [16]float64
@@ -115,9 +114,9 @@ func (on sharingMode) outlook(parts []residentForecast, bounds []bound) bool {
 	return true
 }
 
-// parts appends the tasks on a GPU as they are expected to be at an instant. If
-// the monitor saw more activity than they explain, one more part stands for the
-// unknown user of the GPU. That part stays.
+// parts appends the tasks on a GPU as they are expected to be at an instant. If the
+// monitor sees more activity than they explain, one more part represents the unknown
+// process. That part stays.
 func (s *State) parts(parts []residentForecast, g *GPU, at units.Instant) []residentForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -149,9 +148,9 @@ func (s *State) parts(parts []residentForecast, g *GPU, at units.Instant) []resi
 	return parts
 }
 
-// extra is the SM activity of a GPU that its tasks do not explain. It is 0 while
-// the difference is small, while the samples show an earlier state, and where
-// they only bound the activity.
+// extra returns the SM activity of a GPU that its tasks do not explain. It is 0 while the
+// difference is small, while the samples show an earlier state, and where samples are
+// only an upper bound.
 func (s *State) extra(g *GPU) float64 {
 	if g.SMACT < extraLeast || g.Coarse || !s.settled(g) {
 		return 0
@@ -169,9 +168,9 @@ func (s *State) extra(g *GPU) float64 {
 // extraLeast is the unexplained SM activity below which extra is 0.
 const extraLeast = 0.15
 
-// left is how many seconds of work, alone on its GPUs, a task is expected to have
-// left. A task that has passed its expected end is given a share of what it has
-// done (overrunKnown, overrunGuessed).
+// left returns the expected remaining work of a task, in seconds alone on its GPUs. For a
+// task beyond its expected end it is a share of its finished work (overrunKnown,
+// overrunGuessed).
 func (s *State) left(t *Task, done float64) (float64, basis) {
 	whole, basis := s.runTime(t)
 	overrun := overrunGuessed
@@ -181,18 +180,17 @@ func (s *State) left(t *Task, done float64) (float64, basis) {
 	return max(whole.Seconds()-done, overrun*max(done, whole.Seconds()/overrunPart), 1), basis
 }
 
-// A task that has come to its expected end is assumed to go on for this share of
-// what it has done: overrunKnown if earlier runs of the task are known, else
-// overrunGuessed. At least one part in overrunPart of the expected run time
-// counts as done.
+// A task that has reached its expected end is assumed to continue for this share of its
+// finished work: overrunKnown if earlier runs of the task are known, else overrunGuessed.
+// At least one part in overrunPart of the expected run time counts as finished.
 const (
 	overrunKnown   = 0.05
 	overrunGuessed = 0.5
 	overrunPart    = 5
 )
 
-// pessimistic appends the same tasks with their remaining work multiplied by
-// lateness, and their likely worst activity.
+// pessimistic appends the same tasks with their remaining work multiplied by lateness,
+// and their likely worst activity.
 func pessimistic(late, parts []residentForecast) []residentForecast {
 	late = append(late, parts...)
 	for i := range late {
@@ -202,9 +200,9 @@ func pessimistic(late, parts []residentForecast) []residentForecast {
 	return late
 }
 
-// lateness is the factor by which a task may run longer than expected. Two in
-// three of the shipped workloads are within a factor of two of their model's
-// median. If nothing is known about a task, its end is not counted on.
+// lateness is the factor by which a task may run longer than expected. Two in three of
+// the shipped workloads are within a factor of two of their model's median. The end of a
+// task with an unknown run time is never relied on.
 var lateness = [...]float64{known: 1, typical: latenessTypical, guessed: latenessGuessed}
 
 const (

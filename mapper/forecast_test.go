@@ -9,8 +9,8 @@ import (
 	"carma/internal/units"
 )
 
-// wantSameOutlook checks that the outlook of a GPU does not depend on when it was worked
-// out.
+// wantSameOutlook checks that the forecast of a GPU does not depend on when it was
+// computed.
 func (w *world) wantSameOutlook(gpu int) {
 	w.t.Helper()
 	g := w.s.gpus[gpu]
@@ -21,8 +21,8 @@ func (w *world) wantSameOutlook(gpu int) {
 	}
 }
 
-// TestOutlookAfterPaced: a rate that teaches nothing about the neighbours leaves the
-// outlook of the GPU as it was, and it is for the same instant.
+// TestOutlookAfterPaced checks that a rate that teaches nothing about the neighbours
+// leaves the forecast of the GPU unchanged, for the same instant.
 func TestOutlookAfterPaced(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
@@ -36,7 +36,8 @@ func TestOutlookAfterPaced(t *testing.T) {
 	}
 }
 
-// TestOutlookWhileResuming: the time that a task was suspended for ends with the outlook.
+// TestOutlookWhileResuming checks that the suspended time of a task ends with the
+// forecast.
 func TestOutlookWhileResuming(t *testing.T) {
 	w := newWorldOf(t, uncapped(), GPUInfo{ID: gpuID(0), Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendMove})
 	a := w.put(0, resnet, "a")

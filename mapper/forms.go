@@ -1,7 +1,7 @@
 package mapper
 
-// Forms returns an empty value of what each kind of row of a journal has:
-// "event KIND", "decision KIND" and "snapshot".
+// Forms returns an empty value for each kind of journal row: "event KIND", "decision
+// KIND" and "snapshot".
 func Forms() map[string]any {
 	forms := map[string]any{"snapshot": snapshot{}}
 	for kind, decode := range eventDecoders {
@@ -13,14 +13,14 @@ func Forms() map[string]any {
 	return forms
 }
 
-// WrittenAs lists the types with an own form in JSON, each with a value of the
-// form. A [Reason] may also be a text.
+// WrittenAs lists the types with their own JSON form, each with a value of that form. A
+// [Reason] may also be a text.
 func WrittenAs() [][2]any {
 	return [][2]any{{Reason{}, Reason{}}, {pairs{}, pairsForm{}}}
 }
 
-// Words lists the values of the types whose values decide what a program does.
-// [ReasonCode] is one more; package words has its values.
+// Words lists the values of the types whose values affect what a program does.
+// [ReasonCode] is one more such type; package words has its values.
 func Words() []any {
 	return []any{
 		Phases, Conditions,

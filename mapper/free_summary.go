@@ -6,19 +6,19 @@ import (
 	"carma/internal/units"
 )
 
-// freeSummary is the most that the GPUs can take. It lets a pass skip most tasks that
-// do not fit without looking at each GPU.
+// freeSummary is the most that the GPUs can take. With it a scheduling cycle skips most
+// tasks that do not fit without checking each GPU.
 type freeSummary struct {
 	open int             // GPUs that pass the preconditions common to all tasks
 	idle int             // of these, idle
 	free [16]units.Bytes // the most free memory among them, descending
 }
 
-// freeSummary leaves out the GPUs that are kept free, once the pass is behind the task
-// they are kept for.
+// freeSummary omits the GPUs of the head reservation once the cycle has passed the task
+// for which they are reserved.
 func (s *State) freeSummary(p *cycle) (v freeSummary) {
 	l := &s.cache.looks
-	if !l.valid { // the GPUs have changed during the pass
+	if !l.valid { // the GPUs have changed during the cycle
 		for _, g := range s.gpus {
 			if o := s.openState(g); o.open && !s.summarySkips(p, g) {
 				v.add(o)
@@ -52,7 +52,7 @@ func (s *State) freeSummary(p *cycle) (v freeSummary) {
 	return v
 }
 
-// summarySkips reports whether a survey leaves out a GPU that is kept free.
+// summarySkips reports whether the summary omits a reserved GPU.
 func (s *State) summarySkips(p *cycle, g *GPU) bool {
 	return p.favoured != nil && !s.opt.FillHeld && s.head.Until == 0 && s.reservedForHead(g) != 0
 }
@@ -77,7 +77,7 @@ func (v *freeSummary) possible(t *Task, alone bool) bool {
 	if alone && v.idle < t.GPUs {
 		return false
 	}
-	if t.resumesInPlace() { // what it left on its GPUs is not counted as free
+	if t.resumesInPlace() { // its residue on its GPUs does not count as free
 		return v.open >= t.GPUs
 	}
 	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.NextGrant, 1)

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// busyWorld is a state with something of everything in it.
+// busyWorld returns a state with something of everything.
 func busyWorld(t testing.TB) *world {
 	opt := DefaultsOf("magm")
 	opt.Ageing = time.Minute
@@ -45,8 +45,8 @@ func busyWorld(t testing.TB) *world {
 	return w
 }
 
-// FuzzDecodeEvent: whatever a journal holds, reading it does not panic, and
-// what was read survives being written again and can be stepped on.
+// FuzzDecodeEvent checks that reading any journal does not panic, and that a decoded
+// event survives another round trip and can be applied.
 func FuzzDecodeEvent(f *testing.F) {
 	for _, ev := range []Event{
 		Configured{At: 1, Options: DefaultOptions()},
@@ -92,8 +92,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot: a snapshot that contradicts itself is refused, or at least
-// harmless.
+// FuzzSnapshot checks that an inconsistent snapshot is rejected, or at least harmless.
 func FuzzSnapshot(f *testing.F) {
 	for _, s := range []*State{busyWorld(f).s, New(DefaultOptions())} {
 		b, err := json.Marshal(s)
@@ -114,9 +113,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzLife: the properties, with a fuzzer in place of chance: each draw takes
-// eight bytes. The seeds draw
-// the first of everything, and in turn.
+// FuzzLife checks the properties with a fuzzer in place of random draws: each draw takes
+// eight bytes. The seeds draw the first of everything, and in turn.
 func FuzzLife(f *testing.F) {
 	const draws = 2000
 	f.Add(make([]byte, 8*draws))
@@ -166,8 +164,8 @@ func exercise(t rapid.TB, s *State) {
 	}
 }
 
-// TestSnapshotMangled changes a good snapshot in a few places; what is not
-// refused must be harmless.
+// TestSnapshotMangled changes a good snapshot in a few places; a snapshot that is
+// accepted must be harmless.
 func TestSnapshotMangled(t *testing.T) {
 	good, err := json.Marshal(busyWorld(t).s)
 	if err != nil {

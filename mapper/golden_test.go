@@ -19,38 +19,38 @@ import (
 	"carma/mapper/words"
 )
 
-// TestStories plays the stories of testdata/stories: events in, decisions out.
-// UPDATE=1 rewrites what is decided; read the difference before you keep it.
+// TestStories plays the stories of testdata/stories: events in, decisions out. UPDATE=1
+// rewrites the decisions; read the difference before you keep it.
 //
 // A line is a comment (#), a decision (>), or an event with the time since the
 // beginning before it. The first events are rules and gpus:
 //
-//	0s  rules POLICY [KEY=VALUE...]   as carma config has them; a second time: the daemon is configured anew
+//	0s  rules POLICY [KEY=VALUE...]   as carma config has them; a second time: the daemon is configured again
 //	0s  gpus NxSIZE[/time-slicing]... [boot=NAME]   these are found, in that boot of the machine
-//	0s  change NAME [mem=SIZE] [host-mem=SIZE] [host-reserve=SIZE] [cpus=N] [priority=P]   its user asks for something else
-//	0s  hosts SIZE/CPUS               the machine's host memory and processors that can be booked
-//	0s  helpers SUITE SIZE            what the helpers of a suite have of these; 0: they are gone
-//	0s  reset|undrain GPU             it was reset; somebody opens it
-//	0s  drain GPU [move]              somebody drains it, and has its tasks moved
+//	0s  change NAME [mem=SIZE] [host-mem=SIZE] [host-reserve=SIZE] [cpus=N] [priority=P]   its user updates its request
+//	0s  hosts SIZE/CPUS               the machine's host memory and processors for tasks
+//	0s  helpers SUITE SIZE            the allocation of a suite's helpers; 0 ends it
+//	0s  reset|undrain GPU             it was reset; somebody uncordons it
+//	0s  drain GPU [move]              somebody cordons it, and moves its tasks
 //	0s  move NAME GPU...              somebody moves a task to these
 //	0s  touch NAME                    somebody types into its terminal
 //	0s  suspend|resume NAME           somebody asks for it
-//	0s  suspended|resumed NAME [FAILURE]   what came of it
+//	0s  suspended|resumed NAME [FAILURE]   the outcome
 //	0s  submit NAME [mem=SIZE|mem=all|mem=later] [gpus=N] [user=U] [image=I] [kind=K] [priority=P] [limit=TIME] [slot=TIME]
 //	         [after=NAME,...] [delay=TIME] [group=NAME:N] [retries=N] [run=TIME] [load=SMACT/DRAMA] [exclusive] [host-mem=SIZE] [terminal]
 //	0s  estimate NAME mem=SIZE        of one submitted with mem=later
 //	0s  start NAME                    its container runs
-//	0s  paced NAME RATE [share=X]     how fast its output says that it went in the last minute, and how much is done
+//	0s  paced NAME RATE [share=X]     its speed in the last minute according to its output, and the share done
 //	0s  sample GPU [NAME=SIZE...] [smact=X] [drama=X] [foreign=SIZE] [fault=TEXT [lasts]]
 //	0s  exit NAME CLASS [code=N] [wanted=SIZE] [fault=engine|unknown]
 //	0s  canary started|failed|missing how the canary ended
-//	0s  leaves NAME                   its program offers to leave by itself
+//	0s  leaves NAME                   its program offers to vacate its GPUs on request
 //	0s  cancel NAME                   its user stops it
 //	0s  engine up|down
-//	0s  why NAME                      what carma why says
+//	0s  why NAME                      the output of carma why
 //	0s  wait                          nothing but time
 //
-// What carma asked to be woken for comes by itself, with its time.
+// Timers fire automatically, at their times.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	if err != nil || len(files) < 20 {
@@ -88,10 +88,10 @@ type story struct {
 	out   strings.Builder
 }
 
-// onStarted is the instant of the first event; 0 is no time.
+// begun is the instant of the first event; 0 is no time.
 const begun = units.Instant(time.Hour)
 
-// tell returns the text with what is decided now.
+// tell returns the text with the present decisions.
 func (s *story) tell(text string) string {
 	for _, line := range strings.SplitAfter(text, "\n") {
 		s.line++
@@ -118,7 +118,7 @@ func (s *story) fail(format string, args ...any) {
 	s.t.Fatalf("%s:%d: %s", s.file, s.line, fmt.Sprintf(format, args...))
 }
 
-// wake lets the time come, with all that carma wants to be woken for.
+// wake lets time pass, with all timers of carma.
 func (s *story) wake(until time.Duration) {
 	for s.s != nil {
 		next, ok := s.s.NextTimer()
@@ -133,7 +133,7 @@ func (s *story) wake(until time.Duration) {
 
 func (s *story) at() units.Instant { return begun.Add(s.now) }
 
-// step writes what an event leads to.
+// step writes the decisions on an event.
 func (s *story) step(ev mapper.Event, before string) {
 	for _, d := range s.s.Step(ev) {
 		if text := s.decision(d); text != "" {
@@ -279,7 +279,7 @@ func (s *story) change(name string, args []string) {
 	s.step(mapper.TaskUpdated{At: s.at(), Task: s.task(name), Change: c}, "")
 }
 
-// hostSample shows what the tasks use of the machine's memory: a=22G.
+// hostSample reports the host memory used by tasks: a=22G.
 func (s *story) hostSample(args []string) {
 	var in mapper.HostSample
 	for _, arg := range args {
@@ -446,7 +446,7 @@ func (s *story) exit(name string, class mapper.Class, args []string) {
 	s.step(ev, "")
 }
 
-// decision is what a reader wants to know of one; empty: nothing.
+// decision describes a decision for readers, or returns "" if it does not matter.
 func (s *story) decision(d mapper.Decision) string {
 	switch d := d.(type) {
 	case mapper.Launch:

@@ -6,22 +6,21 @@ import (
 	"carma/internal/units"
 )
 
-// Persistent is a fault that lasts until the GPU is reset, as after a fatal error that
-// its driver has reported. Later samples do not end it, and restarts do not either:
-// a driver reports such an error once.
+// GPUFault is a fault that lasts until the GPU is reset, for example a fatal error that
+// its driver has reported. Neither later samples nor restarts end it, because a driver
+// reports such an error only once.
 type GPUFault struct {
-	Fault string        `json:"fault"` // in the words of who found it
+	Fault string        `json:"fault"` // in the words of the component that found it
 	Since units.Instant `json:"since"`
-	// Boot is the machine's boot of then, as GPUInfo.Boot; empty: not known.
+	// Boot is the machine's boot at that time, as GPUInfo.Boot, or empty if not known.
 	Boot string `json:"boot,omitempty"`
-	// Told: the driver has said that it wants a reset, so it also tells when there
-	// was one.
+	// Told: the driver has asked for a reset, so it also reports when a reset has
+	// happened.
 	Told bool `json:"told,omitempty"`
 }
 
-// GPUsReset says that GPUs were reset. What was broken about them is well. It is
-// not the only end: so is another boot of the machine, and that somebody opens the
-// GPU again ([GPUsCordoned]).
+// GPUsReset says that GPUs were reset, which ends their persistent faults. Another boot
+// of the machine ends such a fault too, and so does uncordoning the GPU ([GPUsCordoned]).
 type GPUsReset struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUID       `json:"gpus"`
@@ -31,8 +30,8 @@ func (e GPUsReset) when() units.Instant { return e.At }
 func (GPUsReset) kind() string          { return "gpus-reset" }
 func (GPUsReset) about() TaskID         { return 0 }
 
-// FaultReason is why a GPU gets no tasks though it is there, in the words of who found
-// it; empty: nothing is wrong with it.
+// FaultReason says why a GPU that is present gets no tasks, in the words of the component
+// that found it, or returns "" if it has no fault.
 func (g *GPU) FaultReason() string {
 	if g.Persistent == nil {
 		return g.Fault
@@ -40,7 +39,7 @@ func (g *GPU) FaultReason() string {
 	return cmp.Or(g.Fault, g.Persistent.Fault)
 }
 
-// setPersistentFault notes that a sample shows a fault that lasts.
+// setPersistentFault records a fault of a sample that lasts until a reset.
 func (s *State) setPersistentFault(g *GPU, in *GPUSample) {
 	if !in.UntilReset || in.Fault == "" {
 		return
@@ -64,7 +63,7 @@ func (s *State) gpusReset(ev GPUsReset) {
 	}
 }
 
-// clearFault ends what was broken about a GPU.
+// clearFault ends the persistent fault of a GPU.
 func (s *State) clearFault(g *GPU) {
 	if g.Persistent == nil {
 		return
@@ -75,8 +74,8 @@ func (s *State) clearFault(g *GPU) {
 	s.cache.ceilings, s.dirty = [2]ceiling{}, true
 }
 
-// booted follows that a GPU's machine is in a boot. Another one than before has
-// reset it.
+// booted handles the present boot of a GPU's machine. A boot other than the one in the
+// fault has reset the GPU.
 func (s *State) booted(g *GPU, boot string) {
 	if b := g.Persistent; b != nil && boot != "" && b.Boot != "" && b.Boot != boot {
 		s.clearFault(g)

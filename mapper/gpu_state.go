@@ -6,7 +6,7 @@ import (
 	"carma/internal/units"
 )
 
-// gpuState is what a task that wants a GPU sees of it.
+// gpuState holds everything about a GPU on which its answer to a pending task depends.
 type gpuState struct {
 	rule    Rule
 	free    units.Bytes
@@ -18,7 +18,7 @@ type gpuState struct {
 	claim   TaskID
 }
 
-// markChanged notes which GPUs look different from the pass before.
+// markChanged finds the GPUs that have changed since the previous scheduling cycle.
 func (s *State) markChanged() {
 	before := s.cache.began
 	s.cache.clock++
@@ -49,8 +49,8 @@ func (s *State) gpuState(g *GPU) gpuState {
 	return f
 }
 
-// markLaunched notes that GPUs look different since a launch: those of the task, and of
-// those beside it, which may be slower now and leave room on their other GPUs.
+// markLaunched marks GPUs as changed by a launch: the GPUs of the task, and all GPUs of
+// its neighbours, which may be slower now and leave room on their other GPUs.
 func (s *State) markLaunched(gpus []*GPU) {
 	s.cache.clock++
 	for _, g := range gpus {
@@ -73,9 +73,9 @@ func (s *State) markChangedGPU(g *GPU) {
 	g.markDirty()
 }
 
-// rejectedByAll is the clock when a task was rejected by every GPU. That still counts
-// for the GPUs that have not changed since, except those that were kept free then
-// and may not be now, which are returned. 0: there is none.
+// rejectedByAll returns the clock when a task was rejected by every GPU, or 0. The
+// rejection still holds for the GPUs that have not changed since, except for the returned
+// GPUs, which were reserved then and may not be now.
 func (s *State) rejectedByAll(t *Task) (at int, reopened []GPUID) {
 	if s.policy.pick != nil {
 		s.candidatesOf(t) // the answers may have changed
@@ -84,7 +84,8 @@ func (s *State) rejectedByAll(t *Task) (at int, reopened []GPUID) {
 	if tried.at <= s.cache.forgotten {
 		return s.cachedRejection(t)
 	}
-	// Who may fill a GPU that is held depends on host memory, the time and others there.
+	// Whether a reserved GPU can be backfilled depends on host memory, time and
+	// residents.
 	if kept := &tried.kept; s.opt.FillHeld || kept.Task != s.head.Task || kept.Until != s.head.Until || !slices.Equal(kept.GPUs, s.head.GPUs) {
 		reopened = kept.GPUs
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTurnedDownOnce: a pass in which nothing is launched leaves no GPU for which a
-// waiting task would be asked again in the next pass, if nothing changes.
+// TestTurnedDownOnce checks that a cycle without launches leaves no GPU that would be
+// asked again for a waiting task in the next cycle, if nothing changes.
 func TestTurnedDownOnce(t *testing.T) {
 	tried, again := 0, 0
 	for seed := range uint64(4) {
@@ -18,7 +18,7 @@ func TestTurnedDownOnce(t *testing.T) {
 			l.note(decisions)
 			launched := slices.ContainsFunc(decisions, func(d Decision) bool { _, ok := d.(Launch); return ok })
 			if launched || l.s.cache.clock != before+1 || l.s.cache.forgotten >= before {
-				continue // not one pass without a launch
+				continue // not a single cycle without a launch
 			}
 			for _, waiting := range l.s.tasks {
 				if at := waiting.cache.tried.at; at == l.s.cache.clock {

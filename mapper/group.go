@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// group is the account of the unfinished tasks of one name. Tasks over its limit
-// are held: they cost nothing there and delay nobody.
+// group counts the unfinished tasks of one group name. Tasks over its limit are held:
+// they use nothing and delay no other task.
 type group struct {
 	members int  // unfinished
 	active  int  // of these, queued or placed
-	line    line // those that may run but for the limit, in order of number
+	line    line // tasks held only by the limit, in order of number
 }
 
-// active reports whether a task counts for the limit of its group. A task that
-// will run again keeps its place.
+// active reports whether a task counts for the limit of its group. A task that will run
+// again keeps counting.
 func (p Phase) active() bool { return p == Queued || p == Recovering || p == Suspended || p.Placed() }
 
-// enrol enters a new task in its group.
+// enrol adds a new task to its group.
 func (s *State) enrol(t *Task) {
 	if t.Group == "" {
 		return
@@ -31,8 +31,8 @@ func (s *State) enrol(t *Task) {
 	g.members++
 }
 
-// admit queues a task that waits for no other. If its group is at its limit, the
-// task is held until there is a place.
+// admit queues a task without unmet dependencies. If its group is at its limit, the task
+// is held until the group has room.
 func (s *State) admit(t *Task) {
 	g := s.groups[t.Group]
 	if g == nil || t.Parallel <= 0 {
@@ -56,7 +56,7 @@ func (s *State) advance(g *group) {
 	}
 }
 
-// queueUp queues a task, with the memory that was learned while it was held.
+// queueUp queues a task, with the memory estimate learned while it was held.
 func (s *State) queueUp(t *Task, g *group) {
 	if g != nil {
 		g.active++
@@ -72,7 +72,7 @@ func (s *State) queueUp(t *Task, g *group) {
 	s.enqueue(t, back)
 }
 
-// leaveGroup takes a task that ends out of its group; was is its phase so far.
+// leaveGroup removes a task that ends from its group. was is its last phase before.
 func (s *State) leaveGroup(t *Task, was Phase) {
 	g := s.groups[t.Group]
 	if g == nil {
@@ -108,8 +108,8 @@ func (s *State) regroup(tasks []*Task) {
 	}
 }
 
-// auditHeld checks that each task in no queue is kept for a reason, and that its
-// followers are known.
+// auditHeld checks that each held task has a reason to be held, and that its followers
+// are known.
 func (s *State) auditHeld() error {
 	counted := map[string]tally{}
 	for _, t := range s.tasks { // no decision depends on the order

@@ -9,8 +9,7 @@ import (
 	"carma/internal/units"
 )
 
-// world drives a state the way a daemon does, and checks after every step what
-// must hold after every step.
+// world drives a state as a daemon does, and checks the invariants after every step.
 type world struct {
 	t        testing.TB
 	s        *State
@@ -23,7 +22,7 @@ type world struct {
 	overuses []GrantExceeded // of the latest step
 }
 
-// plain are options under which only memory counts.
+// plain returns options under which only memory counts.
 func plain() Options {
 	return Options{Policy: "magm", LookAhead: 64, Ageing: time.Hour, Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second}
 }
@@ -81,7 +80,7 @@ func (w *world) step(ev Event) []Launch {
 	return w.launches[first:]
 }
 
-// wait lets time pass, with a Woke at every instant that was announced.
+// wait lets time pass, with a TimerFired at every timer.
 func (w *world) wait(d time.Duration) []Launch {
 	w.t.Helper()
 	first := len(w.launches)
@@ -164,14 +163,14 @@ func (w *world) sample(gpus ...GPUSample) []Launch {
 	return w.step(Sampled{At: w.now, GPUs: gpus})
 }
 
-// refreshDirty makes the state look at its queues though nothing has changed.
+// look makes the state schedule its queues though nothing has changed.
 func (w *world) look() []Launch {
 	w.t.Helper()
 	return w.step(EngineChanged{At: w.now, Up: true})
 }
 
-// on are the indices of the GPUs a task is placed on, in the order they were
-// picked; nil if it is not placed.
+// on returns the indices of the GPUs of a placed task, in the order they were picked, or
+// nil if it is not placed.
 func (w *world) on(id TaskID) []int {
 	t, ok := w.s.Task(id)
 	if !ok || t.Current() == nil {

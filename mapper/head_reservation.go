@@ -7,22 +7,21 @@ import (
 	"carma/internal/units"
 )
 
-// headReservation names a task and the GPUs that are kept free for it. The task is the
-// first in order that does not fit and whose ageing is over. Tasks behind it are
-// not placed on these GPUs, so it is not overtaken for ever. Tasks before it are
-// not affected.
+// headReservation reserves GPUs for the first task in queue order that does not fit and
+// whose aging is over. Tasks behind it are not placed on these GPUs, so it cannot be
+// overtaken indefinitely. Tasks before it are not affected.
 type headReservation struct {
 	Task TaskID  `json:"task,omitempty"`
 	GPUs []GPUID `json:"gpus,omitempty"`
-	// Until is set for a critical task only (critical_reservation.go). It is when the GPUs are
-	// expected to be ready. Of the tasks of its priority only those that are
-	// expected to end before that may go there. 0: the task is not critical.
+	// Until is the instant at which the GPUs are expected to be ready, or 0 if the task
+	// is not critical (critical_reservation.go). Of the tasks of its priority only the
+	// ones that are expected to end before Until may run there.
 	Until units.Instant `json:"until,omitempty"`
-	// Host is set where the memory of its machine is kept for it.
+	// Host is set if the memory of a machine is reserved for it.
 	Host *hostReservation `json:"host,omitempty"`
 }
 
-// reservedForTask returns the task a GPU is kept free for, or 0.
+// reservedForTask returns the task for which a GPU is nominated or reserved, or 0.
 func (s *State) reservedForTask(g *GPU) TaskID {
 	if g.NominatedFor != 0 {
 		return g.NominatedFor
@@ -30,8 +29,8 @@ func (s *State) reservedForTask(g *GPU) TaskID {
 	return s.reservedForHead(g)
 }
 
-// reservedForHead returns the task a GPU is kept free for as its ageing is over, or it is
-// critical; or 0.
+// reservedForHead returns the task for which a GPU is reserved because its aging is over
+// or it is critical, or 0.
 func (s *State) reservedForHead(g *GPU) TaskID {
 	if slices.Contains(s.head.GPUs, g.ID) {
 		return s.head.Task
@@ -39,8 +38,7 @@ func (s *State) reservedForHead(g *GPU) TaskID {
 	return 0
 }
 
-// reservedAgainst reports whether a GPU is kept free for a task that t may not
-// overtake.
+// reservedAgainst reports whether a GPU is reserved for a task that t may not overtake.
 func (s *State) reservedAgainst(t *Task, g *GPU) bool {
 	id := s.reservedForHead(g)
 	switch {
@@ -52,8 +50,8 @@ func (s *State) reservedAgainst(t *Task, g *GPU) bool {
 	return false
 }
 
-// overtakesOn reports whether a task that goes to a GPU would overtake the one for which
-// the GPU is kept.
+// overtakesOn reports whether a task placed on a GPU would overtake the task for which
+// the GPU is reserved.
 func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
 	if s.head.Until != 0 {
 		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
@@ -61,9 +59,9 @@ func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
 	return s.queue.before(s.tasks[id], t)
 }
 
-// markBlocked notes that t does not fit. Ageing starts for the first such task of a
-// pass. GPUs are kept free for the first whose ageing is over. A task keeps its
-// age when others come before it, so a stream of these cannot undo its ageing.
+// markBlocked records that t does not fit. Aging starts for the first such task of a
+// scheduling cycle. GPUs are reserved for the first task whose aging is over. A task
+// keeps its age when others come before it, so a stream of these cannot reset its aging.
 func (s *State) markBlocked(p *cycle, t *Task) {
 	p.blocked = append(p.blocked, t)
 	if p.head == nil {
@@ -81,8 +79,8 @@ func (s *State) markBlocked(p *cycle, t *Task) {
 	p.fit = s.freeSummary(p)
 }
 
-// reserveFor chooses the GPUs that are kept free for a task. It does not change its
-// choice while those GPUs can serve the task.
+// reserveFor chooses the GPUs to reserve for a task. It keeps its earlier choice while
+// those GPUs can serve the task.
 func (s *State) reserveFor(t *Task, before headReservation) {
 	unfit := func(id GPUID) bool {
 		g := s.byID[id]
@@ -101,9 +99,8 @@ func (s *State) reserveFor(t *Task, before headReservation) {
 	}
 }
 
-// soonest guesses which GPUs will first have room for a task: those with the
-// fewest tasks if it wants its GPUs for itself, else those with the most free
-// memory.
+// soonest guesses which GPUs will first have room for a task: the GPUs with the fewest
+// tasks if it needs exclusive GPUs, else the GPUs with the most free memory.
 func (s *State) soonest(t *Task) []*GPU {
 	alone := s.alone(t)
 	var able []*GPU

@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// stream keeps a machine busy with small tasks: every GPU has three of them at
-// any time, each ends after a while and another one comes.
+// stream keeps a machine busy with small tasks: every GPU always has three of them; each
+// ends after a while and another one comes.
 func stream(w *world, n int, until func() bool) (steps int) {
 	w.t.Helper()
 	for range 3 * n {
@@ -28,8 +28,8 @@ func stream(w *world, n int, until func() bool) (steps int) {
 	return steps
 }
 
-// TestBoundedWait: a task that needs whole GPUs cannot be starved by an
-// endless stream of small ones.
+// TestBoundedWait checks that an endless stream of small tasks cannot starve a task that
+// needs whole GPUs.
 func TestBoundedWait(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -59,7 +59,7 @@ func TestBoundedWait(t *testing.T) {
 	}
 }
 
-// TestHold has the edges of keeping GPUs free.
+// TestHold checks the edge cases of head reservations.
 func TestHold(t *testing.T) {
 	opt := plain()
 	opt.Ageing = 10 * time.Minute

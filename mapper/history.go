@@ -11,14 +11,14 @@ import (
 	"carma/mapper/interference"
 )
 
-// kindHistory is what earlier runs of a kind of task have shown.
+// kindHistory holds what earlier runs of a kind of task have shown.
 type kindHistory struct {
 	Kind   string `json:"kind"`
 	Family string `json:"family,omitempty"`
-	// Program and Batch are those of its tasks.
+	// Program and Batch are the same for all its tasks.
 	Program string `json:"program,omitempty"`
 	Batch   int    `json:"batch,omitempty"`
-	// Runs are those that ended well.
+	// Runs counts the successful runs.
 	Runs int `json:"runs"`
 	// Alone is the mean run time, as if the runs had been alone on their GPUs.
 	Alone time.Duration `json:"alone,omitempty"`
@@ -29,35 +29,35 @@ type kindHistory struct {
 	Peak units.Bytes `json:"peak,omitempty"`
 	// HostPeak is the highest host memory seen.
 	HostPeak units.Bytes `json:"host_peak,omitempty"`
-	// Floor is the memory that a run needed at least that ran out of memory,
-	// failed or was stopped. 0: not seen.
+	// Floor is the least memory needed by a run that ran out of memory, failed or was
+	// stopped, or 0 if none did.
 	Floor units.Bytes `json:"floor,omitempty"`
-	// Loads are its activity on each of its GPUs while it was alone there; empty:
-	// not seen.
+	// Loads are its activity on each of its GPUs while it was alone there, or empty if
+	// that was not observed.
 	Loads []interference.Load `json:"loads,omitempty"`
-	// Plain is what the estimator said of the last run that was a measurement of it.
+	// Plain is the estimate for the last run that measured it.
 	Plain RawEstimate `json:"plain,omitzero"`
-	// Last is when it was last learned from.
+	// Last is the instant of the last update.
 	Last units.Instant `json:"last"`
 }
 
-// known reports whether a run has ended well; else only Floor is.
+// known reports whether a run has succeeded. If not, only Floor is known.
 func (e *kindHistory) known() bool { return e != nil && e.Runs > 0 }
 
-// maxKinds bounds the history; the kind that was not seen for longest goes.
+// maxKinds bounds the history; the kind that was not seen for longest is dropped.
 const maxKinds = 4096
 
-// maxRuns is how many runs a mean is taken over: later ones count for more.
+// maxRuns is the number of runs over which a mean is taken; later runs count for more.
 const maxRuns = 16
 
-// runTimeStep: RunTime follows Alone only when they differ by more than one part
-// in so many.
+// runTimeStep: RunTime follows Alone only when they differ by more than this part of
+// RunTime, one in runTimeStep.
 const runTimeStep = 8
 
-// history is all experience, by kind.
+// history holds the history of all kinds, by kind.
 type history []*kindHistory
 
-// audit returns what makes no sense.
+// audit returns the first inconsistency.
 func (h history) audit() error {
 	for i, e := range h {
 		switch {
@@ -74,7 +74,7 @@ func (h history) find(kind string) (int, bool) {
 	return slices.BinarySearchFunc(h, kind, func(e *kindHistory, kind string) int { return cmp.Compare(e.Kind, kind) })
 }
 
-// of returns the experience with a kind of task, or nil.
+// of returns the history of a kind of task, or nil.
 func (h history) of(kind string) *kindHistory {
 	if i, ok := h.find(kind); ok && kind != "" {
 		return h[i]
@@ -82,8 +82,8 @@ func (h history) of(kind string) *kindHistory {
 	return nil
 }
 
-// about returns the experience with a task's kind, made if there is none yet. If
-// one had to go for it, dropped is that.
+// about returns the history of a task's kind, and adds it if there is none. dropped is
+// the history removed to make room for it, or nil.
 func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 	i, ok := h.find(t.Kind)
 	if ok {
@@ -101,8 +101,7 @@ func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 	return e, dropped
 }
 
-// kindHistoryWith returns the experience with a task's kind, made if there is none
-// yet.
+// kindHistoryWith returns the history of a task's kind, and adds it if there is none.
 func (s *State) kindHistoryWith(t *Task) *kindHistory {
 	e, dropped := s.history.about(t, &s.cache.ages)
 	if r := &s.cache.runs; r.valid && dropped.known() {
@@ -116,7 +115,7 @@ func (s *State) kindHistoryWith(t *Task) *kindHistory {
 	return e
 }
 
-// learn takes note of an attempt that ended well and was seen to run.
+// learn learns from a successful attempt whose start was seen.
 func (s *State) learn(t *Task, a *Attempt) {
 	if t.Kind == "" || a.Started == 0 {
 		return
@@ -140,14 +139,14 @@ func (s *State) learn(t *Task, a *Attempt) {
 	}
 }
 
-// retime follows a change of the mean run time of a kind. before is the experience
-// as it was.
+// retime updates the guesses after the mean run time of a kind changed. before is the
+// history before the change.
 func (s *State) retime(t *Task, e *kindHistory, before kindHistory) {
-	e.RunTime = before.RunTime // as the sums have it
+	e.RunTime = before.RunTime // as in the sums
 	if !before.known() {
 		e.Runs = 0
 	}
-	r := s.runs() // the sums as they were, which are made of the history where there are none
+	r := s.runs() // the earlier sums, computed from the history if they are missing
 	all, family := s.guesses(e.Family)
 	e.RunTime, e.Runs = e.Alone, min(before.Runs+1, maxRuns)
 	if before.known() {
@@ -160,8 +159,7 @@ func (s *State) retime(t *Task, e *kindHistory, before kindHistory) {
 	s.learned(t, e.Family, all != newAll, family != newFamily)
 }
 
-// learnFloor takes note of what an attempt that did not end well needed at
-// least.
+// learnFloor stores the least memory that an unsuccessful attempt needed.
 func (s *State) learnFloor(t *Task, least units.Bytes) {
 	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
 		return
@@ -177,8 +175,8 @@ type Run struct {
 	Peak  units.Bytes
 }
 
-// Runs returns what earlier runs of a program have used, one for each batch
-// size, in no particular order.
+// Runs returns the peak of the earlier runs of a program, one for each batch size, in no
+// particular order.
 func (s *State) Runs(program string) []Run {
 	var runs []Run
 	for _, e := range s.history {
@@ -189,16 +187,15 @@ func (s *State) Runs(program string) []Run {
 	return runs
 }
 
-// Recalls reports whether earlier runs of a kind of task will decide what is
-// booked for the next.
+// Recalls reports whether earlier runs of a kind decide the grant of its next run.
 func (s *State) Recalls(kind string) bool {
 	e := s.history.of(kind)
 	return s.opt.Learn && e != nil && e.Peak > 0
 }
 
-// learned follows a change of what tasks like t are expected to take. all and
-// family: so has what is guessed of tasks whose run time is not known, of those of
-// no known family or of those of name, which is that of t's kind.
+// learned updates what depends on the expected run time of tasks like t. all and family
+// say whether the guess for tasks with unknown run times has also changed: for tasks of
+// no known family, and for tasks of family name, the family of t's kind.
 func (s *State) learned(t *Task, name string, all, family bool) {
 	if !all && !family {
 		s.reestimate(t.Kind)
@@ -234,23 +231,23 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 	}
 }
 
-// reestimate drops the notes on the expected run time of the tasks of a kind.
+// reestimate drops the cached run times of the tasks of a kind.
 func (s *State) reestimate(kind string) {
 	for t := s.byKind[kind]; t != nil; t = t.kin.older {
 		t.cache.run, t.cache.tried.learned = expectedRun{}, 0
 	}
 }
 
-// From history a task is booked the highest peak times learnedFactor, or plus
-// learnedLeast where that is more: samples miss short spikes, and runs differ.
+// From history a task is granted the highest peak times learnedFactor, or plus
+// learnedLeast if that is more: samples miss short spikes, and runs differ.
 const (
 	learnedFactor = 1.03
 	learnedLeast  = 128 * units.MiB
 )
 
-// recall replaces a task's estimate by what earlier runs of its kind have used.
-// If that is more than any GPU can give beside the headroom, the task gets a
-// whole GPU.
+// recall replaces a task's estimate by the memory that earlier runs of its kind have
+// used. If that is more than any GPU can give beside the headroom, the task gets a whole
+// GPU.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
 	if !s.opt.Learn || e == nil {
@@ -266,7 +263,7 @@ func (s *State) recall(t *Task) {
 	peak := max(e.Peak, e.Floor)
 	seen := Estimate{Memory: max(peak.Scale(learnedFactor), peak+learnedLeast), Method: FromHistory}
 	if t.Estimate.Method == Declared && t.Estimate.Memory >= seen.Memory {
-		return // the user may know of more to come
+		return // the user may know of later growth
 	}
 	if most := s.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
 		seen = Estimate{WholeGPU: true, Large: true, Method: seen.Method}
@@ -275,8 +272,8 @@ func (s *State) recall(t *Task) {
 	t.Estimate = seen
 }
 
-// raise is for kinds of which no run has ended well. An estimate below floor, the
-// memory those runs needed at least, becomes what recovery gives after a GPU OOM.
+// raise handles kinds without a successful run. An estimate below floor, the least memory
+// those runs needed, becomes the memory that recovery grants after a GPU OOM.
 func (s *State) raise(t *Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return

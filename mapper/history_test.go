@@ -19,8 +19,8 @@ func learning() Options {
 	return opt
 }
 
-// TestRecall: what earlier runs used is booked, and a little more, in place of
-// the estimate; but only where that is wanted.
+// TestRecall checks that the memory used by earlier runs plus a margin replaces the
+// estimate, if option Learn is on.
 func TestRecall(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -37,7 +37,7 @@ func TestRecall(t *testing.T) {
 		{"nothing seen", true, []units.Bytes{0}, "k", Estimate{Memory: 2 * units.GiB}},
 		{"no run yet", true, nil, "k", Estimate{Memory: 2 * units.GiB}},
 		{"not wanted", false, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: 2 * units.GiB}},
-		// What fills the machine is not refused the next time.
+		// A run that fills the machine is not rejected the next time.
 		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Large: true, Method: "history"}},
 		{"just fits", true, []units.Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
 	} {
@@ -63,8 +63,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestLearnWithoutSuccess: what does not end well says nothing about how long
-// it takes, but at least how much it needs.
+// TestLearnWithoutSuccess checks that an unsuccessful attempt shows a lower bound of the
+// memory and nothing about the run time.
 func TestLearnWithoutSuccess(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -98,7 +98,7 @@ func TestLearnWithoutSuccess(t *testing.T) {
 	}
 }
 
-// TestRuns: runs of one program are told by batch size, and only those.
+// TestRuns checks that Runs lists the runs of one program by batch size, and no others.
 func TestRuns(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	program := func(kind, program string, batch int) func(*Request) {
@@ -124,8 +124,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunTimeAlone: a run that a neighbour has slowed down counts as what it
-// would have taken alone.
+// TestRunTimeAlone checks that a run slowed down by a neighbour counts with its time
+// alone.
 func TestRunTimeAlone(t *testing.T) {
 	speed := interference.Speeds([]interference.Load{resnet, resnet})[0]
 	if speed > 0.9 {
@@ -153,7 +153,7 @@ func TestRunTimeAlone(t *testing.T) {
 	}
 }
 
-// TestRunTimeMean: later runs count for a sixteenth at least.
+// TestRunTimeMean checks that later runs count for a sixteenth at least.
 func TestRunTimeMean(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	for i := range 40 {
@@ -170,8 +170,8 @@ func TestRunTimeMean(t *testing.T) {
 	}
 }
 
-// TestRunTimeWithoutTheDaemon: what a task does after its end, while nobody
-// was there to see it, does not count; nor does one that was not seen to run.
+// TestRunTimeWithoutTheDaemon checks that time after an unobserved end does not count,
+// and neither does a run that was not seen.
 func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	a := w.submit(units.GiB, kind("k", ""))
@@ -190,8 +190,8 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded: the kind that was not seen for longest goes, of equals
-// the first by name.
+// TestHistoryIsBounded checks that the kind that was not seen for longest is dropped,
+// among equals the first by name.
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	for i := range maxKinds {
@@ -217,8 +217,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestHistoryInSnapshot: what was learned survives a restart, and one that
-// makes no sense is refused.
+// TestHistoryInSnapshot checks that the history survives a restart, and that a senseless
+// one is rejected.
 func TestHistoryInSnapshot(t *testing.T) {
 	opt := learning()
 	opt.Order = OrderSJF
@@ -249,8 +249,8 @@ func TestHistoryInSnapshot(t *testing.T) {
 	}
 }
 
-// TestProgress: what a task has done is kept over every change of who is
-// beside it, at the pace of its slowest GPU.
+// TestProgress checks that the progress of a task is kept over every change of its
+// neighbours, at the speed of its slowest GPU.
 func TestProgress(t *testing.T) {
 	beside := interference.Speeds([]interference.Load{small, vgg128})
 	w := newWorld(t, plain(), 2)
@@ -274,7 +274,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("task %d has done %v s, want %v", id, got, want)
 		}
 	}
-	// One that holds a GPU and leaves it idle is in nobody's way, nor they in its.
+	// A task that leaves its GPU idle neither slows others down nor is slowed down.
 	idle := submit(1, nothing)
 	w.started(idle)
 	b = submit(1, vgg128)

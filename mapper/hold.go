@@ -2,13 +2,13 @@ package mapper
 
 import "carma/internal/units"
 
-// HoldChanged holds a task that waits, or releases it. One that runs is not held:
-// [RequeueRequested] takes it off its GPUs first. A suspended one stays so until it is
-// released, whoever asks it back.
+// HoldChanged holds or releases a waiting task. A running task cannot be held;
+// [RequeueRequested] must first take it off its GPUs. A held suspended task stays
+// suspended until it is released, even if somebody asks to resume it.
 type HoldChanged struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
-	// Hold; else it is released.
+	// Hold holds the task; otherwise it is released.
 	Hold bool   `json:"hold,omitempty"`
 	By   string `json:"by,omitempty"`
 	Why  string `json:"why,omitempty"`
@@ -18,14 +18,14 @@ func (e HoldChanged) when() units.Instant { return e.At }
 func (HoldChanged) kind() string          { return "hold-changed" }
 func (e HoldChanged) about() TaskID       { return e.Task }
 
-// Hold is who held a task, since when, and why.
+// Hold says who held a task, since when, and why.
 type Hold struct {
 	Since units.Instant `json:"since"`
 	By    string        `json:"by,omitempty"`
 	Why   string        `json:"why,omitempty"`
 }
 
-// RuleHold: a task is held by somebody.
+// RuleHold: somebody holds the task.
 const RuleHold Rule = "hold"
 
 func (s *State) holdChanged(ev HoldChanged) {
@@ -42,8 +42,8 @@ func (s *State) holdChanged(ev HoldChanged) {
 	}
 }
 
-// holdSuspended keeps a task that is suspended, or is about to be, from coming back until it
-// is released. One that runs, comes back or is stopping is not held.
+// holdSuspended holds a suspending or suspended task, or releases it. A running, resuming
+// or stopping task is not held.
 func (s *State) holdSuspended(t *Task, ev HoldChanged) {
 	if ev.Hold == (t.Hold != nil) || ev.Hold && (t.StopReason.Code != "" || t.Phase != Suspending && t.Phase != Suspended) {
 		return
@@ -60,14 +60,14 @@ func (s *State) holdSuspended(t *Task, ev HoldChanged) {
 	s.dirty = true
 }
 
-// heldWhileSuspended reports whether a task is kept from coming back to a GPU, or was when it was
-// asked to stop.
+// heldWhileSuspended reports whether a hold keeps a task from resuming, or did so when it
+// was asked to stop.
 func (t *Task) heldWhileSuspended() bool {
 	return t.Hold != nil && t.Suspension != nil && t.Phase != Resuming
 }
 
-// heldAfter is the hold of a task whose attempt has ended: it was held while it was
-// suspended, or whoever runs its program has to let it go on. nil: there is none.
+// heldAfter returns the hold of a task whose attempt has ended, or nil: the hold from its
+// suspension, or a hold until the program's caller releases it.
 func (s *State) heldAfter(t *Task, ev Exited) *Hold {
 	if t.Hold == nil && ev.Again != "" {
 		return &Hold{Since: s.now, Why: ev.Again}
@@ -75,7 +75,7 @@ func (s *State) heldAfter(t *Task, ev Exited) *Hold {
 	return t.Hold
 }
 
-// holdAgain keeps a task from being launched whose attempt has ended.
+// holdAgain holds a task after its attempt has ended.
 func (s *State) holdAgain(t *Task, held *Hold) {
 	if held != nil && t.Hold == nil && s.tasks[t.ID] == t && !t.Phase.Placed() {
 		t.Hold = held
@@ -83,14 +83,14 @@ func (s *State) holdAgain(t *Task, held *Hold) {
 	}
 }
 
-// hold keeps a task that is not placed from being launched until it is released.
+// hold holds a task that is not placed until it is released.
 func (s *State) hold(t *Task, by, why string) {
 	t.Hold = &Hold{Since: s.now, By: by, Why: why}
 	s.shelve(t)
 }
 
-// shelve takes a task that waits out of its queue, or out of the line of its group.
-// Its place in the limit of the group is free for others.
+// shelve removes a waiting task from its queue, or from the line of its group. It no
+// longer counts for the limit of the group.
 func (s *State) shelve(t *Task) {
 	g := s.groups[t.Group]
 	switch t.Phase {
@@ -111,7 +111,7 @@ func (s *State) shelve(t *Task) {
 	}
 }
 
-// leaveLine takes a task out of the line of its group, if it is there.
+// leaveLine removes a task from the line of its group, if it is there.
 func (g *group) leaveLine(t *Task) {
 	if i, ok := g.line.find(t); ok && g.line.at(i) == t {
 		g.line.remove(i)

@@ -7,24 +7,25 @@ import (
 	"carma/internal/units"
 )
 
-// HostInfo is what tasks may have of a machine beside its GPUs. A machine of which
-// nothing is told gives what is wanted.
+// HostInfo describes the memory and processors of a machine that tasks may use. A machine
+// without information has no limits.
 type HostInfo struct {
 	Node string `json:"node,omitempty"`
-	// Total is the memory of the machine, Memory what all tasks together may book
-	// of it: the rest is for the system and the page cache.
+	// Total is the memory of the machine, Memory the part of it that all tasks together
+	// may be allocated; the rest is for the system and the page cache.
 	Total  units.Bytes `json:"total"`
 	Memory units.Bytes `json:"memory"`
-	// CPUs are thousandths of a processor that all tasks together may book.
+	// CPUs is the number of thousandths of a processor that all tasks together may be
+	// allocated.
 	CPUs int64 `json:"cpus"`
-	// Most is what one task may book; 0: all. Limit is the most that a task may use
-	// that has not asked for an amount; 0: what nobody has booked.
+	// Most is the most that one task may be allocated, or 0 for all. Limit is the most
+	// that a task without a request may use, or 0 for all unallocated memory.
 	Most  units.Bytes `json:"most,omitempty"`
 	Limit units.Bytes `json:"limit,omitempty"`
 }
 
-// HostsFound tells the memory and the processors of the machines. One that is not
-// in the list gives what is wanted.
+// HostsFound lists the memory and processors of the machines. A machine that is not in
+// the list has no limits.
 type HostsFound struct {
 	At    units.Instant `json:"at"`
 	Hosts []HostInfo    `json:"hosts"`
@@ -34,13 +35,13 @@ func (e HostsFound) when() units.Instant { return e.At }
 func (HostsFound) kind() string          { return "hosts-found" }
 func (HostsFound) about() TaskID         { return 0 }
 
-// HostSample is what a machine and its tasks use of its memory.
+// HostSample is the memory use of a machine and its tasks.
 type HostSample struct {
 	Node string `json:"node,omitempty"`
-	// Available is what can be had without swapping; 0: it is not known.
+	// Available is the memory available without swapping, or 0 if not known.
 	Available units.Bytes `json:"available,omitempty"`
 	Tasks     []HostUse   `json:"tasks,omitempty"`
-	// Helpers are those of suites.
+	// Helpers are the helpers of suites.
 	Helpers []HelpersUse `json:"helpers,omitempty"`
 }
 
@@ -50,54 +51,53 @@ type HostUse struct {
 	Used units.Bytes `json:"used"`
 }
 
-// HostShare is what is booked of a machine for an attempt. The zero value: nothing
-// is booked, as nothing is known of the machine.
+// HostShare is the allocation of an attempt on a machine. It is zero if the machine is
+// not known.
 type HostShare struct {
 	Node   string      `json:"node,omitempty"`
 	Memory units.Bytes `json:"memory,omitempty"`
-	// Limit is the memory that the container may use at most; 0: the host decides.
+	// Limit is the most memory that the container may use, or 0 if the host decides.
 	Limit units.Bytes `json:"limit,omitempty"`
-	// CPUs are booked thousandths of a processor. Weight is the part of the processors
-	// that it has a right to where they are short, in the same unit.
+	// CPUs is the number of allocated thousandths of a processor. Weight is its share of
+	// the processors when they are short, in the same unit.
 	CPUs   int64 `json:"cpus,omitempty"`
 	Weight int64 `json:"weight,omitempty"`
 }
 
-// Host is the ledger's page for the memory and the processors of a machine.
+// Host is the ledger's entry for the memory and the processors of a machine.
 //
 // Invariant: at a launch, Booked <= Memory and CPUsBooked <= CPUs, helpers included.
 type Host struct {
 	HostInfo
-	// Known: else only the tasks without a GPU are entered.
+	// Known: if false, only tasks without a GPU are listed here.
 	Known bool `json:"known,omitempty"`
-	// Available is that of the last sample; 0: not known.
+	// Available is from the last sample, or 0 if not known.
 	Available units.Bytes    `json:"available,omitempty"`
 	Residents []HostResident `json:"residents,omitempty"`
-	// Helpers have the helpers of suites booked, in order of their suite.
+	// Helpers are the allocations for the helpers of suites, in order of suite.
 	Helpers []HelpersShare `json:"helpers,omitempty"`
 
-	// The sums of both; settle works them out.
+	// The sums over Residents and Helpers; settle computes them.
 	Booked      units.Bytes `json:"-"`
 	CPUsBooked  int64       `json:"-"`
-	taken       units.Bytes // booked, or used where that is more
-	unused      units.Bytes // booked and not used
+	taken       units.Bytes // allocated, or used where that is more
+	unused      units.Bytes // allocated and not used
 	helpers     units.Bytes // taken by helpers
 	helpersCPUs int64
 }
 
-// HostResident is what one task has of a machine.
+// HostResident is the allocation of one task on a machine.
 type HostResident struct {
 	Task   TaskID      `json:"task"`
 	Memory units.Bytes `json:"memory,omitempty"`
 	CPUs   int64       `json:"cpus,omitempty"`
 	Used   units.Bytes `json:"used,omitempty"` // last sample
 	Peak   units.Bytes `json:"peak,omitempty"` // highest sample
-	// Away is booked for what the task has, or had, on GPUs, while it is suspended.
+	// SuspendedMemory is allocated for the GPU memory of a suspended task.
 	SuspendedMemory units.Bytes `json:"away,omitempty"`
-	// Lent is what others may have of Memory meanwhile.
+	// Lent is the part of Memory that others may use meanwhile.
 	Lent units.Bytes `json:"lent,omitempty"`
-	// Share is what its user is charged for a task without a GPU, in millionths of a
-	// GPU.
+	// Share is the charge to its user for a task without a GPU, in millionths of a GPU.
 	Share int64 `json:"share,omitempty"`
 }
 
@@ -136,7 +136,7 @@ func (h *Host) clone() *Host {
 	return &c
 }
 
-// host returns the page of a machine, or nil.
+// host returns the entry of a machine, or nil.
 func (s *State) host(node string) *Host {
 	for _, h := range s.hosts {
 		if h.Node == node {
@@ -146,7 +146,7 @@ func (s *State) host(node string) *Host {
 	return nil
 }
 
-// openHost returns the page of a machine, made if there is none.
+// openHost returns the entry of a machine, and adds it if there is none.
 func (s *State) openHost(node string) *Host {
 	if h := s.host(node); h != nil {
 		return h
@@ -157,7 +157,7 @@ func (s *State) openHost(node string) *Host {
 	return h
 }
 
-// closeHosts drops the pages that say nothing.
+// closeHosts drops the entries without content.
 func (s *State) closeHosts() {
 	s.hosts = slices.DeleteFunc(s.hosts, func(h *Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
 }
@@ -179,7 +179,7 @@ func (s *State) hostsFound(ev HostsFound) {
 // mostCPUs bounds the processors of a machine and of a task.
 const mostCPUs = 1_000_000_000
 
-// hostSampled enters what the machines' memory was seen to be used for.
+// hostSampled stores the sampled memory use of the machines.
 func (s *State) hostSampled(samples []HostSample) {
 	for i := range samples {
 		in := &samples[i]
@@ -212,15 +212,15 @@ func (s *State) hostSampled(samples []HostSample) {
 	}
 }
 
-// low is the available memory below which nothing more is launched: the machine
-// would begin to swap or to kill.
+// low returns the available memory below which nothing more is launched, because the
+// machine would begin to swap or to kill processes.
 func (h *Host) low() units.Bytes { return min(h.Total/20, 8*units.GiB) }
 
-// short reports whether the machine has less memory available than that.
+// short reports whether the available memory of the machine is below low.
 func (h *Host) short() bool { return h.Known && h.Available > 0 && h.Available < h.low() }
 
-// free is the memory that can be booked. Memory that others than tasks use lets less
-// be available, and what tasks have booked and not used yet will be wanted.
+// free returns the memory that can be allocated. Memory used outside of tasks reduces
+// what is available, and tasks may still use the rest of their allocations.
 func (h *Host) free() units.Bytes {
 	free := h.Memory - h.taken
 	if h.Available > 0 {
@@ -229,7 +229,7 @@ func (h *Host) free() units.Bytes {
 	return free
 }
 
-// most is what one task may book.
+// most returns the most memory that one task may be allocated.
 func (h *Host) most() units.Bytes {
 	if h.Most > 0 {
 		return min(h.Most, h.Memory)
@@ -237,7 +237,7 @@ func (h *Host) most() units.Bytes {
 	return h.Memory
 }
 
-// shareAt is what a launch books of the machine it goes to.
+// shareAt returns the allocation of a launch on its machine.
 func (s *State) shareAt(t *Task, gpus []*GPU) HostShare {
 	if t.GPUs == 0 {
 		h, _ := s.hostFor(t)
@@ -250,7 +250,7 @@ func (s *State) shareAt(t *Task, gpus []*GPU) HostShare {
 	return s.hostShare(t, h)
 }
 
-// settleIn enters an attempt on the page of its machine; moveOut takes it off.
+// settleIn adds an attempt to the entry of its machine; moveOut removes it.
 func (s *State) settleIn(t *Task, share HostShare) {
 	if share == (HostShare{}) && t.GPUs > 0 {
 		return
@@ -273,7 +273,7 @@ func (s *State) moveOut(t *Task, a *Attempt) {
 	}
 }
 
-// bare returns the residents of machines that have no GPU, in order.
+// bare returns the placed or suspended tasks without a GPU, in order of machine.
 func (s *State) bare() (all []*Task) {
 	for _, h := range s.hosts {
 		for i := range h.Residents {
@@ -285,7 +285,7 @@ func (s *State) bare() (all []*Task) {
 	return all
 }
 
-// Hosts returns copies of the pages of the machines, in order.
+// Hosts returns copies of the entries of the machines, in order.
 func (s *State) Hosts() []Host {
 	all := make([]Host, len(s.hosts))
 	for i, h := range s.hosts {

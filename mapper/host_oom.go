@@ -2,33 +2,33 @@ package mapper
 
 import "carma/internal/units"
 
-// What became of a task that needed more host memory, and why it was stopped for it.
+// Why a task needed more host memory, and why it was stopped for it.
 const (
-	ReasonHostAgain   ReasonCode = "host-oom-again" // it used Have and runs again with Need booked
-	ReasonHostAll     ReasonCode = "host-oom-all"   // it had Have: there is no more
-	ReasonHostOveruse ReasonCode = "host-overuse"   // the machine ran low, and it used Have of the Of booked for it
-	ReasonTooMuchHost ReasonCode = "too-much-host"  // Need host memory is wanted, a task may have Of
-	ReasonTooManyCPUs ReasonCode = "too-many-cpus"  // More thousandths of a processor are wanted, there are Limit
+	ReasonHostAgain   ReasonCode = "host-oom-again" // it used Have and runs again with Need allocated
+	ReasonHostAll     ReasonCode = "host-oom-all"   // it had Have: there is no more memory
+	ReasonHostOveruse ReasonCode = "host-overuse"   // the machine ran low, and it used Have, more than its allocation Of
+	ReasonTooMuchHost ReasonCode = "too-much-host"  // it needs Need host memory, a task may have Of
+	ReasonTooManyCPUs ReasonCode = "too-many-cpus"  // it needs More thousandths of a processor, there are Limit
 )
 
-// From the history a task is booked its highest host memory times hostFactor and
+// From history a task is allocated its highest host memory times hostFactor plus
 // hostExtra: samples miss short spikes, and data loaders differ from run to run.
 const (
 	hostFactor = 1.15
 	hostExtra  = 256 * units.MiB
-	// hostAgainFactor is what is booked after a run that had too little.
+	// hostAgainFactor is the factor on the memory used by a run that had too little.
 	hostAgainFactor = 1.5
 )
 
-// recallHost takes what earlier runs of a task's kind have used of host memory.
+// recallHost applies the host memory that earlier runs of a task's kind have used.
 func (s *State) recallHost(t *Task) {
 	if e := s.history.of(t.Kind); s.opt.Learn && e != nil && e.HostPeak > 0 {
 		t.NextHostGrant = max(t.NextHostGrant, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
 	}
 }
 
-// hostOverrun follows the end of an attempt that ran out of host memory though it
-// had not asked for an amount: the next books more, as after a GPU OOM.
+// hostOverrun handles the end of an attempt that ran out of host memory without a request
+// for an amount: the next attempt is allocated more, as after a GPU OOM.
 func (s *State) hostOverrun(t *Task, a *Attempt, code int, cause Reason) {
 	t.HostOOMs++
 	most := a.Host.Memory
@@ -48,14 +48,14 @@ func (s *State) hostOverrun(t *Task, a *Attempt, code int, cause Reason) {
 	s.requeue(t, Recovering, Reason{Code: ReasonHostAgain, Have: used, Need: t.NextHostGrant}.because(cause))
 }
 
-// overranHost reports whether that is for [State.hostOverrun] to follow: a task that
-// asked for an amount knew what it wanted.
+// overranHost reports whether [State.hostOverrun] handles the end of an attempt: a task
+// that requested an amount fails instead.
 func (t *Task) overranHost(a *Attempt, class Class) bool {
 	return class == ExitHostOOM && t.HostMem == 0 && a.Host.Memory > 0
 }
 
-// guardHost stops a task where the machine runs low on memory: the one that is most
-// above what is booked for it.
+// guardHost stops a task on a machine that runs low on memory: the one that exceeds its
+// allocation most.
 func (s *State) guardHost(h *Host) {
 	if !h.Known || s.opt.Watchdog != WatchdogRelaunch || h.Available <= 0 || h.Available >= h.low()/2 {
 		return

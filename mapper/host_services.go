@@ -7,14 +7,14 @@ import (
 	"carma/internal/units"
 )
 
-// HelpersBooked says what the helpers of a suite have of a machine from now on. They
-// are in no queue: the program that starts them asks [State.HelpersFit] first. Nothing
-// of both: they are gone.
+// HelpersBooked sets the allocation for the helpers of a suite on a machine. Helpers are
+// in no queue: the program that starts them asks [State.HelpersFit] first. Zero memory
+// and CPUs end the allocation.
 type HelpersBooked struct {
 	At    units.Instant `json:"at"`
 	Node  string        `json:"node,omitempty"`
 	Suite string        `json:"suite"` // names it among all suites
-	// Memory is booked, and CPUs thousandths of a processor.
+	// Memory is allocated, and CPUs thousandths of a processor.
 	Memory units.Bytes `json:"memory,omitempty"`
 	CPUs   int64       `json:"cpus,omitempty"`
 }
@@ -23,7 +23,7 @@ func (e HelpersBooked) when() units.Instant { return e.At }
 func (HelpersBooked) kind() string          { return "helpers-booked" }
 func (HelpersBooked) about() TaskID         { return 0 }
 
-// HelpersShare is what the helpers of a suite have of a machine.
+// HelpersShare is the allocation for the helpers of a suite on a machine.
 type HelpersShare struct {
 	Suite  string      `json:"suite"`
 	Memory units.Bytes `json:"memory,omitempty"`
@@ -54,17 +54,17 @@ func (s *State) helpersBooked(ev HelpersBooked) {
 	s.dirty = true
 }
 
-// withoutHelpers is what is left of a machine for tasks while its helpers stay.
+// withoutHelpers returns what a machine has left for tasks while its helpers stay.
 func (h *Host) withoutHelpers() (memory units.Bytes, cpus int64) {
 	return h.Memory - h.helpers, h.CPUs - h.helpersCPUs
 }
 
-// helpersBar reports whether no machine could take a task even if no other ran, as
-// the helpers of suites have too much. Helpers may stay for weeks, so nothing is kept
-// free meanwhile.
+// helpersBar reports whether no machine could take a task even if no other ran, because
+// the helpers of suites have too much. Helpers may stay for weeks, so nothing is reserved
+// for such a task.
 func (s *State) helpersBar(t *Task) bool {
 	if t.Phase == Suspended || !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
-		return false // a suspended task has its part
+		return false // a suspended task already has its allocation
 	}
 	able := func(h *Host) bool {
 		memory, cpus := h.withoutHelpers()
@@ -78,9 +78,9 @@ func (s *State) helpersBar(t *Task) bool {
 	return !slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known == known && able(h) })
 }
 
-// HelpersFit reports whether a machine has room for what the helpers of a suite would
-// have, instead of what they have now; else the reason says what is missing. Nothing
-// is booked by it.
+// HelpersFit reports whether a machine has room for a new allocation to the helpers of a
+// suite in place of their present one. If not, the reason says what is missing. It
+// allocates nothing.
 func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) Reason {
 	h := s.host(node)
 	if h == nil || !h.Known {

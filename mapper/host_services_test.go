@@ -12,8 +12,8 @@ func (w *world) helpers(suite string, memory units.Bytes, cpus int64) {
 	w.step(HelpersBooked{At: w.now, Suite: suite, Memory: memory, CPUs: cpus})
 }
 
-// TestHelpersAreBooked: what helpers of suites have is not booked for tasks, and what
-// tasks have not for helpers. When helpers go, tasks that waited start.
+// TestHelpersAreBooked checks that memory of helpers is not allocated to tasks, nor
+// memory of tasks to helpers. When helpers go, waiting tasks start.
 func TestHelpersAreBooked(t *testing.T) {
 	w := hosted(t)
 	w.helpers("1/x", 10*units.GiB, 2000)
@@ -32,7 +32,7 @@ func TestHelpersAreBooked(t *testing.T) {
 		want   Reason
 	}{
 		{"2/z", 10 * units.GiB, 6000, Reason{}},
-		{"1/x", 20 * units.GiB, 8000, Reason{}}, // instead of what it has
+		{"1/x", 20 * units.GiB, 8000, Reason{}}, // in place of its present allocation
 		{"2/z", 11 * units.GiB, 0, Reason{Code: ReasonHostMemory, Need: 11 * units.GiB, Have: 10 * units.GiB, Of: 64 * units.GiB, Helpers: 14 * units.GiB}},
 		{"2/z", 0, 7000, Reason{Code: ReasonHostCPUs, More: 7000, Count: 2000, Limit: 8000}},
 		{"2/z", 65 * units.GiB, 0, Reason{Code: ReasonTooMuchHost, Need: 65 * units.GiB, Of: 64 * units.GiB}},
@@ -46,7 +46,7 @@ func TestHelpersAreBooked(t *testing.T) {
 	w.wantPhase(b, Launching)
 }
 
-// TestHelpersUse: helpers that use more than is booked count with their use.
+// TestHelpersUse checks that helpers that exceed their allocation count with their use.
 func TestHelpersUse(t *testing.T) {
 	w := hosted(t)
 	w.helpers("1/x", 4*units.GiB, 0)
@@ -54,9 +54,9 @@ func TestHelpersUse(t *testing.T) {
 	w.wantBinding(w.submit(units.GiB, hostMem(35*units.GiB)), Reason{Code: ReasonHostMemory, Need: 35 * units.GiB, Have: 34 * units.GiB, Of: 64 * units.GiB, Helpers: 30 * units.GiB})
 }
 
-// TestHelpersAreInNobodysWay: nothing is kept free for a task that cannot start while
-// helpers stay, as they may stay for weeks. One that asks for no amount gets its part
-// of what they leave.
+// TestHelpersAreInNobodysWay checks that nothing is reserved for a task that cannot start
+// while helpers stay, because they may stay for weeks. A task without a request gets its
+// part of the rest.
 func TestHelpersAreInNobodysWay(t *testing.T) {
 	w := hosted(t)
 	w.helpers("1/x", 30*units.GiB, 0)
@@ -69,8 +69,8 @@ func TestHelpersAreInNobodysWay(t *testing.T) {
 	w.wantPhase(w.submit(0, func(r *Request) { r.GPUs, r.Exclusive = 2, true }), Launching)
 }
 
-// TestHelpersAreKept: they are in a snapshot, also where nothing else is known of the
-// machine, and stay when other machines are found.
+// TestHelpersAreKept checks that helpers are in a snapshot, also if nothing else is known
+// of the machine, and stay when other machines are found.
 func TestHelpersAreKept(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.helpers("1/x", 4*units.GiB, 1000)

@@ -7,10 +7,10 @@ import (
 	"carma/internal/units"
 )
 
-// Of a machine's memory, tasks that do not say what they want get together one part
-// in defaultParts less than all of it: what is left is for tasks that want more, and
-// for those without a GPU. leastHost is the least that one gets, but for machines of
-// less than hostParts times that. bareHost is the most of one without a GPU.
+// Tasks without a request share all of a machine's memory except one part in
+// defaultParts. That part is for tasks that want more, and for tasks without a GPU.
+// leastHost is the least that one task gets, except on machines with less than hostParts
+// times leastHost. bareHost is the most for a task without a GPU.
 const (
 	defaultParts = 4
 	leastHost    = units.GiB
@@ -21,10 +21,10 @@ const (
 	leastWeight = 100
 )
 
-// hostShare is what a task gets of a machine if it is launched now: what it asked
-// for, else what runs of its kind have used, else the part that goes with its GPUs.
-// A task that asked for no memory may use more than is booked, as far as others
-// have not booked it.
+// hostShare returns the allocation of a task on a machine if it were launched now: its
+// request, else the use by earlier runs of its kind, else the part that goes with its
+// GPUs. A task without a memory request may use more than its allocation, up to the
+// unallocated memory.
 func (s *State) hostShare(t *Task, h *Host) HostShare {
 	share := HostShare{Node: h.Node}
 	if !h.Known {
@@ -65,11 +65,11 @@ func (s *State) hostShare(t *Task, h *Host) HostShare {
 	return share
 }
 
-// candidatesOf is the host memory that a task has asked to be booked; 0: none.
+// asks returns the host memory that a task has requested, or 0 if none.
 func (r *Request) asks() units.Bytes { return cmp.Or(r.HostReserve, r.HostMem) }
 
-// partOf is how many of a machine's GPUs a task gets, parts of them included, and
-// how many there are. 0 of 0: it gets none.
+// partOf returns how many of a machine's GPUs a task gets, as a number with a fraction,
+// and how many there are. Both are 0 if it gets none.
 func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 	if t.GPUs == 0 {
 		return 0, 0
@@ -92,8 +92,8 @@ func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 	return part * float64(t.GPUs), gpus
 }
 
-// hostFits reports whether a machine has host memory and processors for a task;
-// else the reason says what is missing. A suspended task has its part.
+// hostFits reports whether a machine has host memory and processors for a task. If not,
+// the reason says what is missing. A suspended task already has its allocation.
 func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
 	if t.Phase == Suspended {
 		return HostShare{}, Reason{}
@@ -117,8 +117,8 @@ func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
 	return share, Reason{}
 }
 
-// hostFor is the machine for a task without a GPU: the one with the most memory
-// free. The reason says why there is none.
+// hostFor returns the machine for a task without a GPU: the one with the most free
+// memory. If there is none, the reason says why.
 func (s *State) hostFor(t *Task) (best *Host, no Reason) {
 	if len(s.hosts) == 0 {
 		return &Host{}, Reason{}
@@ -153,8 +153,8 @@ func (s *State) nodeFits(t *Task, node string) bool {
 	return no.Code == ""
 }
 
-// whereHostFits drops the GPUs of machines that lack host memory or processors for
-// a task; all: it dropped none.
+// whereHostFits drops the GPUs of machines that lack host memory or processors for a
+// task. all reports whether it dropped none.
 func (s *State) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
 	if len(s.hosts) == 0 {
 		return gpus, true
@@ -172,8 +172,8 @@ func (s *State) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
 	return fitting, len(fitting) == n
 }
 
-// hostShort says why no machine has host memory and processors for a task; zero:
-// one has.
+// hostShort says why no machine has host memory and processors for a task, or returns the
+// zero Reason if one has.
 func (s *State) hostShort(t *Task) (no Reason) {
 	if t.GPUs == 0 {
 		_, no = s.hostFor(t)
@@ -203,8 +203,8 @@ func (s *State) hostShort(t *Task) (no Reason) {
 	return no
 }
 
-// hostCanFit reports whether a task would fit if nothing else ran. A suspended task has
-// its part.
+// hostCanFit reports whether a task would fit if nothing else ran. A suspended task
+// already has its allocation.
 func (s *State) hostCanFit(t *Task) bool {
 	if len(s.hosts) == 0 || t.Phase == Suspended || t.asks() == 0 && t.CPUs == 0 {
 		return true

@@ -35,7 +35,7 @@ func noGPU(r *Request) { r.NoGPU, r.GPUs = true, 0 }
 
 func hostMem(m units.Bytes) func(*Request) { return func(r *Request) { r.HostMem = m } }
 
-// TestHostShare: what is booked where, and what a task may use.
+// TestHostShare checks allocations and limits of host memory.
 func TestHostShare(t *testing.T) {
 	w := hosted(t)
 	all := func(f ...func(*Request)) func(*Request) {
@@ -90,11 +90,11 @@ func TestHostWaits(t *testing.T) {
 	w.wantPhase(b, Launching)
 }
 
-// TestHostUse: a task that uses more than is booked counts with what it uses, and
-// memory that others than tasks use cannot be booked.
+// TestHostUse checks that a task that exceeds its allocation counts with its use, and
+// that memory used outside of tasks cannot be allocated.
 func TestHostUse(t *testing.T) {
 	w := hosted(t)
-	a := w.submit(20*units.GiB, nil) // 12 GiB booked
+	a := w.submit(20*units.GiB, nil) // 12 GiB allocated
 	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 30 * units.GiB, Tasks: []HostUse{{Task: a, Used: 40 * units.GiB}}}}})
 	b := w.submit(units.GiB, hostMem(25*units.GiB))
 	w.wantBinding(b, Reason{Code: ReasonHostMemory, Need: 25 * units.GiB, Have: 24 * units.GiB, Of: 64 * units.GiB})
@@ -104,8 +104,8 @@ func TestHostUse(t *testing.T) {
 	w.wantPhase(b, Launching)
 }
 
-// TestHostRunsLow: where the machine runs low, the task that is most above its
-// booking makes way and runs again with more; its neighbour stays.
+// TestHostRunsLow checks that, if the machine runs low, the task that exceeds its
+// allocation most is stopped and runs again with more, while its neighbour stays.
 func TestHostRunsLow(t *testing.T) {
 	opt := plain()
 	opt.Watchdog = WatchdogRelaunch
@@ -144,7 +144,7 @@ func TestHostOOMAgain(t *testing.T) {
 	}
 }
 
-// TestHostLearned: the next run of a kind books what the last has used.
+// TestHostLearned checks that the next run of a kind is allocated the memory of the last.
 func TestHostLearned(t *testing.T) {
 	opt := plain()
 	opt.Learn = true
@@ -183,7 +183,8 @@ func TestNoGPU(t *testing.T) {
 	}
 }
 
-// TestNoGPUSlot: a task without a GPU makes way after its slot, for one that waits.
+// TestNoGPUSlot checks that a task without a GPU is stopped after its slot for a waiting
+// one.
 func TestNoGPUSlot(t *testing.T) {
 	w := hosted(t)
 	a := w.submit(0, func(r *Request) { noGPU(r); r.HostMem, r.Slot = 60*units.GiB, time.Minute })
@@ -198,8 +199,8 @@ func TestNoGPUSlot(t *testing.T) {
 	w.wantPhase(a, Queued)
 }
 
-// TestHostKept: after its ageing the machine's memory is kept for a task, so that
-// smaller ones do not overtake it for ever.
+// TestHostKept checks that the machine's memory is reserved for a task after its aging,
+// so that smaller ones cannot overtake it indefinitely.
 func TestHostKept(t *testing.T) {
 	w := hosted(t)
 	a := w.submit(units.GiB, hostMem(30*units.GiB))

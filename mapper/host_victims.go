@@ -7,15 +7,14 @@ import (
 	"carma/internal/units"
 )
 
-// promised is what a rotation has given away of a machine.
+// promised is the part of a machine that rotate has already promised to waiting tasks.
 type promised struct {
 	memory units.Bytes
 	cpus   int64
 }
 
-// hostVictims are the tasks that must stop for a machine to have room for a task,
-// those that have run longest first; false: it would not have it even then, or the
-// task goes to no machine that is known.
+// hostVictims returns the tasks that must stop for a machine to have room for a task, the
+// longest running first. fits is false if it would not have room even then.
 func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
 	s := r.s
 	for _, h := range s.hosts {
@@ -63,8 +62,8 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	}
 }
 
-// couldFitHost reports whether a task on GPUs would have host memory if the tasks
-// went whose slot is used up.
+// couldFitHost reports whether a task on GPUs would have host memory if all tasks with
+// used slots stopped.
 func (r *timeslice) couldFitHost(t *Task) bool {
 	if len(r.s.hosts) == 0 {
 		return true

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// idleMost is the SM activity up to which a GPU does nothing: what is left when
-	// a sample is rounded.
+	// idleMost is the SM activity up to which a GPU counts as idle: a residue of the
+	// rounding of samples.
 	idleMost = 0.02
-	// idleWarning is how long before its end a task is warned that is to be stopped
-	// for doing nothing; a quarter of its idle stop, if that is less.
+	// idleWarning is the time from the warning of an idle task to its stop, or a quarter
+	// of its idle stop if that is less.
 	idleWarning = 10 * time.Minute
 )
 
@@ -26,14 +26,15 @@ func (e TerminalInput) when() units.Instant { return e.At }
 func (TerminalInput) kind() string          { return "touched" }
 func (e TerminalInput) about() TaskID       { return e.Task }
 
-// Idle says that a running task does nothing, for the record. It is told when that
-// has lasted for a while, when the task is warned, and when it is over.
+// Idle records that a running task is idle. It is decided when the task has been idle for
+// a while, when the task is warned, and when it is busy again.
 type Idle struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
-	// Since is since when; 0: it does something again.
+	// Since is the instant since which it is idle, or 0 if it is busy again.
 	Since units.Instant `json:"since"`
-	// Ends is when the task will be stopped for it; 0: not, or not yet known.
+	// Ends is the instant at which the task will be stopped for it, or 0 if it will not
+	// be or that is not known yet.
 	Ends units.Instant `json:"ends,omitempty"`
 	// Unused: it has never had memory on its GPUs.
 	Unused bool `json:"unused,omitempty"`
@@ -41,26 +42,26 @@ type Idle struct {
 
 func (Idle) decisionKind() string { return "idle" }
 
-// Idleness is what is known of a running task that does nothing.
+// Idleness is the idle state of a running task.
 type Idleness struct {
-	// Since is since when none of its GPUs has done anything for it, and nobody has
-	// typed into its terminal; 0: it works, or that is not known.
+	// Since is the instant since which all its GPUs have been idle for it and nobody has
+	// typed into its terminal, or 0 if it is busy or that is not known.
 	Since units.Instant `json:"since,omitempty"`
-	// Touched is when somebody last typed.
+	// Touched is the instant of the last input.
 	Touched units.Instant `json:"touched,omitempty"`
-	// Told: it has been reported. Ends is when it will be stopped; 0: it has not
-	// been warned.
+	// Told: it has been reported. Ends is the instant at which it will be stopped, or 0
+	// if it has not been warned.
 	Told bool          `json:"told,omitempty"`
 	Ends units.Instant `json:"ends,omitempty"`
 	// Unused: it has never had memory on its GPUs.
 	Unused bool `json:"unused,omitempty"`
 }
 
-// checkIdle keeps since when a GPU has done nothing for each of its tasks. Where several
-// share it and it does something, only the share of time in which a task's own
-// kernels ran can tell. Coarse activity is no evidence, nor are readings of a GPU
-// with a fault. A task that has never had memory there, on a GPU all of whose memory is
-// known to be tasks', has done nothing whatever the GPU's activity is.
+// checkIdle updates since when a GPU has been idle for each of its tasks. If several
+// tasks share a busy GPU, only the share of time in which a task's own kernels ran is
+// evidence. Coarse activity is no evidence, nor are readings of a GPU with a fault. A
+// task that has never had memory on a GPU is idle there whatever the GPU's activity is,
+// if no other processes use the GPU.
 func (s *State) checkIdle(g *GPU) {
 	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
 	for i := range g.Residents {
@@ -76,8 +77,8 @@ func (s *State) checkIdle(g *GPU) {
 	}
 }
 
-// clearIdle forgets what GPUs were seen to do: nobody has looked for a while. A daemon
-// that starts finds the GPUs first.
+// clearIdle forgets the observed activity, because no samples came for a while: a daemon
+// that starts sends GPUsFound first.
 func (s *State) clearIdle() {
 	for _, g := range s.gpus {
 		g.Read = false
@@ -95,14 +96,13 @@ func (s *State) terminalInput(ev TerminalInput) {
 		s.lookIdle(t)
 	}
 	if t.Suspension != nil && t.Suspension.Reason.Code == ReasonIdle {
-		s.resumeFitting(t) // somebody is there again
+		s.resumeFitting(t) // a user is back
 	}
 }
 
-// idleSince returns since when a running task does nothing, or 0 if it works or that is
-// not known. unused: it has never had memory on its GPUs, and holds them all the same.
-// A task without a terminal that had memory and holds none now may be between two
-// stages.
+// idleSince returns since when a running task is idle, or 0 if it is busy or that is not
+// known. unused: it has never had memory on its GPUs, although it holds them. A task
+// without a terminal that had memory and has none now may be between two stages.
 func (s *State) idleSince(t *Task) (since units.Instant, unused bool) {
 	a := t.Current()
 	since, unused = max(a.Started, a.Back, t.Idle.Touched), a.Back == 0 // suspended tasks had memory
@@ -114,13 +114,13 @@ func (s *State) idleSince(t *Task) (since units.Instant, unused bool) {
 		}
 		since, holds, unused = max(since, r.QuietSince), holds || r.Used > 0, unused && r.Peak == 0
 	}
-	if !holds && !unused || len(a.Grants) == 0 { // what a task without GPUs does is not seen
+	if !holds && !unused || len(a.Grants) == 0 { // the activity of a task without GPUs is not seen
 		return 0, false
 	}
 	return since, unused
 }
 
-// idleStop is after which idle time a task is stopped; 0: never.
+// idleStop returns the idle time after which a task is stopped, or 0 for never.
 func (s *State) idleStop(t *Task) time.Duration {
 	switch {
 	case t.IdleStop != 0:
@@ -131,7 +131,7 @@ func (s *State) idleStop(t *Task) time.Duration {
 	return s.opt.IdleYield
 }
 
-// lookIdle notes whether a task does something, and when to look again.
+// lookIdle updates whether a task is idle, and sets the next timer.
 func (s *State) lookIdle(t *Task) {
 	if t.Phase != Running {
 		return
@@ -151,14 +151,14 @@ func (s *State) lookIdle(t *Task) {
 	}
 }
 
-// judgeIdle reports, warns and stops an idle task when it is time, and asks to be
-// called again for the next of these.
+// judgeIdle reports, warns or stops an idle task when it is time, and sets a timer for
+// the next of these.
 func (s *State) judgeIdle(t *Task) {
 	if t.Phase != Running || t.Idle.Since == 0 {
 		return
 	}
 	next := units.Never
-	after := func(d time.Duration) bool { // reports whether so much time has passed
+	after := func(d time.Duration) bool { // reports whether d has passed
 		at := t.Idle.Since.Add(d)
 		if at > s.now {
 			next = min(next, at)
@@ -172,9 +172,9 @@ func (s *State) judgeIdle(t *Task) {
 		t.Idle.Told = true
 	}
 	switch due := t.Idle.Since.Add(stop); {
-	case stop > 0 && t.Idle.Ends >= due: // it is warned, and the options still say so
+	case stop > 0 && t.Idle.Ends >= due: // it is warned, and the options have not changed that
 	case stop > 0 && after(stop-warning):
-		t.Idle.Ends = max(due, s.now.Add(warning)) // it has the time of the warning in any case
+		t.Idle.Ends = max(due, s.now.Add(warning)) // it gets the full warning time in any case
 	default:
 		t.Idle.Ends = 0
 	}
@@ -194,7 +194,7 @@ func (s *State) judgeIdle(t *Task) {
 	s.at(next, timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
 }
 
-// judgeIdles looks at all idle tasks: the options have changed.
+// judgeIdles checks all idle tasks after the options have changed.
 func (s *State) judgeIdles() {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -203,7 +203,7 @@ func (s *State) judgeIdles() {
 	}
 }
 
-// idles reports whether a deadline is one of an attempt that does nothing.
+// idles reports whether a timer belongs to an idle attempt.
 func (s *State) idles(d timer) bool {
 	t := s.tasks[d.Task]
 	return d.Idle && t != nil && t.Phase == Running && t.Last().N == d.Attempt && t.Idle.Since > 0

@@ -17,7 +17,7 @@ func idleWorld(t *testing.T, change func(*Options)) *world {
 	return newWorld(t, opt, 2)
 }
 
-// seesGPU brings a sample of GPU 0: its activity, and what a task uses there.
+// seesGPU sends a sample of GPU 0: its activity and its tasks' use.
 func (w *world) seesGPU(smact float64, coarse bool, uses ...TaskUse) {
 	w.t.Helper()
 	s := GPUSample{ID: "GPU-0", SMACT: smact, Coarse: coarse, Tasks: uses}
@@ -43,8 +43,8 @@ func (w *world) idle(id TaskID) Idleness {
 	return t.Idle
 }
 
-// TestIdleHog: a task that holds memory and does nothing is reported, not stopped,
-// and is forgotten about when it works.
+// TestIdleHog checks that an idle task that holds memory is reported, not stopped, and
+// that the report ends when it works.
 func TestIdleHog(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
@@ -69,7 +69,7 @@ func TestIdleHog(t *testing.T) {
 	}
 }
 
-// TestNoEvidence: what does not show that a task does nothing.
+// TestNoEvidence lists samples that do not show that a task is idle.
 func TestNoEvidence(t *testing.T) {
 	for name, show := range map[string]func(w *world, id TaskID){
 		"coarse activity": func(w *world, id TaskID) { w.seesGPU(0, true, TaskUse{Task: id, Used: units.GiB}) },
@@ -122,12 +122,12 @@ func TestIdleBesideWork(t *testing.T) {
 	}
 }
 
-// TestIdleStop: a task with a terminal is warned and then stopped, and input puts
-// that off. The task's own time comes before the options'.
+// TestIdleStop checks that a task with a terminal is warned and then stopped, and that
+// input postpones this. The task's own time overrides the options'.
 func TestIdleStop(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(func(r *Request) { r.Terminal = true })
-	w.seesGPU(0, false) // it holds no memory, and its grant is booked all the same
+	w.seesGPU(0, false) // it holds no memory, but its grant is allocated
 	began := w.now
 	w.wait(3*time.Hour + 51*time.Minute)
 	if got := w.idle(id); got.Ends != began.Add(4*time.Hour) {
@@ -163,8 +163,9 @@ func TestIdleStop(t *testing.T) {
 	}
 }
 
-// TestIdleYield: by configuration others make way too. If that is set while a task
-// has long been idle, it is warned first. A restart begins anew.
+// TestIdleYield checks that option IdleYield also stops tasks without a terminal. If it
+// is set while a task has long been idle, the task is warned first. A restart resets the
+// idle time.
 func TestIdleYield(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
@@ -188,8 +189,8 @@ func TestIdleYield(t *testing.T) {
 	}
 }
 
-// TestIdleSinceBack: a task that comes back begins anew. On its GPU nothing is done for it
-// while its memory is copied there, and that is not its idleness.
+// TestIdleSinceBack checks that the idle time of a task starts again when it resumes. Its
+// GPU does nothing for it while its memory is copied there, and that is not idle time.
 func TestIdleSinceBack(t *testing.T) {
 	w := idleWorld(t, nil)
 	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
@@ -205,8 +206,8 @@ func TestIdleSinceBack(t *testing.T) {
 	}
 }
 
-// TestTouchedWhileSuspending: what somebody typed while a suspension was tried counts when
-// the task runs on.
+// TestTouchedWhileSuspending checks that input during a failed suspension counts when the
+// task continues.
 func TestTouchedWhileSuspending(t *testing.T) {
 	w := idleWorld(t, nil)
 	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
@@ -225,8 +226,8 @@ func TestTouchedWhileSuspending(t *testing.T) {
 	}
 }
 
-// TestSquatter: a task that never touches its GPUs is reported as a task that holds
-// memory is, and one that touches them is not unused any more.
+// TestSquatter checks that a task that never uses its GPUs is reported like a task that
+// holds memory, and is not unused any more once it uses them.
 func TestSquatter(t *testing.T) {
 	for name, show := range map[string]func(w *world){
 		"alone":            func(w *world) { w.seesGPU(0, false) },

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// kindLinks links the unfinished tasks of one kind, so that what is learned of a kind
-// costs as much as there are tasks of it, however many wait. No decision depends
-// on the order of the links.
+// kindLinks links the unfinished tasks of one kind, so that the cost of learning about a
+// kind depends on the number of its tasks, not on the number of waiting tasks. No
+// decision depends on the order of the links.
 type kindLinks struct{ newer, older *Task }
 
-// addTask adds a task to the unfinished ones.
+// addTask adds a task to the unfinished tasks.
 func (s *State) addTask(t *Task) {
 	s.tasks[t.ID] = t
 	if t.Slot > 0 {
@@ -21,7 +21,7 @@ func (s *State) addTask(t *Task) {
 		return
 	}
 	older, newer := s.byKind[t.Kind], (*Task)(nil)
-	for older != nil && older.ID > t.ID { // the newest has the highest number: there are none, but for a task that changes its kind or was found
+	for older != nil && older.ID > t.ID { // usually none: the newest has the highest number, except for a task that changes its kind or was adopted
 		older, newer = older.kin.older, older
 	}
 	t.kin.older, t.kin.newer = older, newer
@@ -35,7 +35,7 @@ func (s *State) addTask(t *Task) {
 	}
 }
 
-// removeTask takes a task off the unfinished ones.
+// removeTask removes a task from the unfinished tasks.
 func (s *State) removeTask(t *Task) {
 	delete(s.tasks, t.ID)
 	if t.Slot > 0 {
@@ -84,7 +84,7 @@ func (s *State) gpusOf(kinds ...string) []*GPU {
 				continue
 			}
 			for _, grant := range t.Current().Grants {
-				if g := s.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: it was lost, and its last task ends
+				if g := s.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: the GPU was lost, and its last task ends
 					gpus = append(gpus, g)
 				}
 			}
@@ -94,7 +94,7 @@ func (s *State) gpusOf(kinds ...string) []*GPU {
 	return slices.Compact(gpus)
 }
 
-// cloneKindLinks links the copies of tasks as the tasks are.
+// cloneKindLinks copies the links to the copies of the tasks.
 func (s *State) cloneKindLinks(c *State) {
 	copyOf := func(t *Task) *Task {
 		if t == nil {

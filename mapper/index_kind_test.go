@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestResortOfAKind: to move the tasks of one kind gives the order that sorting the
-// whole queue gives.
+// TestResortOfAKind checks that moving the tasks of one kind gives the same order as
+// sorting the whole queue.
 func TestResortOfAKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(DefaultsOf("carma"))
@@ -35,7 +35,7 @@ func TestResortOfAKind(t *testing.T) {
 	})
 }
 
-// inQueue is the order of the waiting tasks.
+// inQueue returns the order of the waiting tasks.
 func inQueue(s *State) (ids []TaskID) {
 	for i := range s.queue.lanes {
 		for _, t := range s.queue.lanes[i].waiting() {
@@ -45,7 +45,7 @@ func inQueue(s *State) (ids []TaskID) {
 	return ids
 }
 
-// TestGPUsOfKinds: those found through the tasks are those found by looking at all.
+// TestGPUsOfKinds checks that gpusOf finds the same GPUs as a search of all GPUs.
 func TestGPUsOfKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opt := DefaultsOf("magm")

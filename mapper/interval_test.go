@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestInterval: one launch in each interval, at the wake-up that was asked
-// for, in the order of the queues.
+// TestInterval checks that one launch is made in each interval, at the timer, in the
+// order of the queues.
 func TestInterval(t *testing.T) {
 	opt := plain()
 	opt.Interval = 10 * time.Second
@@ -25,7 +25,7 @@ func TestInterval(t *testing.T) {
 	if at, ok := w.s.NextTimer(); !ok || at != w.now.Add(10*time.Second) {
 		t.Errorf("a wake-up is asked for at %d", at)
 	}
-	w.exit(ids[0], ExitOK) // what happens between does not launch
+	w.exit(ids[0], ExitOK) // events between do not launch
 	if got := w.wait(10*time.Second - 1); len(got) != 0 {
 		t.Fatalf("launched %+v before the interval was over", got)
 	}
@@ -40,7 +40,7 @@ func TestInterval(t *testing.T) {
 	w.wantOn(w.submit(units.GiB, nil), 0) // long after the last
 }
 
-// TestIntervalFromRecovery: the interval is for both queues together.
+// TestIntervalFromRecovery checks that the interval applies to both queues together.
 func TestIntervalFromRecovery(t *testing.T) {
 	opt := plain()
 	opt.Interval = 10 * time.Second
@@ -59,7 +59,7 @@ func TestIntervalFromRecovery(t *testing.T) {
 	w.wantOn(b, 0)
 }
 
-// TestIntervalShortened: a shorter interval counts at once, a longer one from
+// TestIntervalShortened checks that a shorter interval applies at once, a longer one from
 // the next launch on.
 func TestIntervalShortened(t *testing.T) {
 	with := func(d time.Duration) Options { o := plain(); o.Interval = d; return o }
@@ -89,7 +89,7 @@ func TestIntervalShortened(t *testing.T) {
 	}
 }
 
-// TestIntervalAndHold: GPUs are kept free between two launches as well.
+// TestIntervalAndHold checks that GPUs stay reserved between two launches as well.
 func TestIntervalAndHold(t *testing.T) {
 	opt := plain()
 	opt.Interval, opt.Ageing = 10*time.Second, 0

@@ -6,14 +6,13 @@ import (
 	"carma/internal/units"
 )
 
-// An engine that has much to do, such as a cluster's, lets launches wait in a queue of its
-// own. What waits there is decided: nobody goes before it, and it holds its memory. So only
-// some launches are handed over at a time, where the option LaunchesAtOnce says so; the
-// others stay in carma's queue, where a task of higher priority passes them and a stop costs
-// nothing.
+// A busy engine, such as a cluster's, keeps launches in a queue of its own. Tasks there
+// are already placed: no other task can go before them, and they hold memory. So the
+// option LaunchesAtOnce limits the launches in flight. The other tasks stay in carma's
+// queue, where a task of higher priority goes before them and a stop costs nothing.
 
-// LaunchAccepted says that the engine has made an attempt's container, or found a place for its pod,
-// or is at something that may take long, as pulling its image.
+// LaunchAccepted says that the engine has created an attempt's container or scheduled its
+// pod, or is busy with something slow, such as pulling its image.
 type LaunchAccepted struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
@@ -24,13 +23,13 @@ func (e LaunchAccepted) when() units.Instant { return e.At }
 func (LaunchAccepted) kind() string          { return "handed" }
 func (LaunchAccepted) about() TaskID         { return 0 }
 
-// inflight is an attempt that was launched and not handed over.
+// inflightLaunch is an attempt that was launched and not yet accepted by the engine.
 type inflightLaunch struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
 }
 
-// beginLaunch notes an attempt that is launched while there is a limit.
+// beginLaunch records a launch in flight if there is a limit.
 func (s *State) beginLaunch(id TaskID, attempt int) {
 	if s.opt.LaunchesAtOnce == 0 {
 		return
@@ -48,7 +47,7 @@ func (s *State) launches(h inflightLaunch) bool {
 	return t != nil && t.Phase == Launching && t.Last().N == h.Attempt
 }
 
-// inflightLaunches is how many attempts are being handed over.
+// inflightLaunches returns the number of launches in flight.
 func (s *State) inflightLaunches() (n int) {
 	for _, h := range s.inflight {
 		if s.launches(h) {
@@ -58,7 +57,7 @@ func (s *State) inflightLaunches() (n int) {
 	return n
 }
 
-// launchLimitReached reports whether as many launches as may be are being handed over.
+// launchLimitReached reports whether the launches in flight have reached the limit.
 func (s *State) launchLimitReached() bool {
 	return s.opt.LaunchesAtOnce > 0 && len(s.inflight) >= s.opt.LaunchesAtOnce && s.inflightLaunches() >= s.opt.LaunchesAtOnce
 }

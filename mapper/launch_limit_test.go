@@ -6,13 +6,15 @@ import (
 	"carma/internal/units"
 )
 
-// hands hands a task's attempt to the engine, and returns what is launched then.
+// hands reports that the engine has accepted a task's attempt, and returns the launches
+// after it.
 func (w *world) hands(id TaskID) []Launch {
 	return w.step(LaunchAccepted{At: w.now, Task: id, Attempt: w.attempt(id)})
 }
 
-// TestLaunchesAtOnce: launches beyond the limit stay in the queue, where one of higher
-// priority goes before them and a stop costs nothing, until the engine has those before.
+// TestLaunchesAtOnce checks that launches beyond the limit stay in the queue, where a
+// task of higher priority goes before them and a stop costs nothing, until the engine has
+// accepted the earlier ones.
 func TestLaunchesAtOnce(t *testing.T) {
 	opt := plain()
 	opt.LaunchesAtOnce = 2
@@ -34,9 +36,9 @@ func TestLaunchesAtOnce(t *testing.T) {
 	if got := w.hands(ids[1]); len(got) != 0 {
 		t.Errorf("when it was told twice: %+v", got)
 	}
-	w.started(urgent) // it was not told, and has started all the same
+	w.started(urgent) // not reported as accepted, but started
 	w.wantOn(ids[3], 3)
-	w.exit(ids[0], ExitInfrastructure) // before it was handed over
+	w.exit(ids[0], ExitInfrastructure) // before it was accepted
 	w.wantOn(ids[4], 0)
 
 	opt.LaunchesAtOnce = 1

@@ -36,7 +36,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// byHand is the reason of what world.cancel cancels.
+// byHand is the reason used by world.cancel.
 var byHand = Reason{Code: ReasonAsked, Text: "by hand"}
 
 func TestCancel(t *testing.T) {
@@ -59,13 +59,14 @@ func TestCancel(t *testing.T) {
 		t.Errorf("cancelled in the queue: %+v", f)
 	}
 
-	// Launching: the worker is told, the memory stays booked until it is gone.
+	// Launching: the worker gets a Stop, and the memory stays allocated until it has
+	// ended.
 	w.cancel(blocker)
 	w.wantPhase(blocker, Stopping)
 	if len(w.stops) != 1 || w.stops[0] != (Stop{Task: blocker, Attempt: 1, Reason: byHand}) || w.gpu(0).Reserved != 40*units.GiB {
 		t.Errorf("stops %+v, %s reserved", w.stops, w.gpu(0).Reserved)
 	}
-	w.started(blocker) // crosses the stop on its way
+	w.started(blocker) // it crosses the stop
 	w.wantPhase(blocker, Stopping)
 	w.cancel(blocker)
 	if len(w.stops) != 1 {
@@ -77,7 +78,7 @@ func TestCancel(t *testing.T) {
 	running := w.submit(units.GiB, func(r *Request) { r.Retries = 3 })
 	w.started(running)
 	w.cancel(running)
-	w.exit(running, ExitProgram) // whatever it makes of the signal, it is not run again
+	w.exit(running, ExitProgram) // the task is not run again, whatever its exit
 	w.wantPhase(running, Cancelled)
 
 	recovering := w.submit(units.GiB, nil)
@@ -120,10 +121,10 @@ func TestTimeLimit(t *testing.T) {
 	w.wantPhase(b, Running)
 	w.wait(time.Minute * 10)
 	w.wantPhase(b, Stopping)
-	w.exit(b, ExitGPUOOM) // whatever it makes of the signal
+	w.exit(b, ExitGPUOOM) // whatever its exit
 	w.wantFailed(b, "time-limit span=1h0m0s")
 
-	// A program that ends by itself on the last moment has met it.
+	// A program that ends at the last moment has met the limit.
 	c := w.submit(units.GiB, hour)
 	w.started(c)
 	w.now = w.now.Add(time.Hour)
@@ -145,7 +146,7 @@ func TestTimeLimit(t *testing.T) {
 	w.wantPhase(e, Running)
 }
 
-// TestStrayEvents: what comes twice, late, or for nobody changes nothing.
+// TestStrayEvents checks that duplicate, late and unmatched events change nothing.
 func TestStrayEvents(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(20*units.GiB, nil)
@@ -191,12 +192,12 @@ func TestStrayEvents(t *testing.T) {
 	}
 }
 
-// view is what can be seen of a state, but for the time.
+// view returns the visible parts of a state, except the time.
 func view(s *State) []any {
 	return []any{s.Tasks(), s.GPUs(), s.Options(), s.QueueLen(), s.LastID()}
 }
 
-// TestTimeDoesNotRunBackwards: an event from the past happens now.
+// TestTimeDoesNotRunBackwards checks that an event from the past happens now.
 func TestTimeDoesNotRunBackwards(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
@@ -216,8 +217,8 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 	w.wantOn(b, 0)
 }
 
-// TestWake: a wake-up is announced when it is due earlier than the one that
-// is out, and again after it has come.
+// TestWake checks that a timer is set when it is due earlier than the pending one, and
+// again after that one has fired.
 func TestWake(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
@@ -241,10 +242,10 @@ func TestWake(t *testing.T) {
 		want []units.Instant
 	}{
 		{Started{At: 1, Task: 1, Attempt: 1}, []units.Instant{at(10)}},
-		{Started{At: at(5), Task: 2, Attempt: 1}, nil},   // at 15 s, later than what is out
-		{TimerFired{At: at(9)}, []units.Instant{at(10)}}, // too early: asked for again
+		{Started{At: at(5), Task: 2, Attempt: 1}, nil},   // at 15 s, later than the pending timer
+		{TimerFired{At: at(9)}, []units.Instant{at(10)}}, // too early: requested again
 		{TimerFired{At: at(10)}, []units.Instant{at(15)}},
-		{Sampled{At: at(40)}, nil}, // the one for 15 s is on its way all the same
+		{Sampled{At: at(40)}, nil}, // the timer for 15 s is pending all the same
 		{TimerFired{At: at(40)}, []units.Instant{at(60)}},
 		{TimerFired{At: at(60)}, []units.Instant{at(65)}},
 		{TimerFired{At: at(65)}, nil},
@@ -255,8 +256,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreForgotten: the time limits of tasks that have ended do not
-// pile up.
+// TestDeadlinesAreForgotten checks that time limits of tasks that have ended do not
+// accumulate.
 func TestDeadlinesAreForgotten(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	for range 5000 {
@@ -278,8 +279,8 @@ func TestStepTakesNoPointers(t *testing.T) {
 	New(plain()).Step(&TimerFired{At: 1})
 }
 
-// TestHeadroomRaised: a change of the options takes nothing back from tasks
-// that run, and the state stays sound.
+// TestHeadroomRaised checks that a change of the options takes nothing from running
+// tasks, and that the state stays consistent.
 func TestHeadroomRaised(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(40*units.GiB, nil)

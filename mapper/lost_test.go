@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestEndOnALostGPU: a task ends on a GPU that was lost meanwhile, and its run time changes
-// what is expected of its kind alone.
+// TestEndOnALostGPU checks the end of a task on a GPU that was lost meanwhile, where its
+// run time changes the expectations of its kind only.
 func TestEndOnALostGPU(t *testing.T) {
 	w := newWorld(t, DefaultsOf("carma"), 1)
 	runs := map[string]time.Duration{"a0": 2 * time.Hour}

@@ -7,9 +7,9 @@ import (
 	"carma/internal/units"
 )
 
-// ages finds the kind that was not seen for longest, without looking at the whole
-// history. The instants in it may be out of date, as kinds are seen again: then
-// they are too early, and are put right when it is their turn.
+// ages finds the kind that was not seen for longest, without a search of the whole
+// history. Its instants may be out of date, because kinds are seen again: then they are
+// too early, and oldest corrects them when they reach the top.
 type ages struct {
 	valid bool
 	heap  ageHeap
@@ -20,8 +20,8 @@ type age struct {
 	of   *kindHistory
 }
 
-// oldest takes out the kind that was not seen for longest; of several, the one
-// whose name is first.
+// oldest removes and returns the kind that was not seen for longest; among equals, the
+// one whose name is first.
 func (a *ages) oldest(h history) *kindHistory {
 	if !a.valid {
 		a.valid, a.heap = true, a.heap[:0]
@@ -37,14 +37,14 @@ func (a *ages) oldest(h history) *kindHistory {
 	return heap.Pop(&a.heap).(age).of
 }
 
-// add enters a new kind.
+// add adds a new kind.
 func (a *ages) add(e *kindHistory) {
 	if a.valid {
 		heap.Push(&a.heap, age{e.Last, e})
 	}
 }
 
-// ageHeap is what container/heap asks for.
+// ageHeap implements heap.Interface.
 type ageHeap []age
 
 func (h ageHeap) Len() int { return len(h) }

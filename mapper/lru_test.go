@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOldestKind: the kind that goes is the one that a look at all of the history
-// finds, whichever were seen again meanwhile.
+// TestOldestKind checks that the dropped kind is the same as in a search of the whole
+// history, whichever kinds were seen again meanwhile.
 func TestOldestKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history

@@ -12,11 +12,12 @@ import (
 	"carma/mapper/interference"
 )
 
-// throng is a small cluster with tasks of a few kinds and sizes, to which all happens that
-// may change whom a GPU takes. How many wait goes up and down: where many do, little is
-// free, and where few do, a newcomer may be the first whom a GPU takes.
+// throng is a small cluster with tasks of a few kinds and sizes, and all events that may
+// change which tasks a GPU takes. The number of waiting tasks goes up and down: with
+// many, little memory is free, and with few, a new task may be the first that a GPU
+// takes.
 type throng struct {
-	s, plain *State // with notes, and without
+	s, plain *State // with a cache, and without
 	opt      Options
 	rng      *rand.Rand
 	now      units.Instant
@@ -41,7 +42,7 @@ func newThrong(seed uint64) *throng {
 	return c
 }
 
-// next is what is to come, or has to be done at its time, or something new.
+// next returns the next expected event, a due one, or a new one.
 func (c *throng) next() Event {
 	if len(c.coming) > 0 {
 		ev := c.coming[0]
@@ -67,7 +68,7 @@ func (c *throng) next() Event {
 
 func (c *throng) one(in int) bool { return c.rng.IntN(in) == 0 }
 
-// task is one in a phase; nil: there is none.
+// task returns a task in a phase, or nil.
 func (c *throng) task(in Phase) *Task {
 	all := slices.DeleteFunc(c.s.Tasks(), func(t Task) bool { return t.Phase != in })
 	if len(all) == 0 {
@@ -99,7 +100,7 @@ func (c *throng) submit() Event {
 	return TaskSubmitted{At: c.now, Request: r}
 }
 
-// disturbance is what is no submission and no end.
+// disturbance returns any event but a submission or an exit.
 func (c *throng) disturbance() Event {
 	id := c.gpu()
 	until := &Cordon{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
@@ -146,7 +147,7 @@ func (c *throng) disturbance() Event {
 	return TimerFired{At: c.now}
 }
 
-// sample is a reading of a GPU whose tasks use about what is booked for them.
+// sample returns a reading of a GPU whose tasks use about their grants.
 func (c *throng) sample(id GPUID) GPUSample {
 	in := GPUSample{ID: id, Coarse: c.one(8), OtherProcesses: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
 	in.SMOCC, in.DRAMA, in.Used = in.SMACT/2, in.SMACT/3, in.OtherProcesses
@@ -162,7 +163,7 @@ func (c *throng) sample(id GPUID) GPUSample {
 	return in
 }
 
-// note has the decisions answered. Some containers do not start.
+// note answers the decisions. Some containers do not start.
 func (c *throng) note(decisions []Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
@@ -183,7 +184,7 @@ func (c *throng) note(decisions []Decision) {
 	}
 }
 
-// reload puts a state read back from its snapshot in the place of the one with notes.
+// reload replaces the state with a cache by one read from its snapshot.
 func (c *throng) reload(t *testing.T) {
 	b, err := json.Marshal(c.s)
 	if err != nil {

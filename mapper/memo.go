@@ -4,31 +4,31 @@ import (
 	"carma/internal/units"
 )
 
-// score is the result of weighing a newcomer on a GPU.
+// scoreResult is the result of scoring a candidate on a GPU.
 type scoreResult struct {
 	added  float64
-	finish float64 // when it ends, from now
+	finish float64 // its end, in seconds from now
 	no     refusal
-	rough  bool // it is refused as no.rule says; the rest is not worked out
+	rough  bool // it is rejected as no.rule says; the rest is not computed
 }
 
-// memo is the outlook of a GPU and the answers that were derived from it.
+// memo holds the forecast of a GPU and the scores derived from it.
 type memo struct {
-	checked   units.Instant // when it was last found to be valid
+	checked   units.Instant // the instant at which it was last found valid
 	valid     bool
-	version   uint64             // no two outlooks of a state have the same
-	at        units.Instant      // for which instant
+	version   uint64             // unique among the forecasts of a state
+	at        units.Instant      // the instant of the forecast
 	extra     float64            // SM activity that the tasks do not explain
-	parts     []residentForecast // the tasks there, with their outlook
-	work      float64            // the SM work that these have left, in seconds
-	ends      units.Instant      // when the first of them ends; 0: not worked out
+	parts     []residentForecast // the tasks there, with their forecasts
+	work      float64            // the remaining SM work of these, in seconds
+	ends      units.Instant      // the first end among them, or 0 if not computed
 	glance    slowdownBound
-	newcomers []int         // the numbers of the newcomers that were weighed
+	newcomers []int         // the numbers of the scored candidates
 	answers   []scoreResult // their results, in the same order
-	index     []int32       // where they are, plus 1, by number: its length is a power of two
+	index     []int32       // positions in newcomers, plus 1, hashed by number; its length is a power of two
 }
 
-// find returns the place of a newcomer's answer, or -1.
+// find returns the position of a candidate's result, or -1.
 func (m *memo) find(id int) int {
 	for i := id; len(m.index) > 0; i++ {
 		at := int(m.index[i&(len(m.index)-1)]) - 1
@@ -39,7 +39,7 @@ func (m *memo) find(id int) int {
 	return -1
 }
 
-// addTask adds an answer that is not there.
+// enter adds a result that is not there.
 func (m *memo) enter(id int, a scoreResult) {
 	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
 	from := len(m.newcomers) - 1
@@ -56,7 +56,7 @@ func (m *memo) enter(id int, a scoreResult) {
 	}
 }
 
-// memo returns the memo of a GPU, brought up to date.
+// memo returns the memo of a GPU, and recomputes it if necessary.
 func (s *State) memo(g *GPU) *memo {
 	m := &g.cache.outlook
 	if m.valid && m.checked == s.now {
@@ -77,21 +77,21 @@ func (s *State) memo(g *GPU) *memo {
 	return m
 }
 
-// forecastAt is the instant for which an outlook is made: it moves on in steps.
+// forecastAt returns the instant for which a forecast is made; it advances in steps.
 func (s *State) forecastAt(g *GPU) units.Instant {
 	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
-// forget drops the outlook of a GPU after a change there.
+// forget drops the forecast of a GPU after a change there.
 func (g *GPU) forget() {
 	g.markDirty()
 	g.cache.outlook.valid, g.cache.changes = false, g.cache.changes+1
 }
 
-// score returns the result of weighing the newcomer with a number on a GPU.
+// score returns the result of scoring the candidate with a number on a GPU.
 func (s *State) score(g *GPU, id int) scoreResult { return s.ask(g, id, false) }
 
-// attributedOOM is the rule of that answer alone, which is often found sooner.
+// attributedOOM returns only the rule of that result, which is often found sooner.
 func (s *State) attributedOOM(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
@@ -100,8 +100,8 @@ func (s *State) attributedOOM(g *GPU, id int) Rule {
 	return no
 }
 
-// added is how many seconds the newcomer with a number adds to the sum of all completion
-// times on a GPU, and the rule that turns it down there.
+// added returns the seconds that a candidate adds to the sum of all completion times on a
+// GPU, and the rule that rejects it there.
 func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
 	seconds, no = s.latest(g, id, false)
 	if g.idle() { // always allowed, see weigh
@@ -110,8 +110,8 @@ func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
 	return seconds, no
 }
 
-// latest is ask by the table of answers, for callers that need no more of an answer. With
-// verdict only the rule counts.
+// latest is ask by way of the score table, for callers that need only the added seconds
+// and the rule. With verdict only the rule is valid.
 func (s *State) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
 	m := s.memo(g)
 	if k := s.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {

@@ -6,24 +6,24 @@ import (
 	"carma/internal/units"
 )
 
-// A learner is a task whose memory is not known. It is granted all free memory
-// of its GPUs, so it may use what it likes. Once its memory has not grown for a
-// while, the grant is cut to what it uses and a margin, and others may join it.
-// Once it has ended well, its peak is known for other tasks of its kind.
+// A learner is a task whose memory is not known. It is granted all free memory of its
+// GPUs. Once its memory has not grown for a while, the grant is cut to its use plus a
+// margin, and others may join it. Once it has succeeded, its peak is known for other
+// tasks of its kind.
 const (
-	// learnerPart: a learner starts where one part in so many of a card is free.
+	// learnerPart: a learner starts on a card with one part in learnerPart free.
 	learnerPart = 6
 	// The margin of a learner's grant above its peak: a second epoch or an
 	// evaluation takes more than the first steps.
 	settledFactor = 1.1
 	settledExtra  = 512 * units.MiB
-	// What is left of that margin where a neighbour needs the room.
+	// The rest of that margin if a neighbour needs the room.
 	reclaimedFactor = 1.01
 	reclaimedExtra  = 128 * units.MiB
-	// activeLeast is the SM activity beyond the expected one of its neighbours
-	// that shows that a learner has begun its work; while it loads data, steady
-	// memory says nothing. If nothing is seen for activePatience, the learner is
-	// assumed to leave the GPU idle.
+	// activeLeast is the SM activity beyond the expected one of its neighbours that shows
+	// that a learner has begun to train. While it loads data, steady memory says nothing.
+	// If no activity is seen for activePatience, the learner is assumed to leave the GPU
+	// idle.
 	activeLeast    = 0.03
 	activePatience = 10 * time.Minute
 )
@@ -33,13 +33,13 @@ func (s *State) learns(t *Task) bool {
 	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && s.opt.LearnMemory > 0 && s.opt.Booking != BookSamples && !s.policy.idleOnly
 }
 
-// learnerNeed is the memory that must be free on each of n GPUs for a learner.
+// learnerNeed returns the memory that must be free on each of n GPUs for a learner.
 func (s *State) learnerNeed(n int) units.Bytes {
 	return max(0, s.mostBookable().of(n)) / learnerPart
 }
 
-// learnerGrant is what a learner is granted on a GPU: all that is free there beside
-// the margin, as far as its user's quota goes.
+// learnerGrant returns the grant of a learner on a GPU: all memory that is free there
+// beside the margin, within its user's quota.
 func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 	grant := s.free(g) - s.withheld(t, g)
 	if !g.idle() {
@@ -51,7 +51,7 @@ func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 	return max(grant, t.NextGrant)
 }
 
-// busyWith notes that a learner has begun its work, if the samples show it.
+// busyWith marks the learners on a GPU as active if the samples show activity.
 func (s *State) busyWith(g *GPU) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -64,7 +64,7 @@ func (s *State) busyWith(g *GPU) {
 	}
 }
 
-// active notes that a resident has begun its work.
+// active marks a learner as active.
 func (s *State) active(r *Resident) {
 	if r.Learning && r.ActiveAt == 0 {
 		r.ActiveAt, r.ShrinkAt = s.now, 0
@@ -73,8 +73,8 @@ func (s *State) active(r *Resident) {
 	}
 }
 
-// loading reports whether a learner on a GPU has not been at work for long enough
-// for samples to show what it does.
+// loading reports whether a learner on a GPU has not been active for long enough for
+// samples to show its load.
 func (s *State) loading(g *GPU) bool {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -89,22 +89,21 @@ func (s *State) loading(g *GPU) bool {
 	return false
 }
 
-// memoryGrowth is how much the memory of learners has grown after it seemed to be
-// known.
+// memoryGrowth records the growth of learners' memory after it seemed to be known.
 type memoryGrowth struct {
-	// Settled counts the attempts whose memory seemed to be known, Grew those that
-	// came to need more than the margin. Sum is the sum of their growth, as a share
-	// of what they had.
+	// Settled counts the attempts whose memory seemed to be known, Grew the attempts that
+	// later needed more than the margin. Sum is the sum of their growth, as a share of
+	// their memory before.
 	Settled int     `json:"settled,omitempty"`
 	Grew    int     `json:"grew,omitempty"`
 	Sum     float64 `json:"sum,omitempty"`
 }
 
-// Where at least two learners have grown, and more than one in grewLeast, the
-// margin is what these grew by in the mean.
+// If at least two learners have grown, and more than one in grewLeast, the margin is
+// their mean growth.
 const grewLeast = 12
 
-// margin is the factor on the peak of a learner that is granted.
+// margin returns the factor on the peak of a learner that is granted.
 func (h memoryGrowth) margin() float64 {
 	if h.Grew >= 2 && h.Grew*grewLeast > h.Settled {
 		return max(settledFactor, 1+h.Sum/float64(h.Grew))
@@ -112,7 +111,7 @@ func (h memoryGrowth) margin() float64 {
 	return settledFactor
 }
 
-// learnGrowth takes note of the memory of a learner whose attempt has ended.
+// learnGrowth records the memory growth of a learner whose attempt has ended.
 func (s *State) learnGrowth(t *Task, a *Attempt) {
 	if !t.Learner {
 		return
@@ -130,8 +129,8 @@ func (s *State) learnGrowth(t *Task, a *Attempt) {
 	}
 }
 
-// reclaim cuts the margins of learners on a GPU for a task that needs more there:
-// they are what nobody has asked for.
+// reclaim cuts the margins of learners on a GPU for a task that needs more there: no task
+// has asked for these margins.
 func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -146,7 +145,8 @@ func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 	}
 }
 
-// settlesAt is when the memory of a learner counts as known if it does not grow.
+// settlesAt returns the instant at which the memory of a learner counts as known if it
+// does not grow.
 func (s *State) settlesAt(r *Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(activePatience)

@@ -8,16 +8,15 @@ import (
 	"carma/internal/units"
 )
 
-// letLearn are options under which only memory counts, and that of a task without
-// an estimate is learned.
+// letLearn returns options under which only memory counts, and the memory of a task
+// without an estimate is learned.
 func letLearn() Options {
 	opt := plain()
 	opt.LearnMemory = 2 * time.Minute
 	return opt
 }
 
-// learner submits a task of which nothing is known. It runs at once if it is
-// placed.
+// learner submits an unknown task. It runs at once if it is placed.
 func (w *world) learner(edit func(*Request)) TaskID {
 	w.t.Helper()
 	id := w.submitEstimate(Estimate{WholeGPU: true}, edit)
@@ -27,7 +26,7 @@ func (w *world) learner(edit func(*Request)) TaskID {
 	return id
 }
 
-// works is a sample that shows what tasks on GPU-0 use, and how busy it is.
+// works sends a sample of GPU-0: its SM activity and its tasks' use.
 func (w *world) works(smact float64, uses ...TaskUse) {
 	w.t.Helper()
 	s := GPUSample{ID: "GPU-0", SMACT: smact, Tasks: uses}
@@ -37,11 +36,11 @@ func (w *world) works(smact float64, uses ...TaskUse) {
 	w.sample(s)
 }
 
-// settledAt is what a learner's grant is cut to.
+// settledAt returns the memory to which a learner's grant is cut.
 func settledAt(peak units.Bytes) units.Bytes { return peak.Scale(settledFactor) + settledExtra }
 
-// TestLearnerHasAllFreeMemory: it starts where a part of the card is free, on GPUs
-// that it need not have for itself.
+// TestLearnerHasAllFreeMemory checks that a learner starts where a part of the card is
+// free, on GPUs that it may share.
 func TestLearnerHasAllFreeMemory(t *testing.T) {
 	const part = 40 * units.GiB / learnerPart
 	for _, row := range []struct {
@@ -66,7 +65,7 @@ func TestLearnerHasAllFreeMemory(t *testing.T) {
 	}
 }
 
-// TestLearnerLeavesTheMargin that is kept free beside others at a placement.
+// TestLearnerLeavesTheMargin checks that a learner leaves the margin free beside others.
 func TestLearnerLeavesTheMargin(t *testing.T) {
 	opt := letLearn()
 	opt.Margin = 3 * units.GiB
@@ -77,7 +76,7 @@ func TestLearnerLeavesTheMargin(t *testing.T) {
 	w.wantGrant(w.learner(nil), 40*units.GiB)
 }
 
-// TestNoLearner: who is no learner gets GPUs of its own.
+// TestNoLearner checks that tasks that are no learners get exclusive GPUs.
 func TestNoLearner(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -102,8 +101,8 @@ func TestNoLearner(t *testing.T) {
 	}
 }
 
-// TestLearnerIsCut: once it has begun its work and its memory has not grown for
-// the time, and no sooner, others may join.
+// TestLearnerIsCut checks that others may join once a learner is active and its memory
+// has not grown for the configured time, and no sooner.
 func TestLearnerIsCut(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	a := w.learner(nil)
@@ -120,8 +119,9 @@ func TestLearnerIsCut(t *testing.T) {
 	w.wantOn(b, 0)
 }
 
-// TestLearnerThatLoadsData: steady memory says nothing while a task is not busy;
-// samples or its output tell when it is. At last it is taken to leave the GPU idle.
+// TestLearnerThatLoadsData checks that steady memory says nothing while a task is not
+// busy; samples or its output show when it is. Finally it is assumed to leave the GPU
+// idle.
 func TestLearnerThatLoadsData(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -148,7 +148,8 @@ func TestLearnerThatLoadsData(t *testing.T) {
 	}
 }
 
-// TestLearnerIsActiveBesideOthers: what its neighbours do is not its activity.
+// TestLearnerIsActiveBesideOthers checks that its neighbours' activity is not attributed
+// to a learner.
 func TestLearnerIsActiveBesideOthers(t *testing.T) {
 	for _, row := range []struct {
 		smact  float64
@@ -167,7 +168,7 @@ func TestLearnerIsActiveBesideOthers(t *testing.T) {
 	}
 }
 
-// TestGrantIsNotCutUnseen: a learner whose memory nobody sees keeps what it has,
+// TestGrantIsNotCutUnseen checks that a learner whose memory is not seen keeps its grant,
 // and so does one after the option was switched off.
 func TestGrantIsNotCutUnseen(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
@@ -208,7 +209,7 @@ func TestSecondLearnerWaits(t *testing.T) {
 	}
 }
 
-// TestLearnerOnTwoGPUs: each of its GPUs is cut to what that one needs.
+// TestLearnerOnTwoGPUs checks that the grant on each GPU is cut to the need there.
 func TestLearnerOnTwoGPUs(t *testing.T) {
 	w := newWorld(t, letLearn(), 2)
 	w.openOnly(0)
@@ -223,7 +224,8 @@ func TestLearnerOnTwoGPUs(t *testing.T) {
 	}
 }
 
-// TestLearnerOOM: it gets more each time, and at last GPUs of its own.
+// TestLearnerOOM checks that a learner gets more memory each time, and finally exclusive
+// GPUs.
 func TestLearnerOOM(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	w.started(w.submit(25*units.GiB, nil))
@@ -235,13 +237,13 @@ func TestLearnerOOM(t *testing.T) {
 	}{
 		{afterOOM(15 * units.GiB), false},
 		{afterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
-		{settledAt(units.GiB), true}, // as much as it is known to have wanted, at least
+		{settledAt(units.GiB), true}, // at least the known demand
 	} {
 		w.exitWith(Exited{Task: a, Class: ExitGPUOOM})
 		if got := w.task(a); got.NextGrant != want.need || got.NextExclusive != want.alone {
 			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.NextGrant, got.NextExclusive, want.need, want.alone)
 		}
-		if i == 0 { // it fits no more beside the other, and has all when that ends
+		if i == 0 { // it no longer fits beside the other, and gets all memory when that ends
 			w.wantOn(a)
 			w.exit(1, ExitOK)
 		}
@@ -252,7 +254,7 @@ func TestLearnerOOM(t *testing.T) {
 		}
 		w.wantOn(a, 0)
 		w.started(a)
-		if i < 2 { // another comes, or it would have had all there is
+		if i < 2 { // another task joins, or it would have had all memory
 			w.works(1, TaskUse{Task: a, Used: units.GiB})
 			w.wait(2 * time.Minute)
 			w.wantGrant(a, settledAt(units.GiB))
@@ -261,7 +263,8 @@ func TestLearnerOOM(t *testing.T) {
 	}
 }
 
-// TestLearnerOOMInVain: one that ran out of a whole card is not tried again on one.
+// TestLearnerOOMInVain checks that a learner that ran out of a whole card is not tried on
+// one again.
 func TestLearnerOOMInVain(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -288,8 +291,8 @@ func TestLearnerOOMInVain(t *testing.T) {
 	}
 }
 
-// TestMarginsAreReclaimed: what learners keep above their peaks is for a neighbour
-// that grows, and never less than they have used.
+// TestMarginsAreReclaimed checks that the margins of learners above their peaks go to a
+// growing neighbour, and that no grant is cut below the use.
 func TestMarginsAreReclaimed(t *testing.T) {
 	opt := letLearn()
 	opt.Watchdog = WatchdogWarn
@@ -306,9 +309,9 @@ func TestMarginsAreReclaimed(t *testing.T) {
 	w.wantGrant(a, least)
 	w.wantGrant(b, 40*units.GiB-least)
 	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 35 * units.GiB})
-	w.wantGrant(a, least) // there is no more to have
+	w.wantGrant(a, least) // there is no more memory
 
-	// One that is not known yet keeps all.
+	// A learner whose memory is not known yet keeps all.
 	w = newWorld(t, opt, 1)
 	b = w.submit(5*units.GiB, nil)
 	w.started(b)
@@ -317,8 +320,8 @@ func TestMarginsAreReclaimed(t *testing.T) {
 	w.wantGrant(a, 35*units.GiB)
 }
 
-// TestMarginFollowsGrowth: where learners have grown after they seemed to be known,
-// the next have a margin for it.
+// TestMarginFollowsGrowth checks that the margin of further learners covers the growth of
+// earlier ones after they seemed to be known.
 func TestMarginFollowsGrowth(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	run := func(peak, later units.Bytes) (granted units.Bytes) {
@@ -352,7 +355,7 @@ func TestMarginFollowsGrowth(t *testing.T) {
 	}
 }
 
-// TestLearnerQuota: a learner is granted no more than its user may have, and
+// TestLearnerQuota checks that a learner is granted no more than its user's quota, and
 // starts if that is enough to start.
 func TestLearnerQuota(t *testing.T) {
 	opt := letLearn()
@@ -385,7 +388,7 @@ func TestLearnerQuota(t *testing.T) {
 	}
 }
 
-// TestLearnedPeakIsBooked: the next of its kind is no learner.
+// TestLearnedPeakIsBooked checks that the next task of the kind is no learner.
 func TestLearnedPeakIsBooked(t *testing.T) {
 	opt := letLearn()
 	opt.Learn = true
@@ -400,7 +403,8 @@ func TestLearnedPeakIsBooked(t *testing.T) {
 	}
 }
 
-// TestLearnerIsSeenAtWork: what it does is not looked for while it loads data.
+// TestLearnerIsSeenAtWork checks that the load of a learner is not estimated while it
+// loads data.
 func TestLearnerIsSeenAtWork(t *testing.T) {
 	opt := uncapped()
 	opt.LearnMemory = 2 * time.Minute
@@ -420,7 +424,7 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 		t.Errorf("it is taken for SMACT %v, and is 0.75", got)
 	}
 
-	w = newWorld(t, opt, 1) // one that never is counts as one that leaves the GPU idle
+	w = newWorld(t, opt, 1) // a learner that never is counts as leaving the GPU idle
 	a = w.learner(nil)
 	w.works(0.01, TaskUse{Task: a, Used: 2 * units.GiB})
 	w.wait(activePatience)
@@ -429,8 +433,8 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 	}
 }
 
-// TestLargeIsNoLearner: what is known to need more than a shared GPU can give has
-// GPUs of its own.
+// TestLargeIsNoLearner checks that a task known to need more than a shared GPU can give
+// gets exclusive GPUs.
 func TestLargeIsNoLearner(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	w.started(w.submit(4*units.GiB, nil))

@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// A program can use one part of a card at a time: a task on several GPUs gets whole
-// ones, and says why it waits when there are too few of them now.
+// A program can use one MIG instance at a time: a task on several GPUs gets whole cards,
+// and says why it waits when there are too few of them now.
 func TestPartsOfCards(t *testing.T) {
 	card := func(i int, part bool) GPUInfo {
 		return GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, MIG: part}
@@ -19,7 +19,7 @@ func TestPartsOfCards(t *testing.T) {
 	}
 	pair := w.submit(units.GiB, gpus(2))
 	w.wantOn(pair, 2, 3)
-	// Not where it was sent either, if that is a part.
+	// Pinning does not place it on an instance either.
 	w.step(Pinned{At: w.now, Task: pair, GPUs: []GPUID{gpuID(0), gpuID(1)}})
 	if task, _ := w.s.Task(pair); len(task.Pinned) > 0 || task.Recall != nil {
 		t.Errorf("it was sent to two parts: %+v", task)

@@ -6,21 +6,21 @@ import (
 	"carma/mapper/interference"
 )
 
-// Under SharingUsers a GPU has an MPS server for each circle: the tasks of a user
-// that have the same GPUs. The kernels of a circle run at the same time, and the
-// circles take turns.
+// Under SharingUsers a GPU has one MPS server for each MPS domain: the tasks of a user
+// that have the same GPUs. The kernels of a domain run at the same time, and the domains
+// take turns.
 
-// mpsDomain names a circle. Tasks on as many GPUs are assumed to have the same ones.
+// mpsDomain identifies an MPS domain. Tasks on the same number of GPUs are assumed to
+// have the same ones.
 type mpsDomain struct {
 	user string
 	gpus int
-	// own is a task that is no client of MPS any more, because a server has
-	// failed under it; 0: a client.
+	// own is a task that no longer uses MPS because a server has failed under it, or 0.
 	own TaskID
 }
 
-// mpsDomainOf numbers the circle of a task, from 1; 0: the circles do not matter
-// here, or nobody knows.
+// mpsDomainOf returns the number of a task's MPS domain, from 1, or 0 if domains do not
+// matter here or the task is not known.
 func (s *State) mpsDomainOf(t *Task) int32 {
 	if !s.byUser || t == nil {
 		return 0
@@ -40,7 +40,7 @@ func (s *State) mpsDomainOf(t *Task) int32 {
 	return n
 }
 
-// findMPSDomains notes whether circles matter on any GPU.
+// findMPSDomains updates whether MPS domains matter on any GPU.
 func (s *State) findMPSDomains() {
 	byUser := slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Sharing == SharingUsers })
 	if byUser != s.byUser {
@@ -49,15 +49,15 @@ func (s *State) findMPSDomains() {
 	}
 }
 
-// severalMPSDomains reports whether tasks on a GPU take turns because of their
-// circles.
+// severalMPSDomains reports whether tasks on a GPU take turns because they are in
+// different MPS domains.
 func severalMPSDomains(of []loadDemand) bool {
 	return slices.ContainsFunc(of, func(d loadDemand) bool { return d.circle != of[0].circle })
 }
 
-// byMPSDomain turns the speeds of tasks that all share by MPS into those of several
-// circles. Within a circle tasks go as under MPS, for the time of its turns. If
-// there is time for all, nothing changes.
+// byMPSDomain converts the speeds of tasks in one MPS domain into the speeds in several
+// domains. During the turns of its domain a task has its speed under MPS. If the turns of
+// all domains fit, nothing changes.
 func byMPSDomain(of []loadDemand, speeds []float64) {
 	var numberSpace [16]int32
 	var busySpace, partSpace, withinSpace [16]float64
@@ -90,7 +90,7 @@ func byMPSDomain(of []loadDemand, speeds []float64) {
 	}
 }
 
-// speedsWithin appends the speeds of the tasks of a circle if no others are there.
+// speedsWithin appends the speeds of the tasks of a domain without the other domains.
 func speedsWithin(into []float64, of []loadDemand, number int32) []float64 {
 	var space [16]interference.Task
 	members := space[:0]

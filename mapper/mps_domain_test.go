@@ -9,7 +9,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// sharedBy has one GPU that tasks share in a way.
+// sharedBy returns a world with one GPU and a kind of sharing.
 func sharedBy(t *testing.T, opt Options, how Sharing) *world {
 	t.Helper()
 	return newWorldOf(t, opt, GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how})
@@ -25,8 +25,8 @@ func (w *world) speeds() (all []float64) {
 	return all
 }
 
-// TestCircles: where each user has an MPS server, one user's tasks run at once,
-// and users take turns.
+// TestCircles checks that, where each user has an MPS server, one user's tasks run at
+// once, and users take turns.
 func TestCircles(t *testing.T) {
 	medium := interference.Load{SMACT: 0.6, DRAMA: 0.3, Step: 0.05}
 	put := func(how Sharing, users []string, all loads) []float64 {
@@ -54,8 +54,8 @@ func TestCircles(t *testing.T) {
 	same("two users", put(SharingUsers, []string{"ada", "bob"}, two), turns)
 	same("two users who leave each other time", put(SharingUsers, []string{"ada", "bob"}, loads{small, {SMACT: 0.01}}), put(SharingMPS, []string{"", ""}, loads{small, {SMACT: 0.01}}))
 
-	// Two of ada's go as fast beside each other as without bob, for half of the
-	// time.
+	// Two of ada's tasks have the same speed beside each other as without bob, for half
+	// of the time.
 	got := put(SharingUsers, []string{"ada", "bob", "ada"}, loads{medium, resnet, small})
 	alone := put(SharingMPS, []string{"", ""}, loads{medium, small})
 	if part := got[0] / alone[0]; math.Abs(part-got[2]/alone[1]) > 1e-9 || part < 0.45 || part > 0.55 {
@@ -67,8 +67,8 @@ func TestCircles(t *testing.T) {
 	same("three users", put(SharingUsers, []string{"ada", "bob", "eve"}, three), put(SharingTurns, []string{"", "", ""}, three))
 }
 
-// TestUsersShareLess: policy carma lets a user's task join tasks that another's may
-// not join, and a task that has left MPS may not join either.
+// TestUsersShareLess checks that policy carma lets a user's task join tasks that
+// another's may not join, and that a task that no longer uses MPS may not join either.
 func TestUsersShareLess(t *testing.T) {
 	newcomer := interference.Load{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}
 	for _, row := range []struct {
@@ -104,8 +104,8 @@ func TestUsersShareLess(t *testing.T) {
 	}
 }
 
-// TestSharingIsSwitched: when tasks share a GPU in another way, their speeds are
-// predicted anew, and the queue is looked at.
+// TestSharingIsSwitched checks that, when the sharing of a GPU changes, speeds are
+// predicted again and the queue is scheduled.
 func TestSharingIsSwitched(t *testing.T) {
 	w := sharedBy(t, predicting(), SharingTurns)
 	now := func(how Sharing) {
@@ -127,8 +127,7 @@ func TestSharingIsSwitched(t *testing.T) {
 	w.wantWhy(w.does(small, ""), "GPU 0 idle tasks=2")
 }
 
-// TestUnknownOfAnotherUser: what a task may be of which nothing is known is weighed
-// as its user's.
+// TestUnknownOfAnotherUser checks that an unknown task is scored with its user.
 func TestUnknownOfAnotherUser(t *testing.T) {
 	w := sharedBy(t, predicting(), SharingUsers)
 	w.expecting(Expected{Loads: loads{small}}, of("ada"))

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// A cluster may bound what runs in a namespace. The books of that are its own, and count
-// what others run there, so carma hears of it only by a refusal. Then tasks of this
-// namespace wait, with no GPU, and nobody else does. One of them is launched as a test at
-// growing intervals, and soon after a task there has ended; if it is not refused, all may
-// go again.
+// A cluster may limit what runs in a namespace. It does its own accounting and counts
+// other users' pods too, so carma learns of the limit only from a refusal. Then the tasks
+// of this namespace wait, without a GPU, and no others do. One of them is launched as a
+// probe at growing intervals, and soon after a task there has ended. If it is not
+// refused, all may be launched again.
 
 // ScopeNamespace: the namespace of the task takes no more now.
 const ScopeNamespace BreakerScope = "namespace"
 
-// fullTest is the longest time between two test launches in a full namespace. A refused
-// one costs the cluster one request, and others may make room that carma does not see.
+// fullTest is the longest time between two probe launches in a full namespace. A refused
+// probe costs the cluster one request, and others may free room unnoticed by carma.
 const fullTest = 30 * time.Second
 
-// fullTurns is how many tasks of a full namespace take turns in being tried, so that one
-// that wants more room than there is does not keep the others from it.
+// fullTurns is the number of tasks of a full namespace that are probed in turn, so that a
+// task that needs more room than there is does not block the others.
 const fullTurns = 5
 
 func byNamespace(i *breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
 
-// fullAt is what is known of a full namespace; nil: it is not full.
+// fullAt returns the breaker of a full namespace, or nil if it is not full.
 func (s *State) fullAt(namespace string) *breaker {
 	if at, ok := slices.BinarySearchFunc(s.namespaceBreakers, namespace, byNamespace); ok {
 		return s.namespaceBreakers[at]
@@ -33,7 +33,7 @@ func (s *State) fullAt(namespace string) *breaker {
 	return nil
 }
 
-// backfilling counts a refusal against the task's namespace.
+// fills counts a refusal against the task's namespace.
 func (s *State) fills(t *Task, f Fault) {
 	i := s.fullAt(t.Namespace)
 	if i == nil {
@@ -43,23 +43,24 @@ func (s *State) fills(t *Task, f Fault) {
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.failed(t.ID)
-	if i.Testing == t.ID || !i.paused() { // others were launched before it was known
+	if i.Testing == t.ID || !i.paused() { // other tasks were launched before the limit was known
 		i.Wait, i.Testing = min(max(2*i.Wait, s.nextProbe()), fullTest), 0
 		s.probeAt(i, s.now.Add(i.Wait))
 	}
 	i.Tasks = slices.DeleteFunc(i.Tasks, func(id TaskID) bool { o := s.tasks[id]; return o == nil || o != t && !o.waiting() })
-	t.NotBefore = s.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // and one that was not tried
+	t.NotBefore = s.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
 	s.dirty = true
 }
 
 // noRoom reports whether a task waits for its namespace.
 func (s *State) noRoom(t *Task) bool { return s.fullAt(t.Namespace).shut(s.now) }
 
-// bounded reports whether a task waits for something that its user has, or others in its
-// namespace.
+// bounded reports whether a task waits because of a quota, or because its namespace is
+// full.
 func (s *State) bounded(t *Task) bool { return s.overQuota(t).Code != "" || s.noRoom(t) }
 
-// testsNamespace notes a launch in a full namespace. The next one waits for its refusal.
+// testsNamespace records a launch in a full namespace as the probe. The next probe waits
+// for its refusal.
 func (s *State) testsNamespace(t *Task) {
 	if i := s.fullAt(t.Namespace); i.paused() {
 		i.Testing = t.ID
@@ -67,8 +68,8 @@ func (s *State) testsNamespace(t *Task) {
 	}
 }
 
-// settleNamespaces opens the namespaces whose test was not refused in time: its pod is
-// made, whatever it waits for now.
+// settleNamespaces opens the namespaces whose probe was not refused in time: its pod has
+// been created, even if it still waits for something else.
 func (s *State) settleNamespaces() {
 	for _, i := range slices.Clone(s.namespaceBreakers) {
 		if t := s.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.shut(s.now) {
@@ -77,15 +78,15 @@ func (s *State) settleNamespaces() {
 	}
 }
 
-// opens: tasks of a namespace may be launched again.
+// opens lets tasks of a namespace be launched again.
 func (s *State) opens(full *breaker) {
 	s.letGo(full)
 	s.namespaceBreakers = slices.DeleteFunc(s.namespaceBreakers, func(i *breaker) bool { return i == full })
 	s.dirty = true
 }
 
-// roomIn follows the end of a task in a namespace: if that was full, a test comes soon,
-// when the cluster has counted again.
+// roomIn handles the end of a task in a namespace. If the namespace was full, a probe
+// follows soon, when the cluster has counted again.
 func (s *State) roomIn(namespace string) {
 	i := s.fullAt(namespace)
 	if !i.paused() {
@@ -98,20 +99,20 @@ func (s *State) roomIn(namespace string) {
 	}
 }
 
-// awaitsRoom reports whether a task waits for its namespace, or until it is tried there
-// again itself.
+// awaitsRoom reports whether a task waits for its namespace, or for its own next try
+// there.
 func (s *State) awaitsRoom(t *Task) bool {
 	return s.noRoom(t) || s.fullAt(t.Namespace) != nil && t.Reason.Code == ReasonNamespaceFull && t.NotBefore > s.now
 }
 
-// fullness is why a task waits for its namespace.
+// fullness returns the reason for which a task waits for its namespace.
 func (s *State) fullness(t *Task) Reason {
 	i := s.fullAt(t.Namespace)
 	return Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(s.now), t.NotBefore.Sub(s.now))}
 }
 
-// validFull reports whether a snapshot's full namespaces can be: in order, each once, and
-// each is tested again.
+// validFull reports whether a snapshot's full namespaces are valid: sorted, without
+// duplicates, and each with a probe interval.
 func validFull(all []*breaker) bool {
 	for n, i := range all {
 		if i == nil || i.Wait <= 0 || n > 0 && all[n-1].Namespace >= i.Namespace {

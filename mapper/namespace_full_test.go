@@ -20,9 +20,9 @@ func in(namespace string) func(*Request) {
 	return func(r *Request) { r.Namespace = namespace }
 }
 
-// TestNamespaceFull: a task that its namespace refuses waits without a GPU, and says for
-// what. Others of the namespace wait with it, one is tried at a time at growing
-// intervals, and tasks of other namespaces get the GPU. It costs nobody anything.
+// TestNamespaceFull checks that a task refused by its namespace waits without a GPU, and
+// says for what. Other tasks of the namespace wait too, one is tried at a time at growing
+// intervals, and tasks of other namespaces get the GPU. No task loses an attempt.
 func TestNamespaceFull(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(30*units.GiB, in("ann"))
@@ -59,8 +59,8 @@ func TestNamespaceFull(t *testing.T) {
 	}
 }
 
-// refuseTests refuses whatever is launched at so many instants, and returns the times
-// between the launches. There is one at a time.
+// refuseTests refuses the launches at n instants, and returns the times between them.
+// There is one launch at a time.
 func (w *world) refuseTests(n int) (gaps []time.Duration) {
 	w.t.Helper()
 	last := w.now
@@ -90,7 +90,8 @@ func (w *world) launchesOf(id TaskID) (all []Launch) {
 	return all
 }
 
-// filledWorld has a task that runs in namespace ann, and two that were refused there often.
+// filledWorld has a task that runs in namespace ann, and two that were refused there
+// often.
 func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
 	w = newWorld(t, plain(), 2)
 	runs = w.submit(5*units.GiB, in("ann"))
@@ -104,8 +105,8 @@ func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
 	return w, runs, a, b
 }
 
-// TestNamespaceRoom: soon after a task of the namespace has ended, the first of those that
-// wait is tried. When it runs, the others may go, too.
+// TestNamespaceRoom checks that soon after a task of the namespace has ended the first of
+// its waiting tasks is tried. When it runs, the others may be launched, too.
 func TestNamespaceRoom(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, ExitOK)
@@ -121,8 +122,8 @@ func TestNamespaceRoom(t *testing.T) {
 	}
 }
 
-// TestNamespaceTestTakesLong: a test that is not refused, but does not run for long, as
-// its image is fetched, lets the others go.
+// TestNamespaceTestTakesLong checks that a probe that is not refused, but does not run
+// for long because its image is pulled, lets the others be launched.
 func TestNamespaceTestTakesLong(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	c := w.submit(5*units.GiB, in("ann"))
@@ -135,9 +136,9 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 	}
 }
 
-// TestNamespaceTestTellsNothing: a test that is stopped, or fails for the engine, is
-// followed by another; and a namespace's refusal tells nothing of an engine that
-// is tested by the same launch.
+// TestNamespaceTestTellsNothing checks that a probe that is stopped, or fails for the
+// engine, is followed by another, and that a namespace's refusal shows nothing about an
+// engine that is probed by the same launch.
 func TestNamespaceTestTellsNothing(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, ExitOK)
@@ -167,8 +168,8 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 	}
 }
 
-// TestNamespaceSnapshot: a daemon that is started again knows what is full, and tries it at
-// once.
+// TestNamespaceSnapshot checks that a restarted daemon knows the full namespaces, and
+// probes them at once.
 func TestNamespaceSnapshot(t *testing.T) {
 	w, _, a, _ := filledWorld(t)
 	text, err := json.Marshal(w.s)

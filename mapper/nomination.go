@@ -2,7 +2,7 @@ package mapper
 
 import "slices"
 
-// suspendedFor is for whom a task was suspended, and for how long.
+// suspendedFor returns the reason of a task's suspension, with its duration so far.
 func (s *State) suspendedFor(t *Task) Reason {
 	r := t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
@@ -11,7 +11,8 @@ func (s *State) suspendedFor(t *Task) Reason {
 	return r
 }
 
-// preempting is who makes way for a task.
+// preempting returns how many tasks are being suspended for a task, and the first of
+// them.
 func (s *State) preempting(t *Task) Reason {
 	r := Reason{Code: ReasonWay}
 	for _, g := range s.gpus {
@@ -28,13 +29,14 @@ func (s *State) preempting(t *Task) Reason {
 	return r
 }
 
-// isNominated reports whether a task has a claim to a GPU.
+// isNominated reports whether a GPU is nominated for a task.
 func (s *State) isNominated(t *Task) bool {
 	return s.opt.preempts() && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.NominatedFor == t.ID })
 }
 
-// nominatedForOther reports whether a GPU is claimed by another task. What is kept for one to
-// come home, and nobody leaves for it, those of higher priority may have.
+// nominatedForOther reports whether a GPU is nominated for another task. A task of higher
+// priority may take a GPU that is kept only for a suspended task to resume, while no task
+// is being suspended for it.
 func (s *State) nominatedForOther(t *Task, g *GPU) bool {
 	if g.NominatedFor == 0 || g.NominatedFor == t.ID {
 		return false
@@ -43,7 +45,7 @@ func (s *State) nominatedForOther(t *Task, g *GPU) bool {
 	return c == nil || !c.resumesInPlace() || t.Priority <= c.Priority || s.leavingForOther(c.ID)
 }
 
-// clearNominations ends the claims of a task.
+// clearNominations ends the nominations of a task.
 func (s *State) clearNominations(t *Task) {
 	if !s.opt.preempts() {
 		return
@@ -58,15 +60,15 @@ func (s *State) clearNominations(t *Task) {
 	}
 }
 
-// clearAllNominations ends all claims: nobody makes way any more.
+// clearAllNominations ends all nominations, because preemption is off.
 func (s *State) clearAllNominations() {
 	for _, g := range s.gpus {
 		g.NominatedFor = 0
 	}
 }
 
-// expireNominations ends the claims of tasks for which nobody is leaving any more, and reports
-// whether there were some.
+// expireNominations ends the nominations of tasks for which no task is being suspended
+// any more, and reports whether there were any.
 func (s *State) expireNominations() (ended bool) {
 	if !s.opt.preempts() {
 		return false
@@ -82,15 +84,15 @@ func (s *State) expireNominations() (ended bool) {
 	return ended
 }
 
-// resumesOn reports whether a GPU is kept for a task that had it, see nominateOriginal, and the
-// task could come back if those on its GPUs left.
+// resumesOn reports whether a GPU is kept for a suspended task that had it, see
+// nominateOriginal, and the task could resume if the residents of its GPUs left.
 func (s *State) resumesOn(g *GPU) bool {
 	t := s.tasks[g.NominatedFor]
 	return t != nil && t.waiting() && t.resumesInPlace() && s.suspendedTooLong(t) && t.Suspension.has(g.ID) &&
 		s.canFit(t) && !s.barred(t) && !s.bounded(t)
 }
 
-// leavingForOther reports whether a task is being suspended for another.
+// leavingForOther reports whether any task is being suspended for a task.
 func (s *State) leavingForOther(id TaskID) bool {
 	return slices.ContainsFunc(s.gpus, func(g *GPU) bool {
 		return g.NominatedFor == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {

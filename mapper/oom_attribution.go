@@ -6,13 +6,13 @@ import (
 	"carma/internal/units"
 )
 
-// attributedOOM says who is to blame for a GPU OOM.
+// oomAttribution says which task or process caused a GPU OOM.
 type oomAttribution struct {
 	own       bool
-	alone     bool        // it had its GPUs for itself
-	demand    units.Bytes // the most the task is known to have wanted on one GPU
-	most      units.Bytes // the most there is for it on each of its GPUs
-	reason    Reason      // whose memory it was
+	alone     bool        // it had its GPUs exclusively
+	demand    units.Bytes // the most memory the task is known to have wanted on one GPU
+	most      units.Bytes // the most memory it can get on each of its GPUs
+	reason    Reason      // whose memory caused it
 	overusers []overuser
 }
 
@@ -22,16 +22,16 @@ type overuser struct {
 	task TaskID
 }
 
-// attributeOOM finds out whether a task that ran out of memory was over its own
-// grant. If it was not, and others left no room for that grant, the neighbours
-// that exceed theirs or a foreign process are to blame.
+// attributeOOM finds out whether a task that ran out of memory had exceeded its own
+// grant. If it had not, and others left no room for that grant, the neighbours that
+// exceed theirs or other processes caused the OOM.
 func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribution {
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
 	v := oomAttribution{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
-	if t.Learner && v.demand >= v.most { // it had all there is: granted, or for want of neighbours
+	if t.Learner && v.demand >= v.most { // it had all there is: by its grant, or because it had no neighbours
 		v.alone = !slices.ContainsFunc(a.Grants, func(g Grant) bool { return len(s.byID[g.GPU].Residents) > 1 })
 	}
 	if demand > grant {
@@ -53,7 +53,7 @@ func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribu
 			v.reason = Reason{Code: ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
 		}
 		if s.opt.Booking == BookSamples {
-			continue // nobody has a grant to be over
+			continue // without grants no task can exceed one
 		}
 		for _, r := range g.Residents {
 			if r.Task != t.ID && r.Used > r.Grant {
@@ -66,8 +66,8 @@ func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribu
 	return v
 }
 
-// growGrant raises the grant of a task that exceeds it to growFactor times what
-// it uses, as far as the card has room.
+// growGrant raises the grant of a task that exceeds it to growFactor times its use, as
+// far as the card has room.
 func (s *State) growGrant(o overuser) {
 	g, t := o.gpu, s.tasks[o.task]
 	r, bookable := g.resident(o.task), s.bookable(g)
@@ -84,9 +84,8 @@ func (s *State) growGrant(o overuser) {
 	t.NextGrant = max(t.NextGrant, min(r.Grant, s.mostBookable().of(t.GPUs)))
 }
 
-// most is the most memory that n GPUs of one machine all have for one task.
-// Where so many are not there any more, those that went missing under their
-// tasks count.
+// most returns the most memory that each of n GPUs of one machine has for one task. If no
+// machine has n GPUs any more, GPUs that went missing under their tasks count too.
 func (s *State) most(n int) units.Bytes {
 	if most := s.mostBookable().of(n); most >= 0 {
 		return most
@@ -94,13 +93,13 @@ func (s *State) most(n int) units.Bytes {
 	return s.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
 }
 
-// stagedFloor is the free memory that AEGIS asks for after the first GPU OOM;
+// stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires
 // twice as much after the second.
 const stagedFloor = 10 * units.GiB
 
-// What a task gets after its own GPU OOM: after the first, its demand times
-// oomFactor plus oomExtra; after each further one, its need times oomAgainFactor.
-// growFactor is for a neighbour that used more than its grant.
+// The grant of a task after its own GPU OOM: after the first, its demand times oomFactor
+// plus oomExtra; after each further one, its next grant times oomAgainFactor. growFactor
+// applies to a neighbour that exceeded its grant.
 const (
 	oomFactor      = 1.25
 	oomExtra       = units.GiB

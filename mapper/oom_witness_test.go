@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOneWitnessGivesNoGPU: whatever ends a task reports by one witness only, the task is
-// not given a GPU of its own, and it ends.
+// TestOneWitnessGivesNoGPU checks that a task whose OOMs are reported by one source only
+// never gets an exclusive GPU, and ends.
 func TestOneWitnessGivesNoGPU(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opt := plain()
@@ -38,7 +38,8 @@ func TestOneWitnessGivesNoGPU(t *testing.T) {
 	})
 }
 
-// TestConfirmedOOMGetsAGPU: two witnesses give the last attempt GPUs of its own.
+// TestConfirmedOOMGetsAGPU checks that with two sources the last attempt gets exclusive
+// GPUs.
 func TestConfirmedOOMGetsAGPU(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	id := w.submit(8*units.GiB, nil)
@@ -51,7 +52,7 @@ func TestConfirmedOOMGetsAGPU(t *testing.T) {
 	}
 }
 
-// TestSuspectedOnce: a suspected OOM is answered with more memory once; the next one is
+// TestSuspectedOnce checks that a suspected OOM gives more memory once; the next one is
 // the program's own failure.
 func TestSuspectedOnce(t *testing.T) {
 	w := newWorld(t, plain(), 1)
@@ -68,8 +69,9 @@ func TestSuspectedOnce(t *testing.T) {
 	}
 }
 
-// TestOveruseNeverCostsTheVictim: an OOM beside a neighbour that used more than its grant
-// costs the victim nothing, also if the neighbour ended first or its use fell again.
+// TestOveruseNeverCostsTheVictim checks that an OOM beside a neighbour that exceeded its
+// grant costs the victim nothing, also if the neighbour ended first or its use fell
+// again.
 func TestOveruseNeverCostsTheVictim(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opt := plain()

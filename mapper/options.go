@@ -10,17 +10,17 @@ import (
 	"carma/internal/units"
 )
 
-// Options are the rules the mapper works by. They are part of the journal:
-// the same events under the same options give the same decisions.
+// Options are the rules of the mapper. They are part of the journal: equal events under
+// equal options give equal decisions.
 type Options struct {
 	// Policy is the name of a row in the policy table.
 	Policy string `json:"policy"`
-	// Headroom is memory on every GPU that is never booked.
+	// Headroom is memory on every GPU that is never allocated.
 	Headroom units.Bytes `json:"headroom"`
-	// Booking is what counts as taken on a GPU; empty is [BookGrants].
+	// Booking says how memory taken on a GPU is counted; empty is [BookGrants].
 	Booking string `json:"booking,omitempty"`
-	// Margin is memory that must be left free beside a task's grant at the
-	// moment of its placement; it is not booked.
+	// Margin is memory that must remain free beside a task's grant at the moment of its
+	// placement; it is not allocated.
 	Margin units.Bytes `json:"margin,omitempty"`
 	// MinFree rejects a GPU with less free memory than this; 0 is off.
 	MinFree units.Bytes `json:"min_free"`
@@ -30,12 +30,12 @@ type Options struct {
 	// while SM occupancy or DRAM activity is at or above its own cap too.
 	SMOCCCap float64 `json:"smocc_cap,omitempty"`
 	DRAMACap float64 `json:"drama_cap,omitempty"`
-	// SlowdownCap is the largest slowdown that policy carma accepts, as predicted
-	// for each task on a GPU: its run time divided by that alone. 0 is 1.6.
+	// SlowdownCap is the largest slowdown that policy carma accepts for each task on a
+	// GPU, as predicted: its run time divided by its run time alone. 0 is 1.6.
 	SlowdownCap float64 `json:"slowdown_cap,omitempty"`
-	// LearnMemory is how long the memory of a task whose need is not known must
-	// not have grown until others may join it. Until then it is granted all free
-	// memory of its GPUs. 0: it keeps whole GPUs for itself.
+	// LearnMemory is the time for which the memory of a task with unknown need must not
+	// have grown before others may join it. Until then the task is granted all free
+	// memory of its GPUs. If 0, it keeps whole GPUs exclusively.
 	LearnMemory time.Duration `json:"learn_memory,omitempty"`
 	// MaxTasks is the most tasks on one GPU; 0 is no limit.
 	MaxTasks int `json:"max_tasks"`
@@ -44,82 +44,80 @@ type Options struct {
 	WarmUp time.Duration `json:"warm_up"`
 	// Interval is the least time between two launches; 0 is none.
 	Interval time.Duration `json:"interval,omitempty"`
-	// LaunchesAtOnce is how many launches may be on their way to the engine at a time;
-	// 0 is no limit. See [LaunchAccepted].
+	// LaunchesAtOnce limits the launches in flight to the engine; 0 is no limit. See
+	// [LaunchAccepted].
 	LaunchesAtOnce int `json:"launches_at_once,omitempty"`
 	// IdleFirst prefers idle GPUs, whatever the policy's own order.
 	IdleFirst bool `json:"idle_first"`
 	// Order is the order of the queues; empty is [OrderFIFO].
 	Order string `json:"order,omitempty"`
-	// FairHalfLife is after how long a GPU-second that a user has had counts
-	// half in the fair orders; 0 is 24 hours.
+	// FairHalfLife is the time after which a GPU-second that a user has had counts half
+	// in the fair orders; 0 is 24 hours.
 	FairHalfLife time.Duration `json:"fair_half_life,omitempty"`
-	// FairWeights are the users' rights in the fair orders, sorted by user; who
-	// is not named has 1.
+	// FairWeights are the users' rights in the fair orders, sorted by user; other users
+	// have 1.
 	FairWeights []Weight `json:"fair_weights,omitempty"`
-	// FairAccounts are the rights of accounts that take turns with each other as
-	// one user does, sorted by name; [EveryAccount] is all that are not named.
-	// Users whose account is neither take turns by themselves.
+	// FairAccounts are the rights of accounts that take turns as one user does, sorted by
+	// name; [EveryAccount] stands for all accounts that are not named. Users of other
+	// accounts take turns individually.
 	FairAccounts []Weight `json:"fair_accounts,omitempty"`
-	// QuotaTasks, QuotaGPUs and QuotaMemory are what the placed tasks of one
-	// user may come to: their number, their GPUs (counted for each task), their
-	// grants; 0 is no limit.
+	// QuotaTasks, QuotaGPUs and QuotaMemory limit the placed tasks of one user: their
+	// number, their GPUs (counted for each task), and their grants; 0 is no limit.
 	QuotaTasks  int         `json:"quota_tasks,omitempty"`
 	QuotaGPUs   int         `json:"quota_gpus,omitempty"`
 	QuotaMemory units.Bytes `json:"quota_memory,omitempty"`
-	// Quotas are those of single users, in place of these, and of accounts, beside
-	// them; sorted, see quota.go.
+	// Quotas are the quotas of single users, in place of these, and of accounts, in
+	// addition to them; sorted, see quota.go.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// Slot is how long an attempt may run while others wait that could have
-	// its place; 0 is as long as it likes.
+	// Slot is the time for which an attempt may run while other tasks wait that could
+	// have its place; 0 is no limit.
 	Slot time.Duration `json:"slot,omitempty"`
-	// MakeWay suspends running tasks for waiting ones of higher priority, and for
-	// those with a terminal; see preempt.go.
+	// MakeWay suspends running tasks for waiting ones of higher priority, and for waiting
+	// ones with a terminal; see preempt.go.
 	MakeWay bool `json:"make_way,omitempty"`
 	// SwapShorter suspends a long running task for a short waiting one; see swap.go.
-	// FillHeld lets tasks that can be suspended run on GPUs that are held for one on
-	// several, until that has all of them; see backfill.go.
+	// FillHeld lets tasks that can be suspended backfill GPUs that are reserved for a
+	// task on several GPUs, until that one has all of them; see backfill.go.
 	SwapShorter bool `json:"swap_shorter,omitempty"`
 	FillHeld    bool `json:"fill_held,omitempty"`
-	// Learn books what earlier runs of the same task have used, where there
+	// Learn allocates the memory that earlier runs of the same task have used, if there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`
-	// Watchdog is what is done about tasks that use more than their grants:
-	// off, warn or relaunch; empty: off.
+	// Watchdog says what happens to tasks that exceed their grants: off, warn or
+	// relaunch; empty is off.
 	Watchdog string `json:"watchdog,omitempty"`
-	// Shrink is after how long without growth a task's grant is cut to what it
-	// has used, and a little; 0 is never.
+	// Shrink is the time without growth after which a task's grant is cut to a little
+	// more than it has used; 0 is never.
 	Shrink time.Duration `json:"shrink,omitempty"`
-	// IdleReport is after which time a running task is reported that does nothing
-	// and holds GPU memory; IdleStop, after which one with a terminal is stopped in
-	// which nobody types either; IdleYield, after which the others are. 0 is never.
+	// IdleReport is the idle time after which a running task that holds GPU memory is
+	// reported. IdleStop is the time after which an idle task with a terminal is stopped
+	// if nobody types either; IdleYield, after which other idle tasks are. 0 is never.
 	IdleReport time.Duration `json:"idle_report,omitempty"`
 	IdleStop   time.Duration `json:"idle_stop,omitempty"`
 	IdleYield  time.Duration `json:"idle_yield,omitempty"`
-	// SuspendOveruse, SuspendIdle, SuspendSlots, SuspendMoves and SuspendSlowing have a
-	// task suspended, where that can be, that would be stopped by the watchdog, for
-	// doing nothing, at the end of its slot, to go to other GPUs, or for slowing a
-	// neighbour down. SuspendLeast is how long it runs between, where others gain by
-	// it: not for the watchdog and who moves it.
+	// SuspendOveruse, SuspendIdle, SuspendSlots, SuspendMoves and SuspendSlowing suspend
+	// a task, where possible, instead of stopping it: by the watchdog, for idling, at the
+	// end of its slot, to move it to other GPUs, or for slowing a neighbour down.
+	// SuspendLeast is the time that a task runs between suspensions for the benefit of
+	// others; it does not apply to the watchdog and to moves by people.
 	SuspendOveruse bool          `json:"suspend_overuse,omitempty"`
 	SuspendIdle    bool          `json:"suspend_idle,omitempty"`
 	SuspendSlots   bool          `json:"suspend_slots,omitempty"`
 	SuspendMoves   bool          `json:"suspend_moves,omitempty"`
 	SuspendSlowing bool          `json:"suspend_slowing,omitempty"`
 	SuspendLeast   time.Duration `json:"suspend_least,omitempty"`
-	// LookAhead is how many tasks that do not fit are passed over in each of
-	// the two queues; 1 is strict first-come first-served.
+	// LookAhead is the number of tasks that do not fit and are passed over in each of the
+	// two queues; 1 is strict first-come first-served.
 	LookAhead int `json:"look_ahead"`
-	// Ageing is how long the first task that does not fit may be overtaken,
-	// counted from when it first was that; then GPUs are kept free for it.
+	// Ageing is the time for which the first task that does not fit may be overtaken,
+	// counted from the moment it became the first; then GPUs are reserved for it.
 	Ageing time.Duration `json:"ageing"`
-	// Recovery is what follows a GPU OOM; empty is [RecoverLadder].
+	// Recovery says what follows a GPU OOM; empty is [RecoverLadder].
 	Recovery string `json:"recovery,omitempty"`
-	// Attempts bounds how often a task is launched because of its own GPU
-	// OOMs; the last of them is alone on its GPUs.
+	// Attempts bounds the launches of a task with GPU OOMs of its own; the last launch is
+	// exclusive.
 	Attempts int `json:"attempts"`
-	// BlamelessRetries bounds the relaunches after deaths the task is not to
-	// blame for.
+	// BlamelessRetries bounds the relaunches after failures not caused by the task.
 	BlamelessRetries int `json:"blameless_retries"`
 	// Backoff is the wait after an infrastructure failure; it doubles.
 	Backoff time.Duration `json:"backoff"`
@@ -133,12 +131,12 @@ var (
 	Recoveries = []string{RecoverLadder, RecoverStaged, RecoverOriginal}
 )
 
-// What counts as taken on a GPU.
+// How memory taken on a GPU is counted.
 const (
-	// BookGrants: the grants of the tasks placed there, or what they use where
-	// that is more.
+	// BookGrants counts the grants of the tasks placed there, or their use if that is
+	// more.
 	BookGrants = "grants"
-	// BookSamples: only what the last sample showed in use, as in CARMA and
+	// BookSamples counts only the memory in use in the last sample, as in CARMA and
 	// AEGIS. A task that has not allocated yet counts for nothing.
 	BookSamples = "samples"
 )
@@ -146,30 +144,31 @@ const (
 // Orders of the queues, within a priority.
 const (
 	OrderFIFO = "fifo" // as submitted
-	OrderFair = "fair" // the user first who has had least; see fairshare.go
+	OrderFair = "fair" // the user with the least use first; see fairshare.go
 	OrderSJF  = "sjf"  // the shortest expected run first; see rank.go
-	// OrderFairSJF is fair between users, and sjf within the tasks of each. While
-	// one user alone has tasks it is sjf.
+	// OrderFairSJF is fair between users, and sjf within the tasks of each user. While
+	// only one user has tasks it is sjf.
 	OrderFairSJF = "fair-sjf"
 )
 
 // What follows a GPU OOM.
 const (
-	// RecoverLadder: more memory each time, at last GPUs of its own; others
-	// go on meanwhile.
+	// RecoverLadder: more memory each time, and exclusive GPUs for the last; other tasks
+	// continue meanwhile.
 	RecoverLadder = "ladder"
 	// RecoverStaged, as in AEGIS: a GPU with 10 GiB free, then 20, then alone.
 	RecoverStaged = "staged"
-	// RecoverOriginal, as in CARMA: idle GPUs of its own at once, and nothing
-	// else is started until it has them.
+	// RecoverOriginal, as in CARMA: idle exclusive GPUs at once, and no other task is
+	// started until it has them.
 	RecoverOriginal = "original"
 )
 
-// DefaultOptions are those of a shared server with estimates.
+// DefaultOptions returns the default options of policy carma, for a shared server with
+// estimates.
 func DefaultOptions() Options { return DefaultsOf("carma") }
 
-// DefaultsOf are the default options with those changed that a policy wants
-// otherwise. The policy must be one of [PolicyNames].
+// DefaultsOf returns the default options with the changes that a policy makes to them.
+// The policy must be one of [PolicyNames].
 func DefaultsOf(name string) Options {
 	o := defaults
 	o.Policy = name
@@ -199,7 +198,7 @@ var defaults = Options{
 	SuspendLeast:     suspendLeast,
 }
 
-// Validate returns the first option that cannot be, with what to write instead.
+// Validate returns an error for the first invalid option, with what to write instead.
 func (o Options) Validate() error {
 	if _, err := policyNamed(o.Policy); err != nil {
 		return err

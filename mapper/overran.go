@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// Overran says that a task used more on a GPU than its grant, when others lacked memory
-// that they had been granted.
+// Overran records that a task exceeded its grant on a GPU while others lacked memory that
+// they had been granted.
 type Overran struct {
 	Task  TaskID        `json:"task"`
 	Used  units.Bytes   `json:"used"`
@@ -16,8 +16,8 @@ type Overran struct {
 	At    units.Instant `json:"at"`
 }
 
-// overranFor is the time for which a neighbour's overuse explains a GPU OOM: samples are a second
-// apart, and both tasks may end by the same lack of memory, the neighbour first.
+// overranFor is the time for which a neighbour's overuse explains a GPU OOM: samples are
+// a second apart, and the same lack of memory may end both tasks, the neighbour first.
 const overranFor = 10 * time.Second
 
 // noteOverran records the tasks that use more than their grants on a GPU that has not
@@ -39,8 +39,8 @@ func (s *State) noteOverran(g *GPU) {
 	}
 }
 
-// overranBeside returns the last neighbour that used more than its grant during an
-// attempt of a task, within overranFor; nil if there is none.
+// overranBeside returns the last neighbour that exceeded its grant during an attempt of a
+// task, within overranFor, or nil.
 func (g *GPU) overranBeside(task TaskID, a *Attempt, now units.Instant) *Overran {
 	for i := len(g.Overran) - 1; i >= 0; i-- {
 		o := &g.Overran[i]

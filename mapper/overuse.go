@@ -8,23 +8,23 @@ import (
 	"carma/internal/units"
 )
 
-// What is done about a task that uses more than is booked for it. All but
-// WatchdogOff book more for it where the card has it.
+// What is done about a task that exceeds its grant. All but WatchdogOff raise the grant
+// if the card has room.
 const (
 	WatchdogOff      = "off"
 	WatchdogWarn     = "warn"
-	WatchdogRelaunch = "relaunch" // and where others need the room, run it again with more
+	WatchdogRelaunch = "relaunch" // and if others need the room, run it again with more
 )
 
-// Watchdogs are the choices.
+// Watchdogs lists the choices.
 var Watchdogs = []string{WatchdogOff, WatchdogWarn, WatchdogRelaunch}
 
-// overusePatience is how long a task may use more than its grant where others
-// need the room: a spike that one sample shows is over at the next.
+// overusePatience is the time for which a task may exceed its grant when others need the
+// room: a spike in one sample is over at the next.
 const overusePatience = 3 * time.Second
 
-// GrantExceeded says that a task uses more on a GPU than was booked for it, for the
-// record. Booked is what is booked now.
+// GrantExceeded records that a task used more on a GPU than its grant. Booked is its
+// present grant.
 type GrantExceeded struct {
 	Task   TaskID      `json:"task"`
 	GPU    GPUID       `json:"gpu"`
@@ -35,7 +35,7 @@ type GrantExceeded struct {
 
 func (GrantExceeded) decisionKind() string { return "overuse" }
 
-// checkGrants looks for tasks on a GPU that use more than their grants.
+// checkGrants finds the tasks on a GPU that exceed their grants.
 func (s *State) checkGrants(g *GPU) {
 	if s.opt.Watchdog != WatchdogWarn && s.opt.Watchdog != WatchdogRelaunch || s.opt.Booking == BookSamples {
 		return
@@ -62,15 +62,15 @@ func (s *State) checkGrants(g *GPU) {
 	}
 }
 
-// enforceGrants stops or suspends the tasks that have used more than their grants for a while
-// where that leaves others without what is booked for them: on each GPU the
-// one with the most above its grant.
+// enforceGrants stops or suspends tasks that have exceeded their grants for a while, if
+// that leaves others without their granted memory. On each GPU it picks the one that
+// exceeds its grant most.
 func (s *State) enforceGrants() {
 	if s.opt.Watchdog != WatchdogRelaunch {
 		return
 	}
 	for _, g := range s.shortGPUs() {
-		if !s.short(g) { // not any more
+		if !s.short(g) { // no longer short
 			continue
 		}
 		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r Resident) bool {
@@ -89,8 +89,8 @@ func (s *State) enforceGrants() {
 	}
 }
 
-// stoppedForOveruse follows the end of an attempt that was stopped for its overuse:
-// as after a GPU OOM of its own.
+// stoppedForOveruse handles the end of an attempt that was stopped for overuse, as after
+// a GPU OOM of its own.
 func (s *State) stoppedForOveruse(t *Task, a *Attempt) {
 	reason := t.StopReason
 	t.Overuse, t.StopReason = false, Reason{}

@@ -14,7 +14,7 @@ func watching(how string) Options {
 	return opt
 }
 
-// overuse is a sample in which tasks use so many GiB of GPU 0.
+// overuse returns a sample with the GiB of GPU 0 used by tasks.
 func overuse(uses map[TaskID]float64) GPUSample {
 	s := GPUSample{ID: "GPU-0"}
 	for id, n := range uses {
@@ -25,8 +25,8 @@ func overuse(uses map[TaskID]float64) GPUSample {
 	return s
 }
 
-// TestWatchdogGrows: what a task uses above its grant is booked for it where
-// the card has it, and said.
+// TestWatchdogGrows checks that the grant of a task that exceeds it is raised if the card
+// has room, and that this is reported.
 func TestWatchdogGrows(t *testing.T) {
 	w := newWorld(t, watching(WatchdogWarn), 1)
 	a, b := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
@@ -46,15 +46,16 @@ func TestWatchdogGrows(t *testing.T) {
 	if need := w.task(a).NextGrant; need != gib(12).Scale(1.1) {
 		t.Errorf("it needs %s now", need)
 	}
-	// There is no room for more. What it uses counts, and that is all.
+	// There is no room for more. The use counts, and nothing else follows.
 	w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
 	w.wait(time.Minute)
 	w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
 	w.wantPhase(a, Running)
 }
 
-// TestWatchdogOrder: where tasks on several GPUs are stopped at once, it is in the order of
-// the GPUs, also if the later one was short of memory first and has been looked at since.
+// TestWatchdogOrder checks that tasks stopped at once on several GPUs are stopped in the
+// order of the GPUs, also if the later GPU was short of memory first and was checked
+// since.
 func TestWatchdogOrder(t *testing.T) {
 	w := newWorld(t, watching(WatchdogRelaunch), 2)
 	on := map[int][]TaskID{}
@@ -63,7 +64,7 @@ func TestWatchdogOrder(t *testing.T) {
 		w.started(id)
 		on[w.on(id)[0]] = append(on[w.on(id)[0]], id)
 	}
-	w.submit(30*units.GiB, nil) // waits, so that GPUs are looked at
+	w.submit(30*units.GiB, nil) // waits, so that GPUs are checked
 	over := func(i int) {
 		s := overuse(map[TaskID]float64{on[i][0]: 32, on[i][1]: 10})
 		s.ID = gpuID(i)
@@ -80,9 +81,9 @@ func TestWatchdogOrder(t *testing.T) {
 	}
 }
 
-// TestWatchdogRelaunches: a task that keeps room that others were promised is
-// run again with more, as after a GPU OOM; a spike, a task alone and one that
-// only uses what is free are let be.
+// TestWatchdogRelaunches checks that a task that uses room granted to others is run again
+// with more, as after a GPU OOM. A spike, an exclusive task and a task that only uses
+// free memory are left alone.
 func TestWatchdogRelaunches(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -127,8 +128,8 @@ func TestWatchdogRelaunches(t *testing.T) {
 	}
 }
 
-// TestWatchdogLetsEnd: a task that ends well or is stopped by its user after
-// the watchdog has asked does not come back.
+// TestWatchdogLetsEnd checks that a task that succeeds or is stopped by its user after
+// the watchdog's stop is not requeued.
 func TestWatchdogLetsEnd(t *testing.T) {
 	over := func() (*world, TaskID) {
 		w := newWorld(t, watching(WatchdogRelaunch), 1)
@@ -149,8 +150,8 @@ func TestWatchdogLetsEnd(t *testing.T) {
 	w.wantPhase(a, Cancelled)
 }
 
-// TestWatchdogWorst: of several the one goes that exceeds its grant most, and
-// one at a time.
+// TestWatchdogWorst checks that the task that exceeds its grant most is stopped, one at a
+// time.
 func TestWatchdogWorst(t *testing.T) {
 	w := newWorld(t, watching(WatchdogRelaunch), 1)
 	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
@@ -166,8 +167,8 @@ func TestWatchdogWorst(t *testing.T) {
 	w.wantPhase(a, Running)
 }
 
-// TestWatchdogRoomCame: nobody is stopped when a neighbour's end has made room
-// in the meantime.
+// TestWatchdogRoomCame checks that no task is stopped when a neighbour's end has made
+// room meanwhile.
 func TestWatchdogRoomCame(t *testing.T) {
 	w := newWorld(t, watching(WatchdogRelaunch), 1)
 	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPhasesAreListed: the list of phases has every constant of the type.
+// TestPhasesAreListed checks that the list of phases has every constant of the type.
 func TestPhasesAreListed(t *testing.T) {
 	files, err := sourcesIn(".")
 	if err != nil {

@@ -26,13 +26,13 @@ func (s *State) place(p *cycle, t *Task) []*GPU {
 	return gpus
 }
 
-// candidates are the GPUs that may take a task, of those that have changed since it
-// was last turned down. For a task on several GPUs they are those of a machine where
-// one has changed, so the others there that would have taken a part of it count too.
+// candidates returns the GPUs that may take a task, among the GPUs that have changed
+// since it was last rejected. For a task on several GPUs it considers all machines where
+// one has changed, so the other GPUs there that would have taken a part of it count too.
 func (s *State) candidates(t *Task) []*GPU {
 	since, reopened := s.rejectedByAll(t)
 	if len(s.reservations) > 0 {
-		since = 0 // with time, a reservation is closer, or a task expected to be shorter
+		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
 	changed := func(g *GPU) bool { return g.cache.fresh > since || since == 0 || slices.Contains(reopened, g.ID) }
 	all := s.gpus
@@ -55,8 +55,8 @@ func (s *State) candidates(t *Task) []*GPU {
 	return fitting
 }
 
-// severalOf are the candidates for a task on several GPUs, where all holds those
-// that may have changed. It notes which GPUs would take a part of the task.
+// severalOf returns the candidates for a task on several GPUs; all holds the GPUs that
+// may have changed. It stores which GPUs would take a part of the task.
 func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 	fitting, open := s.step.gpus[:0], s.step.open[:0]
 	before := t.cache.tried.open
@@ -90,7 +90,7 @@ func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 	return fitting
 }
 
-// countOn is how many of some GPUs, in ledger order, are on the machine of the last.
+// countOn returns how many GPUs at the end of a list in ledger order are on a machine.
 func countOn(gpus []*GPU, node string) (n int) {
 	for n < len(gpus) && gpus[len(gpus)-1-n].Node == node {
 		n++
@@ -110,7 +110,7 @@ func (s *State) machineOf(g *GPU) []*GPU {
 	return s.gpus[from:to]
 }
 
-// choose picks among GPUs that may take a task; nil: none of them.
+// choose picks among GPUs that may take a task, or returns nil.
 func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
 	switch {
 	case len(fitting) == 0:
@@ -122,7 +122,8 @@ func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
 	return closest(t, fitting)
 }
 
-// failure is a task that did not fit in a pass, with the first of its asks.
+// failure is a task that did not fit in a scheduling cycle, with its first candidate
+// number.
 type failure struct {
 	t     *Task
 	alone bool
@@ -137,10 +138,10 @@ func (s *State) failure(t *Task) failure {
 	return f
 }
 
-// hopeless reports whether a task that asks for no more than t did not fit in
-// this pass. Room only shrinks during a pass, so t does not fit either. Where the
-// policy has a gate, only tasks count that it cannot tell from t. A task for which
-// others have left a GPU may go where these may not.
+// hopeless reports whether a task that needs no more than t did not fit in this cycle.
+// Room only shrinks during a cycle, so t does not fit either. If the policy has a gate,
+// only tasks with equal loads count. A task with nominated GPUs may go where others may
+// not.
 func (s *State) hopeless(p *cycle, t *Task) bool {
 	if t.Phase == Suspended || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.isNominated(t) || s.opt.FillHeld && s.head.Task != 0 {
 		return false

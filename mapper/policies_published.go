@@ -2,10 +2,10 @@ package mapper
 
 import "carma/mapper/interference"
 
-// The gates of two systems that collocate by profiles, as AEGIS built them for
+// The filters of two systems that collocate by profiles, as AEGIS built them for
 // comparison.
 
-// lucidGate: at most two tasks on a GPU, whose sharing scores sum to at most 2.
+// lucidGate allows at most two tasks on a GPU, with sharing scores that sum to at most 2.
 func lucidGate(_ *State, t *Task, g *GPU) Rule {
 	sum := sharing(t.load(0))
 	for i := range g.Residents {
@@ -17,7 +17,7 @@ func lucidGate(_ *State, t *Task, g *GPU) Rule {
 	return ""
 }
 
-// horusGate: the expected GPU utilizations sum to at most 1.
+// horusGate allows expected GPU utilizations that sum to at most 1.
 func horusGate(_ *State, t *Task, g *GPU) Rule {
 	if g.utilization()+t.load(0).Busy() > 1 {
 		return RuleUtilization
@@ -25,7 +25,7 @@ func horusGate(_ *State, t *Task, g *GPU) Rule {
 	return ""
 }
 
-// utilization is the sum of what the residents are expected to show.
+// utilization returns the sum of the expected GPU utilizations of the residents.
 func (g *GPU) utilization() float64 {
 	sum := 0.0
 	for i := range g.Residents {
@@ -34,8 +34,8 @@ func (g *GPU) utilization() float64 {
 	return sum
 }
 
-// sharing is Lucid's score of a task: 0 tiny, 1 medium, 2 jumbo. Lucid forms
-// its classes from measured pairs; here they are cut by SM activity.
+// sharing returns Lucid's score of a task: 0 tiny, 1 medium, 2 jumbo. Lucid forms its
+// classes from measured pairs; here they are cut by SM activity.
 func sharing(l interference.Load) int {
 	switch {
 	case l.SMACT < lucidTiny:

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// policy is one row of the policy table: which GPUs may be candidates beyond
-// the preconditions, and in what order they are taken.
+// policy is one row of the policy table: which GPUs are candidates beyond the
+// preconditions, and in which order they are taken.
 type policy struct {
 	name string
 	doc  string
 	// idleOnly: one task per GPU.
 	idleOnly bool
-	// gate turns a GPU that is not idle down for a task, beyond the
-	// preconditions that all policies share; nil: it does not.
+	// gate rejects a non-idle GPU for a task, beyond the preconditions that all policies
+	// share; it may be nil.
 	gate func(s *State, t *Task, g *GPU) Rule
 	// order compares two GPUs that both fit; negative puts a first. Ties go
 	// to the lower index.
 	order func(s *State, a, b *GPU) int
-	// pick chooses among the GPUs that fit, in place of order; nil where it
-	// would rather wait.
+	// pick chooses among the GPUs that fit, in place of order, and returns nil to wait.
+	// It may be nil.
 	pick func(s *State, t *Task, fitting []*GPU) []*GPU
-	// ahead starts tasks that go before their turn in the main queue; nil: none.
+	// ahead starts tasks ahead of their place in the main queue; it may be nil.
 	ahead func(s *State, p *cycle)
-	// defaults changes the default options to what suits the policy.
+	// defaults changes the default options to suit the policy.
 	defaults func(*Options)
 }
 
@@ -114,14 +114,13 @@ func policyNamed(name string) (*policy, error) {
 	return nil, fmt.Errorf("unknown policy %q; there are %s", name, strings.Join(PolicyNames(), ", "))
 }
 
-// ringDistance is how far ahead of the ring's position a GPU lies.
+// ringDistance returns the distance of a GPU from the ring's position.
 func (s *State) ringDistance(g *GPU) int {
 	return (g.pos - s.ring + len(s.gpus)) % len(s.gpus)
 }
 
-// rank puts the best candidates for a task first: GPUs on which its
-// infrastructure failed go last, idle ones first if so asked, then the
-// policy's order.
+// rank sorts the candidates for a task, best first: GPUs on which its infrastructure
+// failed go last, idle ones first if so configured, then the policy's order.
 func (s *State) rank(t *Task, candidates []*GPU) {
 	order := func(a, b *GPU) int {
 		if len(t.Avoid) > 0 {
@@ -136,7 +135,7 @@ func (s *State) rank(t *Task, candidates []*GPU) {
 		}
 		return s.policy.order(s, a, b)
 	}
-	if t.GPUs == 1 { // the first is all that matters
+	if t.GPUs == 1 { // only the first matters
 		candidates[0] = slices.MinFunc(candidates, order)
 		return
 	}

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The constants of the weighing. README.md, "Policy carma, step by step",
-// says where each value is from.
+// The constants of the scoring. README.md, "Policy carma, step by step", gives the source
+// of each value.
 const (
 	// slowdownCap is the default of the option of that name.
 	slowdownCap = 1.6
 	// capMargin is subtracted from the cap for the expected slowdown: a margin
 	// for errors of the prediction.
 	capMargin = 0.05
-	// slowAlready: where a slowdown is above the cap already, a newcomer may
-	// raise it by this much. It covers rounding.
+	// slowAlready: if a slowdown already exceeds the cap, another task may raise it by
+	// this much. It covers rounding.
 	slowAlready = 0.01
 	// waitFactor: a task waits for the first end on a GPU if that costs less
 	// than this share of what sharing costs.
@@ -25,17 +25,17 @@ const (
 	avoidCost = 3600
 )
 
-// refusal is why policy carma does not want a placement.
+// refusal says why policy carma rejects a placement.
 type refusal struct {
 	rule Rule
-	// For RuleSlowdown: how many times as long as alone a task would take, the
-	// most allowed, and which it is; 0 is the newcomer.
+	// For RuleSlowdown: the slowdown of a task, the most allowed, and the task, or 0 for
+	// the candidate.
 	slowdown, most float64
 	task           TaskID
 }
 
-// slowdownGate is the gate of policy carma: it rejects a GPU on which none of
-// the task's parts may go.
+// slowdownGate is the filter of policy carma: it rejects a GPU that takes none of the
+// task's parts.
 func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 	if s.closedTo(t, g) != 0 {
 		return RuleUnseen
@@ -48,9 +48,9 @@ func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 	return rule
 }
 
-// closedTo is the task that keeps a newcomer off a GPU, whatever else is there: one
-// whose activity is not known yet; for a newcomer whose activity is not known
-// either, also one of which it is not known yet how fast it goes. 0: there is none.
+// closedTo returns the task that keeps t off a GPU regardless of the other residents, or
+// 0. It is a task whose activity is not known yet. If the activity of t is not known
+// either, a task whose speed is not known yet also counts.
 func (s *State) closedTo(t *Task, g *GPU) TaskID {
 	if id := s.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
 		return id
@@ -58,9 +58,9 @@ func (s *State) closedTo(t *Task, g *GPU) TaskID {
 	return s.untold(g)
 }
 
-// untold is a task on a GPU whose activity was found there, and whose output has not
-// told yet how fast it goes, while it runs for less than tellWithin; 0: there is
-// none. With each stranger that comes before, it is less clear who slows down whom.
+// untold returns a task on a GPU whose activity was measured there and whose output has
+// not shown its speed yet, within tellWithin of its start, or 0. Each further task with
+// unknown load would make it less clear which task slows down which.
 func (s *State) untold(g *GPU) TaskID {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -74,11 +74,11 @@ func (s *State) untold(g *GPU) TaskID {
 	return 0
 }
 
-// tellWithin is how long after its start the output of a task is expected to tell
-// how fast it goes.
+// tellWithin is the time after its start within which the output of a task is expected to
+// show its speed.
 const tellWithin = 3 * time.Minute
 
-// refusal is what slowdownGate says, with its figures.
+// refusal returns the result of slowdownGate with its figures.
 func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 	if id := s.closedTo(t, g); id != 0 {
 		return refusal{rule: RuleUnseen, task: id}
@@ -91,10 +91,9 @@ func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 	return no
 }
 
-// leastAdded picks the GPUs, all of one machine, on which a task adds least to
-// the sum of all completion times: its own time plus the delay of its
-// neighbours. A task on several gets GPUs that are close to each other, if there
-// are any that take it.
+// leastAdded picks the GPUs, all of one machine, on which a task adds least to the sum of
+// all completion times: its own time plus the delay of its neighbours. A task on several
+// GPUs gets GPUs that are close to each other, if any take it.
 func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
 	if t.GPUs > 1 {
 		for _, group := range closeness {
@@ -153,18 +152,18 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 	return picked, total
 }
 
-// weigh predicts how many seconds a placement adds to the sum of all completion
-// times. If the placement is not allowed, the refusal says why.
+// weigh predicts the seconds that a placement adds to the sum of all completion times. If
+// the placement is not allowed, the refusal says why.
 func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 	a := s.score(g, id)
-	if g.idle() { // always allowed, whatever foreign processes do there: else the task might wait for ever
+	if g.idle() { // always allowed, whatever other processes do there: otherwise the task might never start
 		return a.added, refusal{}
 	}
 	return a.added, a.no
 }
 
-// beside weighs a newcomer beside the tasks of a GPU. Their outlook is known. If
-// only the verdict is wanted, the answer may be a rough one.
+// beside scores a candidate beside the tasks of a GPU, whose forecast is known. With
+// verdict only the rule of the result is needed, and the rest may be missing.
 func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
 	on := s.sharingMode(g)
 	with := append(append(s.step.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
@@ -221,8 +220,8 @@ func (s *State) worstBeside(on sharingMode, there, with []residentForecast, most
 	return refusal{}, false
 }
 
-// bounds are what the tasks there and a newcomer may come to, where their
-// slowdown may be at most this.
+// bounds returns the bounds of the tasks there and of a candidate for a largest allowed
+// slowdown.
 func (s *State) bounds(there, with []residentForecast, most float64, worst bool) []bound {
 	all := s.step.bounds[:0]
 	for i := range with {
@@ -236,9 +235,8 @@ func (s *State) bounds(there, with []residentForecast, most float64, worst bool)
 	return all
 }
 
-// predictedCap is the most that a slowdown may be predicted to be, so that the cap
-// is kept in the likely worst case: the further predictions have been off here,
-// the lower.
+// predictedCap returns the largest allowed predicted slowdown, so that the cap holds in
+// the likely worst case: the larger the prediction errors here, the lower it is.
 func (s *State) predictedCap() float64 {
 	return 1 + (s.slowdownCap()-1)*s.pairs.proven()
 }

@@ -11,14 +11,14 @@ import (
 	"carma/mapper/interference"
 )
 
-// predicting are options under which memory and what is predicted count.
+// predicting returns options under which memory and predictions count.
 func predicting() Options {
 	opt := plain()
 	opt.Policy, opt.SlowdownCap = "carma", slowdownCap
 	return opt
 }
 
-// uncapped lets tasks slow each other down as they like.
+// uncapped returns options without a limit on slowdown.
 func uncapped() Options {
 	opt := predicting()
 	opt.SlowdownCap = 100
@@ -27,18 +27,17 @@ func uncapped() Options {
 
 type loads = []interference.Load
 
-// unproven is the cap that leaves so much to predictions while nothing measured has
-// proven them.
+// unproven returns the cap that allows predictions up to predicted while no measurement
+// has proven them.
 func unproven(predicted float64) float64 { return 1 + (predicted-1)/(&pairs{}).proven() }
 
-// capped is the default cap as a rejection tells it while predictions are not
-// proven, less a margin.
+// capped formats the default cap as in a rejection without proven predictions, less a
+// margin.
 func capped(margin float64) string {
 	return fmt.Sprintf("cap=%.2f", New(predicting()).predictedCap()-margin)
 }
 
-// expecting submits a task of 1 GiB of which something is known. It runs at
-// once if it is placed.
+// expecting submits a task of 1 GiB with a profile. It runs at once if it is placed.
 func (w *world) expecting(e Expected, edit func(*Request)) TaskID {
 	w.t.Helper()
 	return w.expectingWith(units.GiB, e, edit)
@@ -60,7 +59,7 @@ func (w *world) does(l interference.Load, name string) TaskID {
 	return w.expecting(Expected{Loads: loads{l}}, kind(name, ""))
 }
 
-// put is does on a GPU, whatever the policy would want.
+// put is does on a given GPU, regardless of the policy.
 func (w *world) put(gpu int, l interference.Load, name string) TaskID {
 	w.t.Helper()
 	opt := w.s.opt
@@ -75,7 +74,7 @@ func (w *world) put(gpu int, l interference.Load, name string) TaskID {
 	return id
 }
 
-// wantWhy wants a task to wait for a reason that says so; see sayWhy.
+// wantWhy checks that a task waits, and that its reason has the words; see sayWhy.
 func (w *world) wantWhy(id TaskID, words ...string) {
 	w.t.Helper()
 	w.wantOn(id)
@@ -87,7 +86,8 @@ func (w *world) wantWhy(id TaskID, words ...string) {
 	}
 }
 
-// hours has kinds h1, h2, h5, h10 that take so many hours, m5, m20 and m30.
+// hours teaches the kinds h1, h2, h5, h10 with run times in hours, m5, m20 and m30 in
+// minutes.
 func hours(w *world) {
 	w.t.Helper()
 	taught(w, map[string]time.Duration{
@@ -96,9 +96,9 @@ func hours(w *world) {
 	})
 }
 
-// TestCapIsOfTheWholeRun: a task may be slowed down by more than the cap for a
-// small part of a run whose length is known. Of one whose length is not, what
-// it is at its end if all stays counts.
+// TestCapIsOfTheWholeRun checks that a task of known length may be slowed down by more
+// than the cap for a small part of its run. For a task of unknown length the slowdown at
+// its end counts as if all neighbours stay.
 func TestCapIsOfTheWholeRun(t *testing.T) {
 	for _, row := range []struct {
 		name, there, comes string
@@ -123,8 +123,8 @@ func TestCapIsOfTheWholeRun(t *testing.T) {
 	}
 }
 
-// TestCapCountsWhatWasLost: each of many short neighbours is no harm by
-// itself; those who were there before count too.
+// TestCapCountsWhatWasLost checks that the slowdown by earlier neighbours counts too,
+// though each of many short neighbours alone does no harm.
 func TestCapCountsWhatWasLost(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	hours(w)
@@ -139,8 +139,8 @@ func TestCapCountsWhatWasLost(t *testing.T) {
 	w.wantWhy(c, "GPU 0 slowdown task="+a.String()+" 1.61 "+capped(capMargin))
 }
 
-// TestSlowAlready: where a task is over the cap as it is, those may still come
-// that do not make it slower.
+// TestSlowAlready checks that a task already over the cap may get neighbours that do not
+// make it slower.
 func TestSlowAlready(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	w.put(0, small, "")
@@ -149,13 +149,13 @@ func TestSlowAlready(t *testing.T) {
 	w.wantOn(w.does(nothing, ""), 0)
 }
 
-// TestLeastAddedCountsNeighbours: what decides between GPUs is the time that is
-// lost by all, not the newcomer's own.
+// TestLeastAddedCountsNeighbours checks that the time lost by all tasks decides between
+// GPUs, not the new task's own.
 func TestLeastAddedCountsNeighbours(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	hours(w)
-	w.put(0, small, "h10")         // the newcomer would lose 1 min, it 37
-	soon := w.put(1, resnet, "m5") // it would lose 2 min, and this 7
+	w.put(0, small, "h10")         // the new task would lose 1 min, it 37
+	soon := w.put(1, resnet, "m5") // the new task would lose 2 min, and this 7
 	id := w.does(vgg128, "h1")
 	w.wantOn(id, 1)
 	own := func(gpu int) float64 {
@@ -172,8 +172,8 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 	}
 }
 
-// TestNeighbourThatEndsSoon: beside a task that is nearly at its end a newcomer
-// loses little, whatever that does.
+// TestNeighbourThatEndsSoon checks that a new task loses little beside a task that is
+// nearly at its end, whatever that task's load.
 func TestNeighbourThatEndsSoon(t *testing.T) {
 	w := newWorld(t, uncapped(), 2)
 	hours(w)
@@ -183,8 +183,8 @@ func TestNeighbourThatEndsSoon(t *testing.T) {
 	w.wantOn(w.does(resnet, "m30"), 1)
 }
 
-// TestWaitOrShare: a task waits for one of the two that are there to end where
-// that costs less than all three at once.
+// TestWaitOrShare checks that a task waits for one of two residents to end if that costs
+// less than all three at once.
 func TestWaitOrShare(t *testing.T) {
 	for _, row := range []struct {
 		comes string
@@ -208,8 +208,8 @@ func TestWaitOrShare(t *testing.T) {
 	}
 }
 
-// TestAvoidsWhereItFailed: a GPU on which a task's infrastructure failed is
-// taken again only where the others would be too slow.
+// TestAvoidsWhereItFailed checks that a GPU on which a task's infrastructure failed is
+// used again only if the others would be too slow.
 func TestAvoidsWhereItFailed(t *testing.T) {
 	for _, row := range []struct {
 		there interference.Load // on the other GPU
@@ -225,8 +225,8 @@ func TestAvoidsWhereItFailed(t *testing.T) {
 	}
 }
 
-// TestLeastAddedOfMachines: a task on two GPUs goes where both together are
-// best, not where one of them is.
+// TestLeastAddedOfMachines checks that a task on two GPUs gets the machine where both
+// together are best, not the one with the single best GPU.
 func TestLeastAddedOfMachines(t *testing.T) {
 	var all []GPUInfo
 	for i, node := range []string{"a", "a", "b", "b"} {
@@ -240,8 +240,7 @@ func TestLeastAddedOfMachines(t *testing.T) {
 	w.wantOn(w.does(small, ""), 0)
 }
 
-// TestVerdicts: what is found early about a placement is what weighing it whole
-// finds.
+// TestVerdicts checks that the early verdict about a placement equals the full score's.
 func TestVerdicts(t *testing.T) {
 	verdicts := map[Rule]int{}
 	rough := 0
@@ -252,7 +251,7 @@ func TestVerdicts(t *testing.T) {
 			for range 40 {
 				l.note(l.s.Step(l.next()))
 			}
-			early, whole := l.s.Clone(), l.s.Clone() // without notes
+			early, whole := l.s.Clone(), l.s.Clone() // without cached results
 			for i, waiting := range l.s.Tasks() {
 				id := waiting.ID
 				if waiting.Phase != Queued {
@@ -277,7 +276,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestWeighingAllocatesNothing: a pass weighs tasks some hundred times.
+// TestWeighingAllocatesNothing checks that scoring allocates nothing: a cycle scores
+// tasks some hundred times.
 func TestWeighingAllocatesNothing(t *testing.T) {
 	l := newLab(DefaultsOf("carma"), 1, 8, 20)
 	l.fill(60)

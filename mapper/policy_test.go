@@ -11,12 +11,12 @@ import (
 	"carma/mapper/interference"
 )
 
-// testGPU is what a policy sees of one GPU of 40 GiB.
+// testGPU describes one GPU of 40 GiB as a policy sees it.
 type testGPU struct {
-	busy  units.Bytes // a task that holds this much runs there; 0: idle
+	busy  units.Bytes // memory of the task that runs there, or 0 if idle
 	smact float64
 	fault string
-	// foreign is memory in use by others.
+	// foreign is memory in use by other processes.
 	foreign units.Bytes
 }
 
@@ -30,7 +30,7 @@ func TestPolicies(t *testing.T) {
 		gpus      []testGPU
 		ring      int   // launches before, each on the next GPU of the ring
 		n         int   // GPUs the task wants
-		want      []int // in the order they are picked; nil: it waits
+		want      []int // in the order they are picked, or nil if it waits
 	}{
 		{"idle one", "exclusive", false, []testGPU{busy(1, 0), idle}, 0, 1, []int{1}},
 		{"tie: lowest index", "exclusive", false, []testGPU{idle, idle, idle}, 0, 1, []int{0}},
@@ -125,8 +125,8 @@ var (
 	nothing = interference.Load{}
 )
 
-// TestGatedPolicies: policies that look at what a task is expected to do to a
-// GPU that others are on.
+// TestGatedPolicies checks policies that filter by the expected load of a task on a GPU
+// with residents.
 func TestGatedPolicies(t *testing.T) {
 	type loads = []interference.Load
 	const (
@@ -138,7 +138,7 @@ func TestGatedPolicies(t *testing.T) {
 		name   string
 		policy string
 		edit   func(*Options)
-		gpus   []loads // what runs on each GPU
+		gpus   []loads // loads of the tasks on each GPU
 		task   loads
 		n      int
 		want   []int
@@ -219,7 +219,7 @@ func TestGatedPolicies(t *testing.T) {
 	}
 }
 
-// openOnly puts all GPUs but one out of service; -1: none.
+// openOnly takes all GPUs but one out of service, or all for -1.
 func (w *world) openOnly(i int) {
 	w.t.Helper()
 	var all []GPUSample

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// day is a server on which each task runs for a time of its own, in virtual time.
+// day is a server in virtual time on which each task has its own run time.
 type day struct {
 	s     *State
 	now   units.Instant
@@ -53,7 +53,7 @@ func (l *day) submit(run time.Duration, mem units.Bytes, r Request) TaskID {
 	return r.ID
 }
 
-// until lets tasks end and wake-ups come until an instant; again is asked after each.
+// until lets tasks end and timers fire until an instant, and calls again after each end.
 func (l *day) until(at units.Instant, again func(ended Task)) {
 	for {
 		first, due := TaskID(0), at
@@ -86,8 +86,8 @@ func shared() Options {
 	return opt
 }
 
-// TestEqualGPUTime: users with equal weights get equal GPU time in a day, within
-// 5 %, however many tasks they have and however long and large these are.
+// TestEqualGPUTime checks that users with equal weights get equal GPU time in a day,
+// within 5 %, whatever the number, length and size of their tasks.
 func TestEqualGPUTime(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -119,7 +119,7 @@ func TestEqualGPUTime(t *testing.T) {
 				submit("bob")
 			}
 			l.until(noon.Add(24*time.Hour), func(t Task) { submit(t.User) })
-			for id := range l.ends { // what runs yet
+			for id := range l.ends { // the tasks still running
 				t, _ := l.s.Task(id)
 				l.had[t.User] += l.now.Sub(l.begun[id]) * time.Duration(t.GPUs)
 			}
@@ -131,8 +131,8 @@ func TestEqualGPUTime(t *testing.T) {
 	}
 }
 
-// TestManyTasks: a single task of another user waits for no more than one task of
-// the user who has submitted 30,000.
+// TestManyTasks checks that a single task of another user waits for no more than one task
+// of the user who has submitted 30,000.
 func TestManyTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("30,000 tasks")
@@ -162,7 +162,8 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// TestOneUserSeesNoTurns: while one user alone has tasks, fair-sjf decides as sjf.
+// TestOneUserSeesNoTurns checks that fair-sjf decides as sjf while only one user has
+// tasks.
 func TestOneUserSeesNoTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := DefaultOptions()
@@ -191,8 +192,8 @@ func TestOneUserSeesNoTurns(t *testing.T) {
 	})
 }
 
-// TestAccountsTakeTurns: accounts with a weight share the server by it, and their
-// users share what the account gets; others take turns by themselves.
+// TestAccountsTakeTurns checks that accounts with a weight share the server by it, and
+// their users share the account's part, while other users take turns individually.
 func TestAccountsTakeTurns(t *testing.T) {
 	for _, row := range []struct {
 		accounts []Weight
@@ -227,8 +228,8 @@ func TestAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestQuotasOfSome: one user's own limits stand in place of those of all, an account's
-// beside them.
+// TestQuotasOfSome checks that a user's own limits replace the limits of all users, and
+// an account's limits apply in addition.
 func TestQuotasOfSome(t *testing.T) {
 	opt := plain()
 	opt.QuotaTasks = 1

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// posterior is what is thought of the SM activity of a task on a GPU: a mean and a
-// standard deviation. Sd is 0 where only the task's mix tells.
+// posterior is the estimated SM activity of a task on a GPU: a mean and a standard
+// deviation. Sd is 0 if only the task's prior is known.
 type posterior struct {
 	Mean float64 `json:"mean,omitempty"`
 	Sd   float64 `json:"sd,omitempty"`
@@ -16,18 +16,18 @@ const (
 	// classSpread is the standard deviation of the SM activity of tasks of one class
 	// around the typical one.
 	classSpread = 0.06
-	// oddShare is how likely an activity is that no class has, where that of a
-	// task in the middle of a certain class is 1.
+	// oddShare is the likelihood of an activity outside all classes, relative to 1 for a
+	// task in the middle of a certain class.
 	oddShare = 0.1
-	// doubtful: an activity that was found with such a doubt is sought again beside
-	// other neighbours, and when the time of its steps is told.
+	// doubtful: an activity found with at least this standard deviation is estimated
+	// again beside other neighbours, and when the step time is known.
 	doubtful = 0.06
-	// leastOfSeveral is the least activity sought on one of several GPUs of a task: it
-	// may leave that one nearly idle, and be busy on another.
+	// leastOfSeveral is the least activity tried on one of several GPUs of a task: it may
+	// leave one nearly idle and be busy on another.
 	leastOfSeveral = 0.02
 )
 
-// against is what speaks against an SM activity: the more, the less likely it is.
+// against returns the evidence against an SM activity: the larger, the less likely it is.
 func (b posterior) against(sm float64, m classPrior) float64 {
 	if b.Sd > 0 {
 		off := (sm - b.Mean) / b.Sd
@@ -41,9 +41,8 @@ func (b posterior) against(sm float64, m classPrior) float64 {
 	return -2 * math.Log(likely)
 }
 
-// before is what was thought of a resident's activity before its GPU's tasks
-// changed last. What samples and speeds show since is weighed against that, so
-// that nothing counts twice.
+// before returns the estimate of a resident's activity from before its GPU's tasks last
+// changed. Later samples and speeds are combined with that, so that nothing counts twice.
 func (r *Resident) before(g *GPU) posterior {
 	if r.BelievedAt != g.ChangedAt {
 		r.Believed, r.BelievedAt = posterior{r.Load.SMACT, r.Doubt}, g.ChangedAt
@@ -51,8 +50,8 @@ func (r *Resident) before(g *GPU) posterior {
 	return r.Believed
 }
 
-// attributeAgain seeks the activities on a GPU that were found in doubt, one after the
-// other: beside new neighbours, or by new speeds, samples may tell more.
+// attributeAgain estimates again, one after the other, the activities on a GPU that were
+// found with doubt: with new neighbours, or with new speeds, samples may show more.
 func (s *State) attributeAgain(g *GPU) (sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -69,9 +68,9 @@ func (s *State) attributeAgain(g *GPU) (sought bool) {
 	return sought
 }
 
-// stepTimeReported takes note of the time of a training step, as a task's output tells it:
-// how long its kernels are decides who waits for whom. The task's activity was found
-// without it, so it is sought again.
+// stepTimeReported stores the time of a training step from a task's output: the length of
+// its kernels decides which task waits for which. The task's activity was found without
+// it, so it is estimated again.
 func (s *State) stepTimeReported(t *Task) {
 	step := t.stepTime()
 	if step == 0 {

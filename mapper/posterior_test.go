@@ -8,7 +8,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// fullGPU puts a stranger beside a known medium task, so that the GPU is full. It
+// fullGPU places an unknown task beside a known medium task, so that the GPU is full. It
 // returns both, and the world.
 func fullGPU(t *testing.T, is interference.Load) (w *world, other, a TaskID) {
 	w = newWorld(t, uncapped(), 1)
@@ -22,8 +22,8 @@ func fullGPU(t *testing.T, is interference.Load) (w *world, other, a TaskID) {
 	return w, other, a
 }
 
-// TestFullGPU: what a full GPU shows does not tell a medium stranger from a heavy
-// one, so it is taken for something between, in doubt.
+// TestFullGPU checks that the samples of a full GPU do not distinguish a medium unknown
+// task from a heavy one, so its estimate lies between, with doubt.
 func TestFullGPU(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	if got := w.loadOf(a).SMACT; got < mid.SMACT+0.02 || got > heavy.SMACT-0.02 {
@@ -34,8 +34,8 @@ func TestFullGPU(t *testing.T) {
 	}
 }
 
-// TestUnmixAgain: what was found in doubt is sought again as soon as samples show
-// more, in either direction.
+// TestUnmixAgain checks that an activity found with doubt is estimated again as soon as
+// samples show more, in either direction.
 func TestUnmixAgain(t *testing.T) {
 	for _, is := range []interference.Load{mid, heavy} {
 		w, other, a := fullGPU(t, is)
@@ -52,7 +52,8 @@ func TestUnmixAgain(t *testing.T) {
 	}
 }
 
-// TestNothingCountsTwice: the same samples, looked at again, make nothing surer.
+// TestNothingCountsTwice checks that using the same samples again makes nothing more
+// certain.
 func TestNothingCountsTwice(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	load, doubt := w.loadOf(a), w.task(a).Doubt
@@ -64,8 +65,8 @@ func TestNothingCountsTwice(t *testing.T) {
 	}
 }
 
-// TestToldStep: the time of a step, once the output tells it, is part of what is
-// known of a stranger, here and in its next attempt. Other units tell none.
+// TestToldStep checks that the step time reported by the output becomes part of the load
+// of an unknown task, here and in its next attempt. Other units have no step time.
 func TestToldStep(t *testing.T) {
 	for _, row := range []struct {
 		steps bool
@@ -83,8 +84,8 @@ func TestToldStep(t *testing.T) {
 	}
 }
 
-// TestUntold: a stranger does not join another until that one's output has told how
-// fast it goes, or has had the time to. A task that is known may join.
+// TestUntold checks that an unknown task does not join another until the output of that
+// one has reported its speed, or has had the time to. A known task may join.
 func TestUntold(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -119,7 +120,7 @@ func TestUntold(t *testing.T) {
 			}
 			w.wantWhy(b, "GPU 0 unseen task="+a.String())
 			w.wait(tellWithin)
-			w.look() // the first came while another policy decided, which sets no deadline
+			w.look() // the first came while another policy decided, which sets no timer
 			w.wantOn(b, 0)
 		})
 	}

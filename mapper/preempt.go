@@ -6,44 +6,44 @@ import (
 	"time"
 )
 
-// Making way: running tasks are suspended for one that waits and goes before them,
-// if it can start then. It is for
+// Preemption: running tasks (the victims) are suspended for a waiting task that goes
+// before them, if it can start then. The preemptor is
 //
-//   - a task of higher priority than theirs, at once;
-//   - one in whose terminal people work, of no lower priority, at once;
-//   - one that has been suspended for wayBack, of no lower priority.
+//   - a task of higher priority than the victims, at once;
+//   - a task with a terminal in which people work, of no lower priority, at once;
+//   - a task that has been suspended for wayBack, of no lower priority.
 //
-// The GPU that they leave is kept for it: a claim. So nobody else takes the room, and
-// two that wait do not count on the same. A claim ends when its task is placed or waits
-// no more, or when nobody leaves for it any more and it still does not fit.
+// The victims' GPU is nominated for the preemptor. So no other task takes the room, and
+// two waiting tasks do not count on the same room. A nomination ends when its task is
+// placed or no longer waits, or when no victim is being suspended any more and the task
+// still does not fit.
 const (
-	// wayBack is how long a task is suspended until others make way for its return.
+	// wayBack is the time after which a suspended task may preempt others to resume.
 	wayBack = 30 * time.Minute
-	// wayAgain is how long a task waits for others to make way once more, if it could
-	// not use the room.
+	// wayAgain is the time until a task may preempt again, if it could not use the room.
 	wayAgain = 2 * time.Minute
-	// wayRun is how long a task runs, after its start or its return, until it makes way
-	// for one of higher priority; wayTurn, until it does for a suspended one.
+	// wayRun is the time that a task runs, after its start or resumption, before a task
+	// of higher priority may preempt it; wayTurn, before a suspended one may.
 	wayRun  = time.Minute
 	wayTurn = 10 * time.Minute
-	// waySpeed is how fast memory is taken to be copied, in bytes per second
+	// waySpeed is the assumed speed at which memory is copied, in bytes per second
 	// (cuda-checkpoint issue 29: 80 GB in 15 s).
 	waySpeed = 5e9
-	// wayMost is up to how many tasks on a GPU all ways to make room are weighed.
+	// wayMost is the largest number of tasks on a GPU of which all subsets are tried.
 	wayMost = 6
 )
 
-// ReasonMadeWay: it was suspended for Task, that goes before it; for Span now.
+// ReasonMadeWay: it was suspended for Task, which goes before it; for Span now.
 const ReasonMadeWay ReasonCode = "made-way"
 
-// ReasonWay: Count tasks make way for it, Task on GPU first.
+// ReasonWay: Count tasks are being suspended for it, first Task on GPU.
 const ReasonWay ReasonCode = "way"
 
 // preempts reports whether running tasks are suspended for waiting ones.
 func (o *Options) preempts() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
 
-// preempt suspends tasks for those that wait and may displace them. Each gets GPUs that
-// no other has a claim to.
+// preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
+// that are nominated for no other.
 func (s *State) preempt(p *cycle) {
 	if !s.opt.preempts() {
 		return
@@ -58,7 +58,7 @@ func (s *State) preempt(p *cycle) {
 	}
 }
 
-// preemptFor suspends tasks for one that waits, for the first reason that there is.
+// preemptFor suspends tasks for a waiting one, for the first reason that applies.
 func (s *State) preemptFor(t *Task) {
 	switch {
 	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.isNominated(t) && !t.resumesInPlace():
@@ -69,14 +69,14 @@ func (s *State) preemptFor(t *Task) {
 	}
 }
 
-// suspendedTooLong reports whether a task has been suspended for so long, for others, that it
-// goes before what keeps it away.
+// suspendedTooLong reports whether a task has been suspended for others for so long that
+// it may preempt the tasks on its GPUs.
 func (s *State) suspendedTooLong(t *Task) bool {
 	return s.opt.preempts() && t.Phase == Suspended && t.Suspension.preemptor() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
 }
 
-// preempts reports whether others may make way for a waiting task, for its priority, its
-// terminal, or as it has been suspended for long.
+// preempts reports whether a waiting task may preempt others: for its priority, its
+// terminal, or because it has been suspended for long.
 func (s *State) preempts(t *Task) bool {
 	if t.Phase == Suspended {
 		return s.suspendedTooLong(t)
@@ -84,7 +84,8 @@ func (s *State) preempts(t *Task) bool {
 	return s.opt.MakeWay && (t.Priority > Low || t.Terminal)
 }
 
-// isPreemptible reports whether a running task makes way for one that waits, for a reason.
+// isPreemptible reports whether running task v may be suspended for waiting task t, for a
+// reason.
 func (s *State) isPreemptible(v, t *Task, why ReasonCode) bool {
 	if v.Terminal || !s.canPreempt(v, why) {
 		return false
@@ -102,8 +103,8 @@ func (s *State) isPreemptible(v, t *Task, why ReasonCode) bool {
 	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
 }
 
-// notePreemptible has the queues looked at when a task that began to run, or is back, may make
-// way for others.
+// notePreemptible sets timers for the instants at which a started or resumed task becomes
+// preemptible.
 func (s *State) notePreemptible(t *Task) {
 	if s.opt.preempts() && t.GPUs > 0 && !t.Terminal {
 		if s.opt.MakeWay || t.Last().Fills != 0 {
@@ -113,16 +114,16 @@ func (s *State) notePreemptible(t *Task) {
 	}
 }
 
-// preemptor is a GPU that a task could go to, with those that make way there, and what that
-// costs: the seconds that it adds to all completion times.
+// preemption is a GPU to which a task could go, with the victims there, and the cost: the
+// seconds that it adds to all completion times.
 type preemption struct {
 	g       *GPU
 	victims []*Task
 	cost    float64
 }
 
-// findVictims suspends the tasks that cost least, so that a waiting one has its GPUs. If
-// that does not help, or others are leaving already, nobody is.
+// findVictims suspends the cheapest victims, so that a waiting task has its GPUs. If that
+// does not help, or others are being suspended already, it suspends none.
 func (s *State) findVictims(t *Task, why ReasonCode) bool {
 	var ways []preemption
 	for _, g := range s.gpus {
@@ -151,7 +152,7 @@ func (s *State) findVictims(t *Task, why ReasonCode) bool {
 	return true
 }
 
-// preemptionReason is why a task is suspended for one that waits.
+// preemptionReason returns the reason for which a task is suspended for a waiting one.
 func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
 	r := Reason{Code: why, Task: t.ID}
 	if why == ReasonSwapped {
@@ -161,15 +162,16 @@ func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
 	return r
 }
 
-// nominateOriginal keeps the GPUs free to which a suspended task must come back, where those who
-// are there cannot leave: else others would come there again and again.
+// nominateOriginal nominates the GPUs on which a suspended task must resume for it, if
+// their residents cannot be preempted: otherwise other tasks would repeatedly start
+// there.
 func (s *State) nominateOriginal(t *Task) {
 	if !t.resumesInPlace() {
 		return
 	}
 	t.WayAt = s.now
 	s.at(s.now.Add(wayAgain), timer{})
-	for _, from := range t.Suspension.From { // all or none: two that want the same would wait for each other
+	for _, from := range t.Suspension.From { // all or none: two tasks that need the same GPUs would wait for each other
 		if g := s.byID[from.GPU]; g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
 			return
 		}
@@ -182,8 +184,8 @@ func (s *State) nominateOriginal(t *Task) {
 	}
 }
 
-// pickPreemptions are those that cost least, as many as a task has GPUs, all of one machine
-// whose host memory holds the task and what is suspended; nil: there are none.
+// pickPreemptions returns the cheapest preemptions, one for each GPU of a task, all on
+// one machine whose host memory holds the task and the suspended victims, or nil.
 func (s *State) pickPreemptions(t *Task, all []preemption) (best []preemption) {
 	least, n := 0.0, t.GPUs
 	for len(all) > 0 {
@@ -219,7 +221,7 @@ func (s *State) hostHoldsVictims(t *Task, node []preemption) bool {
 	return s.hostHolds(t, h, victimsOn(node)...)
 }
 
-// victimsOn are all that make way, each once: one on several GPUs leaves all of them.
+// victimsOn returns all victims, each once: a victim on several GPUs leaves all of them.
 func victimsOn(ways []preemption) (all []*Task) {
 	for _, w := range ways {
 		for _, v := range w.victims {
@@ -231,14 +233,14 @@ func victimsOn(ways []preemption) (all []*Task) {
 	return all
 }
 
-// cheapestPreemption is the cheapest way to make room for a task on a GPU.
+// cheapestPreemption returns the cheapest preemption that makes room for a task on a GPU.
 func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemption, ok bool) {
 	after := g.clone()
 	var yield []*Task
 	for _, r := range g.Residents {
 		switch v := s.tasks[r.Task]; {
 		case v.Phase == Stopping || v.Phase == Suspending:
-			after.leftBy(v) // it goes anyway
+			after.leftBy(v) // it leaves anyway
 		case s.isPreemptible(v, t, why):
 			yield = append(yield, v)
 		}
@@ -270,7 +272,7 @@ func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemp
 	return best, ok
 }
 
-// leftBy takes a task off a page, as it will be when it has left.
+// leftBy removes a task from a copy of a GPU, as the GPU will be when it has left.
 func (g *GPU) leftBy(v *Task) {
 	g.leave(v.ID)
 	if v.Phase != Stopping && v.vacatesFor(Reason{Code: ReasonMadeWay}) {
@@ -280,18 +282,18 @@ func (g *GPU) leftBy(v *Task) {
 	}
 }
 
-// victimCost is what it costs to suspend a task, beside the time until it is back: its
-// copies, and more the longer it was away already.
+// victimCost returns the cost of suspending a task, without the time until it resumes:
+// its memory copies, and more the longer it was already suspended.
 func (s *State) victimCost(v *Task) float64 {
 	whole, _ := s.runTime(v)
 	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
-// wayStretch is what it costs, in seconds, to suspend a task that was suspended for as
-// long as it runs.
+// wayStretch is the cost, in seconds, of suspending a task that has already been
+// suspended for as long as its run time.
 const wayStretch = 3600
 
-// addedBy is what a placement adds to all completion times, in seconds.
+// addedBy returns the seconds that a placement adds to all completion times.
 func (s *State) addedBy(t *Task, g *GPU) float64 {
 	if s.policy.pick == nil {
 		return 0
@@ -300,8 +302,8 @@ func (s *State) addedBy(t *Task, g *GPU) float64 {
 	return added
 }
 
-// stays is how long a task is expected to keep those away that make way for it, in
-// seconds.
+// stays returns the time, in seconds, for which a task is expected to keep its victims
+// suspended.
 func (s *State) stays(t *Task, g *GPU) float64 {
 	if s.policy.pick == nil {
 		run, _ := s.runTime(t)

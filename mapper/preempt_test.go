@@ -28,14 +28,14 @@ func wayState(t *testing.T, gpus int, host units.Bytes) (*State, units.Instant) 
 	return s, now.Add(wayRun)
 }
 
-// wayTask submits a task that needs so many GiB, and returns what was decided.
+// wayTask submits a task that needs gib GiB, and returns the decisions.
 func wayTask(s *State, at units.Instant, r Request, gib units.Bytes) []Decision {
 	r.HostReserve = units.GiB
 	s.Step(TaskSubmitted{At: at, Request: r})
 	return s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: gib * units.GiB}})
 }
 
-// left are the tasks that some decisions suspend.
+// left returns the tasks that some decisions suspend.
 func left(decisions []Decision) (ids []TaskID) {
 	for _, d := range decisions {
 		if d, ok := d.(Suspend); ok {
@@ -82,7 +82,8 @@ func TestWhoMakesWay(t *testing.T) {
 	}
 }
 
-// TestJustStarted: a task makes way after it has run for a while, at once then.
+// TestJustStarted checks that a task is preemptible after it has run for a while, and at
+// once then.
 func TestJustStarted(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	if ids := left(wayTask(s, at.Add(-time.Second), Request{ID: 2, GPUs: 1, Priority: High}, 30)); len(ids) != 0 {
@@ -96,8 +97,8 @@ func TestJustStarted(t *testing.T) {
 	}
 }
 
-// TestClaims: two urgent tasks get a GPU each, whichever is left first; one that nobody
-// leaves is claimed no more.
+// TestClaims checks that two urgent tasks get a GPU each, whichever is vacated first, and
+// that the nomination of a GPU ends when no task is being suspended there.
 func TestClaims(t *testing.T) {
 	s, at := wayState(t, 2, 500*units.GiB)
 	first, second := left(wayTask(s, at, Request{ID: 3, GPUs: 1, Priority: High}, 30)), left(wayTask(s, at, Request{ID: 4, GPUs: 1, Priority: High}, 30))
@@ -117,8 +118,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestWayBack: a suspended task has others make way only after a while, and not those
-// that were away for longer.
+// TestWayBack checks that a suspended task preempts others only after a while, and none
+// that were suspended for longer.
 func TestWayBack(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	wayTask(s, at, Request{ID: 2, GPUs: 1, Priority: High}, 12)
@@ -140,8 +141,8 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// TestLentAtOnce: a task that waits for host memory starts as soon as another lends some,
-// which is when that begins to be suspended.
+// TestLentAtOnce checks that a task that waits for host memory starts as soon as the
+// suspension of another task, which lends some, begins.
 func TestLentAtOnce(t *testing.T) {
 	s, at := wayState(t, 0, 128*units.GiB)
 	s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
@@ -160,9 +161,10 @@ func TestLentAtOnce(t *testing.T) {
 	}
 }
 
-// TestLends: on a server with one GPU, a task that has asked for no host memory has most
-// of it booked. Suspended, it lends what it was not seen to use, and has it again when
-// it is back. One that has asked keeps its part, and then nothing is suspended.
+// TestLends checks, on a server with one GPU, that most host memory is allocated to a
+// task without a request. While suspended it lends what it was not seen to use, and gets
+// it back when it resumes. A task with a request keeps its allocation, and then none is
+// suspended.
 func TestLends(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		s, at := wayState(t, 0, 128*units.GiB)
@@ -210,8 +212,9 @@ func TestLends(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItLeaves: the outlook of a GPU is made anew when a task that was being
-// suspended there is stopped, as a state that was read back makes it.
+// TestStoppedWhileItLeaves checks that the forecast of a GPU is computed again when a
+// task that was being suspended there is stopped, equal to the forecast of a restored
+// state.
 func TestStoppedWhileItLeaves(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	s.Step(SuspendAsked{At: at, Task: 1})

@@ -6,7 +6,7 @@ import (
 	"carma/internal/units"
 )
 
-// place is where a task stood in the queues before its launch.
+// place is the place of a task in the queues before its launch.
 type place struct {
 	Phase     Phase         `json:"phase"`
 	QueuedAt  units.Instant `json:"queued_at,omitempty"`
@@ -18,9 +18,9 @@ func (s *State) launchesPaused() bool {
 	return s.now < s.notBefore || s.engineBreaker.shut(s.now) || s.launchLimitReached()
 }
 
-// launchProbe launches one task on a paused engine. It prefers a user none of whose
-// tasks has failed to start, then a task that has not failed itself, then the
-// next of the failed ones.
+// launchProbe launches one probe task on a paused engine. It prefers a task of a user
+// without any failed start, then a task without a failed start, then the next of the
+// failed ones.
 func (s *State) launchProbe() (p *cycle) {
 	before := s.head
 	for trial := range everyTask {
@@ -35,7 +35,7 @@ func (s *State) launchProbe() (p *cycle) {
 	return p
 }
 
-// isProbe reports whether a task may be launched in this pass.
+// isProbe reports whether a task may be launched in this scheduling cycle.
 func (s *State) isProbe(t *Task) bool {
 	switch {
 	case s.probeTask == everyTask || s.probeTask == onlyFailed:
@@ -49,11 +49,11 @@ func (s *State) isProbe(t *Task) bool {
 	})
 }
 
-// Whom a test launch is looked for among.
+// The tasks among which the probe is chosen.
 const (
 	otherUsers   = iota // tasks of users none of whose tasks has failed
 	notFailed           // tasks that have not failed
-	failedBefore        // tasks that have failed, but the last of them
+	failedBefore        // tasks that have failed, except the latest
 	onlyFailed          // any task
-	everyTask           // it is not a test
+	everyTask           // no probe: all tasks may be launched
 )

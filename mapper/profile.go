@@ -9,21 +9,19 @@ import (
 	"carma/mapper/interference"
 )
 
-// Expected is what is known about a task's run before it starts, except its
-// memory.
+// Expected is the profile of a task's run before it starts, except its memory.
 type Expected struct {
-	// Loads are the task's activity on each of its GPUs when it is alone there.
-	// The last stands for further GPUs. Empty: not known.
+	// Loads are the task's activity on each of its GPUs when it is alone there, or empty
+	// if not known. The last one applies to further GPUs.
 	Loads []interference.Load `json:"loads,omitempty"`
-	// RunTime is how long runs of its model typically take alone; 0: not known.
+	// RunTime is the typical run time alone of its model, or 0 if not known.
 	RunTime time.Duration `json:"run_time,omitempty"`
-	// Source tells where they come from, for people.
+	// Source says where they come from, for people.
 	Source string `json:"source,omitempty"`
 }
 
-// unknownLoad is the activity assumed for a task without history: that of the
-// training of a large network. Once the task has run for a while, what the
-// monitor has seen replaces it.
+// unknownLoad is the activity assumed for a task without history: the activity of
+// training a large network. Once the task has run for a while, samples replace it.
 var unknownLoad = interference.Load{SMACT: 0.7, SMOCC: 0.3, DRAMA: 0.3}
 
 // load is the expected activity of a task on its i-th GPU.
@@ -34,7 +32,7 @@ func (t *Task) load(i int) interference.Load {
 	return unknownLoad
 }
 
-// basis is what an expected run time rests on.
+// basis says on what an expected run time is based.
 type basis int
 
 const (
@@ -46,9 +44,9 @@ const (
 // unknownRun is the run time assumed while no run of any task is known.
 const unknownRun = 30 * time.Minute
 
-// runTime is how long a task is expected to take alone: the mean of its
-// earlier runs, else what its model typically takes, else the mean of the
-// earlier runs of its family, else of all.
+// runTime returns the expected run time of a task alone: the mean of its earlier runs,
+// else the typical run time of its model, else the mean of the earlier runs of its
+// family, else of all runs.
 func (s *State) runTime(t *Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
@@ -61,9 +59,9 @@ func (s *State) runTime(t *Task) (time.Duration, basis) {
 	return r.time, r.basis
 }
 
-// expectedRun is what runTime remembers.
+// expectedRun is the cached result of runTime.
 type expectedRun struct {
-	learned int // notes.timed when it was found; 0: never
+	learned int // cache.timed when it was computed, or 0 if never
 	time    time.Duration
 	basis   basis
 }
@@ -85,8 +83,8 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	return unknownRun, guessed
 }
 
-// guesses are the mean run times of all known kinds and of those of a family; 0: none
-// is known.
+// guesses returns the mean run times of all known kinds and of a family, each 0 if not
+// known.
 func (s *State) guesses(name string) (all, family time.Duration) {
 	if name != everyFamily {
 		family = s.guess[name]
@@ -94,11 +92,11 @@ func (s *State) guesses(name string) (all, family time.Duration) {
 	return s.guess[everyFamily], family
 }
 
-// everyFamily is the name of all families together; none has it.
+// everyFamily is the name of all families together; no family has this name.
 const everyFamily = ""
 
-// guessAgain follows a change of the mean run times of a family and of all. A guess
-// follows its mean in steps, so that not every end of a task changes the order of
+// guessAgain updates the guesses after the mean run times of a family and of all changed.
+// A guess follows its mean in steps, so that not every end of a task changes the order of
 // the queue.
 func (s *State) guessAgain(family string) {
 	r := s.runs()
@@ -122,8 +120,8 @@ func (s *State) guessOf(family string, m mean) {
 	}
 }
 
-// runTimes are the run times of the known kinds, of all together and of those of
-// each family. They follow from the history.
+// runTimes are the run times of the known kinds, with the means over all kinds and over
+// each family. They are computed from the history.
 type runTimes struct {
 	valid    bool
 	kinds    map[string]*kindHistory // the known ones; no task has the kind ""
@@ -145,7 +143,7 @@ func (s *State) runs() *runTimes {
 	return r
 }
 
-// change adds a run time of a kind n times.
+// change adds a run time of a kind n times; n may be negative.
 func (r *runTimes) change(e *kindHistory, d time.Duration, n int) {
 	r.all = r.all.plus(d, n)
 	if m := r.families[e.Family].plus(d, n); m.n > 0 {
@@ -155,8 +153,8 @@ func (r *runTimes) change(e *kindHistory, d time.Duration, n int) {
 	}
 }
 
-// mean is one of times. The sum is of whole milliseconds, so that it does not
-// depend on the order in which times come and go.
+// mean is a mean of times. The sum is in whole milliseconds, so that it does not depend
+// on the order in which times are added and removed.
 type mean struct {
 	milliseconds int64
 	n            int
@@ -166,7 +164,7 @@ func (m mean) plus(d time.Duration, n int) mean {
 	return mean{m.milliseconds + int64(n)*d.Milliseconds(), m.n + n}
 }
 
-// of is the mean, at least a millisecond; 0: of nothing.
+// of returns the mean, at least a millisecond, or 0 of nothing.
 func (m mean) of() time.Duration {
 	if m.n == 0 {
 		return 0
@@ -174,18 +172,18 @@ func (m mean) of() time.Duration {
 	return max(1, time.Duration(m.milliseconds/int64(m.n))) * time.Millisecond
 }
 
-// inSteps rounds guessed seconds to a power of leftStep times unknownRun, so that
-// tasks that take nearly as long are weighed once.
+// inSteps rounds guessed seconds to a power of leftStep times unknownRun, so that tasks
+// with nearly equal times are scored once.
 func inSteps(seconds float64) float64 {
 	steps := math.Round(math.Log(max(1, seconds)/unknownRun.Seconds()) / math.Log(leftStep))
 	return math.Pow(leftStep, steps) * unknownRun.Seconds()
 }
 
-// leftStep is the ratio of two run times that are told apart.
+// leftStep is the ratio of two run times that are distinguished.
 const leftStep = 1.1
 
-// observe adds the activity of a GPU to what is known about the one task there. It
-// uses the scores that were valid up to now, so call it before they change.
+// observe adds the activity of a GPU to the observed load of its only task. It uses the
+// scores that were valid up to now, so call it before they change.
 func (s *State) observe(g *GPU) {
 	if len(g.Residents) != 1 || !s.settled(g) || g.Coarse {
 		return
@@ -194,10 +192,10 @@ func (s *State) observe(g *GPU) {
 	r.Observed.add(g, max(r.Observed.Until, g.countsFrom()), s.now)
 }
 
-// learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a
-// GPU have been the same for a while, the known tasks account for a part of what
-// the monitor sees, and the others for the rest, in equal parts. That rest is
-// then what is known of them, also for a later attempt.
+// learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a GPU
+// have been the same for a while, the known tasks account for a part of the sampled
+// activity, and the others for the rest, in equal parts. That rest then becomes their
+// load, also for a later attempt.
 func (s *State) learnLoads() {
 	for _, g := range s.gpus {
 		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() || s.loading(g) {
@@ -206,7 +204,7 @@ func (s *State) learnLoads() {
 		g.SeenAt = g.ChangedAt
 		s.compareDeclared(g)
 		if r := &g.Residents[0]; len(g.Residents) == 1 && !r.Unseen && !g.Coarse && g.SMACT > r.Load.SMACT+surprise && g.OtherProcesses == 0 {
-			s.observed(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // no sample shows the length of a step
+			s.observed(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // samples do not show the step time
 			continue
 		}
 		s.attributeLoad(g)
@@ -214,13 +212,13 @@ func (s *State) learnLoads() {
 	}
 }
 
-// SourceSeen is the source of an activity that samples of the task have shown.
+// SourceSeen is the source of an activity measured by samples of the task.
 const SourceSeen = "seen"
 
-// sourceHistory is that of one that earlier runs of the kind have shown.
+// sourceHistory is the source of an activity measured in earlier runs of the kind.
 const sourceHistory = "history"
 
-// unseen is a task whose activity on a GPU is not known yet; 0: there is none.
+// unseen returns a task whose activity on a GPU is not known yet, or 0.
 func (s *State) unseen(g *GPU) TaskID {
 	for i := range g.Residents {
 		if g.Residents[i].Unseen {
@@ -230,25 +228,24 @@ func (s *State) unseen(g *GPU) TaskID {
 	return 0
 }
 
-// surprise: if a task that is alone shows this much more SM activity than
-// expected, what is seen replaces what was known. Less activity than expected
-// changes nothing, because the task may have paused to read data.
+// surprise: if a task that is alone shows this much more SM activity than expected, the
+// samples replace its load. Less activity than expected changes nothing, because the task
+// may have paused to read data.
 const surprise = 0.05
 
 // unknownLeast is the least SM activity assumed for a task without history, for
 // the same reason.
 const unknownLeast = 0.10
 
-// settled reports whether the tasks on a GPU have been the same for so long that
-// the samples show only them.
+// settled reports whether the tasks on a GPU have been the same for so long that the
+// samples show only these.
 func (s *State) settled(g *GPU) bool { return s.now >= g.countsFrom() }
 
 // settling is the time from a change on a GPU until the samples count: the
 // monitor's window of 30 s, and as much for a task to begin its work.
 const settling = time.Minute
 
-// observedLoad are the activity that samples have shown of one task, summed over
-// time.
+// observedLoad is the activity of one task in samples, summed over time.
 type observedLoad struct {
 	Seconds float64       `json:"seconds,omitempty"`
 	SMACT   float64       `json:"smact,omitempty"`
@@ -269,8 +266,8 @@ func (v *observedLoad) add(g *GPU, from, to units.Instant) {
 	v.Until = to
 }
 
-// observedLoad are the activity that a task, which ends now, was seen to have on
-// each of its GPUs. They are empty unless it was alone on all of them for a while.
+// observedLoad returns the observed activity of a task that ends now on each of its GPUs.
+// It returns nothing unless the task was alone on all of them for a while.
 func (s *State) observedLoad(t *Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
@@ -282,12 +279,12 @@ func (s *State) observedLoad(t *Task) (all []interference.Load) {
 		}
 		all = append(all, interference.Load{
 			SMACT: r.Observed.SMACT / n, SMOCC: r.Observed.SMOCC / n, DRAMA: r.Observed.DRAMA / n,
-			Step: r.Load.Step, // no sample shows the length of a step
+			Step: r.Load.Step, // samples do not show the step time
 		})
 	}
 	return all
 }
 
-// aloneLeast is how many seconds a task must have been seen alone before its
-// activity is kept in the history.
+// aloneLeast is the time, in seconds, for which a task must have been observed alone
+// before its activity is stored in the history.
 const aloneLeast = 300

@@ -9,17 +9,17 @@ import (
 	"carma/mapper/interference"
 )
 
-// observed is a sample of how busy GPU-0 is.
+// seen sends a sample of the activity of GPU-0.
 func (w *world) seen(l interference.Load, foreign units.Bytes) {
 	w.t.Helper()
 	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
 }
 
-// loadOf is what a task is taken for on GPU-0.
+// loadOf returns the load of a task on GPU-0 in the ledger.
 func (w *world) loadOf(id TaskID) interference.Load { return w.s.byID["GPU-0"].resident(id).Load }
 
-// TestStrangerIsSeen: nobody joins a task about which nothing is known until the
-// monitor has seen it; then it is taken for what was seen.
+// TestStrangerIsSeen checks that no task joins an unknown one until the monitor has seen
+// it; then the observed load is used.
 func TestStrangerIsSeen(t *testing.T) {
 	opt := predicting()
 	opt.SlowdownCap = 1.3
@@ -36,7 +36,7 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.wait(1)
 	w.wantOn(b, 0)
 
-	// One that turns out to be heavy is not joined any more.
+	// No task joins a task any more that turns out to be heavy.
 	w = newWorld(t, predicting(), 1)
 	w.expecting(Expected{}, nil)
 	w.seen(vgg128, 0)
@@ -45,8 +45,8 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.wantWhy(w.does(small, ""), "GPU 0 slowdown task=0 ")
 }
 
-// TestAcquaint: what is seen beyond what is expected of the others belongs to
-// the unknown one, and never less than a little.
+// TestAcquaint checks that activity beyond the expected activity of the others is
+// attributed to the unknown task, and never less than a little.
 func TestAcquaint(t *testing.T) {
 	known := interference.Load{SMACT: 0.2, SMOCC: 0.1, DRAMA: 0.1}
 	for _, row := range []struct {
@@ -87,8 +87,8 @@ func TestAcquaint(t *testing.T) {
 	}
 }
 
-// TestActivityOfOthers: SM activity that carma's tasks do not explain slows a
-// newcomer down as a task would, on a GPU that is not idle.
+// TestActivityOfOthers checks that SM activity not explained by carma's tasks slows a new
+// task down as a task would, on a GPU that is not idle.
 func TestActivityOfOthers(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -111,7 +111,7 @@ func TestActivityOfOthers(t *testing.T) {
 			}
 		})
 	}
-	// An idle one is taken all the same, but a quiet one before it.
+	// An idle GPU is used all the same, but a quiet one before it.
 	w := newWorld(t, predicting(), 2)
 	w.wait(settling)
 	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, units.GiB)
@@ -119,8 +119,8 @@ func TestActivityOfOthers(t *testing.T) {
 	w.wantOn(w.does(vgg128, ""), 0)
 }
 
-// TestEarlierRunIsExpected: what a run did while it was alone for long enough
-// is expected of the next of its kind, in place of what was said of it.
+// TestEarlierRunIsExpected checks that the observed load of a run that was alone for long
+// enough is expected of the next run of its kind, in place of the declared one.
 func TestEarlierRunIsExpected(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -146,8 +146,8 @@ func TestEarlierRunIsExpected(t *testing.T) {
 	}
 }
 
-// TestExpectedRunTime: what runs of the same took, else what is typical of the
-// model, else its family, else all there is, else half an hour.
+// TestExpectedRunTime checks the order of sources: runs of the kind, the typical time of
+// the model, its family, all runs, and half an hour.
 func TestExpectedRunTime(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	of := func(name, family string, typically time.Duration) (time.Duration, basis) {

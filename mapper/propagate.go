@@ -1,7 +1,7 @@
 package mapper
 
-// siblings calls fn for each waiting task that does the same work as t and was not
-// launched yet.
+// siblings calls fn for each waiting task of the same kind and number of GPUs as t that
+// has not been launched yet.
 func (s *State) siblings(t *Task, fn func(*Task)) {
 	if !s.opt.Learn || t.Kind == "" {
 		return
@@ -13,14 +13,14 @@ func (s *State) siblings(t *Task, fn func(*Task)) {
 	}
 }
 
-// propagateLoad tells the siblings of a task the activity that was seen of it: many are
+// propagateLoad copies the observed activity of a task to its siblings: often many are
 // submitted at once, and wait.
 func (s *State) propagateLoad(t *Task) {
 	s.siblings(t, func(w *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
 			w.cache.tried.learned = 0
-			if s.policy.pick == nil { // a gate may look at it, and asks nobody whether it has changed
+			if s.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
 				w.cache.tried = rejectedAt{}
 			}
 			s.onEnqueue(w)
@@ -28,9 +28,9 @@ func (s *State) propagateLoad(t *Task) {
 	})
 }
 
-// propagateMemory has the siblings of a task that has ended well book what it needed.
-// Those whose memory was declared or estimated keep that until they are submitted
-// again.
+// propagateMemory updates the learners among the siblings of a successful task with the
+// memory it needed. Siblings with declared or estimated memory keep that until they are
+// submitted again.
 func (s *State) propagateMemory(t *Task) {
 	s.siblings(t, func(w *Task) {
 		if w.Learner {

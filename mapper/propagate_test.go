@@ -8,8 +8,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// TestSiblingsLearn: of tasks that are submitted together and do the same work,
-// those that wait profit from the first one that has run.
+// TestSiblingsLearn checks that, of tasks submitted together that do the same work, the
+// waiting ones learn from the first one that has run.
 func TestSiblingsLearn(t *testing.T) {
 	opt := letLearn()
 	opt.Learn = true
@@ -30,8 +30,8 @@ func TestSiblingsLearn(t *testing.T) {
 	}
 }
 
-// TestGateLearns: a gate that looks at the activity lets a waiting task in when a task
-// of its kind has shown it, though no GPU has changed.
+// TestGateLearns checks that a filter by activity lets a waiting task in when a task of
+// its kind has shown its activity, though no GPU has changed.
 func TestGateLearns(t *testing.T) {
 	opt := plain()
 	opt.Policy, opt.Learn = "lucid", true

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// book enters an event and what was decided in the machine's own books.
+// book enters an event and its decisions in the machine's own accounts.
 func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
@@ -86,8 +86,8 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	}
 }
 
-// followCuts enters grants that were cut to what tasks use: never without one of
-// the options, never below the highest use seen. No grant is more than its card.
+// followCuts enters grants that were cut to the use of tasks: never without one of the
+// options, never below the highest use. No grant is more than its card.
 func (m *machine) followCuts(t *rapid.T) {
 	for _, g := range m.s.GPUs() {
 		for _, r := range g.Residents {
@@ -107,8 +107,8 @@ func (m *machine) followCuts(t *rapid.T) {
 	}
 }
 
-// checkMove: only the task that came last on a GPU is stopped for slowing others
-// down, and no task too often.
+// checkMove checks that only the task that came last on a GPU is stopped for slowing
+// others down, and no task too often.
 func (m *machine) checkMove(t *rapid.T, stop Stop) {
 	if stop.Reason.Code != ReasonSlowing {
 		return
@@ -130,7 +130,7 @@ func (m *machine) checkMove(t *rapid.T, stop Stop) {
 	}
 }
 
-// launch enters a launch and checks it against the books.
+// launch records a launch and checks it against the accounts.
 func (m *machine) launch(t *rapid.T, l Launch) {
 	if _, twice := m.container(l.Task); twice || !m.open[l.Task] {
 		t.Fatalf("task %d was launched; already running: %v, unfinished: %v", l.Task, twice, m.open[l.Task])
@@ -163,7 +163,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	}
 }
 
-// checkHanding: not more launches are on their way to the engine than may be.
+// checkHanding checks that the launches in flight do not exceed the limit.
 func (m *machine) checkHanding(t *rapid.T, l Launch) {
 	if m.handsFull() {
 		t.Fatalf("launched %+v; on their way to the engine: %v, of at most %d", l, m.onWay, m.opt.LaunchesAtOnce)
@@ -173,7 +173,7 @@ func (m *machine) checkHanding(t *rapid.T, l Launch) {
 	}
 }
 
-// launchLimitReached reports whether no more launches may be on their way to the engine.
+// handsFull reports whether the launches in flight have reached the limit.
 func (m *machine) handsFull() bool {
 	m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool {
 		task := m.s.tasks[h.Task]
@@ -182,8 +182,8 @@ func (m *machine) handsFull() bool {
 	return m.opt.LaunchesAtOnce > 0 && len(m.onWay) >= m.opt.LaunchesAtOnce
 }
 
-// checkGPUs checks that the GPUs of a launch, or of a task that comes back, are there
-// and have room.
+// checkGPUs checks that the GPUs of a launch, or of a task that resumes, are there and
+// have room.
 func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 	seen := map[GPUID]bool{}
 	for _, grant := range l.Grants {
@@ -205,7 +205,7 @@ func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 			}
 		}
 		if m.opt.Booking == BookSamples && !l.Alone {
-			// Only what was seen counts, and nothing is booked.
+			// Only sampled memory counts, and nothing is allocated.
 			sum = max(m.used[grant.GPU]-m.behind[grant.GPU][l.Task], m.alien[grant.GPU]+left) + m.opt.Headroom
 			if grant.Memory != 0 {
 				t.Fatalf("launched %+v: books memory", l)
@@ -229,12 +229,12 @@ func (m *machine) node(id GPUID) string {
 	return ""
 }
 
-// waiting are the tasks in the queues, in number order.
+// waiting returns the tasks in the queues, in number order.
 func (m *machine) waiting() []Task {
 	return slices.DeleteFunc(m.s.Tasks(), func(t Task) bool { return !t.waiting() })
 }
 
-// check is what holds after every step.
+// check checks the invariants after every step.
 func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 	if err := m.s.sound(); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,8 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 	m.checkOrder(t, waitedBefore)
 }
 
-// checkAlarm: for all that happens by itself a wake-up was asked for in time.
+// checkAlarm checks that a timer was set in time for everything that happens without an
+// event.
 func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 	due := func(what string, at units.Instant) {
 		if at > m.s.Now() && at != units.Never && (m.alarm == 0 || m.alarm > at) {
@@ -292,7 +293,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 	}
 }
 
-// nextLaunch is when the interval lets the next task be launched.
+// nextLaunch returns the instant at which the interval allows the next launch.
 func (m *machine) nextLaunch() units.Instant {
 	if m.launched == 0 {
 		return 0
@@ -306,10 +307,11 @@ func (m *machine) recoveryFirst() bool {
 	return m.opt.Recovery == RecoverOriginal && slices.ContainsFunc(m.s.Tasks(), func(t Task) bool { return t.Phase == Recovering })
 }
 
-// checkIdleness: no task waits for nothing. One that fits waits only for the
-// engine, be it down or sick, for launching to go on, for the end of its back-off, for the next launch of all, for launches that are on their way to the engine, for the
-// recovery of others where that comes first, or behind as many that do not fit as
-// may be passed over.
+// checkIdleness checks that no task waits for nothing. A task that fits waits only for
+// the engine, if that is down or unhealthy, for launching to resume, for the end of its
+// back-off, for the launch interval, for launches in flight, for the recovery of others
+// where that comes first, or behind as many tasks that do not fit as the look-ahead
+// allows.
 func (m *machine) checkIdleness(t *rapid.T) {
 	passed := map[bool]int{} // in the recovery queue or not
 	waiting := m.waiting()
@@ -342,7 +344,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
-			continue // time has made it fit, and the next look is announced
+			continue // with time it fits, and the timer for the next check is set
 		}
 		if m.up && !m.s.engineBreaker.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
@@ -351,9 +353,9 @@ func (m *machine) checkIdleness(t *rapid.T) {
 	}
 }
 
-// checkOrder: of two tasks that want the same and waited side by side, the
-// later one is not launched first, unless others have made way for it; and where
-// recovery comes first it does.
+// checkOrder checks that, of two tasks with equal requests that waited at the same time,
+// the later one is not launched first, unless it has preempted others, and that recovery
+// goes first where it should.
 func (m *machine) checkOrder(t *rapid.T, before []Task) {
 	launched := map[TaskID]*Task{}
 	for _, task := range before {
@@ -365,7 +367,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 		}
 	}
 	if m.s.engineBreaker.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
-		return // the next test is whom a test tells most of
+		return // the next probe is the task that shows most
 	}
 	turns := m.opt.fair() || m.quotas()
 	byNumber := m.opt.Order == "" || m.opt.Order == OrderFIFO
@@ -382,10 +384,10 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			got := launched[task.ID]
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
-				first.Namespace == task.Namespace && m.s.fullAt(first.Namespace) == nil && // or it takes turns in being tried
+				first.Namespace == task.Namespace && m.s.fullAt(first.Namespace) == nil && // or it is probed in turn
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
-				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not fill
+				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)

@@ -59,8 +59,8 @@ func oneOf(t *rapid.T, name string, values []string) string {
 	return rapid.SampledFrom(append([]string{""}, values...)).Draw(t, name)
 }
 
-// anyExpected draws what is known of a task's load: nothing, or that it is
-// light, medium or heavy, on one GPU or on two.
+// anyExpected draws a task's expected load: unknown, or light, medium or heavy, on one
+// GPU or on two.
 func anyExpected(t *rapid.T) Expected {
 	loads := []interference.Load{
 		{SMACT: 0.1, SMOCC: 0.05, DRAMA: 0.05, Step: 0.02}, {SMACT: 0.3, SMOCC: 0.2, DRAMA: 0.2, Step: 0.05},
@@ -107,7 +107,7 @@ func (m *machine) estimate(t *rapid.T) {
 	}
 }
 
-// more brings several tasks that are likely to fit.
+// more submits several tasks that are likely to fit.
 func (m *machine) more(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "tasks") {
 		m.submit(t)
@@ -153,8 +153,8 @@ func (m *machine) sample(t *rapid.T) {
 	m.step(t, Sampled{At: m.now, GPUs: gpus, Hosts: m.hostSamples(t)})
 }
 
-// overuse shows what the tasks of one GPU use, more or less than their grants,
-// and how busy it is; nothing else changes.
+// overuse samples the use of the tasks of one GPU, more or less than their grants, and
+// its activity; nothing else changes.
 func (m *machine) overuse(t *rapid.T) {
 	var used []GPU
 	for _, g := range m.s.GPUs() {
@@ -179,8 +179,8 @@ func (m *machine) overuse(t *rapid.T) {
 	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{s}})
 }
 
-// victim shows a task far over its grant and lets a neighbour run out of
-// memory, for which it is not to blame.
+// victim samples a task far over its grant and lets a neighbour run out of memory,
+// through no fault of its own.
 func (m *machine) victim(t *rapid.T) {
 	var shared []GPU
 	for _, g := range m.s.GPUs() {
@@ -228,8 +228,8 @@ func (m *machine) exit(t *rapid.T) {
 	})
 }
 
-// noteStartFailure fails the start of a task, or of all that are being started, by
-// the engine's fault, a GPU's or its namespace's.
+// unstarted fails the start of a task, or of all that are being started, by a fault of
+// the engine, a GPU or its namespace.
 func (m *machine) unstarted(t *rapid.T) {
 	scope := rapid.SampledFrom([]BreakerScope{ScopeEngine, ScopeGPU, ScopeNamespace, ScopeUnknown, ScopeUnknown}).Draw(t, "scope")
 	all := rapid.Bool().Draw(t, "all")
@@ -288,7 +288,7 @@ func (m *machine) find(t *rapid.T, gpus []GPUInfo) {
 	m.there = map[GPUID]bool{}
 	for _, g := range gpus {
 		m.there[g.ID] = true
-		if !known[g.ID] { // nothing has been seen of it yet
+		if !known[g.ID] { // no sample of it yet
 			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = 0, 0, false
 		}
 	}
@@ -303,7 +303,7 @@ func (m *machine) configure(t *rapid.T) {
 	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
 }
 
-// cycle lets time pass without a wake-up; sometimes the clock is set back.
+// pass lets time pass without a timer; sometimes the clock is set back.
 func (m *machine) pass(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{1, time.Second, 10 * time.Second, time.Minute, time.Hour, -time.Minute}).Draw(t, "time")
 	m.now = max(1, m.now.Add(d))
@@ -316,8 +316,9 @@ func (m *machine) wake(t *rapid.T) {
 	}
 }
 
-// again repeats an event of the past, as it was or as if it happened now;
-// those that set what the books keep would have to be entered there.
+// again repeats an event of the past, unchanged or as if it happened now. Events that set
+// what the machine's accounts keep are left out, because they would have to be entered
+// there.
 func (m *machine) again(t *rapid.T) {
 	ev := rapid.SampledFrom(m.past).Draw(t, "event")
 	switch e := ev.(type) {
@@ -328,8 +329,8 @@ func (m *machine) again(t *rapid.T) {
 
 func (m *machine) restart(t *rapid.T) { m.s = reload(t, m.s) }
 
-// throughputReported says how fast some tasks go, as their output tells; some of it is of
-// attempts that have ended, or makes no sense.
+// paced reports the speeds of some tasks according to their output; some reports are on
+// attempts that have ended, or are senseless.
 func (m *machine) paced(t *rapid.T) {
 	var all []Throughput
 	for range rapid.IntRange(0, 3).Draw(t, "tasks") {
@@ -348,10 +349,10 @@ func (m *machine) paced(t *rapid.T) {
 	m.step(t, ThroughputReported{At: m.now, Tasks: all})
 }
 
-// anyRate is a rate, an error or a share, most of them possible.
+// anyRate draws a rate, an error or a share, most of them possible.
 var anyRate = rapid.SampledFrom([]float64{0, 0.01, 0.3, 0.5, 0.6, 1, 1, 2, 30, -1, math.MaxFloat64, math.SmallestNonzeroFloat64})
 
-// noPace: a rate that no journal can hold changes nothing but the time.
+// noPace checks that a rate that no journal can hold changes nothing but the time.
 func (m *machine) noPace(t *rapid.T, all []Throughput) {
 	same, none := m.s.Clone(), m.s.Clone()
 	bad := slices.Clone(all)

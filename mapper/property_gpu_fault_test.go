@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resets says of some GPUs that they were reset, broken or not, known or not.
+// resets says that some GPUs were reset, broken or not, known or not.
 func (m *machine) resets(t *rapid.T) {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 3, func(id GPUID) GPUID { return id }).Draw(t, "reset")
 	m.step(t, GPUsReset{At: m.now, GPUs: some})
 }
 
-// anyBoots gives GPUs the boot that their machine is in, where that is known.
+// anyBoots sets the boot of the GPUs' machines, where it is known.
 func anyBoots(t *rapid.T, gpus []GPUInfo) []GPUInfo {
 	gpus, boots := slices.Clone(gpus), map[string]string{}
 	for i := range gpus {
@@ -26,8 +26,8 @@ func anyBoots(t *rapid.T, gpus []GPUInfo) []GPUInfo {
 	return gpus
 }
 
-// bookBroken enters which GPUs are broken, each with the boot of then. launch looks
-// there.
+// bookBroken records which GPUs have a persistent fault, each with the boot at that time,
+// for launch to check.
 func (m *machine) bookBroken(ev Event) {
 	switch e := ev.(type) {
 	case Sampled:

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyHost draws what a task wants of its machine; some want no GPU.
+// anyHost draws a task's request for its machine; some tasks use no GPU.
 func (m *machine) anyHost(t *rapid.T, r *Request) {
 	if r.NoGPU = rapid.IntRange(0, 4).Draw(t, "no GPU") == 0; r.NoGPU {
 		r.GPUs, r.Exclusive = 0, false
@@ -21,7 +21,7 @@ func (m *machine) anyHost(t *rapid.T, r *Request) {
 	r.CPUs = rapid.SampledFrom([]int64{0, 0, 500, 4000}).Draw(t, "CPUs")
 }
 
-// findHosts tells the memory and the processors of some machines.
+// findHosts sends the memory and the processors of some machines.
 func (m *machine) findHosts(t *rapid.T) {
 	m.hosts = map[string]HostInfo{}
 	ev := HostsFound{At: m.now}
@@ -41,7 +41,7 @@ func (m *machine) findHosts(t *rapid.T) {
 	m.step(t, ev)
 }
 
-// hostSamples shows what some machines and their tasks use.
+// hostSamples draws the memory use of some machines and their tasks.
 func (m *machine) hostSamples(t *rapid.T) (all []HostSample) {
 	for _, h := range m.s.Hosts() {
 		s := HostSample{Node: h.Node, Available: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 3 * units.GiB, 20 * units.GiB, 60 * units.GiB}).Draw(t, "available")}
@@ -56,8 +56,8 @@ func (m *machine) hostSamples(t *rapid.T) (all []HostSample) {
 	return all
 }
 
-// booksHelpers brings helpers up, changes what they have, or takes them down. Only
-// some of it was asked before whether it fits.
+// booksHelpers starts helpers, changes their allocation, or removes them. Only for some
+// of this it asks first whether it fits.
 func (m *machine) booksHelpers(t *rapid.T) {
 	ev := HelpersBooked{
 		At: m.now, Node: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), Suite: rapid.SampledFrom([]string{"1/x", "1/y", "2/x"}).Draw(t, "suite"),
@@ -75,8 +75,8 @@ func (m *machine) booksHelpers(t *rapid.T) {
 	}
 }
 
-// bookHelpers enters what helpers have from now on. What they have is nothing else
-// than what was told.
+// bookHelpers records the new allocation of helpers, which is exactly the one in the
+// event.
 func (m *machine) bookHelpers(e HelpersBooked) {
 	key := [2]string{e.Node, e.Suite}
 	if e.Memory == 0 && e.CPUs == 0 {
@@ -86,7 +86,7 @@ func (m *machine) bookHelpers(e HelpersBooked) {
 	}
 }
 
-// bookHostUse enters what tasks on known pages were seen to use.
+// bookHostUse records the sampled use of tasks on known machines.
 func (m *machine) bookHostUse(e Sampled) {
 	for _, in := range e.Hosts {
 		on := func(id TaskID) bool {
@@ -106,8 +106,8 @@ func (m *machine) bookHostUse(e Sampled) {
 	}
 }
 
-// bookedOn is what tasks and helpers have of a machine by the books. Of what a task has
-// that is being suspended or resumed, others may have what it lends.
+// bookedOn returns the allocation of tasks and helpers on a machine by the machine's own
+// accounts. The memory lent by a suspending or resuming task counts as free.
 func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
 	for id, l := range m.live {
 		if l.Host.Node != node {
@@ -126,10 +126,10 @@ func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
 	return memory, cpus
 }
 
-// checkHost checks a launch against what is booked of the machines in the books.
+// checkHost checks a launch against the allocations of the machine in the accounts.
 func (m *machine) checkHost(t *rapid.T, l Launch) {
 	want, info := m.shape[l.Task], m.hosts[l.Host.Node]
-	if len(l.Grants) > 0 { // a page that a found container made may lack the machine
+	if len(l.Grants) > 0 { // the entry of an adopted container's GPU may lack the machine
 		i := slices.IndexFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == l.Grants[0].GPU })
 		if node := m.s.GPUs()[i].Node; m.hosts[node].Total > 0 && l.Host.Node != node {
 			t.Fatalf("launched %+v with a share of another machine than %q", l, node)

@@ -8,12 +8,12 @@ import (
 
 func (m *machine) touches(t *rapid.T) { m.step(t, TerminalInput{At: m.now, Task: m.aTask(t)}) }
 
-// bookIdle keeps when GPUs and people last did something, and checks that only tasks
-// are stopped for idleness that were idle for long enough and were warned.
+// bookIdle records when GPUs and people last were active, and checks that tasks are
+// stopped for idleness only if they were idle for long enough and were warned.
 func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 	now := m.s.Now()
 	switch e := ev.(type) {
-	case GPUsFound: // nobody has looked meanwhile
+	case GPUsFound: // no samples came meanwhile
 		for _, g := range m.all {
 			m.stirred[g.ID] = now
 		}
@@ -53,8 +53,8 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 	}
 }
 
-// checkIdleStop checks that a task that is stopped or suspended for doing nothing has
-// done nothing for long enough, and was warned.
+// checkIdleStop checks that a task stopped or suspended for idling was idle for long
+// enough, and was warned.
 func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
 	now := m.s.Now()
 	r, w := m.shape[id], m.warned[id]
@@ -70,9 +70,8 @@ func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
 	}
 }
 
-// stirredAfter reports whether a task did something after an instant from which it is
-// said to do nothing. One that is said to have never used its GPUs has had no memory there
-// in this attempt.
+// stirredAfter reports whether a task was active after the instant from which it is
+// reported idle. A task reported as unused has had no memory on its GPUs in this attempt.
 func (m *machine) stirredAfter(d Idle) bool {
 	if max(m.typed[d.Task], m.ranFrom[d.Task].at) > d.Since {
 		return true

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// takenIn finds a container that the journal has lost: of a task that is not
-// known, of one that waits, or a later attempt of one that runs.
+// takenIn adopts a container that the journal has lost: of an unknown task, of a waiting
+// one, or a later attempt of a running one.
 func (m *machine) takenIn(t *rapid.T) {
 	gpus := m.s.GPUs()
 	if len(gpus) == 0 {
@@ -29,7 +29,7 @@ func (m *machine) takenIn(t *rapid.T) {
 	m.step(t, ev)
 }
 
-// bookTakenIn enters a container that was found, unless its attempt is known.
+// bookTakenIn records an adopted container, unless its attempt is known.
 func (m *machine) bookTakenIn(ev OrphanAdopted) {
 	if ev.Attempt < 1 || ev.Attempt <= m.tries[ev.ID] || m.closed[ev.ID] {
 		return
@@ -39,15 +39,15 @@ func (m *machine) bookTakenIn(ev OrphanAdopted) {
 		m.open[ev.ID], m.born[ev.ID] = true, max(m.now, m.s.Now())
 	}
 	r := ev.Request
-	r.GPUs, r.After, r.Delay = len(ev.Grants), nil, 0 // it was launched: what it waited for was there
+	r.GPUs, r.After, r.Delay = len(ev.Grants), nil, 0 // it was launched, so its dependencies were met
 	m.shape[ev.ID], m.tries[ev.ID], m.begun[ev.ID] = r, ev.Attempt, true
-	for id, l := range m.live { // nobody is alone there any more
+	for id, l := range m.live { // no task is exclusive there any more
 		if slices.ContainsFunc(l.Grants, func(g Grant) bool { return len(ev.Grants) > 0 && g.GPU == ev.Grants[0].GPU }) {
 			l.Alone = false
 			m.live[id] = l
 		}
 	}
-	for _, g := range m.s.GPUs() { // the page of a GPU that is not there may be a new one
+	for _, g := range m.s.GPUs() { // the entry of a missing GPU may be a new one
 		if len(ev.Grants) > 0 && g.ID == ev.Grants[0].GPU && !m.there[g.ID] {
 			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.otherProcesses(), g.Used, g.Fault != ""
 		}
@@ -57,7 +57,7 @@ func (m *machine) bookTakenIn(ev OrphanAdopted) {
 	m.ranFrom[ev.ID] = ranFrom{ev.Attempt, ev.Launched}
 }
 
-// recorded says that a task has ended whose end was lost.
+// recorded sends the end of a task that was lost from the journal.
 func (m *machine) recorded(t *rapid.T) {
 	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Suspended, Resuming)
 	if !ok {
@@ -69,7 +69,7 @@ func (m *machine) recorded(t *rapid.T) {
 	m.step(t, EndRecovered{At: m.now, Task: *task})
 }
 
-// removed takes away the records of tasks, which decides nothing.
+// removed deletes the records of tasks, which decides nothing.
 func (m *machine) removed(t *rapid.T) {
 	if m.last > 0 {
 		m.step(t, Removed{At: m.now, Tasks: []TaskID{TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))}, By: "ada"})

@@ -10,13 +10,13 @@ import (
 	"carma/internal/units"
 )
 
-// ranFrom is since when an attempt runs, or is back.
+// ranFrom is the instant since which an attempt runs, or has resumed.
 type ranFrom struct {
 	attempt int
 	at      units.Instant
 }
 
-// crowds fills GPUs with tasks that run, and brings one or two that go before them a
+// crowds fills GPUs with running tasks, and submits one or two that go before them a
 // while later.
 func (m *machine) crowds(t *rapid.T) {
 	put := func(r Request, need units.Bytes) {
@@ -43,7 +43,7 @@ func (m *machine) crowds(t *rapid.T) {
 	}
 }
 
-// preempts checks that a task is suspended for one that may displace it.
+// makesWay checks that a task is suspended for one that may preempt it.
 func (m *machine) makesWay(t *rapid.T, d Suspend) {
 	victim, other := m.shape[d.Task], d.Reason.Task
 	waits, ok := m.s.Task(other)
@@ -70,7 +70,8 @@ func (m *machine) makesWay(t *rapid.T, d Suspend) {
 	m.madeWay[d.Task] = other
 }
 
-// checkWay: where tasks leave for another that still waits, nobody else comes.
+// checkWay checks that no other task starts where victims leave for a task that still
+// waits.
 func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 	for victim, other := range m.madeWay {
 		l, ok := m.live[victim]
@@ -78,15 +79,15 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 			continue
 		}
 		for _, grant := range grants {
-			if len(l.Grants) == 1 && grant.GPU == l.Grants[0].GPU { // of several some may be for anybody
+			if len(l.Grants) == 1 && grant.GPU == l.Grants[0].GPU { // with several GPUs some may be for others
 				t.Fatalf("task %d came to GPU %s, which task %d is leaving for task %d", id, grant.GPU, victim, other)
 			}
 		}
 	}
 }
 
-// noClaimAfter: what somebody changes of a task that waits for others to leave, or its
-// hold, may end its claim. The option that is off ends all.
+// noClaimAfter handles changes of a waiting preemptor by people, or its hold, which may
+// end its nomination. Switching the option off ends all nominations.
 func (m *machine) noClaimAfter(ev Event) {
 	if c, ok := ev.(Configured); ok && !c.Options.preempts() {
 		clear(m.madeWay)

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// follows: a program that decides otherwise takes over what was decided. Other
-// options stand for the other program: another policy, order, look-ahead,
-// recovery, watchdog.
+// follows checks that a program that would decide otherwise takes over recorded
+// decisions. Other options represent the other program: another policy, order,
+// look-ahead, recovery, watchdog.
 func (m *machine) follows(t *rapid.T) {
 	other := rapid.Bool().Draw(t, "a program with other rules")
 	from := rapid.IntRange(0, len(m.past)).Draw(t, "the last snapshot")
@@ -37,7 +37,7 @@ func (m *machine) follows(t *rapid.T) {
 	if got, want := settled(t, s), settled(t, m.s); got != want {
 		t.Fatalf("the history has led to\n%s\nand followed by a program with the options %+v to\n%s", want, rules, got)
 	}
-	for _, d := range s.Step(TimerFired{At: m.now}) { // it goes on from there
+	for _, d := range s.Step(TimerFired{At: m.now}) { // it continues from there
 		if l, ok := d.(Launch); ok {
 			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != BookSamples {
 				t.Fatal(err)
@@ -49,15 +49,14 @@ func (m *machine) follows(t *rapid.T) {
 	}
 }
 
-// under are the rules of one program with what the journal's options say of the
-// machine.
+// under returns the rules of one program with the machine's options from the journal.
 func under(rules, of Options) Options {
 	rules.Booking, rules.Headroom = of.Booking, of.Headroom
 	return rules
 }
 
-// settled is what a daemon has carried out or answered for: where each task is,
-// with what, and why.
+// settled returns everything that a daemon has carried out or answered for: where each
+// task is, with which grants, and why.
 func settled(t *rapid.T, s *State) string {
 	type task struct {
 		ID                TaskID
@@ -101,7 +100,7 @@ func settled(t *rapid.T, s *State) string {
 	return string(b)
 }
 
-// journaled are decisions as they are read back from a journal.
+// journaled returns decisions as they are read back from a journal.
 func journaled(t *rapid.T, decisions []Decision) []Decision {
 	var all []Decision
 	for _, d := range decisions {

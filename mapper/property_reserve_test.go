@@ -29,7 +29,7 @@ func (m *machine) unreserves(t *rapid.T) {
 	m.step(t, Unreserved{At: m.now, ID: rapid.IntRange(0, m.keptBefore+1).Draw(t, "reservation")})
 }
 
-// pins moves a task, and checks that it is bound to these GPUs, or to none.
+// pins moves a task, and checks that it is pinned to these GPUs, or to none.
 func (m *machine) pins(t *rapid.T) {
 	ev := Pinned{At: m.now, Task: m.aTask(t), GPUs: anyGPUs(t), By: "ada"}
 	before, _ := m.s.Task(ev.Task)
@@ -52,7 +52,7 @@ func (m *machine) pins(t *rapid.T) {
 	}
 }
 
-// bookReserved enters a reservation that makes sense.
+// bookReserved records a valid reservation.
 func (m *machine) bookReserved(r Reservation) {
 	now := m.s.Now()
 	r.From = max(r.From, now)
@@ -63,8 +63,8 @@ func (m *machine) bookReserved(r Reservation) {
 	}
 }
 
-// checkLaunchPlace: nobody is launched where it would run into what is reserved for
-// others, or elsewhere than where it was moved to.
+// checkLaunchPlace checks that no task is launched where it would run into another's
+// reservation, or on a GPU to which it is not pinned.
 func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
 	now := m.s.Now()
 	task, _ := m.s.Task(l.Task)

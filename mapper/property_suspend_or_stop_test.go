@@ -16,13 +16,13 @@ func anySuspends(t *rapid.T, o *Options) {
 	o.SuspendLeast = rapid.SampledFrom([]time.Duration{0, 10 * time.Second, time.Hour}).Draw(t, "suspend least")
 }
 
-// instead is what the machine knows of a task that carma suspended by itself.
+// instead describes a task that carma suspended on its own.
 type instead struct {
 	why   ReasonCode
 	asked bool // it may come back
 }
 
-// bookInstead enters what came of a suspension, before the answer is in the books.
+// bookInstead records the outcome of a suspension, before the answer is in the accounts.
 func (m *machine) bookInstead(ev Event) {
 	now := m.s.Now()
 	switch e := ev.(type) {
@@ -63,9 +63,9 @@ func (m *machine) comesBack(id TaskID, why ReasonCode) {
 	}
 }
 
-// checkInstead: carma suspends a task by itself only for a reason that the options
-// have, or where a drain asks for it, where the task would have been stopped, and none
-// that could not be suspended before.
+// checkInstead checks that carma suspends a task on its own only for a reason that the
+// options allow, or for a cordon with Move, where the task would have been stopped, and
+// never a task that could not be suspended before.
 func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 	code := d.Reason.Code
 	on, others := false, false
@@ -101,7 +101,7 @@ func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 	m.checkMove(t, Stop{Task: d.Task, Attempt: d.Attempt, Reason: d.Reason})
 }
 
-// checkBack: a task that did nothing comes back when somebody wants it to.
+// checkBack checks that an idle task resumes only when somebody asks for it.
 func (m *machine) checkBack(t *rapid.T, d Resume) {
 	if in, ok := m.instead[d.Task]; ok && !in.asked {
 		t.Fatalf("%+v, and nobody asked for it: %+v", d, in)
@@ -126,8 +126,7 @@ func (m *machine) moved(t *rapid.T) {
 	}
 }
 
-// rests shows a GPU that does nothing, and lets the time come until its tasks are
-// warned and stopped.
+// rests samples an idle GPU, and lets time pass until its tasks are warned and stopped.
 func (m *machine) rests(t *rapid.T) {
 	id, ok := m.any(t, Running)
 	if !ok || len(m.live[id].Grants) == 0 {
@@ -149,7 +148,7 @@ func (m *machine) rests(t *rapid.T) {
 	}
 }
 
-// outlasts has a task run beyond its slot while others wait.
+// outlasts lets a task run beyond its slot while others wait.
 func (m *machine) outlasts(t *rapid.T) {
 	m.more(t)
 	m.start(t)

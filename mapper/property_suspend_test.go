@@ -26,7 +26,7 @@ func (m *machine) suspends(t *rapid.T) {
 	}
 }
 
-// findsAway finds a container off its GPUs that is thought to run, or any.
+// findsAway reports that the container of a running task, or any, was found suspended.
 func (m *machine) findsAway(t *rapid.T) {
 	id, ok := m.any(t, Running)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
@@ -43,8 +43,8 @@ func (m *machine) findsAway(t *rapid.T) {
 	m.isAway = SuspendedOutOfBand{}
 }
 
-// checksDevices tells of an attempt, or of an earlier one, that it has lost its devices or
-// has them back. The record follows, and nothing is decided.
+// checksDevices reports that an attempt, or an earlier one, has lost its devices or has
+// them again. The record follows, and nothing is decided.
 func (m *machine) checksDevices(t *rapid.T) {
 	id, ok := m.any(t, Running)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
@@ -73,8 +73,8 @@ func (m *machine) bringsBack(t *rapid.T) {
 	m.step(t, ResumeAsked{At: m.now, Task: id, By: "ada"})
 }
 
-// answers tells how a suspension or a return went, sometimes of another attempt or of
-// a task that nobody asked about.
+// answers reports the outcome of a suspension or resumption, sometimes of another attempt
+// or of a task for which nobody asked.
 func (m *machine) answers(t *rapid.T) {
 	id, ok := m.any(t, Suspending, Resuming)
 	if !ok || rapid.IntRange(0, 5).Draw(t, "any task") == 0 {
@@ -89,13 +89,13 @@ func (m *machine) answers(t *rapid.T) {
 	m.step(t, SuspendDone{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 }
 
-// finishMoves answers for a task that is suspending, resuming, or suspended and asked
-// to stop; false: none is.
+// finishMoves answers for a task that is suspending, resuming, or suspended and asked to
+// stop. It returns false if there is none.
 func (m *machine) finishMoves(t *rapid.T) bool {
 	for _, task := range m.s.Tasks() {
 		if task.Phase == Suspended && task.StopReason.Code != "" {
 			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitStopped})
-			m.step(t, HoldChanged{At: m.now, Task: task.ID}) // it may have been recalled, to be held
+			m.step(t, HoldChanged{At: m.now, Task: task.ID}) // it may have been requeued with a hold
 			return true
 		}
 	}
@@ -112,7 +112,7 @@ func (m *machine) finishMoves(t *rapid.T) bool {
 	return true
 }
 
-// container is the launch of a task that has a container.
+// container returns the launch of a task that has a container.
 func (m *machine) container(id TaskID) (Launch, bool) {
 	if l, ok := m.live[id]; ok {
 		return l, true
@@ -121,7 +121,7 @@ func (m *machine) container(id TaskID) (Launch, bool) {
 	return l, ok
 }
 
-// bookSuspendedMemory enters answers, and the ends of tasks that were away.
+// bookAway records answers, and the ends of suspended tasks.
 func (m *machine) bookAway(ev Event) {
 	switch e := ev.(type) {
 	case Exited:
@@ -139,7 +139,7 @@ func (m *machine) bookAway(ev Event) {
 			delete(m.returning, e.Task.ID)
 		}
 	case OrphanAdopted:
-		if l, ok := m.live[e.ID]; ok && l.Attempt == e.Attempt { // taken in just now
+		if l, ok := m.live[e.ID]; ok && l.Attempt == e.Attempt { // adopted just now
 			delete(m.away, e.ID)
 			delete(m.leaving, e.ID)
 			delete(m.returning, e.ID)
@@ -176,7 +176,7 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	switch moves := d.Reason.Code == ReasonMoved || d.Reason.Code == ReasonSlowing || d.Reason.Code == ReasonDrained; {
 	case found && (m.isAway.Task != d.Task || m.isAway.Attempt != d.Attempt || d.Leave != m.isAway.Left):
 		t.Fatalf("%+v, and this was found: %+v", d, m.isAway)
-	case found: // whatever could be suspended now
+	case found: // whether or not it could be suspended now
 	case d.Leave != (m.offered[d.Task] == d.Attempt && !moves):
 		t.Fatalf("%+v; attempt %d leaves by itself", d, m.offered[d.Task])
 	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == SuspendNever):
@@ -186,7 +186,7 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
-	// It lends nothing that it asked for, and nothing that it was seen to use.
+	// It lends nothing that it requested, and nothing that it was seen to use.
 	if want := m.shape[d.Task]; d.Lent != 0 && (want.HostMem > 0 || want.HostReserve > 0 || d.Lent < 0 || d.Lent > l.Host.Memory-max(m.seenHost[d.Task], leastHost)) {
 		t.Fatalf("%+v of %+v for %+v, which was seen to use %s", d, l, want, m.seenHost[d.Task])
 	}
@@ -198,7 +198,7 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	}
 }
 
-// resume enters that a task comes back, and checks where.
+// resume records that a task resumes, and checks where.
 func (m *machine) resume(t *rapid.T, d Resume) {
 	l, ok := m.away[d.Task]
 	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || !slices.EqualFunc(d.From, l.Grants, func(id GPUID, g Grant) bool { return g.GPU == id }) || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {

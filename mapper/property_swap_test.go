@@ -11,8 +11,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestWayProperties: lives in which tasks make way for others, for each of the reasons,
-// on a server where little else is in the way.
+// TestWayProperties runs random histories with many preemptions, for each of the reasons,
+// on a server with few other obstacles.
 func TestWayProperties(t *testing.T) {
 	for code, crowd := range map[ReasonCode]func(*machine, *rapid.T){
 		ReasonMadeWay: (*machine).crowds, ReasonSwapped: (*machine).swapCrowd, ReasonFilled: (*machine).fillCrowd,
@@ -35,7 +35,7 @@ func TestWayProperties(t *testing.T) {
 	}
 }
 
-// aCrowdedLife is one that begins with a crowd. It returns what it led to.
+// aCrowdedLife runs a history that begins with a crowd. It returns the decisions.
 func aCrowdedLife(t *rapid.T, crowd func(*machine, *rapid.T)) [][]Decision {
 	m := newMachine(t)
 	for i := range m.all {
@@ -63,7 +63,7 @@ func calmOptions(t *rapid.T) Options {
 	return o
 }
 
-// comes submits a task of which run time and memory are known.
+// comes submits a task with known run time and memory.
 func (m *machine) comes(t *rapid.T, r Request, need units.Bytes, run time.Duration) {
 	m.last++
 	r.ID = m.last
@@ -74,7 +74,7 @@ func (m *machine) comes(t *rapid.T, r Request, need units.Bytes, run time.Durati
 	m.step(t, Estimated{At: m.now, Task: r.ID, Estimate: Estimate{Memory: need}, Expected: expected})
 }
 
-// begins has all launched tasks run, and time pass.
+// begins starts all launched tasks, and lets time pass.
 func (m *machine) begins(t *rapid.T, later ...time.Duration) {
 	for _, task := range m.s.Tasks() {
 		if task.Phase == Launching {
@@ -85,7 +85,7 @@ func (m *machine) begins(t *rapid.T, later ...time.Duration) {
 	m.step(t, TimerFired{At: m.now})
 }
 
-// swapCrowd has long tasks run everywhere, and short ones come a while later.
+// swapCrowd fills the GPUs with long tasks, and submits short ones a while later.
 func (m *machine) swapCrowd(t *rapid.T) {
 	for range rapid.IntRange(2, 8).Draw(t, "long tasks") {
 		m.comes(t, Request{GPUs: 1, Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
@@ -98,7 +98,8 @@ func (m *machine) swapCrowd(t *rapid.T) {
 	}
 }
 
-// fillCrowd has GPUs held for a task on several, and others come that may fill them.
+// fillCrowd reserves GPUs for a task on several, and submits others that may backfill
+// them.
 func (m *machine) fillCrowd(t *rapid.T) {
 	for range rapid.SampledFrom([]int{1, 1, 2, 6}).Draw(t, "tasks") {
 		m.comes(t, Request{GPUs: 1}, 12*units.GiB, 3*time.Hour)
@@ -121,7 +122,7 @@ func (m *machine) fillCrowd(t *rapid.T) {
 	}
 }
 
-// maySwap reports whether a task may be suspended for one that is known to be short.
+// maySwap reports whether a task may be suspended for one known to be short.
 func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
 	limit := m.shape[waits.ID].TimeLimit
 	_, basis := m.s.runTime(m.s.tasks[id])
@@ -129,7 +130,7 @@ func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
 		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
 }
 
-// hasAll reports whether GPUs are claimed for all that a task on several wants.
+// hasAll reports whether enough GPUs are nominated for a task on several.
 func (m *machine) hasAll(waits *Task) bool {
 	n := 0
 	for _, g := range m.s.gpus {
@@ -140,8 +141,8 @@ func (m *machine) hasAll(waits *Task) bool {
 	return m.opt.FillHeld && waits.GPUs > 1 && n == waits.GPUs
 }
 
-// checkFills: only a task that can be suspended, and of no higher priority, fills a GPU
-// that is held for one on several.
+// checkFills checks that only a task that can be suspended, and of no higher priority,
+// backfills a GPU that is reserved for a task on several.
 func (m *machine) checkFills(t *rapid.T, l Launch) {
 	if l.Fills == 0 {
 		return

@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestProperties throws events at a state in any order and checks after each
-// what must hold after each. The machine keeps books of its own, from events
-// and decisions alone, and believes nothing the state says about itself.
+// TestProperties applies random events to a state and checks the invariants after each.
+// The machine keeps its own accounts, from events and decisions alone, and uses nothing
+// that the state says about itself.
 func TestProperties(t *testing.T) {
 	longer(t)
 	missing := map[string]bool{}
@@ -28,7 +28,7 @@ func TestProperties(t *testing.T) {
 			delete(missing, ev.kind())
 		}
 	})
-	if testing.Short() { // too few lives for each event to be in one of them
+	if testing.Short() { // too few sequences for every event to occur
 		return
 	}
 	for kind := range missing {
@@ -36,7 +36,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// anyLife is one sequence of events, which it returns.
+// anyLife applies one sequence of events, and returns it.
 func anyLife(t *rapid.T) []Event {
 	m := newMachine(t)
 	t.Repeat(map[string]func(*rapid.T){
@@ -95,8 +95,8 @@ func anyLife(t *rapid.T) []Event {
 	return m.past
 }
 
-// replays: the same events from the beginning give the same decisions and the
-// same state, with notes that were never torn up.
+// replays checks that the same events from the beginning give the same decisions and the
+// same state, with a cache that was never dropped.
 func (m *machine) replays(t *rapid.T) {
 	again := New(m.first)
 	for i, ev := range m.past {
@@ -118,35 +118,36 @@ func longer(t *testing.T) {
 	}
 }
 
-// machine is the state under test and the books it is checked against.
+// machine is the state under test with the independent accounts against which it is
+// checked.
 type machine struct {
 	s      *State
 	now    units.Instant
 	last   TaskID
-	past   []Event         // what has happened, to be repeated
-	led    [][]Decision    // what each of these has led to
-	found  map[TaskID]bool // the tasks of containers that were found, which no limit was asked about
-	alarm  units.Instant   // the wake-up that was asked for and has not come; 0: none
-	copied bool            // a copy: the three ways to make a step are compared elsewhere
+	past   []Event         // past events, to be repeated
+	led    [][]Decision    // the decisions on each of these
+	found  map[TaskID]bool // tasks of adopted containers, for which no limit was checked
+	alarm  units.Instant   // the timer that was set and has not fired, or 0
+	copied bool            // a copy: the three kinds of step are compared elsewhere
 
 	all                []GPUInfo // the GPUs of the machines when none is missing
 	there              map[GPUID]bool
 	fault              map[GPUID]bool
-	alien              map[GPUID]units.Bytes // foreign use
-	used               map[GPUID]units.Bytes // all use, as the last sample showed it
+	alien              map[GPUID]units.Bytes // other processes' use
+	used               map[GPUID]units.Bytes // total use, by the last sample
 	first              Options               // before the first event
 	opt                Options
 	up                 bool
 	live               map[TaskID]Launch                // launched and not ended, and on GPUs
 	away               map[TaskID]Launch                // launched and suspended
-	home               map[TaskID][]Grant               // what each that comes back had when it was suspended
-	leaving, returning map[TaskID]int                   // the attempts that are to be suspended, and to come back
-	ranFrom            map[TaskID]ranFrom               // when its container ran, or it was back
-	itself             map[TaskID]bool                  // whether the last suspension asked the program to leave
-	offered            map[TaskID]int                   // the attempts whose programs leave by themselves
-	behind             map[GPUID]map[TaskID]units.Bytes // what suspended tasks still have, by the last sample
-	isAway             SuspendedOutOfBand               // what is found in this step; zero: nothing
-	madeWay            map[TaskID]TaskID                // whom those that are leaving make way for
+	home               map[TaskID][]Grant               // the grants of each resuming task when it was suspended
+	leaving, returning map[TaskID]int                   // the attempts that are being suspended, and resumed
+	ranFrom            map[TaskID]ranFrom               // when its container began to run, or it resumed
+	itself             map[TaskID]bool                  // whether the last suspension asked the program to vacate
+	offered            map[TaskID]int                   // the attempts whose programs vacate on request
+	behind             map[GPUID]map[TaskID]units.Bytes // the residue of suspended tasks, by the last sample
+	isAway             SuspendedOutOfBand               // found in this step, or zero
+	madeWay            map[TaskID]TaskID                // the preemptor of each victim that is being suspended
 	tries              map[TaskID]int                   // attempts so far
 	moves              map[TaskID]int                   // stops for slowing others down
 	shape              map[TaskID]Request
@@ -156,34 +157,34 @@ type machine struct {
 	begun              map[TaskID]bool          // has had a running container
 	ended              map[TaskID]Phase         // how it ended
 
-	hosts    map[string]HostInfo    // of which something is known
+	hosts    map[string]HostInfo    // known machines
 	seenHost map[TaskID]units.Bytes // host memory that running tasks use, by the last sample
-	lent     map[TaskID]units.Bytes // of it, to others while they are suspended
+	lent     map[TaskID]units.Bytes // the part of it that is lent to others during suspensions
 
-	kept       []Reservation               // that have not ended
-	told       map[TaskID]time.Duration    // run times that outputs told before the step: a launch forgets them
+	kept       []Reservation               // not ended
+	told       map[TaskID]time.Duration    // run times from outputs before the step: a launch forgets them
 	helpers    map[[2]string]HelpersBooked // by machine and suite
-	keptBefore int                         // how many there have been
-	shut       map[GPUID]units.Instant     // drained until then
-	broken     map[GPUID]string            // until they are reset; the machine's boot of then
+	keptBefore int                         // the number of reservations so far
+	shut       map[GPUID]units.Instant     // cordoned until then
+	broken     map[GPUID]string            // until they are reset; the machine's boot at that time
 	boots      map[GPUID]string            // as last found
 	pausedTill units.Instant               // launching is paused until then
 	onHold     map[TaskID]bool
-	toHold     map[TaskID]bool // when they have been recalled
+	toHold     map[TaskID]bool // when they have been requeued
 
-	stirred map[GPUID]units.Instant  // when it last was not seen to do nothing
+	stirred map[GPUID]units.Instant  // when it last was not seen idle
 	touched map[TaskID]int           // the attempt that last had memory on its GPUs
 	typed   map[TaskID]units.Instant // when it began, or somebody last typed
-	warned  map[TaskID]Idle          // as it was last told
+	warned  map[TaskID]Idle          // the last report
 
-	instead map[TaskID]instead       // of those that carma suspended
-	back    map[TaskID]units.Instant // when each last came back
-	turn    map[TaskID]units.Instant // when the slot of each began, if that was when it came back
+	instead map[TaskID]instead       // tasks that carma suspended
+	back    map[TaskID]units.Instant // when each last resumed
+	turn    map[TaskID]units.Instant // when the slot of each began, if it began with a resumption
 	stays   map[TaskID]int           // the attempts that could not be suspended
 
-	launched units.Instant    // when the last launch was; 0: none yet
-	spacing  time.Duration    // until the next may be
-	onWay    []inflightLaunch // launched and not handed over, as far as it counts
+	launched units.Instant    // the instant of the last launch, or 0 if none
+	spacing  time.Duration    // until the next launch is allowed
+	onWay    []inflightLaunch // launched and not accepted, as far as it counts
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -213,8 +214,8 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// step applies an event to the state, to a clone of it and to one read back
-// from its snapshot; the three must agree in everything.
+// step applies an event to the state, to a clone of it and to one read from its snapshot;
+// the three must agree in everything.
 func (m *machine) step(t *rapid.T, ev Event) {
 	kind, body, err := EncodeEvent(ev)
 	if err != nil {
@@ -249,7 +250,7 @@ func (m *machine) step(t *rapid.T, ev Event) {
 	}
 }
 
-// apply makes the step, keeps the books and looks at what has come of it.
+// apply makes the step, keeps the accounts and checks the results.
 func (m *machine) apply(t *rapid.T, ev Event) []Decision {
 	waiting, now := m.waiting(), m.s.Now()
 	m.told = map[TaskID]time.Duration{}
@@ -286,9 +287,9 @@ func reload(t *rapid.T, s *State) *State {
 	return restored
 }
 
-// drains: when from now on all is well and every attempt ends well, every task
-// ends. Nothing happens but the exits and the wake-ups that were asked for, so
-// this finds a wake-up that was lost. It is tried on a copy.
+// drains checks that every task ends if from now on nothing fails and every attempt
+// succeeds. Nothing happens but the exits and the timers, so this finds a lost timer. It
+// runs on a copy.
 func (m *machine) drains(t *rapid.T) {
 	before := encode(t, m.s)
 	c := *m
@@ -341,9 +342,9 @@ func (m *machine) drains(t *rapid.T) {
 	}
 }
 
-// restore makes everything well, and gives up what can never be met: a request
-// that came when there was no GPU to compare it with. What recovery has made
-// of a request can always be met, under the headroom of then.
+// restore makes everything healthy, and gives up requests that can never be met because
+// they came when there was no GPU to compare them with. A request changed by recovery can
+// always be met, under the headroom at that time.
 func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
 	m.hosts = map[string]HostInfo{}

@@ -25,12 +25,12 @@ func (m *machine) recalls(t *rapid.T) {
 	m.step(t, RequeueRequested{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
 }
 
-// reorders moves a task, and checks before anything is launched that its user's
-// tasks have only exchanged their places.
+// reorders moves a task, and checks before anything is launched that its user's tasks
+// have only exchanged their positions.
 func (m *machine) reorders(t *rapid.T) {
 	ev := QueueMoved{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
 	c := m.s.Clone()
-	c.take(TimerFired{At: m.now}) // what the time alone leads to
+	c.take(TimerFired{At: m.now}) // the effect of the time alone
 	before := c.Clone()
 	c.take(ev)
 	moved, waits := before.Task(ev.Task)
@@ -125,7 +125,7 @@ func (m *machine) pauses(t *rapid.T) {
 	m.step(t, LaunchingPaused{At: m.now, Closure: m.closure(t)})
 }
 
-// bookClosed enters what is closed until when; launch looks there.
+// bookClosed records until when GPUs are cordoned; launch checks it.
 func (m *machine) bookClosed(ev Event) {
 	now := m.s.Now()
 	until := func(c *Cordon) units.Instant {
@@ -184,7 +184,7 @@ func (m *machine) bookClosed(ev Event) {
 	}
 }
 
-// isKnown reports whether the state has a page for a GPU.
+// isKnown reports whether the ledger has a GPU.
 func (m *machine) isKnown(id GPUID) bool {
 	for _, g := range m.s.GPUs() {
 		if g.ID == id {
@@ -194,7 +194,7 @@ func (m *machine) isKnown(id GPUID) bool {
 	return false
 }
 
-// resize enters another share of a running task, and checks it against the books.
+// resize records a new allocation of a running task, and checks it against the accounts.
 func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
 	e, ok := ev.(TaskUpdated)
 	was, live := m.live[d.Task]
@@ -224,8 +224,8 @@ func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
 	}
 }
 
-// bookChange enters what is asked for from now on. What a launch books is left as
-// it was while a task is placed, or its memory is looked for.
+// bookChange records the changed request. The grant of the next launch stays as it is
+// while a task is placed, or its memory is being estimated.
 func (m *machine) bookChange(e TaskUpdated) {
 	task, ok := m.s.Task(e.Task)
 	if !ok {
@@ -250,7 +250,7 @@ func (m *machine) bookChange(e TaskUpdated) {
 	if c.After != nil && m.tries[e.Task] == 0 && valid(c.After.Tasks, e.Task) {
 		r.After = nil
 		for _, d := range c.After.Tasks {
-			if m.open[d.Task] { // one that has ended before has come so far
+			if m.open[d.Task] { // a task that has ended meets the condition
 				r.After = append(r.After, d)
 			}
 		}

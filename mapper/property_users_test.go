@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyUserRules draws the options that are about users; most are off most of
-// the time, or nothing else would ever be seen.
+// anyUserRules draws the options that concern users; most are off most of the time, or
+// nothing else would ever occur.
 func anyUserRules(t *rapid.T, o *Options) {
 	o.FairHalfLife = rapid.SampledFrom([]time.Duration{0, time.Minute, 24 * time.Hour}).Draw(t, "half-life")
 	o.FairWeights = rapid.SampledFrom([][]Weight{nil, {{"ada", 2}}, {{"ada", 0.5}, {"bob", 100}}}).Draw(t, "weights")
@@ -29,7 +29,7 @@ func (m *machine) quotas() bool {
 	return m.opt.QuotaTasks > 0 || m.opt.QuotaGPUs > 0 || m.opt.QuotaMemory > 0 || m.opt.Quotas != nil
 }
 
-// limits are the quotas that hold for a task: its user's, and its account's.
+// limits returns the quotas for a task: its user's, and its account's.
 func (m *machine) limits(r Request) []Quota {
 	own := Quota{Name: r.User, Tasks: m.opt.QuotaTasks, GPUs: m.opt.QuotaGPUs, Memory: m.opt.QuotaMemory}
 	all := []Quota{}
@@ -44,8 +44,8 @@ func (m *machine) limits(r Request) []Quota {
 	return append(all, own)
 }
 
-// held is what the running tasks of a user, or of an account, come to in the books.
-// The grants are those of now: they grow and shrink after the launch.
+// held sums the running tasks of a user, or of an account, in the accounts. The grants
+// are the present ones: they grow and shrink after the launch.
 func (m *machine) held(of Quota) (tasks, gpus int, memory units.Bytes) {
 	for id := range m.live {
 		if r := m.shape[id]; !of.Account && r.User != of.Name || of.Account && r.Account != of.Name {
@@ -62,7 +62,7 @@ func (m *machine) held(of Quota) (tasks, gpus int, memory units.Bytes) {
 	return tasks, gpus, memory
 }
 
-// checkLaunchQuota: nobody has more than the quotas allow after a launch.
+// checkLaunchQuota checks that no user exceeds the quotas after a launch.
 func (m *machine) checkLaunchQuota(t *rapid.T, l Launch) {
 	for _, q := range m.limits(m.shape[l.Task]) {
 		tasks, gpus, memory := m.held(q)
@@ -72,7 +72,7 @@ func (m *machine) checkLaunchQuota(t *rapid.T, l Launch) {
 	}
 }
 
-// checkQuota: a task that waits for a quota would be over it, and says so.
+// checkQuota checks that a task that waits for a quota would exceed it, and says so.
 func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	over := false
 	for _, q := range m.limits(task.Request) {
@@ -92,8 +92,8 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	}
 }
 
-// checkSlotStop: a task is asked to stop for others only after its slot, and
-// only if others wait that go before it then.
+// checkSlotStop checks that a task is asked to stop for others only after its slot, and
+// only if waiting tasks then go before it.
 func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
 	if stop.Reason.Code != ReasonSlotUsed {
 		return
@@ -110,7 +110,7 @@ func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
 		t.Fatalf("%+v after %s of a slot of %s", stop, ran, slot)
 	}
 	for _, other := range m.waiting() {
-		if other.Priority >= task.Priority || other.first() { // who recovers or comes back goes before all priorities
+		if other.Priority >= task.Priority || other.first() { // recovering and resuming tasks go before all priorities
 			return
 		}
 	}

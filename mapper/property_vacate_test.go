@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// offers says that a program leaves its GPUs by itself, sometimes of another attempt or
+// offers says that a program vacates its GPUs on request, sometimes of another attempt or
 // of a task that does not run.
 func (m *machine) offers(t *rapid.T) {
 	id, ok := m.any(t, Running)
@@ -21,7 +21,7 @@ func (m *machine) offers(t *rapid.T) {
 	m.step(t, VacatesOnRequest{At: m.now, Task: id, Attempt: attempt})
 }
 
-// leftOn are the suspended tasks that had a GPU.
+// leftOn returns the suspended tasks that had a GPU.
 func (m *machine) leftOn(id GPUID) (all []TaskID) {
 	for _, task := range slices.Sorted(maps.Keys(m.away)) {
 		if slices.ContainsFunc(m.away[task].Grants, func(g Grant) bool { return g.GPU == id }) {
@@ -31,7 +31,7 @@ func (m *machine) leftOn(id GPUID) (all []TaskID) {
 	return all
 }
 
-// addResidue draws what suspended tasks still have on a GPU.
+// leaveBehind draws the residue of suspended tasks on a GPU.
 func (m *machine) leaveBehind(t *rapid.T, s *GPUSample) {
 	for _, task := range m.leftOn(s.ID) {
 		if used := rapid.SampledFrom([]units.Bytes{0, 400 * units.MiB, 3 * units.GiB}).Draw(t, "left behind"); used > 0 {
@@ -40,7 +40,7 @@ func (m *machine) leaveBehind(t *rapid.T, s *GPUSample) {
 	}
 }
 
-// bookBehind enters what samples show of suspended tasks, before anything came of them.
+// bookBehind records the sampled residue of suspended tasks, before its effects.
 func (m *machine) bookBehind(ev Event) {
 	switch e := ev.(type) {
 	case VacatesOnRequest:
@@ -68,7 +68,8 @@ func (m *machine) bookBehind(ev Event) {
 	}
 }
 
-// assumeLeft enters what is assumed of a program that left, until a sample tells.
+// assumeLeft records the assumed residue of a program that has vacated its GPUs, until a
+// sample shows it.
 func (m *machine) assumeLeft(id TaskID, grants []Grant) {
 	for _, g := range grants {
 		m.behind[g.GPU] = maps.Clone(m.behind[g.GPU])
@@ -79,7 +80,7 @@ func (m *machine) assumeLeft(id TaskID, grants []Grant) {
 	}
 }
 
-// checkBehind: only suspended tasks have left something behind.
+// checkBehind checks that only suspended tasks have a residue.
 func (m *machine) checkBehind(t *rapid.T) {
 	for gpu, left := range m.behind {
 		m.behind[gpu] = maps.Clone(left)
@@ -94,8 +95,9 @@ func (m *machine) checkBehind(t *rapid.T) {
 	}
 }
 
-// othersLeft is what suspended tasks have left on a GPU, but one. A task whose end is in
-// this step has left nothing, as what it leaves may be given away in the same step.
+// othersLeft returns the residue of suspended tasks on a GPU, without one task. A task
+// that ends in this step has none, because its residue may be allocated again in the same
+// step.
 func (m *machine) othersLeft(gpu GPUID, but TaskID) (sum units.Bytes) {
 	for task, used := range m.behind[gpu] {
 		if _, away := m.away[task]; away && task != but {
@@ -105,7 +107,8 @@ func (m *machine) othersLeft(gpu GPUID, but TaskID) (sum units.Bytes) {
 	return sum
 }
 
-// TestOthersLeft: the books count no task whose suspended attempt has just ended.
+// TestOthersLeft checks that a task whose suspended attempt has just ended has no
+// residue.
 func TestOthersLeft(t *testing.T) {
 	m := machine{away: map[TaskID]Launch{1: {}, 2: {}}, behind: map[GPUID]map[TaskID]units.Bytes{"a": {1: 1, 2: 2, 3: 4}}}
 	if left := m.othersLeft("a", 2); left != 1 {

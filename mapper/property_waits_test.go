@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// limits are the groups that tasks are drawn into, and how many of each may be
-// under way; 0: as many as like.
+// limits are the groups from which tasks draw, with how many of each may run or be
+// queued, or 0 for no limit.
 var limits = map[string]int{"one": 1, "two": 2, "free": 0}
 
-// anyWaits draws what a task waits for before it is queued; most wait for
-// nothing. Some name a task that has ended, and some one that makes no sense.
+// anyWaits draws a task's dependencies, delay and group; most have none. Some depend on a
+// task that has ended, and some on a senseless one.
 func (m *machine) anyWaits(t *rapid.T, r *Request) {
 	r.Group = rapid.SampledFrom([]string{"", "", "one", "two", "free"}).Draw(t, "group")
 	r.Parallel = limits[r.Group]
@@ -32,8 +32,7 @@ func (m *machine) anyWaits(t *rapid.T, r *Request) {
 	}
 }
 
-// met reports whether a dependency is met by the books, and whether it can
-// never be.
+// met reports whether a dependency is met by the accounts, and whether it can never be.
 func (m *machine) met(d Dependency) (met, never bool) {
 	ended := m.ended[d.Task]
 	switch d.Condition {
@@ -45,8 +44,8 @@ func (m *machine) met(d Dependency) (met, never bool) {
 	return ended != "", false
 }
 
-// checkLaunchWaits: nothing is launched before what it waits for, nor more of
-// a group than its limit.
+// checkLaunchWaits checks that nothing is launched before its dependencies and delay, nor
+// more of a group than its limit.
 func (m *machine) checkLaunchWaits(t *rapid.T, l Launch) {
 	r := m.shape[l.Task]
 	if now := m.s.Now(); now < m.born[l.Task].Add(r.Delay) {
@@ -68,7 +67,7 @@ func (m *machine) checkLaunchWaits(t *rapid.T, l Launch) {
 	}
 }
 
-// checkCascade: a task is withdrawn only where a dependency can never be met.
+// checkCascade checks that a task is withdrawn only if a dependency can never be met.
 func (m *machine) checkCascade(t *rapid.T, task Task) {
 	if task.Phase != Cancelled || !strings.HasPrefix(string(task.Reason.Code), "after-") {
 		return
@@ -81,8 +80,8 @@ func (m *machine) checkCascade(t *rapid.T, task Task) {
 	t.Fatalf("task %d was withdrawn (%s); it waits for %+v", task.ID, say(task.Reason), m.shape[task.ID].After)
 }
 
-// checkHeld: a task is kept out of the queues for a reason that the books know,
-// and none is kept whose dependency can never be met.
+// checkHeld checks that each held task has a reason in the accounts, and that none is
+// held whose dependency can never be met.
 func (m *machine) checkHeld(t *rapid.T, tasks []Task) {
 	active := map[string]int{}
 	for _, task := range tasks {

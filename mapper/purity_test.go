@@ -16,19 +16,19 @@ import (
 	"testing"
 )
 
-// pureImports are what the core may import: the standard library, and of it
-// nothing that reads a clock, a file, the network or chance.
+// pureImports lists what the core may import of the standard library: nothing that reads
+// a clock, a file, the network or randomness.
 var pureImports = []string{"cmp", "container/heap", "encoding/json", "fmt", "math", "slices", "strconv", "strings", "time"}
 
-// ourImports are the packages of ours that the core may import. They follow the
-// same rules and import none of ours.
+// ourImports lists the packages of ours that the core may import. They follow the same
+// rules and import none of ours.
 var ourImports = []string{"carma/mapper/interference", "carma/internal/units"}
 
-// impureTime are the names in package time that ask or wait for a clock.
+// impureTime lists the names in package time that read or wait for a clock.
 var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer", "Ticker", "Timer", "Local", "LoadLocation"}
 
-// mapRanges are the functions that may range over a map, each with the reason
-// why the order does not show.
+// mapRanges lists the functions that may range over a map, each with the reason why the
+// order has no effect.
 var mapRanges = map[string]string{
 	"(*State).auditHeld":      "checks each task and each group by itself, decides nothing",
 	"(*State).auditKindLinks": "counts, decides nothing",
@@ -43,7 +43,7 @@ var mapRanges = map[string]string{
 	"(*State).Suspended":      "sorts afterwards",
 }
 
-// TestPurity parses the package: the core is a function of its events.
+// TestPurity checks, by parsing the package, that the core is a function of its events.
 func TestPurity(t *testing.T) {
 	files, err := sourcesIn(".")
 	if err != nil {
@@ -63,8 +63,8 @@ func TestPurity(t *testing.T) {
 	}
 }
 
-// TestPurityBelow: the packages that the core imports are as pure as the core, and
-// range over no map at all.
+// TestPurityBelow checks that the packages that the core imports are as pure as the core,
+// and range over no map at all.
 func TestPurityBelow(t *testing.T) {
 	for _, path := range ourImports {
 		files, err := sourcesIn(filepath.Join("..", strings.TrimPrefix(path, "carma/")))
@@ -132,7 +132,7 @@ func TestPurityCanFail(t *testing.T) {
 	}
 }
 
-// What is imported is read from its sources once; that takes a second.
+// The sources of imported packages are read once; that takes a second.
 var (
 	fset       = token.NewFileSet()
 	fromSource = sourceImporter()
@@ -151,7 +151,7 @@ func sourceImporter() types.Importer {
 	return importer.ForCompiler(fset, "source", nil)
 }
 
-// importAllowed lets a package under test see what it may import.
+// importAllowed lets a package under test see its allowed imports.
 type importAllowed []string
 
 func (paths importAllowed) Import(path string) (*types.Package, error) {
@@ -161,9 +161,9 @@ func (paths importAllowed) Import(path string) (*types.Package, error) {
 	return fromSource.Import(path)
 }
 
-// impurities lists what must not be in the sources of the core, which may
-// import some paths, the functions of mapRanges that do range over a map, and
-// the types that could not be seen, behind which something may hide.
+// impurities lists what the sources of the core, with some allowed imports, must not
+// contain; the functions of mapRanges that do range over a map; and the types that could
+// not be resolved, which may hide something.
 func impurities(imports []string, files []*ast.File) (bad, allowed, blind []string) {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: importAllowed(imports), Error: func(err error) { blind = append(blind, err.Error()) }}
@@ -193,7 +193,7 @@ func impurities(imports []string, files []*ast.File) (bad, allowed, blind []stri
 
 const rangesOverMap = "ranges over a map"
 
-// impurity says what is impure in one node itself, or "".
+// impurity says what is impure in one node, or returns "".
 func impurity(imports []string, info *types.Info, n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.ImportSpec:

@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// line is one list of waiting tasks by rank, then in order of submission.
-// Adding at the end and removing near the front cost the same however long it
-// is.
+// line is one list of waiting tasks by rank, then in order of submission. The cost of
+// adding at the end and removing near the front does not depend on its length.
 type line struct {
-	user  *user // whose tasks these are, in the order fair; else nil
+	user  *user // the user of these tasks, in the order fair; else nil
 	items []*Task
-	head  int // items[:head] are gone
+	head  int // items[:head] were removed
 }
 
 func (l *line) len() int         { return len(l.items) - l.head }
@@ -30,7 +29,7 @@ func (l *line) add(t *Task) {
 	l.items = slices.Insert(l.items, l.head+i, t)
 }
 
-// remove takes out the i-th waiting task, moving the shorter side.
+// remove removes the i-th waiting task, moving the shorter side.
 func (l *line) remove(i int) {
 	at := l.head + i
 	if i < l.len()/2 {
@@ -44,12 +43,12 @@ func (l *line) remove(i int) {
 	l.items = l.items[:len(l.items)-1]
 }
 
-// lane is a priority class of a queue. It has one line, or in the order fair one
-// per user, in the order of the users. So a pass sorts some hundred users and not
+// lane is a priority class of a queue. It has one line, or in the order fair one per
+// user, in the order of the users. So a scheduling cycle sorts some hundred users and not
 // a hundred thousand tasks.
 type lane struct {
 	lines  []*line
-	byUser map[userAccount]*line // look-up only; nil: one line
+	byUser map[userAccount]*line // look-up only; nil if there is one line
 }
 
 func (l *lane) len() int {
@@ -60,7 +59,8 @@ func (l *lane) len() int {
 	return n
 }
 
-// users is how many users have tasks in a lane of several lines; else at most 1.
+// users returns the number of users with tasks in a lane of several lines, else at most
+// 1.
 func (l *lane) users() (n int) {
 	for _, line := range l.lines {
 		if line.len() > 0 {
@@ -92,8 +92,8 @@ func (l *lane) lineOf(t *Task) *line {
 	return l.lines[0]
 }
 
-// open returns the line of a task, and makes it if there is none. u is its user;
-// nil: all users share one line.
+// open returns the line of a task, and adds it if there is none. u is its user, or nil if
+// all users share one line.
 func (l *lane) open(t *Task, u *user) *line {
 	own := l.lineOf(t)
 	if own != nil && (u == nil || own.len() > 0) {
@@ -101,7 +101,7 @@ func (l *lane) open(t *Task, u *user) *line {
 	}
 	if own == nil {
 		own = &line{user: u}
-	} else { // nobody waited in it, and its user may stand elsewhere by now
+	} else { // it was empty, and the rank of its user may have changed
 		l.lines = slices.DeleteFunc(l.lines, func(x *line) bool { return x == own })
 	}
 	i := 0
@@ -116,7 +116,7 @@ func (l *lane) open(t *Task, u *user) *line {
 	return own
 }
 
-// sort puts the lines in the order of their users and drops empty ones.
+// sort sorts the lines by user and drops empty ones.
 func (l *lane) sort() {
 	if l.byUser == nil {
 		return
@@ -130,14 +130,13 @@ func (l *lane) sort() {
 	slices.SortFunc(l.lines, func(a, b *line) int { return compareUsers(a.user, b.user) })
 }
 
-// queues are all waiting tasks. The recovery queue goes before the main queue,
-// higher priorities first. Within a priority the rank decides: the order of
+// queues holds all waiting tasks. The recovery queue goes before the main queue, and
+// higher priorities go first. Within a priority the rank decides: the order of
 // submission, unless the order option says otherwise.
 type queues struct {
 	lanes [6]lane
-	// users is set in the order fair: the users take turns within a priority of
-	// the main queue. Recovering tasks have had their turn and go in order of
-	// submission.
+	// users is set in the order fair: the users take turns within a priority of the main
+	// queue. Recovering tasks have had their turn and go in order of submission.
 	users *users
 	// byPriority: a priority of both queues goes before all lower ones.
 	byPriority bool
@@ -162,7 +161,7 @@ func laneOf(t *Task) int {
 	return 3 + i
 }
 
-// turnOf is the place of a lane in the order of all.
+// turnOf returns the place of a lane in the order of all lanes.
 func (q *queues) turnOf(lane int) int {
 	if q.byPriority {
 		return lane%3*2 + lane/3
@@ -170,7 +169,7 @@ func (q *queues) turnOf(lane int) int {
 	return lane
 }
 
-// ahead is how many tasks wait in lanes before one.
+// ahead returns the number of tasks in the lanes before a lane.
 func (q *queues) ahead(lane int) (n int) {
 	for l := range q.lanes {
 		if q.turnOf(l) < q.turnOf(lane) {
@@ -213,7 +212,7 @@ func (q *queues) remove(t *Task) bool {
 	return ok
 }
 
-// firsts sets the first waiting task of each user that has one.
+// firsts sets the first waiting task of each user with waiting tasks.
 func (q *queues) firsts() {
 	for l := range q.main() {
 		for _, line := range q.main()[l].lines {
@@ -230,7 +229,7 @@ func (q *queues) sort() {
 	}
 }
 
-// refile sorts all tasks anew, by user or not.
+// refile adds all tasks again, by user or not.
 func (q *queues) refile(by *users) {
 	old := q.lanes
 	*q = queues{users: by, byPriority: q.byPriority}
@@ -241,7 +240,7 @@ func (q *queues) refile(by *users) {
 	}
 }
 
-// clone copies the queues; of gives the copy of a task.
+// clone copies the queues; of returns the copy of a task.
 func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 	c := queues{byPriority: q.byPriority}
 	if q.users != nil {
@@ -268,14 +267,14 @@ func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 
 func (q *queues) len() int { return lanesLen(q.lanes[:]) }
 
-// place is a waiting task's place in its queue, recovery or main, from 1.
+// place returns a waiting task's place in its queue, recovery or main, from 1.
 func (q *queues) place(t *Task) int {
 	n := q.position(t) - q.ahead(laneOf(t))
 	from := laneOf(t) / 3 * 3
 	return n + lanesLen(q.lanes[from:laneOf(t)])
 }
 
-// position is a waiting task's place in the order of all lanes, from 1.
+// position returns a waiting task's place in the order of all lanes, from 1.
 func (q *queues) position(t *Task) int {
 	n := q.ahead(laneOf(t))
 	lane := &q.lanes[laneOf(t)]

@@ -8,17 +8,16 @@ import (
 	"carma/internal/units"
 )
 
-// RuleQuota and RuleFairShare are not about a GPU: the user has as much as one
-// may have, or others go first.
+// RuleQuota and RuleFairShare do not concern a GPU: the user has reached a quota, or
+// other users go first.
 const (
 	RuleQuota     Rule = "quota"
 	RuleFairShare Rule = "fair-share"
 )
 
-// Quota is what the placed tasks of a user, or of all users of an account, may
-// come to. Of a user it stands in place of the options QuotaTasks, QuotaGPUs and
-// QuotaMemory, where it names a limit; of an account it holds beside those of its
-// users. 0 names no limit; [NoQuota] is none.
+// Quota limits the placed tasks of a user, or of all users of an account. A user's limits
+// replace the options QuotaTasks, QuotaGPUs and QuotaMemory; an account's limits apply in
+// addition to its users' limits. 0 sets no limit; [NoQuota] removes one.
 type Quota struct {
 	Name    string      `json:"name"`
 	Account bool        `json:"account,omitempty"`
@@ -27,14 +26,14 @@ type Quota struct {
 	Memory  units.Bytes `json:"memory,omitempty"`
 }
 
-// NoQuota lifts a limit for one user that the others have.
+// NoQuota removes a limit for one user that the others have.
 const NoQuota = -1
 
 func compareQuotas(a, b Quota) int {
 	return cmp.Or(compareBool(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
 }
 
-// validQuotas wants them sorted, users first, each user and account once.
+// validQuotas checks that the quotas are sorted, users first, each user and account once.
 func validQuotas(all []Quota) error {
 	for i, q := range all {
 		who := q.Name
@@ -55,7 +54,7 @@ func validQuotas(all []Quota) error {
 	return nil
 }
 
-// quotaOf is what a user may have; 0 is no limit.
+// quotaOf returns the quota of a user; 0 is no limit.
 func (o *Options) quotaOf(name string) Quota {
 	q := Quota{Name: name, Tasks: o.QuotaTasks, GPUs: o.QuotaGPUs, Memory: o.QuotaMemory}
 	if own, ok := o.named(Quota{Name: name}); ok {
@@ -64,7 +63,7 @@ func (o *Options) quotaOf(name string) Quota {
 	return q.bounds()
 }
 
-// accountQuota is what an account may have; 0 is no limit.
+// accountQuota returns the quota of an account; 0 is no limit.
 func (o *Options) accountQuota(account string) Quota {
 	q, _ := o.named(Quota{Name: account, Account: true})
 	q.Name, q.Account = account, true
@@ -79,7 +78,7 @@ func (o *Options) named(q Quota) (Quota, bool) {
 	return o.Quotas[i], true
 }
 
-// bounds is a quota with 0 for no limit.
+// bounds returns a quota with 0 for no limit.
 func (q Quota) bounds() Quota {
 	q.Tasks, q.GPUs, q.Memory = max(0, q.Tasks), max(0, q.GPUs), max(0, q.Memory)
 	return q
@@ -87,13 +86,13 @@ func (q Quota) bounds() Quota {
 
 func (q *Quota) any() bool { return q.Tasks > 0 || q.GPUs > 0 || q.Memory > 0 }
 
-// quotas reports whether there are any.
+// quotas reports whether any quota is set.
 func (o *Options) quotas() bool {
 	return o.QuotaTasks > 0 || o.QuotaGPUs > 0 || o.QuotaMemory > 0 || len(o.Quotas) > 0
 }
 
-// overQuota says which quota keeps a waiting task from starting; zero: none.
-// Quotas hold for everybody, admins included: who may set them can also lift
+// overQuota says which quota keeps a waiting task from starting, or returns the zero
+// Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
 // them.
 func (s *State) overQuota(t *Task) Reason {
 	if !s.opt.quotas() {
@@ -114,7 +113,7 @@ func (s *State) overQuota(t *Task) Reason {
 	return Reason{}
 }
 
-// over compares what u has, and a task in addition, with a quota.
+// over compares the tasks of u plus another task with a quota.
 func (s *State) over(t *Task, q Quota, u user) Reason {
 	switch {
 	case q.Tasks > 0 && u.tasks >= q.Tasks:
@@ -127,8 +126,8 @@ func (s *State) over(t *Task, q Quota, u user) Reason {
 	return Reason{}
 }
 
-// memoryLeft is the memory that a user may still be granted on an account; false:
-// there is no limit.
+// memoryLeft returns the memory that a user may still be granted on an account. bounded
+// is false if there is no limit.
 func (s *State) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
 	if !s.opt.quotas() {
 		return 0, false
@@ -145,9 +144,9 @@ func (s *State) memoryLeft(name, account string) (left units.Bytes, bounded bool
 	return left, bounded
 }
 
-// total is what a task counts for with the memory quota: the sum of its
-// grants. For GPUs of its own that is all there is on them, and of unlike GPUs
-// the largest, since it may get those.
+// total returns what a task counts for the memory quota: the sum of its grants. For
+// exclusive GPUs that is all of their memory, and of unequal GPUs the largest, since the
+// task may get those.
 func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	if alone {
 		for _, g := range s.gpus {
@@ -157,8 +156,8 @@ func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
 }
 
-// checkQuota refuses what could not start if its user, and its account, had
-// nothing else.
+// checkQuota rejects a request that could not start even if its user and its account had
+// no other task.
 func (s *State) checkQuota(r Request, gpus int, need units.Bytes, alone bool) *ImpossibleError {
 	if !s.opt.quotas() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"carma/internal/units"
 )
 
-// TestQuotas has what a user may have at once, and what is said about it.
+// TestQuotas checks what a user may have at once, and the reasons given.
 func TestQuotas(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -49,7 +49,7 @@ func TestQuotas(t *testing.T) {
 				if why, _ := w.s.Why(waits); sayWhy(why) != row.want || why.Rule != RuleQuota {
 					t.Errorf("%+v\nwant %s", why, row.want)
 				}
-				// It is in nobody's way, however long it waits.
+				// It blocks no other task, however long it waits.
 				w.wait(time.Hour)
 				w.look()
 				if other := w.submit(10*units.GiB, by("bob")); w.on(other) == nil {
@@ -64,7 +64,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotaRefused: what could never start is refused at its submission.
+// TestQuotaRefused checks that a request that could never start is rejected when
+// submitted.
 func TestQuotaRefused(t *testing.T) {
 	opt := plain()
 	opt.QuotaGPUs, opt.QuotaMemory, opt.Slot = 2, 50*units.GiB, time.Hour
@@ -91,8 +92,8 @@ func TestQuotaRefused(t *testing.T) {
 	w.wantFailed(id, "never-quota-gpus count=3 limit=2")
 }
 
-// TestQuotaAfterOOM: a task that needs more than its user may have, as its
-// first run has shown, does not wait for ever.
+// TestQuotaAfterOOM checks that a task whose first run shows that it needs more than its
+// quota fails instead of waiting indefinitely.
 func TestQuotaAfterOOM(t *testing.T) {
 	opt := plain()
 	opt.QuotaMemory = 20 * units.GiB
@@ -102,8 +103,9 @@ func TestQuotaAfterOOM(t *testing.T) {
 	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }
 
-// TestQuotaInWalk: a task that did not fit, and that a launch after it has put over its
-// user's quota, does not count for the look-ahead, so another one that fits is reached.
+// TestQuotaInWalk checks that a task that did not fit, and that a later launch has put
+// over its user's quota, does not count for the look-ahead, so another one that fits is
+// reached.
 func TestQuotaInWalk(t *testing.T) {
 	opt := plain()
 	opt.LookAhead, opt.QuotaGPUs = 2, 2

@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// rankOf is the rank of a waiting task in its lane. Lower ranks go first; equal
-// ranks go by task number. The rank is set when the task enters the lane, and
+// rankOf returns the rank of a waiting task in its lane. Lower ranks go first; equal
+// ranks are ordered by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
 func (s *State) rankOf(t *Task) units.Instant {
 	if !s.opt.shortestFirst() || t.first() {
@@ -25,19 +25,20 @@ func (s *State) rankOf(t *Task) units.Instant {
 // shortestFirst reports whether a user's tasks are ordered by their run time.
 func (o *Options) shortestFirst() bool { return o.Order == OrderSJF || o.Order == OrderFairSJF }
 
-// The rank in the order sjf is the submission plus sjfWeight times the expected
-// run time, of which at most maxRun counts, and its GPUs. So a task whose run is an hour longer
-// is overtaken by tasks that come up to sjfWeight hours later, and by no others.
+// The rank in the order sjf is the submission plus sjfWeight times the expected run time,
+// of which at most maxRun counts, times the number of GPUs. So a task whose run is an
+// hour longer is overtaken by tasks that come up to sjfWeight hours later, and by no
+// others.
 const (
 	sjfWeight = 8
 	maxRun    = 30 * 24 * time.Hour
-	// maxRankGPUs: a task on several GPUs waits as one that runs as many times as
-	// long on one, up to so many.
+	// maxRankGPUs: a task on several GPUs waits like a task on one GPU that runs that
+	// many times as long, up to this number.
 	maxRankGPUs = 8
 )
 
-// resortKind computes the ranks of the waiting tasks of a kind again, and moves
-// those that change.
+// resortKind recomputes the ranks of the waiting tasks of a kind, and moves the tasks
+// whose ranks change.
 func (s *State) resortKind(kind string) {
 	waiting := s.waitingOf(kind, nil)
 	if len(waiting) > fewMoves {
@@ -53,11 +54,11 @@ func (s *State) resortKind(kind string) {
 	s.dirty = true
 }
 
-// fewMoves is the number of tasks up to which moving each is cheaper than sorting
+// fewMoves is the largest number of tasks for which moving each is cheaper than sorting
 // all, in the queue and in the backlog.
 const fewMoves = 32
 
-// move gives a waiting task another rank.
+// move changes the rank of a waiting task.
 func (q *queues) move(t *Task, rank units.Instant) {
 	line := q.lanes[laneOf(t)].lineOf(t)
 	i, _ := line.find(t)
@@ -66,8 +67,8 @@ func (q *queues) move(t *Task, rank units.Instant) {
 	line.add(t)
 }
 
-// resort computes the ranks of the waiting tasks that a filter selects again, and
-// moves those that change.
+// resort recomputes the ranks of the waiting tasks that a filter selects, and moves the
+// tasks whose ranks change.
 func (s *State) resort(which func(*Task) bool) {
 	n := 0
 	for i := range s.queue.lanes {
@@ -82,7 +83,7 @@ func (s *State) resort(which func(*Task) bool) {
 				}
 				s.onEnqueue(t)
 				if rank := s.rankOf(t); rank != t.Rank {
-					t.Rank, moved = rank, true // one that has another's seat stays there
+					t.Rank, moved = rank, true // a task moved by its user to another's position stays there
 				}
 			}
 			if moved {

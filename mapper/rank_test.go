@@ -9,7 +9,7 @@ import (
 	"carma/internal/units"
 )
 
-// sjf are options of a strict queue by expected run time.
+// sjf returns options of a strict queue by expected run time.
 func sjf() Options {
 	opt := plain()
 	opt.Order, opt.LookAhead = OrderSJF, 1
@@ -20,7 +20,7 @@ func kind(kind, family string) func(*Request) {
 	return func(r *Request) { r.Kind, r.Family = kind, family }
 }
 
-// taught runs a task of each kind alone for so long; the GPU is idle after.
+// taught runs a task of each kind alone for the given time; the GPU is idle afterwards.
 func taught(w *world, kinds map[string]time.Duration) {
 	w.t.Helper()
 	var names []string
@@ -33,7 +33,7 @@ func taught(w *world, kinds map[string]time.Duration) {
 	}
 }
 
-// ran runs a task alone, which uses so much.
+// ran runs a task alone with a peak of memory.
 func ran(w *world, edit func(*Request), d time.Duration, peak units.Bytes) {
 	w.t.Helper()
 	id := w.submit(units.GiB, edit)
@@ -55,8 +55,8 @@ func (w *world) queue() []TaskID {
 	return ids
 }
 
-// TestSJF: the shortest expected run first, by what the kind has shown, else
-// the family, else all; equal ones by number.
+// TestSJF checks that the shortest expected run goes first, by the kind, else the family,
+// else all runs; equal ones go by number.
 func TestSJF(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": time.Minute, "c1": 30 * time.Minute})
@@ -86,7 +86,8 @@ func TestSJF(t *testing.T) {
 	}
 }
 
-// TestSJFBeforeAnything: with nothing known it is first come, first served.
+// TestSJFBeforeAnything checks that without any known run time the order is first come,
+// first served.
 func TestSJFBeforeAnything(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	w.submit(40*units.GiB, nil)
@@ -96,8 +97,8 @@ func TestSJFBeforeAnything(t *testing.T) {
 	}
 }
 
-// TestSJFLearns: what an end shows of a kind and of its family moves the tasks
-// that wait, and no others.
+// TestSJFLearns checks that the end of a task moves the waiting tasks of its kind and
+// family, and no others.
 func TestSJFLearns(t *testing.T) {
 	w := newWorld(t, sjf(), 2)
 	taught(w, map[string]time.Duration{"b1": 10 * time.Minute, "c1": 50 * time.Minute})
@@ -116,7 +117,7 @@ func TestSJFLearns(t *testing.T) {
 	if got := w.queue(); !slices.Equal(got, []TaskID{of, like, medium, rest}) {
 		t.Errorf("they wait in the order %v, want those like the one that took a minute first", got)
 	}
-	// With another order they wait as they came, and back again.
+	// With another order they wait as they came, and then by run time again.
 	fifo := sjf()
 	fifo.Order = OrderFIFO
 	w.step(Configured{At: w.now, Options: fifo})
@@ -129,7 +130,7 @@ func TestSJFLearns(t *testing.T) {
 	}
 }
 
-// TestSJFRecovery: the recovery queue goes by number.
+// TestSJFRecovery checks that the recovery queue goes by number.
 func TestSJFRecovery(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	taught(w, map[string]time.Duration{"a": time.Hour, "b": time.Minute})
@@ -143,8 +144,8 @@ func TestSJFRecovery(t *testing.T) {
 	}
 }
 
-// TestSJFBound: a long task is not overtaken for ever by a stream of short
-// ones that fills the machine.
+// TestSJFBound checks that a stream of short tasks that fills the machine cannot overtake
+// a long task indefinitely.
 func TestSJFBound(t *testing.T) {
 	for _, hours := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d h", hours), func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestSJFBound(t *testing.T) {
 					t.Fatalf("overtaken %d times in %s", overtaken, w.now.Sub(from))
 				}
 			}
-			// Those that come up to 8 h later for each hour it takes longer.
+			// Only tasks that come up to 8 h later for each additional hour overtake it.
 			bound := 8 * (time.Duration(hours)*time.Hour - time.Minute)
 			if waited := w.now.Sub(from); waited < bound || waited > bound+5*time.Minute || overtaken < 10 {
 				t.Errorf("it waited %s and was overtaken %d times, want %s", waited, overtaken, bound)

@@ -8,22 +8,22 @@ import (
 	"carma/internal/units"
 )
 
-// Reason says why something was decided or why a task waits: a code, and the
-// figures that go with it. Each code says which fields it sets; the others are
-// 0. The zero Reason is no reason. Words are made of it at the edge
-// (mapper/words); nothing in the core looks at words.
+// Reason says why something was decided or why a task waits: a code, and its figures.
+// Each code says which fields it sets; the others are 0. The zero Reason means no reason.
+// Package mapper/words turns a Reason into a sentence; nothing in the core uses the
+// words.
 //
 // A Reason is a value and never changes once it is made, its cause included.
 type Reason struct {
 	Code ReasonCode `json:"code"`
 	Task TaskID     `json:"task,omitempty"` // another task
 	GPU  int        `json:"gpu,omitempty"`  // the index of a GPU
-	// Have, Need and Of are memory: what there is or is used, what is wanted,
-	// and the limit or what was booked.
+	// Have, Need and Of are memory: the memory present or in use, the memory needed, and
+	// the limit or the allocation.
 	Have units.Bytes `json:"have,omitempty"`
 	Need units.Bytes `json:"need,omitempty"`
 	Of   units.Bytes `json:"of,omitempty"`
-	// Helpers is the part of Of that the helpers of suites have.
+	// Helpers is the part of Of that is allocated to the helpers of suites.
 	Helpers units.Bytes `json:"helpers,omitempty"`
 	// Count, More and Limit are numbers of tasks, GPUs or attempts.
 	Count int `json:"count,omitempty"`
@@ -31,38 +31,37 @@ type Reason struct {
 	Limit int `json:"limit,omitempty"`
 	// Percent is a ratio, times 100.
 	Percent int `json:"percent,omitempty"`
-	// Span is a time, Most the longest that is allowed.
+	// Span is a duration, Most the longest one allowed.
 	Span time.Duration `json:"span,omitempty"`
 	Most time.Duration `json:"most,omitempty"`
 	// Name is the name of a user or a group.
 	Name      string    `json:"name,omitempty"`
 	Condition Condition `json:"condition,omitempty"`
-	// Text are words from outside: a user's reason, a message of a program or
-	// the engine; Remedy is what mends it. Nothing is decided by them, and they
-	// do not count in Equal.
+	// Text is words from outside: a user's reason, a message of a program or the engine.
+	// Remedy says how to fix it. No decision depends on them, and Equal ignores them.
 	Text   string `json:"text,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Cause is what led to it.
+	// Cause is the reason behind this one.
 	Cause *Reason `json:"cause,omitempty"`
 }
 
-// ReasonCode names a reason. Codes are in journals: their names stay.
+// ReasonCode names a reason. Codes are in journals, so their names must not change.
 type ReasonCode string
 
 // Why a task was asked to stop.
 const (
 	ReasonAsked     ReasonCode = "asked"      // somebody asked for it; Text is why, if they said so
 	ReasonTimeLimit ReasonCode = "time-limit" // Span: its time limit
-	ReasonIdle      ReasonCode = "idle"       // Span: for so long it did nothing
+	ReasonIdle      ReasonCode = "idle"       // Span: its idle time
 	ReasonSlotUsed  ReasonCode = "slot-used"  // Span: its slot; others wait
-	ReasonSlowing   ReasonCode = "slowing"    // it made Task on GPU take Percent of its time alone, more than allowed
-	ReasonMoved     ReasonCode = "moved"      // Name wants it on other GPUs
-	ReasonRecalled  ReasonCode = "recalled"   // Name wanted it back in the queue; Text is why, if they said so
-	ReasonOveruse   ReasonCode = "overuse"    // it used Have of the Of booked for it on GPU; others need the room
+	ReasonSlowing   ReasonCode = "slowing"    // it slowed Task on GPU down to Percent of its time alone, more than allowed
+	ReasonMoved     ReasonCode = "moved"      // Name moves it to other GPUs
+	ReasonRecalled  ReasonCode = "recalled"   // Name requeued it; Text is why, if they said so
+	ReasonOveruse   ReasonCode = "overuse"    // it used Have, more than its grant Of, on GPU; others need the room
 )
 
-// Why an attempt ended that was not asked to stop, Text being its message: for
-// good, or where it runs again.
+// Why an attempt ended that was not asked to stop. Text is its message. The task has
+// ended or runs again.
 const (
 	ReasonProgram        ReasonCode = "program"        // the program's own fault; Count: its exit code
 	ReasonHostOOM        ReasonCode = "host-oom"       // the kernel killed it for host memory
@@ -73,60 +72,60 @@ const (
 	ReasonMPSFault       ReasonCode = "mps-fault"
 	ReasonStopped        ReasonCode = "stopped"
 	ReasonTooOften       ReasonCode = "too-often"     // through no fault of its own, Count times; Cause is the last
-	ReasonUnstarted      ReasonCode = "unstarted"     // it could not be started; Limit: it fails after as many more failed starts, 0: the engine or a GPU may be at fault
+	ReasonUnstarted      ReasonCode = "unstarted"     // it could not be started; it fails after Limit more failed starts; Limit 0: the engine or a GPU may be at fault
 	ReasonNeverStarted   ReasonCode = "never-started" // Count starts failed, and the engine is not at fault; Cause is the last
 	ReasonOthersStart    ReasonCode = "others-start"  // Count times others could start where it could not; Cause is the last
 )
 
-// What became of a task after a GPU OOM. Cause is whose memory it was.
+// What follows a GPU OOM. Cause says whose memory caused it.
 const (
 	ReasonOOM          ReasonCode = "gpu-oom"           // it runs again with more
 	ReasonOOMSuspected ReasonCode = "gpu-oom-suspected" // it runs once more with more memory; Text: what it printed
-	ReasonOOMBlameless ReasonCode = "gpu-oom-blameless" // it runs again: others had its memory
-	ReasonOOMAlone     ReasonCode = "gpu-oom-alone"     // it had a GPU for itself: there is no more
+	ReasonOOMBlameless ReasonCode = "gpu-oom-blameless" // it runs again: others used its memory
+	ReasonOOMAlone     ReasonCode = "gpu-oom-alone"     // it had a GPU exclusively: there is no more memory
 	ReasonOOMTooOften  ReasonCode = "gpu-oom-too-often" // in Count attempts
 )
 
-// Whose memory it was that a task ran out of; or ReasonOveruse.
+// Whose memory a task lacked; ReasonOveruse is also used here.
 const (
-	ReasonWantedMore ReasonCode = "wanted-more" // it wanted Need and had Have reserved
-	ReasonRanOut     ReasonCode = "ran-out"     // it had Have reserved; what it wanted is not known
-	ReasonForeignUse ReasonCode = "foreign-use" // processes that are not carma's use Have on GPU
-	ReasonNeighbour  ReasonCode = "neighbour"   // Task used Have of the Of reserved for it on GPU
+	ReasonWantedMore ReasonCode = "wanted-more" // it wanted Need and had Have granted
+	ReasonRanOut     ReasonCode = "ran-out"     // it had Have granted; its need is not known
+	ReasonForeignUse ReasonCode = "foreign-use" // other processes use Have on GPU
+	ReasonNeighbour  ReasonCode = "neighbour"   // Task used Have, more than its grant Of, on GPU
 )
 
-// Why a request can never be met. After a GPU OOM, Cause is that.
+// Why a request can never be met. After a GPU OOM, Cause is the OOM.
 const (
-	ReasonTooManyGPUs   ReasonCode = "too-many-gpus"      // Count asked for, there are Limit
-	ReasonOnlyParts     ReasonCode = "only-parts"         // Count asked for, Limit are whole cards, the others parts
-	ReasonTooMuchMemory ReasonCode = "too-much-memory"    // Need on Count GPUs, the most there is: Of
-	ReasonNeverGPUs     ReasonCode = "never-quota-gpus"   // Count asked for, a user may have Limit
-	ReasonNeverAlone    ReasonCode = "never-quota-alone"  // Count GPUs for itself come to Need, a user may have Of
+	ReasonTooManyGPUs   ReasonCode = "too-many-gpus"      // Count requested, there are Limit
+	ReasonOnlyParts     ReasonCode = "only-parts"         // Count requested; of the GPUs Limit are whole cards, the others MIG instances
+	ReasonTooMuchMemory ReasonCode = "too-much-memory"    // Need on Count GPUs; Of is the most available
+	ReasonNeverGPUs     ReasonCode = "never-quota-gpus"   // Count requested, a user may have Limit
+	ReasonNeverAlone    ReasonCode = "never-quota-alone"  // Count exclusive GPUs come to Need, a user may have Of
 	ReasonNeverMemory   ReasonCode = "never-quota-memory" // Need in all, a user may have Of
-	ReasonSlotTooLong   ReasonCode = "slot-too-long"      // Span asked for, the longest is Most
+	ReasonSlotTooLong   ReasonCode = "slot-too-long"      // Span requested, the longest is Most
 )
 
-// Why a task that was to follow another, Task, will not run.
+// Why a task that depends on another task, Task, will not run.
 const (
-	ReasonAfterUnknown   ReasonCode = "after-unknown"   // Condition is none there is
-	ReasonAfterLater     ReasonCode = "after-later"     // Task does not come before it
-	ReasonAfterForgotten ReasonCode = "after-forgotten" // nothing is known of Task any more
+	ReasonAfterUnknown   ReasonCode = "after-unknown"   // Condition does not exist
+	ReasonAfterLater     ReasonCode = "after-later"     // Task was not submitted before it
+	ReasonAfterForgotten ReasonCode = "after-forgotten" // Task is not known any more
 	ReasonAfterFailed    ReasonCode = "after-failed"    // Task failed before it met Condition
 	ReasonAfterCancelled ReasonCode = "after-cancelled" // Task was cancelled before it met Condition
 )
 
 // Why a task is in no queue yet.
 const (
-	ReasonAfter ReasonCode = "after" // it waits for Task to meet Condition, and for More others
+	ReasonAfter ReasonCode = "after" // it depends on Task meeting Condition, and on More others
 	ReasonDelay ReasonCode = "delay" // Span is left
-	ReasonHold  ReasonCode = "hold"  // Name holds it, since Span; Text is why, if they said so
+	ReasonHold  ReasonCode = "hold"  // Name holds it, for Span now; Text is why, if they said so
 	ReasonGroup ReasonCode = "group" // Count tasks of the group Name run or are queued, of Limit
 )
 
 // Why a queued task does not start.
 const (
-	ReasonEngineDown    ReasonCode = "engine-down"     // Text: what is wrong with it, if known
-	ReasonPaused        ReasonCode = "paused"          // Name paused launching, for the reason Text; it goes on in Span, if that is not 0
+	ReasonEngineDown    ReasonCode = "engine-down"     // Text: its fault, if known
+	ReasonPaused        ReasonCode = "paused"          // Name paused launching, for the reason Text; it resumes in Span, if that is not 0
 	ReasonEngineSick    ReasonCode = "engine-sick"     // it starts nothing, for the cause Text; tried again in Span
 	ReasonNoGPU         ReasonCode = "no-gpu"          // there is none on this machine
 	ReasonBackOff       ReasonCode = "back-off"        // tried again in Span, after Cause
@@ -136,21 +135,21 @@ const (
 	ReasonNamespaceFull ReasonCode = "namespace-full"  // the namespace Name takes no more, for the cause Text; tried again in Span
 	ReasonRecoveryFirst ReasonCode = "recovery-first"  // the recovery queue goes first
 	ReasonInterval      ReasonCode = "interval"        // one launch every Span
-	ReasonHanding       ReasonCode = "handing"         // Count launches are on their way to the engine, of Limit at a time
+	ReasonHanding       ReasonCode = "handing"         // Count launches are in flight to the engine, of Limit at a time
 	ReasonFairShare     ReasonCode = "fair-share"      // Count later tasks of others go first; see Why.Turn
 	ReasonLookAhead     ReasonCode = "look-ahead"      // Count are ahead of it; no more than Limit are passed over
-	ReasonLookedAtLater ReasonCode = "looked-at-later" // it fits; the queue is looked at within Span
+	ReasonLookedAtLater ReasonCode = "looked-at-later" // it fits; the queue is scheduled again within Span
 	ReasonAboutToStart  ReasonCode = "about-to-start"
 	ReasonScattered     ReasonCode = "scattered"   // Count GPUs fit, but no Limit of one machine
-	ReasonTurnedDown    ReasonCode = "turned-down" // Count of Limit GPUs fit; Why.Nearest says why not another
+	ReasonTurnedDown    ReasonCode = "turned-down" // Count of Limit GPUs fit; Why.Nearest is the nearest rejection
 )
 
-// ReasonText stands for a reason of which only the words are known: a sentence
-// in a journal of an older version.
+// ReasonText is a reason of which only the words are known: a sentence in a journal of an
+// older version.
 const ReasonText ReasonCode = "text"
 
-// Equal reports whether two reasons have the same code and figures. Text does
-// not count, and a reason of which only the words are known equals any.
+// Equal reports whether two reasons have the same code and figures. Texts do not count,
+// and a ReasonText equals any reason.
 func (r Reason) Equal(o Reason) bool {
 	if r.Code == ReasonText || o.Code == ReasonText {
 		return true
@@ -177,8 +176,8 @@ func (r *Reason) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(r))
 }
 
-// stopCode is the code of a stop. Older versions recorded a sentence, and what
-// follows a stop depends on its reason: these are theirs, as they were.
+// stopCode returns the code of a stop. Older versions recorded a sentence, and the effect
+// of a stop depends on its reason: these are the sentences of those versions.
 func (r Reason) stopCode() ReasonCode {
 	switch {
 	case r.Code != ReasonText:

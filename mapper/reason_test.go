@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyReason is a reason as a journal may hold it.
+// anyReason draws a reason that a journal may hold.
 func anyReason(t *rapid.T, depth int) Reason {
 	text := rapid.String()
 	mem := rapid.Map(rapid.Int64(), func(n int64) units.Bytes { return units.Bytes(n) })
@@ -28,7 +28,7 @@ func anyReason(t *rapid.T, depth int) Reason {
 	return r
 }
 
-// TestReasonRoundTrip: a reason, whatever is in it, survives the journal.
+// TestReasonRoundTrip checks that any reason survives the journal.
 func TestReasonRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyReason(t, 2)
@@ -43,7 +43,7 @@ func TestReasonRoundTrip(t *testing.T) {
 	})
 }
 
-// TestReasonOfOlderVersion: what was a sentence in a journal is read as one.
+// TestReasonOfOlderVersion checks that a sentence in a journal is read as a reason.
 func TestReasonOfOlderVersion(t *testing.T) {
 	for _, row := range []struct {
 		body string
@@ -72,8 +72,8 @@ func TestReasonOfOlderVersion(t *testing.T) {
 	}
 }
 
-// TestReasonEqual: code and figures count, words do not, and of a sentence
-// nothing else is known.
+// TestReasonEqual checks that code and figures count, words do not, and a sentence equals
+// any reason.
 func TestReasonEqual(t *testing.T) {
 	r := Reason{Code: ReasonWantedMore, Need: 2, Have: 1, Text: "x"}
 	rapid.Check(t, func(t *rapid.T) { // each figure counts
@@ -118,7 +118,7 @@ func TestReasonEqual(t *testing.T) {
 	}
 }
 
-// TestOldStops: what follows a stop that an older version recorded is known by
+// TestOldStops checks that the effect of a stop recorded by an older version is known by
 // its sentence.
 func TestOldStops(t *testing.T) {
 	for text, want := range map[string]ReasonCode{

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// say is a reason's code and figures in one line, for the tests: the sentences
-// are tested in mapper/words.
+// say formats a reason's code and figures in one line, for tests; mapper/words tests the
+// sentences.
 func say(r Reason) string {
 	parts := []string{string(r.Code)}
 	add := func(set bool, format string, args ...any) {
@@ -34,7 +34,7 @@ func say(r Reason) string {
 	return strings.Join(parts, " ")
 }
 
-// sayWhy is what keeps a task, in one line.
+// sayWhy formats in one line why a task waits.
 func sayWhy(w Why) string {
 	text := say(w.Binding)
 	if w.Nearest != nil {
@@ -46,7 +46,7 @@ func sayWhy(w Why) string {
 	return text
 }
 
-// sayNot is why a GPU was turned down, in one line.
+// sayNot formats in one line why a GPU was rejected.
 func sayNot(r Rejection) string {
 	text := fmt.Sprintf("GPU %d %s", r.Index, r.Rule)
 	switch r.Rule {

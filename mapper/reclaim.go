@@ -6,14 +6,14 @@ import (
 	"carma/internal/units"
 )
 
-// A grant is cut to the highest memory seen times shrinkFactor, or plus
-// shrinkLeast where that is more: samples miss short spikes.
+// A grant is cut to the highest observed memory times shrinkFactor, or plus shrinkLeast
+// if that is more: samples miss short spikes.
 const (
 	shrinkFactor = 1.05
 	shrinkLeast  = 256 * units.MiB
 )
 
-// shrunk is what a resident's grant would be cut to.
+// shrunk returns the memory to which a resident's grant would be cut.
 func (s *State) shrunk(r *Resident) units.Bytes {
 	if s.tasks[r.Task].Learner {
 		return r.Peak.Scale(s.growth.margin()) + settledExtra
@@ -21,7 +21,8 @@ func (s *State) shrunk(r *Resident) units.Bytes {
 	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
 }
 
-// shrinksAt is when a resident's grant may be cut if its memory does not grow.
+// shrinksAt returns the instant at which a resident's grant may be cut if its memory does
+// not grow.
 func (s *State) shrinksAt(r *Resident) units.Instant {
 	if r.Learning {
 		return s.settlesAt(r)
@@ -29,8 +30,8 @@ func (s *State) shrinksAt(r *Resident) units.Instant {
 	return r.GrewAt.Add(s.opt.Shrink)
 }
 
-// shrinks reports whether a resident's grant is to be cut: not before its memory
-// was seen.
+// shrinks reports whether a resident's grant can be cut. It cannot before its memory was
+// sampled.
 func (s *State) shrinks(r *Resident) bool {
 	after := s.opt.Shrink
 	if r.Learning {
@@ -39,7 +40,7 @@ func (s *State) shrinks(r *Resident) bool {
 	return after > 0 && r.Peak > 0 && !r.Exclusive && s.shrunk(r) < r.Grant
 }
 
-// shrinkLater sets the instant at which a resident's grant is looked at.
+// shrinkLater schedules the check of a resident's grant.
 func (s *State) shrinkLater(r *Resident) {
 	if r.ShrinkAt != 0 || !s.shrinks(r) {
 		return
@@ -49,8 +50,8 @@ func (s *State) shrinkLater(r *Resident) {
 	s.at(r.ShrinkAt, timer{})
 }
 
-// shrink cuts the grants of tasks whose memory has not grown for a while, so
-// that an estimate that was too high does not keep others out for a whole run.
+// shrink cuts the grants of tasks whose memory has not grown for a while, so that an
+// excessive estimate does not keep others out for a whole run.
 func (s *State) shrink() {
 	if s.cache.shrinks > s.now {
 		return
@@ -85,7 +86,7 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 	s.regrant(s.tasks[r.Task], g, s.shrunk(r))
 }
 
-// regrant changes what is booked for a placed task on one of its GPUs.
+// regrant changes the grant of a placed task on one of its GPUs.
 func (s *State) regrant(t *Task, g *GPU, grant units.Bytes) {
 	a := t.Current()
 	s.rebook(t, g, grant)

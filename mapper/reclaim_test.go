@@ -7,20 +7,20 @@ import (
 	"carma/internal/units"
 )
 
-// shrinking are options under which grants are cut after five minutes.
+// shrinking returns options under which grants are cut after five minutes.
 func shrinking() Options {
 	opt := plain()
 	opt.Shrink = 5 * time.Minute
 	return opt
 }
 
-// uses is a sample that shows what one task on GPU-0 uses.
+// uses sends a sample of the use of one task on GPU-0.
 func (w *world) uses(id TaskID, used units.Bytes) {
 	w.t.Helper()
 	w.sample(GPUSample{ID: "GPU-0", Used: used, Tasks: []TaskUse{{Task: id, Used: used}}})
 }
 
-// wantGrant compares what a task is granted with the ledger too.
+// wantGrant checks a task's grant, also in the ledger.
 func (w *world) wantGrant(id TaskID, want units.Bytes) {
 	w.t.Helper()
 	grant := w.task(id).Current().Grants[0]
@@ -29,8 +29,8 @@ func (w *world) wantGrant(id TaskID, want units.Bytes) {
 	}
 }
 
-// TestGrantIsCutToWhatIsUsed: once it has not grown for the time, and no
-// sooner, what a task does not use is there for others.
+// TestGrantIsCutToWhatIsUsed checks that unused memory of a task is free for others once
+// the task has not grown for the configured time, and no sooner.
 func TestGrantIsCutToWhatIsUsed(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)
@@ -50,8 +50,8 @@ func TestGrantIsCutToWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestGrowthPutsTheCutOff: the time counts from the last growth; what shows
-// less or the same is none.
+// TestGrowthPutsTheCutOff checks that the time counts from the last growth; a sample with
+// less or equal use is none.
 func TestGrowthPutsTheCutOff(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)
@@ -68,7 +68,7 @@ func TestGrowthPutsTheCutOff(t *testing.T) {
 	w.wantGrant(a, (12 * units.GiB).Scale(1.05)) // the highest, not the last
 }
 
-// TestGrantIsNotCut where there is nothing to gain, or nobody to gain it.
+// TestGrantIsNotCut lists cases in which a cut gains nothing, or no task gains by it.
 func TestGrantIsNotCut(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -102,8 +102,8 @@ func TestGrantIsNotCut(t *testing.T) {
 	}
 }
 
-// TestCutGrantThatIsOutgrown: what a task uses beyond its cut grant counts as
-// taken, so that nobody is placed on it.
+// TestCutGrantThatIsOutgrown checks that use beyond a cut grant counts as taken, so that
+// no task is placed on it.
 func TestCutGrantThatIsOutgrown(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)
@@ -121,7 +121,7 @@ func TestCutGrantThatIsOutgrown(t *testing.T) {
 	w.wantOn(w.submit(15*units.GiB, nil), 0)
 }
 
-// TestCutIsOfOneGPU: each GPU of a task keeps what that one needs.
+// TestCutIsOfOneGPU checks that each GPU of a task keeps the memory needed there.
 func TestCutIsOfOneGPU(t *testing.T) {
 	w := newWorld(t, shrinking(), 2)
 	a := w.submit(30*units.GiB, gpus(2))
@@ -136,8 +136,8 @@ func TestCutIsOfOneGPU(t *testing.T) {
 	}
 }
 
-// TestShrinkConfigured: a longer time counts for grants that were about to be
-// cut.
+// TestShrinkConfigured checks that a longer time also applies to grants that were about
+// to be cut.
 func TestShrinkConfigured(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
 	a := w.submit(30*units.GiB, nil)

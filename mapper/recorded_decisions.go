@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// Follow applies ev with the decisions that were made on it then, whatever
-// this program would decide. A daemon that was upgraded takes over what the
-// older program has carried out already.
+// Follow applies ev with the decisions that were recorded for it, regardless of what this
+// program would decide. With it an upgraded daemon takes over what the older program has
+// already carried out.
 //
-// What the event says is applied as in [State.Step]. Where that leads to a
-// decision about a task, the recorded one is applied in its place; a stop that
-// was not decided then does not happen now; what is left of the recorded ones,
-// launches above all, is applied at the end, without asking whether it fits.
-// The queues are not looked at. The next Step looks at them.
+// It applies the event as [State.Step] does. Where that leads to a decision about a task,
+// the recorded decision replaces it. A stop that was not recorded does not happen. The
+// remaining recorded decisions, above all launches, are applied at the end, without a
+// check whether they fit. The queues are not scheduled; the next Step does that.
 func (s *State) Follow(ev Event, decided []Decision) {
 	s.recorded = &recordedDecisions{slices.Clone(decided)}
 	defer func() { s.recorded = nil }()
@@ -28,7 +27,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 	s.step.out, s.dirty = nil, true
 }
 
-// lookAround is the part of [State.schedule] that decides nothing by itself.
+// lookAround is the part of [State.schedule] that makes no decisions of its own.
 func (s *State) lookAround() {
 	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
 		return
@@ -39,11 +38,11 @@ func (s *State) lookAround() {
 	}
 }
 
-// recorded is what was decided on an event that is followed and has not been
-// applied yet. The methods of nil answer for a state that decides itself.
+// recordedDecisions holds the recorded decisions on an event that have not been applied
+// yet. The methods of nil answer for a state that decides itself.
 type recordedDecisions struct{ left []Decision }
 
-// subject is the task a decision is about; 0: none.
+// subject returns the task a decision is about, or 0.
 func subject(d Decision) TaskID {
 	switch d := d.(type) {
 	case Launch:
@@ -72,7 +71,7 @@ func subject(d Decision) TaskID {
 	return 0
 }
 
-// find is the place of the first decision of d's kind about a task; -1: none.
+// find returns the index of the first decision of a kind about a task, or -1.
 func (c *recordedDecisions) find(kind string, id TaskID) int {
 	if c == nil {
 		return -1
@@ -80,15 +79,15 @@ func (c *recordedDecisions) find(kind string, id TaskID) int {
 	return slices.IndexFunc(c.left, func(d Decision) bool { return d.decisionKind() == kind && subject(d) == id })
 }
 
-// strike takes off a decision that has just been applied.
+// strike removes a decision that has just been applied.
 func (c *recordedDecisions) strike(d Decision) {
 	if i := c.find(d.decisionKind(), subject(d)); i >= 0 {
 		c.left = slices.Delete(c.left, i, i+1)
 	}
 }
 
-// fate is the recorded decision on what becomes of a task: a Finish or a
-// Requeue; nil: this program's stands.
+// fate returns the recorded decision about the end of an attempt, a Finish or a Requeue,
+// or nil if this program decides.
 func (c *recordedDecisions) fate(id TaskID) Decision {
 	i := cmp.Or(c.find(Finish{}.decisionKind(), id)+1, c.find(Requeue{}.decisionKind(), id)+1) - 1
 	if i < 0 {
@@ -102,8 +101,8 @@ func (c *recordedDecisions) mayEnd(id TaskID) bool {
 	return c == nil || c.find(Finish{}.decisionKind(), id) >= 0
 }
 
-// mayStop reports whether a running task may be stopped now, for a reason: two may come
-// together, and what follows is that of the recorded one.
+// mayStop reports whether a running task may be stopped now, for a reason. Two reasons
+// may coincide, and the recorded one determines what follows.
 func (c *recordedDecisions) mayStop(id TaskID, why Reason) bool {
 	if c == nil {
 		return true
@@ -121,19 +120,19 @@ func (c *recordedDecisions) maySuspend(id TaskID, why Reason) bool {
 	return i >= 0 && c.left[i].(Suspend).Reason.Equal(why)
 }
 
-// hasRegrants reports whether changes of grants are recorded, so that none are
-// to be worked out.
+// hasRegrants reports whether changes of grants are recorded, so that none must be
+// computed.
 func (c *recordedDecisions) hasRegrants(format int) bool { return c != nil && format >= 1 }
 
-// goOnRunning takes back that a task is to stop.
+// goOnRunning cancels the stop of a task.
 func (s *State) goOnRunning(t *Task) {
-	if t.TimedOut { // the limit is looked at again
+	if t.TimedOut { // the limit is checked again
 		s.at(s.now.Add(1), timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= s.now})
 	}
 	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
 
-// meet gives a task that is placed nowhere, and in no queue, its fate.
+// meet applies a recorded Finish or Requeue to a task that is neither placed nor queued.
 func (s *State) meet(t *Task, fate Decision) {
 	switch d := fate.(type) {
 	case Finish:
@@ -145,7 +144,7 @@ func (s *State) meet(t *Task, fate Decision) {
 	}
 }
 
-// force applies a recorded decision that the event alone has not led to.
+// force applies a recorded decision that the event did not lead to.
 func (s *State) force(d Decision) {
 	if d, ok := d.(SetTimer); ok {
 		s.wake = d.At
@@ -174,7 +173,7 @@ func (s *State) force(d Decision) {
 	}
 }
 
-// withdrawFrom takes a task off its GPUs, or out of its queue.
+// withdrawFrom removes a task from its GPUs, or from its queue.
 func (s *State) withdrawFrom(t *Task) {
 	switch {
 	case t.Phase.Placed():
@@ -200,7 +199,7 @@ func (s *State) withdrawFrom(t *Task) {
 	}
 }
 
-// dequeue takes a task out of its queue.
+// dequeue removes a task from its queue.
 func (s *State) dequeue(t *Task) {
 	s.queue.remove(t)
 	s.onDequeue(t)
@@ -211,11 +210,11 @@ func (s *State) dequeue(t *Task) {
 	}
 }
 
-// forceRelease queues a task that waits for others, its delay or its group.
+// forceRelease queues a task held for dependencies, its delay or its group.
 func (s *State) forceRelease(t *Task) {
 	t.Waits, t.Due, t.Hold = nil, 0, nil
 	if t.Phase != Held {
-		return // its estimate is to come
+		return // its estimate follows
 	}
 	g := s.groups[t.Group]
 	if g != nil {
@@ -224,20 +223,20 @@ func (s *State) forceRelease(t *Task) {
 	s.queueUp(t, g)
 }
 
-// forceLaunch books what was booked then, be it more than there seems to be.
+// forceLaunch repeats a recorded launch, even if its grants exceed what is free now.
 func (s *State) forceLaunch(t *Task, d Launch) {
 	last := t.Last()
 	if t.Alive() != nil || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
-		return // the recorded history contradicts itself; Audit will tell
+		return // the recorded history contradicts itself; Audit will report it
 	}
 	if t.Phase == Estimating {
-		t.Phase, t.NextExclusive = Held, t.Exclusive // if it runs again; it is not estimated any more
+		t.Phase, t.NextExclusive = Held, t.Exclusive // for a later attempt; it is not estimated any more
 	}
 	if t.Phase == Held {
 		s.forceRelease(t)
 	}
 	s.dequeue(t)
-	s.users.make(t.userAccount()).waiting++ // book takes it off
+	s.users.make(t.userAccount()).waiting++ // book decrements it
 	gpus := make([]*GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
@@ -249,8 +248,8 @@ func (s *State) forceLaunch(t *Task, d Launch) {
 	}
 }
 
-// page is the ledger's page of a GPU, made if it has none: the machine may have
-// lost it since.
+// page returns the ledger's entry of a GPU, and adds it if there is none: the machine may
+// have lost the GPU since.
 func (s *State) page(grant Grant) *GPU {
 	if g := s.byID[grant.GPU]; g != nil {
 		return g
@@ -264,7 +263,7 @@ func (s *State) page(grant Grant) *GPU {
 	return g
 }
 
-// forceStop stops a task for the reason it was stopped for then.
+// forceStop stops a task for the recorded reason.
 func (s *State) forceStop(t *Task, d Stop) {
 	if t.Alive() == nil || t.StopReason.Code != "" {
 		return
@@ -280,7 +279,7 @@ func (s *State) forceStop(t *Task, d Stop) {
 	s.halt(t, d.Reason)
 }
 
-// forceGrants books for a running attempt what was booked for it then.
+// forceGrants applies the recorded grants of a running attempt.
 func (s *State) forceGrants(t *Task, d GrantChanged) {
 	a := t.Current()
 	if a == nil || a.N != d.Attempt {

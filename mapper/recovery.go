@@ -6,7 +6,7 @@ import (
 	"carma/internal/units"
 )
 
-// exited takes the attempt off its GPUs and decides what becomes of the task.
+// exited removes an attempt from its GPUs and decides what follows for the task.
 func (s *State) exited(ev Exited) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Alive() == nil || t.Alive().N != ev.Attempt {
@@ -22,7 +22,7 @@ func (s *State) exited(ev Exited) {
 	oom := ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM
 	if oom && len(a.Grants) == 0 {
 		oom = false
-		ev.Class = ExitProgram // a GPU that it does not have
+		ev.Class = ExitProgram // a GPU OOM without a GPU
 	}
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
@@ -67,27 +67,27 @@ func (s *State) exited(ev Exited) {
 	s.holdAgain(t, held)
 }
 
-// endAttempt notes when and how an attempt ended. Who ended before a limit that was
-// to stop it has not been stopped.
+// endAttempt records when and how an attempt ended. An attempt that ended before its
+// limit was not stopped by the limit.
 func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
 	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
 	if ev.Finished > 0 {
 		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
 		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= s.limitEnds(t) {
-			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
+			t.TimedOut, t.Phase = false, Running // it ended in time, unobserved
 		}
 		if t.SlotUsed && a.Ended <= a.slotBegan().Add(s.slot(t)) {
 			t.SlotUsed, t.Phase = false, Running
 		}
 	}
 	s.progress(t)
-	if a.Started > 0 { // it has done nothing since its end
+	if a.Started > 0 { // no progress after its end
 		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
 	}
 }
 
-// retry is what becomes of a task that carma itself has stopped to run it again; nil:
-// carma has not.
+// retry returns the handler for a task that carma itself has stopped to run it again, or
+// nil if carma has not.
 func (s *State) retry(t *Task) func(*Task, *Attempt) {
 	switch {
 	case t.Overuse:
@@ -171,14 +171,14 @@ func (s *State) takeOff(g *GPU, id TaskID) {
 	g.remove(id)
 	s.pace([]*GPU{g})
 	if g.idle() {
-		// The last samples were of tasks that are gone.
+		// The last samples were of tasks that have ended.
 		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
 		s.forgetMissing(g)
 	}
 }
 
-// recoverOOM relaunches a task with more memory (see above), and the last time
-// with GPUs of its own.
+// recoverOOM requeues a task with more memory (see oom_attribution.go), the last time with
+// exclusive GPUs.
 func (s *State) recoverOOM(t *Task, a *Attempt, v oomAttribution) {
 	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
 		a.NotAtFault = true
@@ -206,13 +206,13 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v oomAttribution) {
 	}
 	switch {
 	case !t.ConfirmedOOM && s.opt.Recovery != RecoverOriginal && s.opt.Recovery != RecoverStaged:
-		t.NextGrant = min(t.NextGrant, v.most) // one witness gives no GPU of its own
+		t.NextGrant = min(t.NextGrant, v.most) // an unconfirmed OOM gives no exclusive GPU
 	case t.OOMs == s.opt.Attempts-1 && !v.alone:
 		t.NextExclusive, t.NextGrant = true, v.demand
 	case t.NextGrant > v.most:
 		t.NextExclusive = true
 	}
-	if t.NextExclusive { // as much foreign use as the headroom is put up with
+	if t.NextExclusive { // other processes may use as much as the headroom
 		t.NextGrant = max(0, min(t.NextGrant, v.most-s.opt.Headroom))
 	}
 	oom := Reason{Code: ReasonOOM}.because(v.reason)
@@ -223,9 +223,9 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v oomAttribution) {
 	s.requeue(t, Recovering, oom)
 }
 
-// recoverSuspected relaunches a task once with more memory after an error that names
-// exhausted memory, and not which. It reports whether it did: a task that had more
-// already, or that can get no more, has failed by its own fault.
+// recoverSuspected requeues a task once with more memory after an error about exhausted
+// memory of an unknown type. It returns false for a task that already had more memory, or
+// that cannot get more: that task has failed by its own fault.
 func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v oomAttribution) bool {
 	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
 		a.NotAtFault = true
@@ -245,12 +245,11 @@ func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v oomAttributio
 	return true
 }
 
-// afterOOM is the need of a task after its first GPU OOM.
+// afterOOM returns the next grant of a task after its first GPU OOM.
 func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(oomFactor) + oomExtra).Clamp() }
 
-// recoverNotAtFault runs a task again, on another GPU if it can, after a failure
-// that was not its own. The wait before that doubles, at most maxBackoffDoublings
-// times.
+// recoverNotAtFault runs a task again, on another GPU if possible, after a failure that
+// was not its fault. The wait before that doubles, at most maxBackoffDoublings times.
 func (s *State) recoverNotAtFault(t *Task, a *Attempt, ev Exited) {
 	a.NotAtFault = true
 	t.NotAtFault++
@@ -265,7 +264,7 @@ func (s *State) recoverNotAtFault(t *Task, a *Attempt, ev Exited) {
 			}
 		}
 	}
-	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to come back
+	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to recover
 		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
 	}
 	s.requeue(t, Recovering, outcome(ev))

@@ -8,7 +8,7 @@ import (
 	"carma/internal/units"
 )
 
-// TestOOMLadder: every step of it, with the exact sizes.
+// TestOOMLadder checks every step of the ladder, with the exact sizes.
 func TestOOMLadder(t *testing.T) {
 	type step struct {
 		peak, demand units.Bytes // reported at the OOM
@@ -19,7 +19,7 @@ func TestOOMLadder(t *testing.T) {
 		name  string
 		mem   units.Bytes
 		steps []step
-		fails string // what the OOM after the last step says
+		fails string // the reason after the OOM of the last step
 	}{
 		{"nothing known but the grant", 8 * units.GiB, []step{
 			{0, 0, 11 * units.GiB, false}, // 8 x 1.25 + 1
@@ -34,7 +34,7 @@ func TestOOMLadder(t *testing.T) {
 		{"the known demand counts", 8 * units.GiB, []step{
 			{8 * units.GiB, 20 * units.GiB, 26 * units.GiB, false},
 			{9 * units.GiB, 10 * units.GiB, 39 * units.GiB, false}, // less than the grant: the grant counts
-			{0, 0, 38 * units.GiB, true},                           // leaves what foreign use is put up with
+			{0, 0, 38 * units.GiB, true},                           // leaves room for other processes, up to the headroom
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"more than there is comes alone at once", 30 * units.GiB, []step{
 			{0, 35 * units.GiB, 38 * units.GiB, true},
@@ -102,8 +102,8 @@ func TestOOMAttempts(t *testing.T) {
 	}
 }
 
-// TestOOMOnUnequalGPUs: alone on a small GPU is not the end where there is a
-// larger one, and what several GPUs must all have is what the smaller has.
+// TestOOMOnUnequalGPUs checks that an OOM alone on a small GPU is not final if there is a
+// larger one, and that the memory on several GPUs is limited by the smaller.
 func TestOOMOnUnequalGPUs(t *testing.T) {
 	w := newWorldOf(t, plain(), GPUInfo{ID: "a", Capacity: 80 * units.GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 40 * units.GiB})
 	busy := w.submit(50*units.GiB, nil)
@@ -127,8 +127,8 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 	}
 }
 
-// TestOOMWithoutGPUs: the GPU has been lost under the task; that says nothing
-// about what it needs.
+// TestOOMWithoutGPUs checks that an OOM on a GPU lost under the task says nothing about
+// its need.
 func TestOOMWithoutGPUs(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(8*units.GiB, nil)
@@ -139,8 +139,8 @@ func TestOOMWithoutGPUs(t *testing.T) {
 	}
 }
 
-// TestForeignUseIsPutUpWith: a task that recovery wants alone does not wait
-// for the few megabytes of a desktop to go away.
+// TestForeignUseIsPutUpWith checks that a task that recovery runs exclusively does not
+// wait for a few megabytes of a desktop.
 func TestForeignUseIsPutUpWith(t *testing.T) {
 	opt := plain()
 	opt.Headroom = units.GiB
@@ -215,7 +215,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestBlameHasAnEnd: a victim that dies every time is not for ever a victim.
+// TestBlameHasAnEnd checks that a task that fails through others every time fails
+// finally.
 func TestBlameHasAnEnd(t *testing.T) {
 	opt := plain()
 	opt.BlamelessRetries = 3
@@ -259,7 +260,7 @@ func TestProgramFault(t *testing.T) {
 	w.exit(b, ExitProgram)
 	w.wantFailed(b, "program count=1 \"it said program\"")
 
-	// It goes back to where its number puts it, not to recovery.
+	// It returns to the position of its number, not to recovery.
 	c := w.submit(30*units.GiB, func(r *Request) { r.Retries = 1 })
 	d := w.submit(30*units.GiB, high)
 	w.exit(c, ExitProgram)
@@ -311,8 +312,8 @@ func TestInfrastructure(t *testing.T) {
 	w.wait(10 * time.Second)
 	w.wantOn(a, 0)
 
-	// What MPS has evicted, or somebody else has stopped, runs again at once.
-	// So it does after an MPS fault, when the server has had time to come back.
+	// A task evicted by MPS, or stopped by somebody else, runs again at once. After an
+	// MPS fault it runs again when the server has had time to recover.
 	m := newWorld(t, plain(), 1)
 	id = m.submit(units.GiB, nil)
 	m.exit(id, ExitMPSFault)
@@ -333,8 +334,8 @@ func TestInfrastructure(t *testing.T) {
 	}
 }
 
-// TestStaged: 10 GiB free after the first GPU OOM, 20 after the second, then
-// alone.
+// TestStaged checks the stages: 10 GiB free after the first GPU OOM, 20 after the second,
+// then exclusive.
 func TestStaged(t *testing.T) {
 	type step struct {
 		need  units.Bytes
@@ -390,7 +391,7 @@ func TestStaged(t *testing.T) {
 	w.exit(full, ExitOK)
 	w.wantOn(id, 0)
 
-	// A floor that no GPU has is the same as alone.
+	// A floor that no GPU has is the same as exclusive.
 	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * units.GiB})
 	id = w.submit(2*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
@@ -399,8 +400,8 @@ func TestStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverOriginal: a task that ran out of memory takes an idle GPU for
-// itself, and nothing of the main queue is started until it has it.
+// TestRecoverOriginal checks that a task that ran out of memory gets an exclusive idle
+// GPU, and nothing of the main queue is started until it has it.
 func TestRecoverOriginal(t *testing.T) {
 	opt := plain()
 	opt.Recovery = RecoverOriginal
@@ -423,7 +424,7 @@ func TestRecoverOriginal(t *testing.T) {
 			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, sayWhy(why))
 		}
 	}
-	// A second one that recovers does not wait for the first.
+	// A second recovering task does not wait for the first.
 	w.exit(b, ExitGPUOOM)
 	w.wantOn(a, 1)
 	w.wantOn(b)
@@ -433,7 +434,7 @@ func TestRecoverOriginal(t *testing.T) {
 	}
 	w.exit(c, ExitOK)
 	w.wantOn(b, 0)
-	w.wantOn(d) // nowhere to go, but not for the recovery's sake
+	w.wantOn(d) // no GPU has room, but recovery does not block it
 	if why, _ := w.s.Why(d); sayWhy(why) != "0 of 1: GPU 0 alone task=2" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}

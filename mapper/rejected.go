@@ -2,39 +2,39 @@ package mapper
 
 import "carma/internal/units"
 
-// rejectedCache are tasks on one GPU that every GPU has turned down. A later task that asks for the
-// same needs to ask only GPUs that have changed since. They are among the notes.
+// rejectedCache caches tasks on one GPU that every GPU has rejected. A later equal
+// request needs to ask only GPUs that have changed since.
 type rejectedCache map[requestKey][]rejectedEntry
 
-// requestKey is what two tasks must have in common so that each GPU answers both in the same
-// way, if the second needs no less memory.
+// requestKey is the part of a request that determines the answer of each GPU, for tasks
+// that need no less memory.
 type requestKey struct {
-	ask   int // the number of the newcomer, which also tells whether its load is known
+	ask   int // the candidate number, which also tells whether the load is known
 	alone bool
 }
 
-// rejectedEntry is one that failed. Of one likeness, those that need more are the later ones: a
-// later one that needs less tells all that an earlier one does.
+// rejectedEntry is one rejected request. For one key, entries that need more memory come
+// earlier: a later entry that needs less makes earlier ones with more memory redundant.
 type rejectedEntry struct {
 	need units.Bytes
 	at   int     // the clock
-	kept []GPUID // the GPUs that were kept free then, which tell nothing
+	kept []GPUID // the GPUs of the head reservation then, which were not asked
 }
 
-// requestKey is the likeness of a waiting task; false: GPUs may answer it differently from
-// every other.
+// requestKey returns the cache key of a pending task, or false if its result cannot be
+// shared.
 func (s *State) requestKey(t *Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
 	if odd || len(s.gpus) < triesFrom || s.policy.pick == nil {
 		return l, false
 	}
-	if s.opt.FillHeld || s.opt.preempts() { // who may go to a GPU that is kept or claimed depends on the task
+	if s.opt.FillHeld || s.opt.preempts() { // whether a reserved or nominated GPU takes a task depends on the task
 		return l, false
 	}
 	return requestKey{s.candidatesOf(t)[0], s.alone(t)}, true
 }
 
-// cacheRejection notes that a task was turned down by every GPU but those that are kept free.
+// cacheRejection records that every GPU except the reserved ones rejected a task.
 func (s *State) cacheRejection(t *Task) {
 	l, ok := s.requestKey(t)
 	if !ok {
@@ -53,14 +53,14 @@ func (s *State) cacheRejection(t *Task) {
 	s.cache.tries[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.head.GPUs})
 }
 
-// triesFrom: fewer GPUs are asked sooner than what is kept is looked up.
+// triesFrom is the number of GPUs below which a lookup costs more than asking them.
 const triesFrom = 4
 
-// mostTries are kept of one likeness.
+// mostTries is the largest number of entries for one key.
 const mostTries = 32
 
-// cachedRejection is the clock when a task that asks for the same and needs no more memory was
-// turned down by every GPU but some, which are returned; 0: there was none.
+// cachedRejection returns the clock when every GPU, except the returned ones, rejected an
+// equal request for no more memory, or 0.
 func (s *State) cachedRejection(t *Task) (at int, but []GPUID) {
 	l, ok := s.requestKey(t)
 	if !ok {

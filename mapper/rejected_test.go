@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTriesAreShared: a GPU that is not asked for a task, as it has turned down one that
-// asks for the same, would turn it down too. And a state without notes, which asks all,
-// decides the same.
+// TestTriesAreShared checks that a GPU skipped for a task because it has rejected an
+// equal request would reject the task too, and that a state without a cache, which asks
+// all GPUs, makes the same decisions.
 func TestTriesAreShared(t *testing.T) {
 	shared, kept := 0, 0
 	for seed := range uint64(18) {

@@ -7,13 +7,13 @@ import (
 	"carma/internal/units"
 )
 
-// QueueMoved moves a waiting task before or behind the other waiting tasks of its
-// user, of the same priority. They exchange their places in the queue among
-// themselves, so no task of another user waits longer or shorter for it.
+// QueueMoved moves a waiting task before or behind the other waiting tasks of its user
+// with the same priority. They exchange their positions in the queue among themselves, so
+// no task of another user waits longer or shorter because of it.
 type QueueMoved struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
-	// Last; else it is the first.
+	// Last moves it behind the others; otherwise it becomes the first.
 	Last bool   `json:"last,omitempty"`
 	By   string `json:"by,omitempty"`
 }
@@ -22,16 +22,16 @@ func (e QueueMoved) when() units.Instant { return e.At }
 func (QueueMoved) kind() string          { return "reordered" }
 func (e QueueMoved) about() TaskID       { return e.Task }
 
-// position is a place in a line. A task has its own by nature, and another's after
-// its user has moved one of their tasks.
+// queuePosition is a position in a line. A task has its own, or another's after its user
+// has moved one of their tasks.
 type queuePosition struct {
 	Rank units.Instant `json:"rank,omitempty"`
-	// ID is the number of the task whose seat it is by nature.
+	// ID is the number of the task to which the position originally belongs.
 	ID       TaskID        `json:"id"`
 	Behind   TaskID        `json:"behind,omitempty"`
 	QueuedAt units.Instant `json:"queued_at,omitempty"`
-	// Turn orders tasks that have the same seat: one that ran meanwhile is back in its
-	// own, which another has got.
+	// Turn orders tasks with the same position: a task that ran meanwhile is back in its
+	// own position, which another task has got.
 	Turn int `json:"turn,omitempty"`
 }
 
@@ -43,8 +43,8 @@ func (t *Task) position() queuePosition {
 }
 
 // byPosition is the order within a line: by rank, then in order of submission. A task
-// that went to the back comes after all tasks that had been submitted or sent to
-// the back by then.
+// that was put at the back comes after all tasks that had been submitted or put at the
+// back before.
 func byPosition(x, y *Task) int {
 	a, b := x.position(), y.position()
 	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {

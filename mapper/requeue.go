@@ -2,15 +2,14 @@ package mapper
 
 import "carma/internal/units"
 
-// RequeueRequested takes a running task off its GPUs, or ends one that is suspended: it is
-// stopped, and goes back to the queue. That costs none of its attempts. One that ends well before it could be
-// stopped has succeeded.
+// RequeueRequested stops a running or suspended task and requeues it. That costs none of
+// its attempts. A task that succeeds before it could be stopped has succeeded.
 type RequeueRequested struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
 	By   string        `json:"by,omitempty"`
 	Why  string        `json:"why,omitempty"`
-	// Hold: it is held then.
+	// Hold holds it after that.
 	Hold bool `json:"hold,omitempty"`
 }
 
@@ -18,7 +17,7 @@ func (e RequeueRequested) when() units.Instant { return e.At }
 func (RequeueRequested) kind() string          { return "recalled" }
 func (e RequeueRequested) about() TaskID       { return e.Task }
 
-// PendingRequeue is what becomes of a task that is recalled and stopping.
+// PendingRequeue is stored in a stopping task that will be requeued.
 type PendingRequeue struct {
 	Hold bool   `json:"hold,omitempty"`
 	By   string `json:"by,omitempty"`
@@ -42,7 +41,7 @@ func (s *State) requeueRequested(ev RequeueRequested) {
 	}
 }
 
-// requeueEnded follows the end of an attempt that was recalled.
+// requeueEnded requeues a task whose attempt was stopped for that.
 func (s *State) requeueEnded(t *Task, a *Attempt) {
 	reason, recall := t.StopReason, t.Recall
 	a.NotAtFault = true

@@ -6,15 +6,16 @@ import (
 	"carma/internal/units"
 )
 
-// exitAgain ends a task's attempt where somebody else decides whether it runs again.
+// exitAgain ends a task's attempt where the caller decides about reruns.
 func (w *world) exitAgain(id TaskID, class Class) {
 	w.t.Helper()
 	t, _ := w.s.Task(id)
 	w.step(Exited{At: w.now, Task: id, Attempt: t.Last().N, Class: class, Code: 1, Again: "its Job makes the next pod"})
 }
 
-// TestAgain: what somebody else runs again waits until it is released, however it
-// ended, and a failure of its program costs no retry. After a GPU OOM it then gets more.
+// TestAgain checks that, if the caller decides about reruns, a task is held until
+// released, however it ended, and that a failure of its program costs no retry. After a
+// GPU OOM it then gets more memory.
 func TestAgain(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(10*units.GiB, nil)
@@ -36,8 +37,8 @@ func TestAgain(t *testing.T) {
 	w.wantPhase(id, Succeeded)
 }
 
-// TestCancelFailed: what is given up fails, be it waiting, held or running, and does not
-// run again.
+// TestCancelFailed checks that a task cancelled as failed fails, whether waiting, held or
+// running, and does not run again.
 func TestCancelFailed(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	runs, waits := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)

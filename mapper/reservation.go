@@ -8,9 +8,9 @@ import (
 	"carma/internal/units"
 )
 
-// Reserved keeps GPUs, or memory on them, for a user or an account from an instant
-// to another. The state numbers reservations from 1; the number in the event is
-// ignored. One that makes no sense changes nothing.
+// Reserved reserves GPUs, or memory on them, for a user or an account from one instant to
+// another. The state numbers reservations from 1; the number in the event is ignored. A
+// senseless reservation changes nothing.
 type Reserved struct {
 	At          units.Instant `json:"at"`
 	Reservation Reservation   `json:"reservation"`
@@ -30,14 +30,15 @@ func (Unreserved) kind() string          { return "unreserved" }
 func (Reserved) about() TaskID           { return 0 }
 func (Unreserved) about() TaskID         { return 0 }
 
-// Reservation is what is kept for whom. Tasks that run at its begin go on; nobody
-// else's task is started where it would run into the reservation.
+// Reservation is a reservation of GPUs for a user or an account. Tasks that run when it
+// begins continue. No task of anybody else is started if it would run into the
+// reservation.
 type Reservation struct {
 	ID   int     `json:"id"`
 	GPUs []GPUID `json:"gpus"`
-	// Memory is what is kept on each of the GPUs; 0: the whole GPU.
+	// Memory is the memory reserved on each of the GPUs, or 0 for the whole GPU.
 	Memory units.Bytes `json:"memory,omitempty"`
-	// User or Account: for whom. One of them is empty.
+	// User or Account is the beneficiary. The other is empty.
 	User    string        `json:"user,omitempty"`
 	Account string        `json:"account,omitempty"`
 	From    units.Instant `json:"from"`
@@ -46,15 +47,15 @@ type Reservation struct {
 	Why     string        `json:"why,omitempty"`
 }
 
-// RuleReserved: a GPU is kept for somebody else, and the task would run into that.
+// RuleReserved: a GPU is reserved for somebody else, and the task would run into that.
 const RuleReserved Rule = "reserved"
 
 const (
-	// reservedKnown: a run whose time is known from earlier runs may take so much
-	// longer before a reservation. Of other run times latenessTypical says it.
+	// reservedKnown is the factor by which a run with a known time may take longer before
+	// a reservation. For other run times it is latenessTypical.
 	reservedKnown = 1.5
-	// reservedAhead: a task whose run time is not known is not started so long
-	// before a reservation.
+	// reservedAhead is the time before a reservation in which no task with an unknown run
+	// time is started.
 	reservedAhead = 4 * time.Hour
 )
 
@@ -78,7 +79,7 @@ func (s *State) unreserved(ev Unreserved) {
 	s.dropReservations(func(r *Reservation) bool { return r.ID == ev.ID })
 }
 
-// dropReservations ends some. What was turned down for them is tried again.
+// dropReservations ends some reservations. Tasks rejected for them are tried again.
 func (s *State) dropReservations(which func(*Reservation) bool) {
 	n := len(s.reservations)
 	s.reservations = slices.DeleteFunc(s.reservations, which)
@@ -93,8 +94,8 @@ func (r *Reservation) isFor(t *Task) bool {
 	return r.User != "" && r.User == t.User || r.Account != "" && r.Account == t.Account
 }
 
-// latestEnd is when a task that is started now is thought to have ended at the
-// latest; false: nothing is known of its end.
+// latestEnd returns the latest likely end of a task that is started now, or false if its
+// run time is not known.
 func (s *State) latestEnd(t *Task) (units.Instant, bool) {
 	run, basis := s.runTime(t)
 	switch basis {
@@ -123,8 +124,8 @@ func (s *State) runsInto(t *Task, r *Reservation) bool {
 	return r.From <= s.now || end > r.From
 }
 
-// reservation returns what keeps a task off a GPU that has room for it otherwise;
-// nil: nothing.
+// reservation returns the reservation that keeps a task off a GPU with otherwise enough
+// room, or nil.
 func (s *State) reservation(t *Task, g *GPU) *Reservation {
 	left := s.freeFor(t, g) - s.needOn(t, g)
 	for _, r := range s.reservations {
@@ -141,8 +142,8 @@ func (s *State) reservation(t *Task, g *GPU) *Reservation {
 	return nil
 }
 
-// unused is the memory that a reservation keeps on a GPU beyond what the tasks that
-// it is for have there already.
+// unused returns the memory that a reservation keeps on a GPU beyond the memory of the
+// beneficiary's tasks there.
 func (s *State) unused(r *Reservation, g *GPU) units.Bytes {
 	left := r.Memory
 	for i := range g.Residents {
@@ -153,7 +154,7 @@ func (s *State) unused(r *Reservation, g *GPU) units.Bytes {
 	return max(0, left)
 }
 
-// withheld is the memory of a GPU that a task may not be granted, as it is reserved.
+// withheld returns the reserved memory of a GPU that a task may not be granted.
 func (s *State) withheld(t *Task, g *GPU) (sum units.Bytes) {
 	for _, r := range s.reservations {
 		if !r.isFor(t) && slices.Contains(r.GPUs, g.ID) && s.runsInto(t, r) {
@@ -163,9 +164,9 @@ func (s *State) withheld(t *Task, g *GPU) (sum units.Bytes) {
 	return sum
 }
 
-// barred reports whether too few GPUs could take a task if nothing else ran, as
-// others are reserved, are not those that it is to go to, or are of a machine of
-// which helpers have too much. It is in nobody's way.
+// barred reports whether too few GPUs could take a task even if nothing else ran, because
+// the others are reserved, it is not pinned to them, or helpers use too much of their
+// machine. Such a task blocks no other.
 func (s *State) barred(t *Task) bool {
 	if s.helpersBar(t) {
 		return true
@@ -182,7 +183,7 @@ func (s *State) barred(t *Task) bool {
 	return len(ofMachinesWith(t.GPUs, able)) < t.GPUs
 }
 
-// reservedByUser reports whether a task may not go to a GPU however much room there is.
+// reservedByUser reports whether a task may not use a GPU however much room there is.
 func (s *State) reservedByUser(t *Task, g *GPU) bool {
 	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.MIG || !s.resumeTargets(t, g) {
 		return true
@@ -193,11 +194,10 @@ func (s *State) reservedByUser(t *Task, g *GPU) bool {
 	})
 }
 
-// LastReservation is the highest number that a reservation has had.
+// LastReservation returns the highest reservation number so far.
 func (s *State) LastReservation() int { return s.lastReservation }
 
-// Reservations lists what is reserved, the earliest begin first. What it returns is
-// the caller's.
+// Reservations lists copies of the reservations, the earliest begin first.
 func (s *State) Reservations() []Reservation {
 	all := make([]Reservation, 0, len(s.reservations))
 	for _, r := range s.reservations {

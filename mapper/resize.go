@@ -2,8 +2,8 @@ package mapper
 
 import "slices"
 
-// Resize changes what is booked of its machine for a running attempt, and with it
-// what its container may use.
+// Resize changes the allocation of a running attempt on its machine, and with it the
+// limits of its container.
 type Resize struct {
 	Task    TaskID    `json:"task"`
 	Attempt int       `json:"attempt"`
@@ -12,18 +12,17 @@ type Resize struct {
 
 func (Resize) decisionKind() string { return "resize" }
 
-// ReasonHostInUse: a running task uses Have of host memory, and is to be limited to Of.
+// ReasonHostInUse: a running task uses Have of host memory, more than the new limit Of.
 const ReasonHostInUse ReasonCode = "host-in-use"
 
-// Resizable reports whether the share of a task that has a container, or is about to,
-// can be changed.
-// One that stops needs none any more; that of a suspended one holds its GPU memory too.
+// Resizable reports whether a launching or running task can be resized. A stopping task
+// needs no new allocation, and the allocation of a suspended one includes its GPU memory.
 func (t *Task) Resizable() bool {
 	return t.StopReason.Code == "" && (t.Phase == Launching || t.Phase == Running)
 }
 
-// CannotResize says why a running task cannot have another share of its machine; zero:
-// it can, or it does not run.
+// CannotResize says why a running task cannot have another allocation on its machine. It
+// returns the zero Reason if it can, or if it does not run.
 func (s *State) CannotResize(id TaskID, ask HostAsk) Reason {
 	t := s.tasks[id]
 	if t == nil || !t.Resizable() {
@@ -33,7 +32,7 @@ func (s *State) CannotResize(id TaskID, ask HostAsk) Reason {
 	return no
 }
 
-// node is the machine of a task that is placed.
+// node returns the machine of a placed task.
 func (s *State) node(t *Task) string {
 	if a := t.Current(); len(a.Grants) > 0 && a.Host == (HostShare{}) {
 		return s.byID[a.Grants[0].GPU].Node
@@ -41,9 +40,9 @@ func (s *State) node(t *Task) string {
 	return t.Current().Host.Node
 }
 
-// otherShare is what a running task would have of its machine if it had asked for that
-// at its launch. What is asked for as before stays as it is. The reason says why it
-// cannot have it: the machine lacks what it wants more, or it uses more memory now.
+// otherShare returns the allocation that a running task would have if it had requested
+// ask at its launch. Unchanged parts stay as they are. The reason says why the allocation
+// is not possible: the machine has too little, or the task uses more memory now.
 func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
 	was, h := t.Current().Host, s.host(s.node(t))
 	if h == nil || !h.Known {
@@ -69,8 +68,8 @@ func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
 	return share, s.lacksFor(t, h, r, share)
 }
 
-// lacksFor says why a task cannot have a share of a machine in place of what it has
-// there.
+// lacksFor says why a task cannot have a new allocation on a machine in place of its
+// present one.
 func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reason {
 	more := max(share.Memory, r.Used) - max(r.Memory, r.Used)
 	switch {
@@ -88,8 +87,8 @@ func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reas
 	return Reason{}
 }
 
-// resize gives a running task what it asks for of its machine from now on, if there is
-// that; else all stays as it was.
+// resize changes the allocation of a running task if its machine has room. Otherwise
+// nothing changes.
 func (s *State) resize(t *Task, ask HostAsk) {
 	share, no := s.otherShare(t, ask)
 	if s.recorded != nil {
@@ -108,7 +107,7 @@ func (s *State) resize(t *Task, ask HostAsk) {
 	s.decide(Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
 }
 
-// rebookHost books another share of its machine for a task that runs.
+// rebookHost replaces the allocation of a running task on its machine.
 func (s *State) rebookHost(t *Task, share HostShare) {
 	a := t.Current()
 	if t.GPUs == 0 {

@@ -7,7 +7,7 @@ import (
 	"carma/internal/units"
 )
 
-// backRunning follows that a task was not suspended, or is back.
+// backRunning sets a task running that has resumed or could not be suspended.
 func (s *State) backRunning(t *Task) {
 	a, why := t.Current(), t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
@@ -33,7 +33,7 @@ func (s *State) backRunning(t *Task) {
 	if why.Code == ReasonMoved {
 		mover = why.Name
 	}
-	s.evictPinned(t, mover) // where it was pinned to meanwhile
+	s.evictPinned(t, mover) // to the GPUs to which it was pinned meanwhile
 }
 
 func (s *State) resumeAsked(ev ResumeAsked) {
@@ -42,7 +42,7 @@ func (s *State) resumeAsked(ev ResumeAsked) {
 	}
 }
 
-// resumeFitting lets a suspended task come back when there is room.
+// resumeFitting lets a suspended task resume when there is room.
 func (s *State) resumeFitting(t *Task) {
 	if t.Suspension == nil || t.Suspension.Automatic || t.StopReason.Code != "" {
 		return
@@ -53,8 +53,8 @@ func (s *State) resumeFitting(t *Task) {
 	}
 }
 
-// resumeTargets reports whether a task may come back to a GPU; one that is not suspended
-// may go anywhere.
+// resumeTargets reports whether a task may resume on a GPU; a task that is not suspended
+// may use any.
 func (s *State) resumeTargets(t *Task, g *GPU) bool {
 	if t.Phase != Suspended {
 		return true
@@ -66,20 +66,20 @@ func (s *State) resumeTargets(t *Task, g *GPU) bool {
 	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.MIG && !had.MIG
 }
 
-// ComesBackTo reports whether a suspended task may come back to a GPU.
+// ComesBackTo reports whether a suspended task may resume on a GPU.
 func (s *State) ComesBackTo(id TaskID, gpu GPUID) bool {
 	t, g := s.tasks[id], s.byID[gpu]
 	return t != nil && g != nil && t.Phase == Suspended && s.resumeTargets(t, g)
 }
 
-// resume puts a suspended task, which is in no queue any more, on GPUs.
+// resume places a suspended task, which has already left its queue, on GPUs.
 func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	a := t.Last()
 	from := make([]GPUID, len(t.Suspension.From))
 	for i, grant := range t.Suspension.From {
 		from[i] = grant.GPU
 	}
-	a.Grants, a.Fills = grants, 0 // where it comes now it stays
+	a.Grants, a.Fills = grants, 0 // it no longer backfills
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.cache.tried = Resuming, s.now, 0, 0, nil, rejectedAt{}
 	s.takesAll(t)
 	s.addResident(t, gpus, grants, alone)
@@ -95,7 +95,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	s.decide(Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
 
-// resumed follows the answer to [Resume].
+// resumed handles the answer to [Resume].
 func (s *State) resumed(ev Resumed) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Phase != Resuming || t.Last().N != ev.Attempt {
@@ -120,15 +120,15 @@ func (s *State) resumed(ev Resumed) {
 	s.notePreemptible(t)
 }
 
-// forgets drops a reason that is over.
+// forgets clears a reason that no longer applies.
 func (t *Task) forgets(code ReasonCode) {
 	if t.Reason.Code == code {
 		t.Reason = Reason{}
 	}
 }
 
-// notResumed takes a task off the GPUs to which it could not come back. It tries
-// again, later each time.
+// notResumed removes a task from the GPUs on which it could not resume. It tries again,
+// with growing delays.
 func (s *State) notResumed(t *Task, failure string) {
 	a, away := t.Current(), t.Suspension
 	s.vacate(t)
@@ -143,7 +143,7 @@ func (s *State) notResumed(t *Task, failure string) {
 	s.enqueue(t, Suspended)
 }
 
-// exitedWhileSuspended follows the end of an attempt that was suspended.
+// exitedWhileSuspended handles the end of an attempt that was suspended.
 func (s *State) exitedWhileSuspended(t *Task, ev Exited) {
 	a := t.Last()
 	if ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM {
@@ -173,7 +173,7 @@ func (s *State) exitedWhileSuspended(t *Task, ev Exited) {
 	s.holdAgain(t, held)
 }
 
-// unsuspend notes how long an attempt that ends was suspended.
+// unsuspend ends the suspension of an attempt that ends, and records its duration.
 func (s *State) unsuspend(t *Task, a *Attempt) {
 	away := t.Suspension
 	if away == nil {
@@ -190,7 +190,7 @@ func (s *State) unsuspend(t *Task, a *Attempt) {
 	}
 }
 
-// forceResume puts a task on the GPUs on which it was put then.
+// forceResume repeats a recorded resumption.
 func (s *State) forceResume(t *Task, d Resume) {
 	if t.Phase != Suspended || t.Last().N != d.Attempt || len(d.Grants) != t.GPUs {
 		return
@@ -200,7 +200,7 @@ func (s *State) forceResume(t *Task, d Resume) {
 		s.enqueue(t, Suspended)
 	}
 	s.dequeue(t)
-	s.users.make(t.userAccount()).waiting++ // resume takes it off
+	s.users.make(t.userAccount()).waiting++ // resume decrements it
 	gpus := make([]*GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
@@ -211,7 +211,8 @@ func (s *State) forceResume(t *Task, d Resume) {
 	}
 }
 
-// limitEnds is when the time limit of a running attempt ends. Time away does not count.
+// limitEnds returns the end of the time limit of a running attempt. Suspended time does
+// not count.
 func (s *State) limitEnds(t *Task) units.Instant {
 	a := t.Last()
 	return cmp.Or(a.Started, s.now).Add(a.SuspendedTime).Add(t.TimeLimit)

@@ -10,7 +10,7 @@ import (
 func (s *State) found(ev GPUsFound) {
 	next := s.nextInRing()
 	seen, boots := map[GPUID]bool{}, map[string]string{}
-	var shared []*GPU // in another way than before
+	var shared []*GPU // GPUs whose sharing has changed
 	for _, info := range ev.GPUs {
 		seen[info.ID], boots[info.Node] = true, info.Boot
 		info.Capacity = info.Capacity.Clamp()
@@ -50,10 +50,10 @@ func compareGPUs(a, b *GPU) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 }
 
-// forgetMissing removes a GPU that is gone, holds no task any more, and is neither
-// drained nor broken. It may have gone already. One to which a task must come home is
-// kept, and so is one on which a suspended task has something: that is there again when
-// it is found.
+// forgetMissing removes a missing GPU that has no task, is not cordoned and has no
+// persistent fault. It may have been removed already. A GPU on which a task must resume
+// is kept, and so is one with the residue of a suspended task, which is there again when
+// the GPU is found.
 func (s *State) forgetMissing(g *GPU) {
 	if !g.Missing || !g.idle() || len(g.Residue) > 0 || s.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || s.byID[g.ID] != g {
 		return
@@ -64,8 +64,8 @@ func (s *State) forgetMissing(g *GPU) {
 	s.setRing(next)
 }
 
-// nextInRing is the GPU whose turn it is, or nil; setRing puts the ring's
-// position there again after the list of GPUs has changed.
+// nextInRing returns the next GPU of round-robin, or nil; setRing restores this position
+// after the list of GPUs has changed.
 func (s *State) nextInRing() *GPU {
 	if s.ring < len(s.gpus) {
 		return s.gpus[s.ring]
@@ -78,7 +78,7 @@ func (s *State) setRing(next *GPU) {
 		g.pos = i
 	}
 	s.cache.looks.valid = false
-	s.cache.forgotten, s.cache.clock = s.cache.clock, s.cache.clock+1 // notes on tasks name GPUs in ledger order
+	s.cache.forgotten, s.cache.clock = s.cache.clock, s.cache.clock+1 // cached results of tasks name GPUs in ledger order
 	s.ring = max(0, slices.Index(s.gpus, next))
 }
 
@@ -107,13 +107,13 @@ func (s *State) sampled(ev Sampled) {
 		}
 		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
 			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
-			g.cache.face = gpuState{} // it may look different to those who left it
+			g.cache.face = gpuState{} // the tasks of residues may see it differently
 			s.cache.ceilings, s.dirty = [2]ceiling{}, true
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
 		s.observe(g)
-		g.cache.outlook.checked = 0 // what is there beside carma's tasks may have changed
+		g.cache.outlook.checked = 0 // the memory of other processes may have changed
 		s.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
@@ -127,7 +127,7 @@ func (s *State) sampled(ev Sampled) {
 					r.Active, r.Timed = score(u.Active), true
 				}
 				if r.Peak == 0 && r.Used > 0 {
-					r.QuietSince = 0 // it has done something: it took memory
+					r.QuietSince = 0 // it has allocated memory
 				}
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
@@ -142,12 +142,12 @@ func (s *State) sampled(ev Sampled) {
 		g.Read = true
 		s.checkIdle(g)
 		if s.free(g) > free || busy && !s.busy(g) {
-			s.dirty = true // most samples show nothing that lets a task in
+			s.dirty = true // most samples do not make room for a task
 		}
 	}
 }
 
-// score brings a monitor's figure between 0 and 1; NaN is 0.
+// score limits a monitor's figure to 0 to 1; NaN is 0.
 func score(f float64) float64 {
 	if !(f > 0) {
 		return 0
@@ -155,10 +155,10 @@ func score(f float64) float64 {
 	return min(f, 1)
 }
 
-// ceiling[n-1] is the most memory that n GPUs of one machine all have.
+// ceiling[n-1] is the most memory that each of n GPUs of one machine has.
 type ceiling []units.Bytes
 
-// of returns the ceiling for n GPUs; -1: no machine has so many.
+// of returns the ceiling for n GPUs, or -1 if no machine has n.
 func (c ceiling) of(n int) units.Bytes {
 	if n < 1 || n > len(c) {
 		return -1
@@ -166,8 +166,8 @@ func (c ceiling) of(n int) units.Bytes {
 	return c[n-1]
 }
 
-// ceiling computes a ceiling from the memory of each GPU; negative: the GPU has
-// none. A part of a card counts only alone.
+// ceiling computes a ceiling from the memory of each GPU; a negative value excludes the
+// GPU. A MIG instance counts only for one GPU.
 func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	all := ceiling{}
 	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
@@ -201,8 +201,8 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	return all
 }
 
-// mostBookable is the ceiling of what can be booked on empty GPUs. It changes with
-// the GPUs that are there and the headroom.
+// mostBookable returns the ceiling of the memory that can be allocated on empty GPUs. It
+// changes with the GPUs present and the headroom.
 func (s *State) mostBookable() ceiling {
 	if s.cache.most == nil {
 		s.cache.most = s.ceiling(s.bookable)
@@ -210,7 +210,7 @@ func (s *State) mostBookable() ceiling {
 	return s.cache.most
 }
 
-// bookable is the memory that can be booked on a GPU when it is empty.
+// bookable returns the memory that can be allocated on a GPU when it is empty.
 func (s *State) bookable(g *GPU) units.Bytes {
 	if g.Missing {
 		return -1
@@ -218,11 +218,11 @@ func (s *State) bookable(g *GPU) units.Bytes {
 	return g.Capacity - s.opt.Headroom
 }
 
-// room is what a GPU, as it is now, could give to a task if its residents
-// left; negative: nothing.
+// room returns the memory that a GPU, in its present state, could give to a task without
+// its residents, or a negative value if none.
 func (s *State) room(g *GPU, alone bool) units.Bytes { return s.roomBeside(g, alone, g.OtherProcesses) }
 
-// roomFor is the same for one task.
+// roomFor returns the room of a GPU for one task.
 func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
 	return s.roomBeside(g, s.alone(t), g.foreignTo(t))
 }
@@ -235,9 +235,8 @@ func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes 
 	return room
 }
 
-// canFit reports whether a task would fit if nothing else ran, with the GPUs
-// as they are now. One that would not waits for a GPU to come back and is in
-// nobody's way.
+// canFit reports whether a task would fit if nothing else ran, with the GPUs in their
+// present state. A task that would not waits for a GPU to return and blocks no other.
 func (s *State) canFit(t *Task) bool {
 	if !s.hostCanFit(t) {
 		return false

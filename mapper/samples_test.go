@@ -15,7 +15,7 @@ func TestForeign(t *testing.T) {
 	w.wantOn(b)
 	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 10 * units.GiB})
 	w.wantOn(b, 0)
-	// It may grow over what is booked; nothing new comes, nobody is lost.
+	// Other processes may exceed what is left; no task starts, and none is lost.
 	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 30 * units.GiB})
 	c := w.submit(units.GiB, nil)
 	w.exit(a, ExitOK)
@@ -39,7 +39,7 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.step(GPUsFound{At: w.now, GPUs: two})
 	w.wantOn(c, 1)
 
-	// One that comes back before its task has ended keeps it.
+	// A GPU that returns before its task has ended keeps the task.
 	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
 	w.step(GPUsFound{At: w.now, GPUs: two})
 	w.wantOn(c, 1)
@@ -54,9 +54,9 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.wantOn(d, 0)
 }
 
-// TestHomeIsMissing: a program leaves a GPU by itself that is gone meanwhile. What it keeps
-// there is on it when it is found again, until a sample tells otherwise; the GPU is
-// forgotten when the program has ended.
+// TestHomeIsMissing checks a program that vacates a GPU that is lost meanwhile. Its
+// residue is on the GPU when that is found again, until a sample shows otherwise; the GPU
+// is forgotten when the program has ended.
 func TestHomeIsMissing(t *testing.T) {
 	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
 	w := newWorldOf(t, plain(), two...)
@@ -79,8 +79,8 @@ func TestHomeIsMissing(t *testing.T) {
 	}
 }
 
-// TestBehindIsMissing: what the last sample has told of a suspended task counts again when
-// its GPU is found, also if it may come back elsewhere.
+// TestBehindIsMissing checks that the last sampled residue of a suspended task counts
+// again when its GPU is found, also if the task may resume elsewhere.
 func TestBehindIsMissing(t *testing.T) {
 	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendMove}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB, Suspend: SuspendMove}}
 	w := newWorldOf(t, plain(), two...)
@@ -103,8 +103,8 @@ func TestBehindIsMissing(t *testing.T) {
 	}
 }
 
-// TestRingSurvives: the ring goes on where it was when the machine is looked
-// at again.
+// TestRingSurvives checks that round-robin continues at its position when the GPUs are
+// found again.
 func TestRingSurvives(t *testing.T) {
 	opt := plain()
 	opt.Policy = "round-robin"

@@ -2,22 +2,22 @@ package mapper
 
 import "slices"
 
-// cycle is one look at the queues.
+// cycle is one scheduling cycle.
 type cycle struct {
 	fit      freeSummary
 	head     *Task           // the first that does not fit
-	favoured *Task           // the first of those whose ageing is over
-	before   headReservation // what was kept free in the pass before
+	favoured *Task           // the first task whose aging is over
+	before   headReservation // the head reservation of the previous cycle
 	failed   []failure
-	// blocked are the tasks that were tried and did not fit. reordered: the order
-	// of the users has changed during the walk.
+	// blocked are the tasks that were tried and did not fit. reordered: the order of the
+	// users has changed during the cycle.
 	blocked   []*Task
 	reordered bool
 }
 
-// schedule launches the tasks that fit, in queue order. Each queue is looked at
-// until as many tasks as the look-ahead did not fit. So the recovery queue goes
-// first and does not block the main queue.
+// schedule launches the tasks that fit, in queue order. It tries each queue until as many
+// tasks as the look-ahead did not fit. So the recovery queue goes first and does not
+// block the main queue.
 func (s *State) schedule() {
 	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
 		return
@@ -30,7 +30,7 @@ func (s *State) schedule() {
 	s.evacuate()
 }
 
-// runCycle makes a pass, if somebody waits.
+// runCycle runs a scheduling cycle if any task waits.
 func (s *State) runCycle() {
 	if s.queue.len() == 0 {
 		return
@@ -41,20 +41,20 @@ func (s *State) runCycle() {
 		p = s.launchProbe()
 	} else {
 		p = s.cycleUntilStable(s.head)
-		if s.expireNominations() { // what was kept is for all again
+		if s.expireNominations() { // expired nominations make GPUs available to all
 			p = s.cycleUntilStable(s.head)
 		}
 		s.rotate(p.blocked)
 		s.preempt(p)
 	}
 	s.fairTick()
-	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
+	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
 		s.again = s.now.Add(forecastValid)
 		s.at(s.again, timer{})
 	}
 }
 
-// cycleUntilStable makes a pass, and repeats it while the order of users changes.
+// cycleUntilStable runs a cycle, and repeats it while the order of users changes.
 func (s *State) cycleUntilStable(before headReservation) *cycle {
 	p := s.cycle(before)
 	for p.reordered {
@@ -63,9 +63,9 @@ func (s *State) cycleUntilStable(before headReservation) *cycle {
 	return p
 }
 
-// cycle walks the queues once. In the order fair a launch may change the order of
-// the users, and with make-way it may end a claim to GPUs that others were refused;
-// then the pass ends, and the caller repeats it.
+// cycle walks over the queues once. In the order fair a launch may change the order of
+// the users, and with preemption it may end a nomination for which other tasks were
+// rejected. Then the cycle ends, and the caller repeats it.
 func (s *State) cycle(before headReservation) *cycle {
 	p := &cycle{before: before}
 	s.step.released = false
@@ -90,8 +90,8 @@ func (s *State) cycle(before headReservation) *cycle {
 	return p
 }
 
-// counted is how many of the tasks that did not fit still count for the look-ahead: not
-// those that a launch since then has put over their user's quota.
+// counted returns how many of the tasks that did not fit still count for the look-ahead.
+// A task that a later launch has put over its user's quota does not.
 func (s *State) counted(blocked []*Task) (n int) {
 	for _, t := range blocked {
 		if !s.bounded(t) {
@@ -101,9 +101,9 @@ func (s *State) counted(blocked []*Task) (n int) {
 	return n
 }
 
-// byPriority walks the queues where tasks make way for others: one of a priority goes
-// before all of lower ones, even if these recover or were suspended. Else they would take
-// the room that they have left.
+// byPriority walks over the queues when preemption is on: a task of one priority goes
+// before all of lower priorities, even if these recover or were suspended. Otherwise the
+// victims would take back the room that they have left.
 func (s *State) byPriority(p *cycle) {
 	s.reach = [2]int{}
 	before, ahead := [2]int{}, false
@@ -145,8 +145,7 @@ func (s *State) recoveryBlocks() bool {
 	})
 }
 
-// inSight reports whether the last pass looked as far as a waiting task's
-// place in its queue.
+// inSight reports whether the last cycle reached a waiting task's place in its queue.
 func (s *State) inSight(t *Task) bool {
 	reach := s.reach[1]
 	if t.first() {
@@ -156,9 +155,9 @@ func (s *State) inSight(t *Task) bool {
 }
 
 // scanQueue tries the tasks of one queue and returns how many it passed over before it
-// stopped; 0: it has seen all. Tasks in back-off, tasks that need a GPU that is
-// not there now, and tasks over their user's quota or of a full namespace do not count
-// for the look-ahead.
+// stopped, or 0 if it reached the end. Tasks in back-off, tasks that need a missing GPU,
+// and tasks over their user's quota or of a full namespace do not count for the
+// look-ahead.
 func (s *State) scanQueue(p *cycle, lanes []lane) int {
 	tried, passed, launched := 0, 0, false
 	before := len(p.blocked)

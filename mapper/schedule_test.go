@@ -188,7 +188,7 @@ func TestLookAhead(t *testing.T) {
 		if !slices.Equal(runs, row.runs) {
 			t.Errorf("look-ahead %d: %v run, want %v", row.n, runs, row.runs)
 		}
-		// What was out of sight comes into sight when something before it leaves.
+		// A task beyond the look-ahead comes within it when one before it leaves.
 		w.cancel(2)
 		w.cancel(3)
 		w.cancel(5)
@@ -209,7 +209,7 @@ func TestWarmUp(t *testing.T) {
 	w.started(b)
 	w.wait(time.Minute - 1)
 	w.wantOn(c)
-	w.wait(1) // no event but the announced Woke
+	w.wait(1) // no event but the timer
 	w.wantOn(c, 1)
 	d := w.submit(units.GiB, nil)
 	w.exit(c, ExitOK) // its warm-up ends with it

@@ -2,8 +2,8 @@ package mapper
 
 import "testing"
 
-// An answer counts for its newcomer, GPU and outlook alone: not for the newcomer that has the
-// same row, and not after the outlook was made again.
+// A result counts only for its candidate, GPU and forecast: not for a candidate with the
+// same row, and not after the forecast was computed again.
 func TestAnswerTable(t *testing.T) {
 	table, g := scoreTable{version: 1}, &GPU{pos: 3}
 	m := &memo{version: 1}

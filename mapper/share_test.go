@@ -6,12 +6,12 @@ import (
 	"carma/internal/units"
 )
 
-// TestShareOfEachGPU: a task that takes a share of a GPU by design books that share of
-// the GPU it goes to, however large that is, and goes where it has room.
+// TestShareOfEachGPU checks that a task that takes a share of a GPU by design is granted
+// that share of the GPU it gets, however large that is, and goes where it has room.
 func TestShareOfEachGPU(t *testing.T) {
 	half := Estimate{Memory: 20 * units.GiB, Point: 20 * units.GiB, Share: shareOne / 2}
 	for name, row := range map[string]struct {
-		beside, small units.Bytes // booked on the large and on the small GPU before
+		beside, small units.Bytes // allocated on the large and on the small GPU before
 		want          int         // the GPU it goes to
 		grant         units.Bytes
 	}{

@@ -2,27 +2,27 @@ package mapper
 
 import "math"
 
-// slowdownBound is what a look at a GPU keeps to refuse most newcomers by the first step of
-// their outlooks, up to the first end there. No task is faster later than alone, so
-// what is certain then to end too late, or is too slow while all stay, needs no
-// further steps. Nine in ten refusals for RuleSlowdown are found so.
+// slowdownBound caches what is needed to reject most candidates by the first step of
+// their forecasts, up to the first end there. No task is ever faster than alone. So a
+// task that is certain then to end too late, or is too slow while all stay, needs no
+// further steps. Nine in ten rejections for RuleSlowdown are found this way.
 type slowdownBound struct {
-	most float64 // the slowdown that is allowed, for which the bounds are; 0: not worked out
-	// The tasks there, as expected and in the likely worst case.
+	most float64 // the allowed slowdown of the bounds, or 0 if not computed
+	// Residents under expected and under pessimistic load.
 	as, late boundCase
 }
 
-// boundCase is one case of a glance.
+// boundCase is one of the two cases.
 type boundCase struct {
 	demands []loadDemand
 	left    []float64
 	bounds  []bound
-	// beside are the speeds beside a newcomer of a typical load, by its class, the
-	// newcomer's last; empty: not worked out.
+	// beside are the speeds beside a candidate with a typical load, by its class, with
+	// the candidate last, or empty if not computed.
 	beside [classes][]float64
 }
 
-// slowdownBound brings the glance of a memo up to date.
+// slowdownBound updates the bounds of a memo.
 func (s *State) slowdownBound(m *memo) *slowdownBound {
 	v := &m.glance
 	most := s.predictedCap()
@@ -53,8 +53,8 @@ func (v *boundCase) add(p *residentForecast, d loadDemand, b bound) {
 	v.demands, v.left, v.bounds = append(v.demands, d), append(v.left, p.left), append(v.bounds, b)
 }
 
-// certainlySlow reports whether a newcomer is certain to be refused on a GPU, as it or
-// somebody there would be slowed down too much. False: that is not known yet.
+// certainlySlow reports whether a candidate is certain to be rejected on a GPU, because
+// it or a resident would be slowed down too much. False means not known yet.
 func (s *State) certainlySlow(g *GPU, m *memo, n *candidate) bool {
 	v, on := s.slowdownBound(m), s.sharingMode(g)
 	with := residentForecast{left: n.left, elsewhere: 1, basis: n.basis}
@@ -65,9 +65,8 @@ func (s *State) certainlySlow(g *GPU, m *memo, n *candidate) bool {
 	return v.late.tooSlow(on, m.parts, &with, n.worst, n.class, with.within(v.most, true))
 }
 
-// tooSlow reports whether a bound is certain to be exceeded beside a newcomer, the
-// last part, whose demand and bound these are. class is that of its load if that is
-// a typical one.
+// tooSlow reports whether a bound is certain to be exceeded beside a candidate, the last
+// part, with demand d and bound most. class is the class of its load if typical, or -1.
 func (v *boundCase) tooSlow(on sharingMode, there []residentForecast, last *residentForecast, d loadDemand, class int, most bound) bool {
 	speeds := v.speeds(on, d, class)
 	next := math.Inf(1)
@@ -92,7 +91,7 @@ func (v *boundCase) tooSlow(on sharingMode, there []residentForecast, last *resi
 	return false
 }
 
-// speeds are those of the tasks there and a newcomer.
+// speeds returns the speeds of the tasks there and of a candidate.
 func (v *boundCase) speeds(on sharingMode, d loadDemand, class int) []float64 {
 	if class < 0 {
 		v.demands = append(v.demands, d)

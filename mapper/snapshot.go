@@ -49,11 +49,11 @@ type snapshot struct {
 	Reach      [2]int                   `json:"reach"`
 }
 
-// snapshotFormat is what this version writes. It reads all from 1 on: in
-// format 1 reasons were sentences.
+// snapshotFormat is the format that this version writes. It reads all formats from 1 on:
+// in format 1 reasons were sentences.
 const snapshotFormat = 2
 
-// MarshalJSON writes the whole state; UnmarshalJSON of it gives an equal one.
+// MarshalJSON writes the whole state; UnmarshalJSON restores an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
@@ -68,8 +68,8 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(snap)
 }
 
-// UnmarshalJSON replaces the state by one that MarshalJSON wrote. A snapshot
-// that contradicts itself is refused, and the state stays as it was.
+// UnmarshalJSON replaces the state by one that MarshalJSON wrote. It rejects an
+// inconsistent snapshot and then leaves the state unchanged.
 func (s *State) UnmarshalJSON(b []byte) error {
 	var snap snapshot
 	if err := json.Unmarshal(b, &snap); err != nil {
@@ -111,7 +111,7 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.history.audit(); err != nil {
 		return nil, err
 	}
-	if n.guess = snap.Guesses; n.guess == nil { // older versions kept none
+	if n.guess = snap.Guesses; n.guess == nil { // older versions stored none
 		for _, e := range n.history {
 			if e.known() {
 				n.guessAgain(e.Family)

@@ -7,7 +7,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// pace follows a change of who is on some GPUs.
+// pace updates the speeds after the tasks on some GPUs changed.
 func (s *State) pace(gpus []*GPU) {
 	for _, g := range gpus {
 		g.ChangedAt = s.now
@@ -15,8 +15,8 @@ func (s *State) pace(gpus []*GPU) {
 	s.predict(gpus)
 }
 
-// predict works out how fast each task on some GPUs now goes. What a task has
-// done so far is kept as the time that it would have taken alone.
+// predict computes the present speed of each task on some GPUs. The work done so far is
+// kept as the time that it would have taken alone.
 func (s *State) predict(gpus []*GPU) {
 	for _, g := range gpus {
 		g.forget()
@@ -40,21 +40,21 @@ func (s *State) predict(gpus []*GPU) {
 	}
 }
 
-// sharingMode is what the speeds on a GPU depend on, apart from the tasks there: the
-// way they share it, and what has been measured of pairs.
+// sharingMode is the input of the speeds on a GPU apart from its tasks: how they share
+// it, and the measured corrections of pairs.
 type sharingMode struct {
 	slices  bool // tasks take turns
-	circles bool // circles of tasks do
+	circles bool // MPS domains take turns
 	pairs   *pairs
-	scratch *[16]float64 // for the speeds of an outlook
+	scratch *[16]float64 // for the speeds of a forecast
 }
 
 func (s *State) sharingMode(g *GPU) sharingMode {
 	return sharingMode{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &s.pairs, &s.step.speeds}
 }
 
-// speeds are the predicted speeds of tasks on one GPU. One that leaves it idle
-// is in nobody's way, and nobody in its.
+// speeds returns the predicted speeds of tasks on one GPU. An idle task neither slows
+// others down nor is slowed down.
 func (on sharingMode) speeds(into []float64, loads []loadDemand) []float64 {
 	var space [16]interference.Task
 	busy := space[:0]
@@ -74,7 +74,7 @@ func (on sharingMode) speeds(into []float64, loads []loadDemand) []float64 {
 	return into
 }
 
-// adjust applies what the model does not know to its speeds.
+// adjust applies to the speeds what the model does not know.
 func (on sharingMode) adjust(loads []loadDemand, speeds []float64) {
 	if on.slices {
 		var space [16]float64
@@ -90,7 +90,7 @@ func (on sharingMode) adjust(loads []loadDemand, speeds []float64) {
 	on.pairs.correct(loads, speeds)
 }
 
-// besideIdle is for loads of which some leave the GPU idle.
+// besideIdle returns the speeds if some loads are idle.
 func (on sharingMode) besideIdle(into []float64, loads []loadDemand) []float64 {
 	var space [16]loadDemand
 	busy := space[:0]
@@ -115,8 +115,8 @@ func (on sharingMode) besideIdle(into []float64, loads []loadDemand) []float64 {
 	return into
 }
 
-// loadDemand is a load as the interference model takes it, with the number of the
-// task's kind among the measured pairs, and that of its circle.
+// loadDemand is a load as the interference model takes it, with the number of the task's
+// kind among the measured pairs, and the number of its MPS domain.
 type loadDemand struct {
 	idle   bool // the task leaves the GPU idle
 	busy   float64
@@ -125,7 +125,7 @@ type loadDemand struct {
 	task   interference.Task
 }
 
-// loadDemand is the demand of a task with a load; nil: a task of nobody.
+// loadDemand returns the demand of a task with a load; t is nil for other processes.
 func (s *State) loadDemand(l interference.Load, t *Task) loadDemand {
 	kind := int32(0)
 	if t != nil {
@@ -134,7 +134,7 @@ func (s *State) loadDemand(l interference.Load, t *Task) loadDemand {
 	return loadDemand{l.SMACT == 0, l.Busy(), kind, s.mpsDomainOf(t), interference.Fitted.Task(l)}
 }
 
-// doubted is a load with its likely worst activity: a standard deviation more.
+// doubted returns a load with its likely worst activity: a standard deviation more.
 func doubted(l interference.Load, doubt float64) interference.Load {
 	if doubt > 0 {
 		worst := math.Min(l.SMACT+doubt, math.Max(l.SMACT, doubtMost))
@@ -146,10 +146,10 @@ func doubted(l interference.Load, doubt float64) interference.Load {
 	return l
 }
 
-// doubtMost is the highest SM activity that a task is suspected to have.
+// doubtMost is the highest SM activity that doubted assumes.
 const doubtMost = 0.9
 
-// repace gives a task the speed of its slowest GPU.
+// repace sets the speed of a task to its speed on its slowest GPU.
 func (s *State) repace(t *Task) {
 	s.progress(t)
 	for _, grant := range t.Current().Grants {
@@ -167,13 +167,13 @@ func (s *State) repace(t *Task) {
 	}
 }
 
-// progress brings what a running task has done up to now.
+// progress updates the work that a running task has done up to now.
 func (s *State) progress(t *Task) {
 	t.Done, t.PacedAt = t.doneBy(s.now), s.now
 }
 
 // doneBy returns the work that the current attempt has done by an instant, in seconds
-// alone. It does none while it is being suspended or resumed.
+// alone. A suspending or resuming task does no work.
 func (t *Task) doneBy(at units.Instant) float64 {
 	a := t.Current()
 	if a == nil || a.Started == 0 || t.Phase == Resuming || t.Phase == Suspending {

@@ -9,7 +9,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// BenchmarkExpectedStart: the first and the last of many waiting tasks, and the
+// BenchmarkExpectedStart measures the first and the last of many waiting tasks, and the
 // copy that a daemon's loop makes for it.
 func BenchmarkExpectedStart(b *testing.B) {
 	for _, n := range []int{100, 5000} {

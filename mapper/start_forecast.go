@@ -8,21 +8,20 @@ import (
 )
 
 const (
-	// foreseenFor is how far a start is foreseen.
+	// foreseenFor is the longest forecast time until a start.
 	foreseenFor = 24 * time.Hour
-	// foreseenSteps bounds how many ends and deadlines are played for it.
+	// foreseenSteps bounds the number of simulated ends and timers.
 	foreseenSteps = 400
 )
 
-// ExpectedStart returns in how long a waiting task is expected to start, if no
-// task is submitted before that goes first. The first figure is for tasks that run
-// as long as expected. The second is for tasks that run late, as far as is likely;
-// it is negative where that is more than foreseenFor, or nothing is known. ok is
-// false if not even the first is known, or the task does not wait, or it waits for its
-// namespace: what others have there is not known.
+// ExpectedStart returns the time until a waiting task is expected to start, if no task
+// that goes first is submitted before. from assumes that tasks run as long as expected.
+// to assumes that tasks run late, as far as is likely; it is negative if it exceeds
+// foreseenFor or is not known. ok is false if from is not known, if the task does not
+// wait, or if it waits for its namespace, whose other users are not known.
 //
-// It plays the state's own decisions on a copy, without samples, and ends after
-// foreseenFor or foreseenSteps. The state is not changed.
+// ExpectedStart simulates the state's own decisions on a copy, without samples, and ends
+// after foreseenFor or foreseenSteps. It does not change the state.
 func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
 	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Suspended && !t.waiting() || s.awaitsRoom(t) {
@@ -41,13 +40,13 @@ func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	return from, max(from, to), true
 }
 
-// startForecast plays what a state will do.
+// startForecast simulates what a state will do.
 type startForecast struct {
 	s    *State
 	late bool // tasks run late
-	// whole is how many seconds alone the attempts take that were looked at.
+	// whole is the total work of the attempts looked up so far, in seconds alone.
 	whole map[TaskID]attemptWork
-	next  []Event // what is due now
+	next  []Event // events that are due now
 }
 
 type attemptWork struct {
@@ -55,7 +54,7 @@ type attemptWork struct {
 	seconds float64
 }
 
-// of begins with a copy of a state. All containers that are launched run.
+// of begins with a copy of a state. It assumes that all launched containers start now.
 func (f *startForecast) of(s *State) {
 	f.s, f.whole = s.Clone(), map[TaskID]attemptWork{}
 	f.s.step.out = nil
@@ -72,7 +71,7 @@ func (f *startForecast) of(s *State) {
 		}
 	}
 	for _, h := range f.s.hosts {
-		h.Available = 0 // it was that of now
+		h.Available = 0 // it is valid for the present only
 	}
 	for _, t := range f.s.bare() {
 		if t.Current().Started == 0 {
@@ -83,7 +82,7 @@ func (f *startForecast) of(s *State) {
 	f.next = append(f.next, TimerFired{At: s.now})
 }
 
-// start plays until a task is launched, and returns how long that takes.
+// start simulates until a task is launched, and returns how long that takes.
 func (f *startForecast) start(id TaskID) (time.Duration, bool) {
 	began := f.s.now
 	for range foreseenSteps {
@@ -124,8 +123,8 @@ func (f *startForecast) start(id TaskID) (time.Duration, bool) {
 	return 0, false
 }
 
-// ahead finds what happens next: the end of a task, or a deadline. It reports
-// false if nothing happens before an instant.
+// ahead finds the next event: the end of a task, or a timer. It returns false if there is
+// none before an instant.
 func (f *startForecast) ahead(until units.Instant) bool {
 	first, ends := until, (*Task)(nil)
 	for _, g := range f.s.gpus {
@@ -153,8 +152,8 @@ func (f *startForecast) ahead(until units.Instant) bool {
 	return true
 }
 
-// ends is when a task is expected to end at the speed it has now. How much work
-// its attempt is stays as it was when it was first looked at.
+// ends returns the expected end of a task at its present speed. The total work of an
+// attempt is fixed when it is first looked up.
 func (f *startForecast) ends(t *Task) units.Instant {
 	a := t.Current()
 	if a == nil || a.Started == 0 {
@@ -177,8 +176,7 @@ func (f *startForecast) ends(t *Task) units.Instant {
 	return f.s.now.Add(time.Duration(math.Ceil(min(max(left, 0), 1e9) * float64(time.Second))))
 }
 
-// uses adds what a task uses to the samples of its GPUs; by is 1, or -1 to take it
-// off.
+// uses adds a task's use to the samples of its GPUs; by is 1, or -1 to subtract it.
 func (f *startForecast) uses(id TaskID, by float64) {
 	t := f.s.tasks[id]
 	if t == nil || t.Current() == nil {

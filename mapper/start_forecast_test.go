@@ -9,8 +9,8 @@ import (
 	"carma/mapper/interference"
 )
 
-// expects checks the expected start of a task, to a second, and that asking for it
-// changes nothing.
+// expects checks the expected start of a task, to a second, and that the question changes
+// nothing.
 func (w *world) expects(id TaskID, from, to time.Duration, known bool) {
 	w.t.Helper()
 	before := w.s.Clone()
@@ -24,8 +24,8 @@ func (w *world) expects(id TaskID, from, to time.Duration, known bool) {
 	}
 }
 
-// known adds a task on a GPU of its own that is known to run for a time: typically,
-// or, with a kind, as its earlier runs.
+// known adds a task on its own GPU with a known run time: typical of its model, or, with
+// a kind, from its earlier runs.
 func (w *world) known(run time.Duration) TaskID {
 	w.t.Helper()
 	id := w.submitOnly(nil)
@@ -33,9 +33,9 @@ func (w *world) known(run time.Duration) TaskID {
 	return id
 }
 
-// TestExpectedStart: as the GPUs are expected to become free, in the order of the
-// queue. The later figure is for tasks that take twice as long as their model does
-// typically.
+// TestExpectedStart checks starts as the GPUs are expected to become free, in the order
+// of the queue. The later figure assumes that tasks take twice their model's typical
+// time.
 func TestExpectedStart(t *testing.T) {
 	for _, policy := range []string{"magm", "carma"} {
 		opt := plain()
@@ -60,8 +60,8 @@ func TestExpectedStart(t *testing.T) {
 	}
 }
 
-// TestExpectedStartUnknown: nothing is known of the task in the way, and then that
-// it will run for days.
+// TestExpectedStartUnknown checks an unknown blocking task, and then one that will run
+// for days.
 func TestExpectedStartUnknown(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	running := w.submit(30*units.GiB, nil)

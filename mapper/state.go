@@ -7,20 +7,20 @@ import (
 	"carma/internal/units"
 )
 
-// State is everything the mapper knows. It is not safe for concurrent use:
-// one goroutine owns it.
+// State is the whole state of the mapper. It is not safe for concurrent use: one
+// goroutine owns it.
 type State struct {
 	now    units.Instant
 	opt    Options
 	policy *policy
 
 	gpus   []*GPU           // by index, then id: the order that decides
-	hosts  []*Host          // by node; those of which something is known
+	hosts  []*Host          // by node; machines with information
 	byID   map[GPUID]*GPU   // look-up only
 	byUser bool             // a GPU has SharingUsers; follows from gpus
 	tasks  map[TaskID]*Task // unfinished ones; look-up only
-	queue  queues           // those that wait
-	byKind map[string]*Task // of each kind; look-up only
+	queue  queues           // of the waiting tasks
+	byKind map[string]*Task // the newest of each kind; look-up only
 	slots  int              // tasks with a slot of their own
 	// Held tasks: the followers of each task, and the groups.
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
@@ -31,13 +31,13 @@ type State struct {
 	lastReservation int
 
 	lastID            TaskID
-	engineDown        Reason      // zero: up
-	paused            *Cordon     // of launching; nil: it goes on
-	engineBreaker     *breaker    // of the engine; nil: containers start
+	engineDown        Reason      // zero: the engine is up
+	paused            *Cordon     // of launching, or nil
+	engineBreaker     *breaker    // of the engine, or nil if containers start
 	complaints        *complaints // of starts that failed for an unknown reason, or nil
 	canary            canary
 	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace_full.go
-	probeTask         int        // whom the pass may launch, see circuit_breaker.go
+	probeTask         int        // which tasks the cycle may launch, see circuit_breaker.go
 	ring              int        // round-robin's position in gpus
 	head              headReservation
 	history           history
@@ -47,22 +47,22 @@ type State struct {
 	guess             map[string]time.Duration // expected run times of tasks without history, by family
 	classCounts       classCounts
 	notBefore         units.Instant    // no launch before this (option Interval)
-	inflight          []inflightLaunch // launches on their way to the engine, in order
-	again             units.Instant    // when the queues are looked at again for policy carma
+	inflight          []inflightLaunch // launches in flight to the engine, in order
+	again             units.Instant    // when the queues are scheduled again for policy carma
 	timers            timers
-	wake              units.Instant // the SetTimer that is out; 0: none
+	wake              units.Instant // the instant of the pending SetTimer, or 0
 
 	dirty bool   // a waiting task may fit now
-	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
+	reach [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
 
 	format   int                // of the decisions, see DecisionFormat
-	recorded *recordedDecisions // what was decided on the event that is followed; nil: this program decides
+	recorded *recordedDecisions // the recorded decisions on the event in Follow, or nil in Step
 
 	step  step
 	cache cache
 }
 
-// step is the working space of a step; nothing in it counts between two steps.
+// step is the working space of a step; it is not used between steps.
 type step struct {
 	out      []Decision
 	endings  []ending           // until followUp
@@ -74,9 +74,9 @@ type step struct {
 	gpus     []*GPU
 	open     []*GPU
 	critical []*Task
-	swaps    int  // that were sought in this look at the queues
-	before   int  // tasks that did not fit before the one that others may make way for
-	released bool // a claim has ended in this pass: tasks before may fit now
+	swaps    int  // swaps tried in this cycle
+	before   int  // tasks that did not fit before the one for which preemption is tried
+	released bool // a nomination has ended in this cycle: earlier tasks may fit now
 }
 
 // New returns an empty state. Options must be valid.
@@ -91,9 +91,9 @@ func New(opt Options) *State {
 	return s
 }
 
-// Step applies ev and returns what must now be done, in order. Equal states
-// and equal events give equal decisions. Time never runs backwards: an event
-// older than the last one happens now. The decisions are the caller's to keep.
+// Step applies ev and returns what must now be done, in order. Equal states and equal
+// events give equal decisions. Time never runs backwards: an event with an older instant
+// than the last one happens now. The caller may keep the decisions.
 func (s *State) Step(ev Event) []Decision {
 	s.take(ev)
 	s.schedule()
@@ -182,7 +182,7 @@ func (s *State) take(ev Event) {
 	}
 	s.enforceGrants()
 	s.followUp()
-	s.expire() // after the event: what ends on its deadline has met it
+	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
 
 func (s *State) decide(d Decision) {
@@ -190,7 +190,7 @@ func (s *State) decide(d Decision) {
 	s.recorded.strike(d)
 }
 
-// setTimer tells the caller about the earliest deadline if that changed.
+// setTimer returns the earliest timer to the caller if it has become earlier.
 func (s *State) setTimer() {
 	if len(s.timers) == 0 {
 		return
@@ -204,7 +204,7 @@ func (s *State) setTimer() {
 func (s *State) configure(ev Configured) {
 	s.format = ev.Format
 	if ev.Options.Validate() != nil {
-		return // to validate is the caller's duty; keep what is in force
+		return // validation is the caller's duty; keep the present options
 	}
 	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty = ev.Options, true
@@ -230,7 +230,7 @@ func (s *State) configure(ev Configured) {
 	s.judgeIdles()
 }
 
-// enqueue puts a task that holds nothing into its queue.
+// enqueue puts a task without grants into its queue.
 func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
 func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
@@ -253,7 +253,7 @@ func (s *State) started(ev Started) {
 	s.onStarted(t, t.Current(), s.now)
 }
 
-// onStarted follows that the container of an attempt runs, and has since an instant.
+// onStarted records that the container of an attempt has run since an instant.
 func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 	a.Started, t.PacedAt, t.Idle = since, s.now, Idleness{}
 	s.startSucceeded(t, a)

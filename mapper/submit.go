@@ -12,7 +12,7 @@ func (s *State) submitted(ev TaskSubmitted) {
 	s.addDependencies(t)
 }
 
-// shape brings what is wanted in line with what there can be.
+// shape adjusts the request to what is possible.
 func (r *Request) shape() {
 	r.GPUs, r.HostMem, r.CPUs = max(r.GPUs, 1), r.HostMem.Clamp(), max(0, min(r.CPUs, mostCPUs))
 	if r.HostReserve = r.HostReserve.Clamp(); r.HostMem > 0 {
@@ -41,8 +41,7 @@ func (s *State) estimated(ev Estimated) {
 	s.admit(t)
 }
 
-// appraise decides from the estimate, and from earlier runs, what the first
-// launch books.
+// appraise computes the first grant from the estimate and from earlier runs.
 func (s *State) appraise(t *Task) {
 	s.recallHost(t)
 	if t.GPUs == 0 {

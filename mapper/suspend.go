@@ -7,18 +7,18 @@ import (
 	"carma/internal/units"
 )
 
-// A task can be taken off its GPU without ending it: its container is frozen, and
-// what it had in GPU memory is kept in host memory. It comes back to the same GPU, or
-// to another of the same kind where the driver can move it.
+// A task can be suspended without ending it: its container is frozen, and its GPU memory
+// is kept in host memory. It resumes on the same GPU, or on another of the same kind if
+// the driver can move it.
 //
 //	running -> suspending -> suspended -> resuming -> running
 //
-// While it is suspending its memory stays booked on the GPU, and so does that of a
-// resuming task from the decision on. A suspended task holds nothing there, and waits
-// before all tasks of its priority, or until it is asked back. In all three phases it
-// may end by itself, and be stopped.
+// While it is suspending its memory stays allocated on the GPU, and the memory of a
+// resuming task is allocated from the decision on. A suspended task holds nothing there.
+// It waits before all tasks of its priority, or until somebody asks to resume it. In all
+// three phases it may end, and may be stopped.
 
-// CannotSuspend is why a task cannot be suspended now; the zero Reason: it can.
+// CannotSuspend says why a task cannot be suspended now, or returns the zero Reason.
 func (s *State) CannotSuspend(id TaskID) Reason {
 	t := s.tasks[id]
 	if t == nil || t.Phase != Running || t.GPUs == 0 {
@@ -35,7 +35,8 @@ func (s *State) CannotSuspend(id TaskID) Reason {
 	return Reason{}
 }
 
-// driverCannot is why the driver cannot suspend a running task; the zero Reason: it can.
+// driverCannot says why the driver cannot suspend a running task, or returns the zero
+// Reason.
 func (s *State) driverCannot(t *Task) Reason {
 	g := s.byID[t.Current().Grants[0].GPU]
 	switch {
@@ -49,8 +50,8 @@ func (s *State) driverCannot(t *Task) Reason {
 	return Reason{}
 }
 
-// onGPUs is the GPU memory that a running task uses, as far as that was seen, and at
-// most what it may use.
+// onGPUs returns the GPU memory that a running task uses: its observed memory, or its
+// grant if that was not observed.
 func (s *State) onGPUs(t *Task) (sum units.Bytes) {
 	for _, grant := range t.Current().Grants {
 		if r := s.byID[grant.GPU].resident(t.ID); r.Peak > 0 {
@@ -71,13 +72,13 @@ func (s *State) suspendAsked(ev SuspendAsked) {
 	s.suspend(t, suspensionFor(why, s.onGPUs(t)), why)
 }
 
-// suspend takes a running task off its GPUs.
+// suspend suspends a running task.
 func (s *State) suspend(t *Task, what Suspension, why Reason) {
 	what.InPlace = t.vacatesFor(why)
 	s.suspendAs(t, what, why)
 }
 
-// suspendAs takes a running task off its GPUs in the way that what.Left says.
+// suspendAs suspends a running task by the method in what.InPlace.
 func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
 	if !s.recorded.maySuspend(t.ID, why) {
 		return
@@ -87,7 +88,7 @@ func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
 	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
 }
 
-// beginSuspension begins a suspension: the task does nothing from now on.
+// beginSuspension begins a suspension: the task does no work from now on.
 func (s *State) beginSuspension(t *Task, what Suspension) {
 	s.progress(t)
 	t.Phase, t.Suspension = Suspending, &what
@@ -97,7 +98,7 @@ func (s *State) beginSuspension(t *Task, what Suspension) {
 	}
 }
 
-// bookSuspendedMemory books the host memory that holds what a task has, or had, on its GPUs.
+// bookSuspendedMemory allocates host memory for the GPU memory of a suspended task.
 func (s *State) bookSuspendedMemory(t *Task) {
 	h := s.host(t.Last().Host.Node)
 	if h == nil {
@@ -111,9 +112,9 @@ func (s *State) bookSuspendedMemory(t *Task) {
 	}
 }
 
-// lends is what others may have of a task's host memory while it stands still: of a
-// part that it has not asked for, what it was not seen to use. It has it again when it
-// comes back, also where that is more than can be booked then, as before.
+// lends returns the part of a task's host memory that others may use while it is
+// suspended: of an allocation that it did not request, the part it was not seen to use.
+// When it resumes it gets this part back, even if that exceeds what is free then.
 func (s *State) lends(t *Task) units.Bytes {
 	h := s.host(t.Last().Host.Node)
 	if h == nil || t.asks() > 0 {
@@ -126,7 +127,7 @@ func (s *State) lends(t *Task) units.Bytes {
 	return max(0, r.Memory-max(r.Peak, leastHost))
 }
 
-// lent is what others may have of it now.
+// lent returns the host memory that a task lends now.
 func (t *Task) lent() units.Bytes {
 	if t.Suspension == nil {
 		return 0
@@ -134,8 +135,8 @@ func (t *Task) lent() units.Bytes {
 	return t.Suspension.Lent
 }
 
-// hostHolds reports whether a machine has host memory for a task, and for what others
-// have on GPUs that make way for it. What they lend it counts.
+// hostHolds reports whether a machine has host memory for a task and for the GPU memory
+// of its victims. The memory that the victims lend counts as free.
 func (s *State) hostHolds(t *Task, h *Host, victims ...*Task) bool {
 	share, no := s.hostFits(t, h)
 	if no.Code != "" && (no.Code != ReasonHostMemory || share.Memory > h.most() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
@@ -148,7 +149,8 @@ func (s *State) hostHolds(t *Task, h *Host, victims ...*Task) bool {
 	return sum <= h.free()
 }
 
-// suspendedTime is the host memory booked for what a task has, or had, on its GPUs.
+// suspendedMemory returns the host memory allocated for the GPU memory of a suspended
+// task.
 func (t *Task) suspendedMemory() units.Bytes {
 	if t.Suspension == nil {
 		return 0
@@ -156,10 +158,10 @@ func (t *Task) suspendedMemory() units.Bytes {
 	return t.Suspension.Host
 }
 
-// suspendedTime is for how long the current attempt of a task has been suspended in all.
+// suspendedTime returns the total time for which the current attempt has been suspended.
 func (s *State) suspendedTime(t *Task) time.Duration { return t.suspendedBy(s.now) }
 
-// suspendedBy returns the same up to an instant, which is not before its last suspension.
+// suspendedBy is suspendedTime at an instant, which is not before its last suspension.
 func (t *Task) suspendedBy(at units.Instant) time.Duration {
 	away := t.Last().SuspendedTime
 	if t.Suspension != nil && t.Suspension.Since > 0 {
@@ -168,7 +170,7 @@ func (t *Task) suspendedBy(at units.Instant) time.Duration {
 	return away
 }
 
-// suspended follows the answer to [Suspend].
+// suspended handles the answer to [Suspend].
 func (s *State) suspended(ev SuspendDone) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Phase != Suspending || t.Last().N != ev.Attempt {
@@ -203,7 +205,7 @@ func (s *State) suspended(ev SuspendDone) {
 	}
 }
 
-// forceSuspend suspends a task as it was suspended then.
+// forceSuspend repeats a recorded suspension.
 func (s *State) forceSuspend(t *Task, d Suspend) {
 	if t.Phase != Running || t.Last().N != d.Attempt {
 		return

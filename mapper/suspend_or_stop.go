@@ -6,20 +6,19 @@ import (
 	"carma/internal/units"
 )
 
-// Where carma would stop a running task, to run it again later or because it does
-// nothing, an option has it suspended, so no work is lost: a task that takes what is
-// booked for others, that does nothing, whose slot is used up, that is moved, or that
-// slows a neighbour down. What cannot be suspended is stopped as without the option.
+// Where carma would stop a running task, to run it again later or because it is idle, an
+// option suspends it instead, so that no work is lost: a task that uses memory granted to
+// others, is idle, has used its slot, is moved, or slows a neighbour down. A task that
+// cannot be suspended is stopped as without the option.
 
-// suspendLeast is the default of the option of that name: twice 8 s is what it takes
-// to copy 40 GiB both ways at 5 GiB/s, a seventh of it.
+// suspendLeast is the default of the option of that name. Copying 40 GiB both ways at 5
+// GiB/s takes twice 8 s, a seventh of it.
 const suspendLeast = 2 * time.Minute
 
-// ReasonDrained: Name drains GPU, and has the tasks there moved; Text is why.
+// ReasonDrained: Name drains GPU and moves its tasks; Text is why.
 const ReasonDrained ReasonCode = "drained"
 
-// wanted reports whether the options want a task suspended where it would be stopped
-// for a reason.
+// wanted reports whether the options suspend a task instead of stopping it for a reason.
 func (s *State) wanted(code ReasonCode) bool {
 	switch code {
 	case ReasonOveruse:
@@ -39,15 +38,15 @@ func (s *State) wanted(code ReasonCode) bool {
 	case ReasonFilled:
 		return s.opt.FillHeld
 	}
-	return code == ReasonDrained // who drains the GPU has asked for it
+	return code == ReasonDrained // a cordon with Move implies it
 }
 
-// resumesOnItsOwn reports whether a task that was suspended for a reason comes back as soon as
-// there is room. One that did nothing would do that again.
+// resumesOnItsOwn reports whether a task suspended for a reason resumes as soon as there
+// is room. An idle task does not, because it would be idle again.
 func (r Reason) resumesOnItsOwn() bool { return r.Code != ReasonSuspended && r.Code != ReasonIdle }
 
-// isTimeSlice reports whether a suspended task waits at the back of its queue: it has
-// had its time.
+// isTimeSlice reports whether a suspended task waits at the back of its queue, because it
+// has used its slot.
 func (r Reason) isTimeSlice() bool { return r.Code == ReasonSlotUsed }
 
 // canPreempt reports whether a running task would be suspended for a reason.
@@ -56,8 +55,8 @@ func (s *State) canPreempt(t *Task, code ReasonCode) bool {
 		(t.vacatesFor(Reason{Code: code}) || s.driverCannot(t).Code == "")
 }
 
-// preemptTask suspends a running task for a reason of carma's. False: that is not wanted,
-// or cannot be; the caller does what it did before there was suspending.
+// preemptTask suspends a running task for a reason of carma's. It returns false if that
+// is not wanted or not possible; the caller then does what it does without suspension.
 func (s *State) preemptTask(t *Task, why Reason) bool {
 	if !s.canPreempt(t, why.Code) || !s.recorded.maySuspend(t.ID, why) {
 		return false
@@ -67,7 +66,7 @@ func (s *State) preemptTask(t *Task, why Reason) bool {
 	return true
 }
 
-// suspensionFor is the suspension that a decision with a reason leads to.
+// suspensionFor returns the suspension for a decision with a reason.
 func suspensionFor(why Reason, host units.Bytes) Suspension {
 	if why.Code == ReasonSuspended {
 		return Suspension{By: why.Name, Why: why.Text, Host: host}
@@ -75,9 +74,9 @@ func suspensionFor(why Reason, host units.Bytes) Suspension {
 	return Suspension{Reason: why, Host: host, Automatic: why.resumesOnItsOwn()}
 }
 
-// keepRunning does for a task that could not be suspended what is done without suspending.
-// The next look at the GPU and the queues sees to those that use too much or whose slot
-// is used up, if that still helps; one on a drained GPU goes on.
+// keepRunning handles a task that could not be suspended as without suspension. The next
+// check of the GPU and the queues handles overuse and used slots, if that still helps; a
+// task on a cordoned GPU continues.
 func (s *State) keepRunning(t *Task, why Reason) {
 	if t.Phase != Running {
 		return // it is stopping already
@@ -92,13 +91,13 @@ func (s *State) keepRunning(t *Task, why Reason) {
 	}
 }
 
-// stopVictim stops a task and notes what follows from the reason.
+// stopVictim stops a task and marks it for what follows the stop.
 func (s *State) stopVictim(t *Task, why Reason) {
 	t.marks(why.stopCode())
 	s.stop(t, why)
 }
 
-// marks notes what follows a stop for a reason.
+// marks sets the flag that decides what follows a stop for a reason.
 func (t *Task) marks(code ReasonCode) {
 	switch code {
 	case ReasonTimeLimit, ReasonIdle:
@@ -112,7 +111,7 @@ func (t *Task) marks(code ReasonCode) {
 	}
 }
 
-// onSuspended follows that a task is off its GPUs for a reason.
+// onSuspended updates a task that has been suspended for a reason.
 func (s *State) onSuspended(t *Task, why Reason) {
 	switch why.Code {
 	case ReasonSlotUsed:
@@ -127,7 +126,7 @@ func (s *State) onSuspended(t *Task, why Reason) {
 	}
 }
 
-// onResumed follows that a task runs again after it was suspended for a reason.
+// onResumed updates an attempt that runs again after a suspension for a reason.
 func (s *State) onResumed(a *Attempt, why Reason) {
 	a.Back = s.now
 	if why.Code == ReasonSlotUsed {
@@ -135,8 +134,8 @@ func (s *State) onResumed(a *Attempt, why Reason) {
 	}
 }
 
-// restedAt is when an attempt has run for long enough since it came back to be
-// suspended for others' sake; 0: it was not suspended yet.
+// restedAt returns the instant from which an attempt may be suspended again for the
+// benefit of others, or 0 if it was never suspended.
 func (s *State) restedAt(a *Attempt) units.Instant {
 	if a.Back == 0 {
 		return 0
@@ -144,8 +143,8 @@ func (s *State) restedAt(a *Attempt) units.Instant {
 	return a.Back.Add(s.opt.SuspendLeast)
 }
 
-// goesElsewhere reports whether a running task could be put on another GPU that a
-// filter passes, if that had room.
+// goesElsewhere reports whether a running task could be placed on another GPU that passes
+// a filter, if that GPU had room.
 func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
 	probe := s.asSuspended(t)
 	for _, g := range s.gpus {
@@ -156,7 +155,7 @@ func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
 	return false
 }
 
-// asSuspended is a running task as it would wait if it were suspended.
+// asSuspended returns a copy of a running task as it would wait if it were suspended.
 func (s *State) asSuspended(t *Task) *Task {
 	c := *t
 	c.cache = taskCache{}
@@ -165,7 +164,7 @@ func (s *State) asSuspended(t *Task) *Task {
 	return &c
 }
 
-// onOriginalGPUs bounds a need by what each GPU that a task has could give it.
+// onOriginalGPUs limits a need to the memory that each GPU of a task could give it.
 func (s *State) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
 	for _, grant := range t.Last().Grants {
 		if g := s.byID[grant.GPU]; g != nil {
@@ -175,14 +174,15 @@ func (s *State) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
 	return max(0, need)
 }
 
-// holdsAgain sets the need of a task to the most that it has on a GPU: that must fit again.
+// holdsAgain sets the next grant of a task to the most memory that it has on a GPU,
+// because that much must fit again.
 func (s *State) holdsAgain(t *Task) {
 	need := t.NextGrant
 	for i, grant := range t.Last().Grants {
 		g := s.byID[grant.GPU]
 		if r := g.resident(t.ID); r != nil && !r.Exclusive {
 			has := r.taken()
-			if t.Learner { // its grant is all that was free
+			if t.Learner { // its grant is all free memory
 				has = max(t.NextGrant, r.Used)
 			}
 			if has = max(0, has); i == 0 || has > need {

@@ -2,20 +2,21 @@ package mapper
 
 import "carma/internal/units"
 
-// SuspendedOutOfBand says that the container of an attempt that is thought to run was found off
-// its GPUs: a journal that was set back to an older copy does not know that it was
-// suspended. It counts as suspended from now on, and comes back when there is room. A
-// task that does not run is left as it is; so is one on several GPUs that has not left
-// by itself, because the driver suspends none of these: somebody else has stopped it.
+// SuspendedOutOfBand says that the container of an attempt that is thought to run was
+// found suspended: a journal restored from an older copy does not contain the suspension.
+// The attempt counts as suspended from now on, and resumes when there is room. The event
+// is ignored for a task that does not run. It is also ignored for a task on several GPUs
+// that has not vacated them: the driver suspends no such task, so somebody else has
+// stopped it.
 type SuspendedOutOfBand struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
-	// Left: its program has left by itself, see [VacatesOnRequest].
+	// Left: its program has vacated its GPUs, see [VacatesOnRequest].
 	Left bool `json:"left,omitempty"`
 }
 
-// ReasonFoundAway: it was found suspended, which the journal had lost.
+// ReasonFoundAway: it was found suspended, which was not in the journal.
 const ReasonFoundAway ReasonCode = "found-away"
 
 func (e SuspendedOutOfBand) when() units.Instant { return e.At }
@@ -24,8 +25,8 @@ func (SuspendedOutOfBand) kind() string { return "found-away" }
 
 func (e SuspendedOutOfBand) about() TaskID { return e.Task }
 
-// suspendedOutOfBand books what is the case: whether the driver could suspend it now, and
-// whether there is host memory for it, is not asked. The answer to its decision says
+// suspendedOutOfBand records the suspension without a check whether the driver could
+// suspend the task now and whether there is host memory. The answer to its decision says
 // whether it is suspended after all.
 func (s *State) suspendedOutOfBand(ev SuspendedOutOfBand) {
 	t := s.tasks[ev.Task]

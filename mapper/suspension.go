@@ -6,8 +6,8 @@ import (
 	"carma/internal/units"
 )
 
-// SuspendAsked asks for a running task to be suspended until [ResumeAsked]. It is
-// ignored where that cannot be, see [State.CannotSuspend].
+// SuspendAsked asks for a running task to be suspended until [ResumeAsked]. It is ignored
+// if that is not possible, see [State.CannotSuspend].
 type SuspendAsked struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
@@ -15,19 +15,19 @@ type SuspendAsked struct {
 	Why  string        `json:"why,omitempty"`
 }
 
-// ResumeAsked lets a suspended task come back when there is room.
+// ResumeAsked lets a suspended task resume when there is room.
 type ResumeAsked struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
 	By   string        `json:"by,omitempty"`
 }
 
-// SuspendDone answers [Suspend]: the attempt is off its GPUs, or goes on there.
+// SuspendDone answers [Suspend]: the attempt is suspended, or continues on its GPUs.
 type SuspendDone struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
-	// Failure is why it goes on; empty: it is suspended.
+	// Failure says why it continues, or is empty if it is suspended.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type Resumed struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
 	Attempt int           `json:"attempt"`
-	// Failure is why it stays suspended; empty: it runs.
+	// Failure says why it stays suspended, or is empty if it runs.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -64,21 +64,21 @@ func (e SuspendDone) about() TaskID { return e.Task }
 
 func (e Resumed) about() TaskID { return e.Task }
 
-// Suspend takes a running attempt off its GPUs. It is answered by Suspended.
+// Suspend suspends a running attempt. The answer is [SuspendDone].
 type Suspend struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
-	// Host is the host memory that was booked for what it has on the GPUs. Lent is
-	// what others may have of its own part meanwhile.
+	// Host is the host memory allocated for its GPU memory. Lent is the part of its own
+	// host memory that others may use meanwhile.
 	Host   units.Bytes `json:"host,omitempty"`
 	Lent   units.Bytes `json:"lent,omitempty"`
 	Reason Reason      `json:"reason,omitzero"`
-	// Leave: its program is asked to leave by itself, see [VacatesOnRequest].
+	// Leave: its program is asked to vacate its GPUs, see [VacatesOnRequest].
 	Leave bool `json:"leave,omitempty"`
 }
 
-// Resume puts a suspended attempt on GPUs again. From are those that it had, in the
-// same order. It is answered by Resumed.
+// Resume resumes a suspended attempt. From lists the GPUs that it had, in the same order
+// as Grants. The answer is [Resumed].
 type Resume struct {
 	Task    TaskID  `json:"task"`
 	Attempt int     `json:"attempt"`
@@ -92,51 +92,50 @@ func (Suspend) decisionKind() string { return "suspend" }
 
 func (Resume) decisionKind() string { return "resume" }
 
-// SuspendKind says what can be done with a task on a GPU without ending it.
+// SuspendKind says how tasks on a GPU can be suspended.
 type SuspendKind string
 
 // The kinds of suspending.
 const (
 	SuspendNever SuspendKind = ""
-	SuspendHere  SuspendKind = "here" // it comes back to the same GPU
-	SuspendMove  SuspendKind = "move" // or to another of the same kind
+	SuspendHere  SuspendKind = "here" // it resumes on the same GPU
+	SuspendMove  SuspendKind = "move" // or on another of the same kind
 )
 
 // Suspension is the state of a task that is suspending, suspended or resuming.
 type Suspension struct {
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Reason is why carma suspended it by itself; zero: somebody asked for it.
+	// Reason says why carma suspended it, or is zero if somebody asked for it.
 	Reason Reason `json:"reason,omitzero"`
-	// Since is when it came off its GPUs; 0: not yet.
+	// Since is the instant at which it left its GPUs, or 0 before.
 	Since units.Instant `json:"since,omitempty"`
-	// From is what it had there, Host the host memory booked for that.
+	// From holds its grants before, Host the host memory allocated for its GPU memory.
 	From []Grant     `json:"from,omitempty"`
 	Host units.Bytes `json:"host,omitempty"`
-	// Left: its program is asked to leave by itself, and comes back only to the GPUs
-	// that it had.
+	// InPlace: its program is asked to vacate its GPUs, and resumes only on these GPUs.
 	InPlace bool `json:"left,omitempty"`
-	// Lent is what others may have meanwhile of the host memory that is booked for it.
+	// Lent is the part of its host memory that others may use meanwhile.
 	Lent units.Bytes `json:"lent,omitempty"`
-	// Back: it comes back when there is room. Else it waits for ResumeAsked.
+	// Automatic: it resumes when there is room. Otherwise it waits for ResumeAsked.
 	Automatic bool `json:"back,omitempty"`
-	// Failures counts how often it could not come back.
+	// Failures counts how often it could not resume.
 	Failures int `json:"failures,omitempty"`
 }
 
-// RuleSuspended: a suspended task cannot come back to this GPU.
+// RuleSuspended: a suspended task cannot resume on this GPU.
 const RuleSuspended Rule = "suspended"
 
-// Why a task is not suspended, or is not back.
+// Why a task is not suspended, or has not resumed.
 const (
 	ReasonNotRunning    ReasonCode = "not-running"    // only a task that runs on GPUs can be suspended
 	ReasonSeveralGPUs   ReasonCode = "several-gpus"   // it has Count GPUs: processes that talk to each other cannot be suspended
-	ReasonCannotSuspend ReasonCode = "cannot-suspend" // the driver cannot on GPU
-	ReasonMPSClient     ReasonCode = "mps-client"     // it shares GPU by MPS
+	ReasonCannotSuspend ReasonCode = "cannot-suspend" // the driver cannot suspend programs on GPU
+	ReasonMPSClient     ReasonCode = "mps-client"     // MPS shares GPU among its tasks
 	ReasonHostFull      ReasonCode = "host-full"      // Need of host memory would hold it, Have is free
 	ReasonSuspended     ReasonCode = "suspended"      // Name suspended it; Text is why, if they said so
-	ReasonNotSuspended  ReasonCode = "not-suspended"  // it goes on: Text
-	ReasonNotResumed    ReasonCode = "not-resumed"    // Count times it could not come back: Text
+	ReasonNotSuspended  ReasonCode = "not-suspended"  // it continues: Text
+	ReasonNotResumed    ReasonCode = "not-resumed"    // it could not resume Count times: Text
 )
 
 // sameResume reports whether two resumptions do the same.
@@ -144,7 +143,7 @@ func sameResume(a, b Resume) bool {
 	return a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.From, b.From) && slices.Equal(a.Grants, b.Grants)
 }
 
-// preemptor is the task for which one is suspended; 0: there is none.
+// preemptor returns the task for which a task is suspended, or 0.
 func (a *Suspension) preemptor() TaskID {
 	switch a.Reason.Code {
 	case ReasonMadeWay, ReasonSwapped, ReasonFilled:

@@ -6,18 +6,18 @@ import (
 	"carma/internal/units"
 )
 
-// absencesKept is how many absences of an attempt are kept, the last ones: with the
-// shortest run between two that carma makes by itself, two minutes, an hour's.
+// absencesKept is the number of latest suspensions of an attempt that are kept: about an
+// hour's, as carma lets a task run for at least two minutes between two suspensions.
 const absencesKept = 32
 
-// SuspensionSpan is one time for which an attempt was off its GPUs.
+// SuspensionSpan is one interval for which an attempt was suspended.
 type SuspensionSpan struct {
 	From units.Instant `json:"from"`
 	To   units.Instant `json:"to"`
 	GPUs []GPUID       `json:"gpus"` // that it had before
 }
 
-// recordSuspension notes that a suspended attempt is back, or has ended.
+// recordSuspension adds the interval of a suspension that ends now to its attempt.
 func (s *State) recordSuspension(a *Attempt, away *Suspension) {
 	a.SuspendedTime += s.now.Sub(away.Since)
 	one := SuspensionSpan{From: away.Since, To: s.now, GPUs: make([]GPUID, 0, len(away.From))}

@@ -10,20 +10,21 @@ import (
 )
 
 // A swap: a long task is suspended for a short one that waits, if that saves more waiting
-// than it costs the others. Host memory, claim and way back are as for urgent tasks
+// than it costs the others. Host memory, nomination and resumption are as for preemption
 // (preempt.go).
 const (
-	// swapMost is how long a task may take, as far as is likely, for which a longer one
-	// is suspended.
+	// swapMost is the longest likely run time of a task for which a longer one is
+	// suspended.
 	swapMost = 30 * time.Minute
-	// swapGain is how many times as much waiting a swap saves as it costs, and how many
-	// times as long the other task goes on; swapLeast is how much waiting at least.
+	// swapGain is the least ratio of the waiting that a swap saves to its cost, and of
+	// the remaining time of the victim to the run time of the other; swapLeast is the
+	// least waiting saved.
 	swapGain  = 2
 	swapLeast = 5 * time.Minute
-	// swapAway is for which part of its run time a task may be away in all when it is
-	// suspended for a shorter one.
+	// swapAway is the largest part of its run time for which a task may be suspended in
+	// all if it is suspended for a shorter one.
 	swapAway = 0.5
-	// swapTries is for how many tasks a swap is sought in one look at the queues.
+	// swapTries is the largest number of swaps tried in one scheduling cycle.
 	swapTries = 8
 )
 
@@ -31,8 +32,8 @@ const (
 // Span now.
 const ReasonSwapped ReasonCode = "swapped"
 
-// swaps reports whether a longer task may be suspended for a waiting one: that is known
-// to be short.
+// swaps reports whether a longer task may be suspended for a waiting one, because that is
+// known to be short.
 func (s *State) swaps(t *Task) bool {
 	if !s.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || s.step.swaps >= swapTries {
 		return false
@@ -45,8 +46,7 @@ func (s *State) swaps(t *Task) bool {
 	return true
 }
 
-// length is how long a waiting task takes at most, as far as is likely; false: that is
-// not known.
+// length returns the longest likely run time of a waiting task, or false if not known.
 func (s *State) length(t *Task) (n time.Duration, ok bool) {
 	if run, basis := s.runTime(t); basis != guessed {
 		n = time.Duration(min(run.Seconds()*lateness[basis], 1e9) * float64(time.Second))
@@ -57,8 +57,8 @@ func (s *State) length(t *Task) (n time.Duration, ok bool) {
 	return n, n > 0
 }
 
-// swapsFor reports whether a running task goes on for so much longer, as far as is likely,
-// and was away so little, that it may be suspended for a shorter one.
+// swapsFor reports whether a running task is likely to continue for so much longer, and
+// was suspended so little, that it may be suspended for a shorter one.
 func (s *State) swapsFor(v, t *Task) bool {
 	whole, basis := s.runTime(v)
 	if basis == guessed {
@@ -69,7 +69,7 @@ func (s *State) swapsFor(v, t *Task) bool {
 	return left >= swapGain*lateness[basis]*short.Seconds() && (s.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
-// gains reports whether the waiting that a swap saves is worth what it costs the others.
+// gains reports whether the waiting that a swap saves is worth its cost to the others.
 func (s *State) gains(t *Task, picked []preemption) bool {
 	cost := 0.0
 	for _, w := range picked {
@@ -83,8 +83,8 @@ func (s *State) gains(t *Task, picked []preemption) bool {
 	return wait >= swapLeast.Seconds() && wait >= swapGain*cost
 }
 
-// waitOf is how long a task is expected to wait for a GPU that takes it, in seconds: each
-// that is tried before it gets one, as they become ready. 0: not known.
+// waitOf returns the expected wait of a task for a GPU, in seconds, or 0 if not known:
+// each task before it gets one of the GPUs as they become ready.
 func (s *State) waitOf(t *Task) float64 {
 	var ready []units.Instant
 	for _, g := range s.gpus {
@@ -102,8 +102,8 @@ func (s *State) waitOf(t *Task) float64 {
 	return ready[min(s.step.before, len(ready)-1)].Sub(s.now).Seconds()
 }
 
-// takesAt is when a GPU is expected to take a task, as its residents end one after the
-// other.
+// takesAt returns the instant at which a GPU is expected to take a task, as its residents
+// end one after the other.
 func (s *State) takesAt(t *Task, g *GPU) units.Instant {
 	if s.policy.pick != nil {
 		return s.readyAt(t, g, units.Never)

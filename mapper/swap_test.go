@@ -7,7 +7,7 @@ import (
 	"carma/internal/units"
 )
 
-// swapState has a GPU of 40 GiB with a task of 30, which runs for so long.
+// swapState has a GPU of 40 GiB with a task of 30 GiB that runs for the given time.
 func swapState(t *testing.T, long time.Duration, change func(*Options)) (*State, units.Instant) {
 	t.Helper()
 	s, _ := wayState(t, 0, 500*units.GiB)
@@ -24,14 +24,14 @@ func swapState(t *testing.T, long time.Duration, change func(*Options)) (*State,
 	return s, now
 }
 
-// timed submits a task that wants so many GiB and runs for so long; 0: not known.
+// timed submits a task with a memory need and a run time, or 0 if not known.
 func timed(s *State, at units.Instant, r Request, gib units.Bytes, run time.Duration) []Decision {
 	r.HostReserve = units.GiB
 	s.Step(TaskSubmitted{At: at, Request: r})
 	return s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: gib * units.GiB}, Expected: Expected{RunTime: run}})
 }
 
-// tells has the output of task 1 say for how long it runs in all.
+// tells makes the output of task 1 report its total run time.
 func tells(whole time.Duration) func(*State, units.Instant) {
 	return func(s *State, _ units.Instant) {
 		s.tasks[1].Pace.Whole = whole
@@ -85,8 +85,8 @@ func TestWhoIsSwapped(t *testing.T) {
 	}
 }
 
-// TestSwapWaits: a task behind others is taken to wait for the GPU that becomes ready
-// after theirs.
+// TestSwapWaits checks that a task behind others is expected to wait for the GPU that
+// becomes ready after theirs.
 func TestSwapWaits(t *testing.T) {
 	s, at := swapState(t, 0, nil)
 	s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Capacity: 40 * units.GiB, Suspend: SuspendHere}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
@@ -102,8 +102,8 @@ func TestSwapWaits(t *testing.T) {
 	}
 }
 
-// fillState has GPU a with a task of 30 GiB, which runs for an hour, and GPU b free. A
-// task on several, 2, waits for both.
+// fillState has GPU a with a task of 30 GiB that runs for an hour, and GPU b free. Task
+// 2, on several GPUs, waits for both.
 func fillState(t *testing.T, pair Request, kind SuspendKind, host units.Bytes, change func(*Options)) (*State, units.Instant) {
 	t.Helper()
 	s, _ := wayState(t, 0, host)
@@ -190,8 +190,8 @@ func TestWhoFills(t *testing.T) {
 	}
 }
 
-// TestFillsOnceItMay: a task that might not fill a GPU comes when host memory suffices,
-// though nothing has changed on the GPUs.
+// TestFillsOnceItMay checks that a task that could not backfill a GPU starts when host
+// memory suffices, though nothing has changed on the GPUs.
 func TestFillsOnceItMay(t *testing.T) {
 	s, at := fillState(t, Request{GPUs: 2}, SuspendHere, 31*units.GiB, nil)
 	if ids := launched(timed(s, at, Request{ID: 3, GPUs: 1}, 30, 5*time.Hour)); len(ids) > 0 {
@@ -203,8 +203,8 @@ func TestFillsOnceItMay(t *testing.T) {
 	}
 }
 
-// TestCannotFill: where one that fills a GPU could not be suspended, it goes on, and no
-// other comes.
+// TestCannotFill checks that a backfilling task that could not be suspended continues,
+// and that no other backfills.
 func TestCannotFill(t *testing.T) {
 	s, at := fillState(t, Request{GPUs: 2}, SuspendHere, 500*units.GiB, nil)
 	timed(s, at, Request{ID: 3, GPUs: 1}, 12, 5*time.Hour)

@@ -7,31 +7,30 @@ import (
 	"carma/internal/units"
 )
 
-// throughputState is how fast a task's output says that its current attempt goes.
+// throughputState is the speed of a task's current attempt according to its output.
 type throughputState struct {
-	// Alone is the rate that it has, or would have, alone on its GPUs, in its own
-	// unit per second; Error is its relative standard deviation.
+	// Alone is its rate alone on its GPUs, measured or predicted, in its own unit per
+	// second; Error is its relative standard deviation.
 	Alone float64 `json:"alone,omitempty"`
 	Error float64 `json:"error,omitempty"`
-	// Measured: the task was seen alone. Else Alone follows from a prediction.
+	// Measured: Alone was measured. Otherwise it follows from a prediction.
 	Measured bool `json:"measured,omitempty"`
-	// Unit names the unit of the rates. Rates of different units say nothing about
-	// each other.
+	// Unit names the unit of the rates. Rates of different units are not comparable.
 	Unit string `json:"unit,omitempty"`
 	// Steps: the unit is training steps.
 	Steps bool `json:"steps,omitempty"`
-	// Rate is the latest rate, measured from Since to At. Share is how much of
-	// the work was done At; 0: not known.
+	// Rate is the latest rate, measured from Since to At. Share is the part of the work
+	// done at At, or 0 if not known.
 	Rate      float64 `json:"rate,omitempty"`
 	RateError float64 `json:"rate_error,omitempty"`
 	Share     float64 `json:"share,omitempty"`
-	// Whole is how long the attempt would take alone, by that share; 0: not known.
+	// Whole is the run time alone of the attempt, from that share, or 0 if not known.
 	Whole time.Duration `json:"whole,omitempty"`
 	Since units.Instant `json:"since,omitempty"`
 	At    units.Instant `json:"at,omitempty"`
 }
 
-// throughputReported learns from how fast tasks go: what they do to each other.
+// throughputReported learns from the speeds of tasks how they slow each other down.
 func (s *State) throughputReported(ev ThroughputReported) {
 	for _, p := range ev.Tasks {
 		t := s.tasks[p.Task]
@@ -67,12 +66,12 @@ const (
 	mostRate  = 1e15
 )
 
-// leastPaceError is the least error of a rate that is believed.
+// leastPaceError is the least error assumed for a rate.
 const leastPaceError = 0.02
 
-// compare follows the rate of a task with the neighbours it has now. Output
-// tells no speed by itself: what can be compared is a rate with that of another
-// time, alone or beside others.
+// compare uses the rate of a task with its present neighbours. A rate alone gives no
+// speed: it must be compared with the task's rate at another time, alone or beside
+// others.
 func (s *State) compare(t *Task, p Throughput) {
 	alone := true
 	for _, grant := range t.Current().Grants {
@@ -81,7 +80,7 @@ func (s *State) compare(t *Task, p Throughput) {
 			return // in part it was measured beside other neighbours
 		}
 		if s.unseen(g) != 0 && !s.settled(g) {
-			return // it counts as soon as samples show the newcomer
+			return // the rate counts once samples show the new task
 		}
 		alone = alone && len(g.Residents) == 1
 	}
@@ -99,12 +98,11 @@ func (s *State) compare(t *Task, p Throughput) {
 	}
 }
 
-// toldStepError is the relative error of the time of a training step that is told
-// of a model.
+// toldStepError is the relative error of the step time declared for a model.
 const toldStepError = 0.1
 
-// predictedError is the relative error of a predicted speed: little where hardly
-// anything is in the way.
+// predictedError returns the relative error of a predicted speed: little if the task is
+// hardly slowed down.
 func predictedError(speed float64) float64 {
 	return leastPredictedError + predictedErrorSlope*(1-speed)
 }
@@ -114,5 +112,5 @@ const (
 	predictedErrorSlope = 0.5
 )
 
-// leastDone is the least share done that says how long a task takes.
+// leastDone is the least share done from which the run time is computed.
 const leastDone = 0.02

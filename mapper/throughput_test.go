@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestPaced: what is known of a task's speed alone, and how it is compared.
+// TestPaced checks a task's known speed alone, and its comparisons.
 func TestPaced(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
@@ -37,8 +37,8 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestPacedBesideOthers: one that never was alone is taken to go as predicted at
-// first; what is told of the time of its steps tells more.
+// TestPacedBesideOthers checks that a task that never was alone is at first assumed to
+// have its predicted speed; a declared step time is better.
 func TestPacedBesideOthers(t *testing.T) {
 	for _, steps := range []bool{false, true} {
 		w := newWorld(t, uncapped(), 1)
@@ -62,7 +62,8 @@ func TestPacedBesideOthers(t *testing.T) {
 	}
 }
 
-// TestPacedIgnores: rates of other attempts, of tasks that do not run, and nonsense.
+// TestPacedIgnores checks that rates of other attempts, of tasks that do not run, and
+// senseless rates are ignored.
 func TestPacedIgnores(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
@@ -82,8 +83,8 @@ func TestPacedIgnores(t *testing.T) {
 	}
 }
 
-// TestShareTellsRunTime: what is done, of what share, tells how long the attempt
-// takes alone; that is as good as known.
+// TestShareTellsRunTime checks that the share of the work done gives the time alone of
+// the attempt, which then counts as known.
 func TestShareTellsRunTime(t *testing.T) {
 	for _, row := range []struct {
 		share float64
@@ -104,7 +105,7 @@ func TestShareTellsRunTime(t *testing.T) {
 			t.Errorf("a share of %v after 2 min tells %s (%d), want %s", row.share, run, basis, row.want)
 		}
 	}
-	w := newWorld(t, uncapped(), 1) // another attempt begins anew
+	w := newWorld(t, uncapped(), 1) // another attempt starts without a rate
 	a := w.put(0, resnet, "a")
 	w.wait(2 * time.Minute)
 	w.paces(Throughput{Task: a, Rate: 100, Share: 0.5})

@@ -8,15 +8,15 @@ import (
 	"carma/internal/units"
 )
 
-// timer is an instant at which something changes by itself.
+// timer is an instant at which the scheduler must be called again.
 type timer struct {
 	At units.Instant `json:"at"`
-	// Task and Attempt name the attempt whose time limit ends; without an
-	// attempt it is the task's delay that does. 0: only the queues are looked at
-	// again (a warm-up or a back-off ends).
+	// Task and Attempt name the attempt whose time limit ends; without an attempt it is
+	// the end of the task's delay. If both are 0, only the queues are scheduled again (a
+	// warm-up or a back-off ends).
 	Task    TaskID `json:"task,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Idle: the attempt does nothing, and is looked at again.
+	// Idle: the attempt is idle, and is checked again.
 	Idle bool `json:"idle,omitempty"`
 }
 
@@ -54,36 +54,35 @@ func (s *State) at(t units.Instant, d timer) {
 	if t == units.Never {
 		return
 	}
-	if n := len(s.timers); n >= 1024 && n&(n-1) == 0 { // seldom enough to cost nothing
+	if n := len(s.timers); n >= 1024 && n&(n-1) == 0 { // rare enough to cost little
 		s.dropTimers()
 	}
 	d.At = t
 	heap.Push(&s.timers, d)
 }
 
-// dropTimers drops the time limits of attempts that have ended, and all
-// but one of several looks at the queues at one instant: with long limits and
-// short tasks they would pile up.
+// dropTimers drops the time limits of attempts that have ended, and duplicate timers at
+// one instant: with long limits and short tasks they would accumulate.
 func (s *State) dropTimers() {
 	s.timers = slices.DeleteFunc(s.timers, func(d timer) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) && !s.idles(d) })
 	slices.SortFunc(s.timers, compareTimers) // a sorted heap is one
 	s.timers = slices.Compact(s.timers)
 }
 
-// limits reports whether a deadline is the time limit of a running attempt, which
-// may have been changed since.
+// limits reports whether a timer is the time limit of a running attempt, which may have
+// been changed since.
 func (s *State) limits(d timer) bool {
 	t := s.tasks[d.Task]
 	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= s.limitEnds(t)
 }
 
-// delays reports whether a deadline is the end of a task's delay.
+// delays reports whether a timer is the end of a task's delay.
 func (s *State) delays(d timer) bool {
 	t := s.tasks[d.Task]
 	return t != nil && d.Attempt == 0 && t.Due == d.At
 }
 
-// expire handles every deadline that has come.
+// expire handles all timers that are due.
 func (s *State) expire() {
 	for len(s.timers) > 0 && s.timers[0].At <= s.now {
 		d := heap.Pop(&s.timers).(timer)

@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// slot is how long an attempt of a task may run while others wait; 0: as long
-// as it likes.
+// slot returns the time for which an attempt of a task may run while others wait, or 0
+// for no limit.
 func (s *State) slot(t *Task) time.Duration {
 	if t.Slot == 0 || s.opt.Slot == 0 {
 		return max(t.Slot, s.opt.Slot)
@@ -17,7 +17,7 @@ func (s *State) slot(t *Task) time.Duration {
 	return min(t.Slot, s.opt.Slot)
 }
 
-// slotEnds is when the slot of a running attempt is used up.
+// slotEnds returns the instant at which the slot of a running attempt is used up.
 func (s *State) slotEnds(t *Task) units.Instant {
 	slot := s.slot(t)
 	if slot <= 0 || t.Phase != Running {
@@ -31,11 +31,11 @@ func (s *State) slotEnds(t *Task) units.Instant {
 	return ends
 }
 
-// slotBegan is when the slot of a running attempt began, later by the time for which
+// slotBegan returns the begin of the slot of a running attempt, plus the time for which
 // it was suspended since.
 func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.SuspendedTime) }
 
-// watchSlots has the queue looked at when the slots of running tasks end.
+// watchSlots sets timers for the ends of the slots of running tasks.
 func (s *State) watchSlots() {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -51,7 +51,7 @@ func (s *State) watchSlots() {
 	}
 }
 
-// checkSlot refuses a slot that is longer than the server's.
+// checkSlot rejects a slot that is longer than the server's.
 func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 	if s.opt.Slot > 0 && slot > s.opt.Slot {
 		return &ImpossibleError{"slot", Reason{Code: ReasonSlotTooLong, Span: slot, Most: s.opt.Slot}}
@@ -59,9 +59,9 @@ func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 	return nil
 }
 
-// rotate stops or suspends tasks whose slot is used up, for the tasks that wait: as
-// few as the first waiting task needs, then the next. Memory of tasks that are on
-// their way off already counts as free, so nobody is stopped twice for the same room.
+// rotate stops or suspends tasks whose slot is used up, for the tasks that wait: as few
+// as the first waiting task needs, then the next. Memory of tasks that are being stopped
+// or suspended already counts as free, so no two tasks are stopped for the same room.
 func (s *State) rotate(blocked []*Task) {
 	if len(blocked) == 0 || !s.anySlotOver() {
 		return
@@ -81,7 +81,7 @@ func (s *State) rotate(blocked []*Task) {
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
 		if fits && t.ID == s.head.Task {
-			s.head = headReservation{} // its GPUs are open to others once it has them
+			s.head = headReservation{} // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
 			victim := s.tasks[id]
@@ -93,8 +93,7 @@ func (s *State) rotate(blocked []*Task) {
 	}
 }
 
-// hostAllows reports whether a task for which another is to make way has host memory
-// while that one is suspended.
+// hostAllows reports whether a task has host memory while a victim is suspended for it.
 func (s *State) hostAllows(t, victim *Task) bool {
 	h := s.host(victim.Last().Host.Node)
 	if t.GPUs == 0 || h == nil || !h.Known {
@@ -117,8 +116,8 @@ func (s *State) anySlotOver() bool {
 	return slices.ContainsFunc(s.bare(), func(t *Task) bool { return s.slotEnds(t) <= s.now })
 }
 
-// timeslice is the ledger as it will be when the stopped tasks have gone and the
-// tasks they make way for have started.
+// timeslice is the ledger as it will be when the stopped tasks have gone and the tasks
+// for which they stop have started.
 type timeslice struct {
 	s        *State
 	gpus     []*GPU
@@ -165,7 +164,7 @@ func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
 			g.leave(id)
 		}
 	}
-	for _, o := range picked { // not a resident: the policies look up what those have done so far
+	for _, o := range picked { // no resident is added: the policies look up the progress of residents
 		taken := t.needs(o.then)
 		if r.s.alone(t) {
 			taken = o.then.Capacity
@@ -176,7 +175,7 @@ func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
 	return victims, picked != nil
 }
 
-// freedSlot is a GPU that a task could go to, with the tasks that must leave first.
+// freedSlot is a GPU to which a task could go, with the tasks that must leave it first.
 type freedSlot struct {
 	now, then *GPU
 	victims   []TaskID
@@ -190,7 +189,7 @@ func stops(all []freedSlot) int {
 	return n
 }
 
-// nodes are the openings of each machine that has at least n.
+// nodes returns the options of each machine that has at least n.
 func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 	var nodes [][]freedSlot
 	for len(all) > 0 {
@@ -206,8 +205,8 @@ func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 	return nodes
 }
 
-// room returns the tasks that must leave a GPU for t to fit, those that have run
-// longest first; false: t would not fit even then.
+// room returns the tasks that must leave a GPU for t to fit, the longest running first,
+// or false if t would not fit even then.
 func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	s := r.s
 	if s.reject(t, g) == "" {
@@ -237,8 +236,8 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	return nil, false
 }
 
-// rotated is a running task as it would wait after its slot. If it would then go
-// before a waiting task, it does not stop for that one.
+// rotated returns a copy of a running task as it would wait after its slot. If the copy
+// goes before a waiting task, the running task does not stop for that one.
 func (s *State) rotated(t *Task) *Task {
 	c := *t
 	s.toTheBack(&c)
@@ -250,8 +249,8 @@ func (s *State) rotated(t *Task) *Task {
 // toTheBack puts a task behind all tasks submitted up to now.
 func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
 
-// removeTask removes a task from a page of the rotation. The monitor's scores are
-// assumed to be shared equally by the tasks there.
+// leave removes a task from a copy of a GPU. It assumes that the tasks there contribute
+// equally to the monitor's scores.
 func (g *GPU) leave(id TaskID) {
 	n := len(g.Residents)
 	if r := g.resident(id); r != nil {
@@ -265,7 +264,7 @@ func (g *GPU) leave(id TaskID) {
 	}
 }
 
-// slotOver follows the end of an attempt that was asked to stop for others.
+// slotOver requeues a task after its attempt was stopped for others.
 func (s *State) slotOver(t *Task, a *Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true

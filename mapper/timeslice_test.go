@@ -24,7 +24,7 @@ func (w *world) run(mem units.Bytes, edit func(*Request)) TaskID {
 	return id
 }
 
-// stopped are the tasks asked to stop.
+// stopped returns the tasks that were asked to stop.
 func (w *world) stopped() (ids []TaskID) {
 	for _, s := range w.stops {
 		ids = append(ids, s.Task)
@@ -32,7 +32,7 @@ func (w *world) stopped() (ids []TaskID) {
 	return ids
 }
 
-// TestSlotStops has who is asked to stop, two hours after all were submitted.
+// TestSlotStops checks which tasks are asked to stop, two hours after all were submitted.
 func TestSlotStops(t *testing.T) {
 	slot := func(d time.Duration) func(*Request) { return func(r *Request) { r.Slot = d } }
 	for _, row := range []struct {
@@ -100,8 +100,8 @@ func TestSlotStops(t *testing.T) {
 	}
 }
 
-// TestSlotTurns: at the back of the queue, without a retry spent, and not again
-// before the next slot is over.
+// TestSlotTurns checks that a task stopped after its slot is at the back of the queue,
+// has spent no retry, and is not stopped again before its next slot is over.
 func TestSlotTurns(t *testing.T) {
 	w := newWorld(t, slots(time.Hour), 1)
 	a := w.run(30*units.GiB, nil)
@@ -146,7 +146,7 @@ func TestSlotTurns(t *testing.T) {
 	}
 }
 
-// TestSlotEnds has how an attempt that makes way can end.
+// TestSlotEnds lists how an attempt that is stopped after its slot can end.
 func TestSlotEnds(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -174,8 +174,8 @@ func TestSlotEnds(t *testing.T) {
 	}
 }
 
-// TestSlotOfTheLongest: under policy carma too, a task that has made way lets
-// the one pass it was stopped for, however long it will run itself.
+// TestSlotOfTheLongest checks that, under policy carma too, a task stopped after its slot
+// goes behind the task for which it was stopped, however long its own run is.
 func TestSlotOfTheLongest(t *testing.T) {
 	w := newWorld(t, DefaultsOf("carma"), 1)
 	expecting := func(run, slot time.Duration) TaskID {

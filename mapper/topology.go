@@ -4,17 +4,17 @@ import "slices"
 
 // A task on several GPUs sends its gradients from one to the other at every step: over
 // NVLink, over the PCIe of one NUMA node, or from one processor to the other. So it gets
-// GPUs that are close, where there are enough of them to be had at the moment.
+// GPUs that are close to each other, if enough such GPUs are available.
 
-// closeness names, from the closest on, the groups of GPUs of one machine. Empty: the
-// GPU is in no group, or it is not known in which.
+// closeness names, from the closest on, the groups of GPUs of one machine. An empty name
+// means that the GPU is in no group, or that its group is not known.
 var closeness = []func(*GPU) string{
 	func(g *GPU) string { return g.Link },
 	func(g *GPU) string { return g.Socket },
 }
 
-// near groups GPUs in which n or more are close to each other; within a group their
-// order stays. The groups are in the order of their first GPUs.
+// near groups the GPUs by closeness and keeps groups of n or more, without a change of
+// order within a group. The groups are in the order of their first GPUs.
 func near(n int, gpus []*GPU, group func(*GPU) string) (all [][]*GPU) {
 	type place struct{ node, group string }
 	var at []place
@@ -32,8 +32,8 @@ func near(n int, gpus []*GPU, group func(*GPU) string) (all [][]*GPU) {
 	return slices.DeleteFunc(all, func(some []*GPU) bool { return len(some) < n })
 }
 
-// closest returns the first GPUs of a ranked list that are as close to each other as
-// any so many of it, or else the first of the first one's machine.
+// closest returns the first GPUs of a ranked list that are as close to each other as any
+// that many of the list can be, or else the first ones on the first GPU's machine.
 func closest(t *Task, ranked []*GPU) []*GPU {
 	if t.GPUs > 1 {
 		for _, group := range closeness {
@@ -47,5 +47,5 @@ func closest(t *Task, ranked []*GPU) []*GPU {
 	return ofOneMachine(t.GPUs, ranked)
 }
 
-// avoids reports whether a task goes to a GPU only if no other takes it.
+// avoids reports whether a task uses a GPU only if no other takes it.
 func (t *Task) avoids(g *GPU) bool { return slices.Contains(t.Avoid, g.ID) }

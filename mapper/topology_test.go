@@ -8,8 +8,8 @@ import (
 
 // Tasks on several GPUs get GPUs that are close to each other, by every policy.
 func TestCloseGPUs(t *testing.T) {
-	// Two pairs by NVLink, 0 with 2 and 1 with 3; 4 to 7 have none. The even ones are
-	// at one NUMA node, the odd ones at the other, but for the pairs.
+	// Two pairs by NVLink, 0 with 2 and 1 with 3; 4 to 7 have none. The even ones are at
+	// one NUMA node, the odd ones at the other, except for the pairs.
 	var all []GPUInfo
 	for i := range 8 {
 		g := GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Socket: string(rune('0' + i%2))}

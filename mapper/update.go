@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// TaskUpdated changes what was asked for a task that has not ended. What cannot
-// be changed any more stays as it was: who changes it asks [State.Task] first.
+// TaskUpdated changes the request of a task that has not ended. A part that cannot be
+// changed any more stays as it was; the caller checks with [State.Task] first.
 type TaskUpdated struct {
 	At     units.Instant `json:"at"`
 	Task   TaskID        `json:"task"`
@@ -20,39 +20,39 @@ func (e TaskUpdated) when() units.Instant { return e.At }
 func (TaskUpdated) kind() string          { return "request-changed" }
 func (e TaskUpdated) about() TaskID       { return e.Task }
 
-// TaskUpdate are the new values; nil: as it was.
+// TaskUpdate holds the new values; nil means unchanged.
 type TaskUpdate struct {
 	Priority  *Priority      `json:"priority,omitempty"`
 	Retries   *int           `json:"retries,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // counts from the attempt's start
 	Slot      *time.Duration `json:"slot,omitempty"`
-	// Host is for a task that is in no container yet, or that runs: see [Resize].
+	// Host applies to a task without a container, or to a running one: see [Resize].
 	Host *HostAsk `json:"host,omitempty"`
-	// The next are for a task that is not placed, and whose memory is estimated.
+	// The fields below apply to a task that is not placed and whose memory is estimated.
 	GPUs      *int      `json:"gpus,omitempty"`
-	Kind      *string   `json:"kind,omitempty"` // on so many GPUs, as Program is
+	Kind      *string   `json:"kind,omitempty"` // for this number of GPUs, as Program
 	Program   *string   `json:"program,omitempty"`
 	Exclusive *bool     `json:"exclusive,omitempty"`
 	Estimate  *Estimate `json:"estimate,omitempty"`
 	Expected  *Expected `json:"expected,omitempty"`
-	// After replaces what it waits for, of tasks submitted before it. It is for a
-	// task that has never been launched. One that is not known has come so far.
+	// After replaces its dependencies on tasks submitted before it. It applies to a task
+	// that has never been launched. A dependency on an unknown task counts as met.
 	After *After `json:"after,omitempty"`
 }
 
-// HostAsk is what a task asks for of a machine beside its GPUs, as Request has it.
+// HostAsk is a request for a machine's memory and processors, as in Request.
 type HostAsk struct {
 	Memory  units.Bytes `json:"memory,omitempty"`
 	Reserve units.Bytes `json:"reserve,omitempty"`
 	CPUs    int64       `json:"cpus,omitempty"`
 }
 
-// After is what a task waits for; an empty list: nothing.
+// After lists dependencies; an empty list means none.
 type After struct {
 	Tasks []Dependency `json:"tasks,omitempty"`
 }
 
-// shape reports whether a change is about what a launch books.
+// shape reports whether a change affects what a launch is granted.
 func (c *TaskUpdate) shape() bool {
 	return c.GPUs != nil || c.Kind != nil || c.Program != nil || c.Exclusive != nil || c.Estimate != nil || c.Expected != nil
 }
@@ -94,7 +94,7 @@ func (s *State) taskUpdated(ev TaskUpdated) {
 	}
 }
 
-// updateAnytime makes the changes that can be made even while the task runs.
+// updateAnytime makes the changes that are possible even while the task runs.
 func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
 	if c.Priority != nil {
 		t.Priority = max(Low, min(High, *c.Priority))
@@ -114,8 +114,8 @@ func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
 	}
 }
 
-// updateWaiting changes what the next launch of a waiting task books. Memory that it
-// asked for after a GPU OOM stays, unless there is a new estimate.
+// updateWaiting changes the grant of the next launch of a waiting task. The need raised
+// after a GPU OOM is kept unless there is a new estimate.
 func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
 	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
 		t.GPUs, t.Seen = max(1, *c.GPUs), nil
@@ -155,8 +155,8 @@ func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
 	}
 }
 
-// replaceDependencies replaces what a task waits for that has not been launched yet. A
-// list that makes no sense changes nothing.
+// replaceDependencies replaces the dependencies of a task that has not been launched yet.
+// A senseless list changes nothing.
 func (s *State) replaceDependencies(t *Task, after []Dependency) {
 	var waits []Dependency
 	for _, d := range after {
@@ -174,7 +174,7 @@ func (s *State) replaceDependencies(t *Task, after []Dependency) {
 		}
 	}
 	waited := !t.ready()
-	t.After, t.Waits = append([]Dependency(nil), after...), waits // no list is the empty list
+	t.After, t.Waits = append([]Dependency(nil), after...), waits // a nil list becomes the empty list
 	for _, d := range waits {
 		all := s.followers[d.Task]
 		i, _ := slices.BinarySearch(all, t.ID)

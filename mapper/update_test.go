@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestMoreGPUsHaveLessEach: a task that came to need more than each of two GPUs
-// has, and is given two, gets what they have.
+// TestMoreGPUsHaveLessEach checks that a task that needs more than each of two GPUs has,
+// and is changed to two GPUs, gets all their memory.
 func TestMoreGPUsHaveLessEach(t *testing.T) {
 	w := newWorldOf(t, plain(),
 		GPUInfo{ID: "large", Index: 0, Capacity: 80 * units.GiB}, GPUInfo{ID: "small", Index: 1, Capacity: 40 * units.GiB})
@@ -25,8 +25,8 @@ func TestMoreGPUsHaveLessEach(t *testing.T) {
 	}
 }
 
-// TestTimeLimitChanges: a longer limit counts from the start, and the older one is
-// forgotten; a limit that has passed already ends the task.
+// TestTimeLimitChanges checks that a longer limit counts from the start and replaces the
+// older one, and that a limit that is already over ends the task.
 func TestTimeLimitChanges(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(units.GiB, func(r *Request) { r.TimeLimit = time.Hour })
@@ -41,8 +41,8 @@ func TestTimeLimitChanges(t *testing.T) {
 	}
 }
 
-// TestHeldGivesItsPlace: the limit of a group lets another go while one is held; a
-// released one goes on with the memory it came to need.
+// TestHeldGivesItsPlace checks that the limit of a group admits another task while one is
+// held, and that a released one keeps its raised need.
 func TestHeldGivesItsPlace(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	inGroup := func(r *Request) { r.Group, r.Parallel = "g", 1 }

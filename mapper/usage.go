@@ -7,7 +7,7 @@ import (
 	"carma/internal/units"
 )
 
-// Account is what one user, or the users of one account, have now, for people:
+// Account is the present use by one user, or by the users of one account, for people:
 // quotas and fair share count it.
 type Account struct {
 	Name string
@@ -17,20 +17,20 @@ type Account struct {
 	Waiting int         // in the queues
 	GPUs    int         // held, counted for each task
 	Memory  units.Bytes // sum of the grants
-	// Use is GPU-seconds, older ones less. Weight is its right in the fair orders; 0: it
-	// takes no turn of its own. Ahead is how many users with waiting tasks go first in
-	// the fair orders; it is 0 in other orders, and of an account.
+	// Use is GPU-seconds, decayed. Weight is its right in the fair orders, or 0 if it
+	// takes no turn of its own. Ahead is the number of users with waiting tasks that go
+	// first in the fair orders; it is 0 in other orders, and for an account.
 	Use    float64
 	Weight float64
 	Ahead  int
-	// Share is the part of the GPUs, 0 to 1, that it has a right to among those who
-	// have tasks now; 0: it has none.
+	// Share is its part of the GPUs, 0 to 1, by right among users with tasks now, or 0 if
+	// it has none.
 	Share float64
 	// Quota has its limits; 0 is none.
 	Quota Quota
 }
 
-// Account returns what a user has; nothing of one who is not known.
+// Account returns the use by a user, which is zero for an unknown user.
 func (s *State) Account(name string) Account {
 	a := s.users.has(name).account(false)
 	a.Weight, a.Quota = s.opt.weight(name), s.opt.quotaOf(name)
@@ -55,7 +55,7 @@ func (s *State) Account(name string) Account {
 	return a
 }
 
-// GroupAccount returns what the users of an account have on it.
+// GroupAccount returns the use by the users of an account on it.
 func (s *State) GroupAccount(account string) Account {
 	a := s.users.hasAccount(account).account(true)
 	a.Weight, a.Quota = s.opt.accountWeight(account), s.opt.accountQuota(account)
@@ -63,7 +63,7 @@ func (s *State) GroupAccount(account string) Account {
 	return a
 }
 
-// rights sums up the parts of the GPUs that some books give a right to, among all
+// rights returns the part of the GPUs, by right, of the selected users, among all users
 // with tasks. An account that takes turns as one shares its part among its users.
 func (s *State) rights(of func(*user) bool) float64 {
 	tops, within := map[string]float64{}, map[string]float64{} // by account, or by user
@@ -103,8 +103,8 @@ func (u user) account(group bool) Account {
 	}
 }
 
-// Accounts lists all users that something is known of, then all accounts, in
-// order of name; those with quotas or weights are known too.
+// Accounts lists all known users, then all known accounts, each by name. Users and
+// accounts with quotas or weights are known too.
 func (s *State) Accounts() []Account {
 	var users, groups []string
 	for _, u := range s.users.all {

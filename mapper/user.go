@@ -10,24 +10,24 @@ import (
 	"carma/internal/units"
 )
 
-// user is the book of one user on one account: past use, for the fair orders, and
-// what their tasks have now, for the quotas. Most users have one.
+// user is the accounting of one user on one account: past use, for the fair orders, and
+// present use, for the quotas. Most users have one account.
 type user struct {
 	Name    string `json:"name"`
 	Account string `json:"account,omitempty"`
-	// Use is decayed GPU-seconds, up to users.At.
+	// Use is decayed GPU-seconds, up to users.at.
 	Use float64 `json:"use,omitempty"`
-	// Standing is the user's place in the fair orders as the last pass worked it
-	// out; lower goes first. It stays between passes, so that the order of the
-	// queue changes only where the queue is looked at. Top goes before it where
-	// accounts take turns: the standing of the account, or of a user without one.
+	// Standing is the user's rank in the fair orders in the last scheduling cycle; lower
+	// goes first. It is kept between cycles, so that the order of the queue changes only
+	// in a cycle. If accounts take turns, Top is compared first: the standing of the
+	// account, or of a user without one.
 	Standing float64 `json:"standing,omitempty"`
 	Top      float64 `json:"top,omitempty"`
-	// First is the lowest number among the user's waiting tasks at that time;
-	// users who have used the same go in that order.
+	// First is the lowest number among the user's waiting tasks in that cycle; it orders
+	// users with equal use.
 	First TaskID `json:"first,omitempty"`
 
-	// What their tasks come to; worked out again when a snapshot is read.
+	// Sums over their tasks; computed again when a snapshot is read.
 	tasks   int         // placed
 	gpus    int         // held, counted per task and GPU
 	memory  units.Bytes // sum of the grants
@@ -35,10 +35,10 @@ type user struct {
 	waiting int
 }
 
-// users are all users with use that has not decayed, or with tasks.
+// users holds all users with tasks or with use that has not decayed.
 type users struct {
-	at   units.Instant // when Use was right
-	tick units.Instant // when the order is looked at again at the latest
+	at   units.Instant // the instant up to which Use is computed
+	tick units.Instant // the latest instant of the next check of the order
 	all  []*user       // by name, then account
 	// byParty is for look-ups only.
 	byParty map[userAccount]*user
@@ -56,10 +56,10 @@ func compareUserAccounts(a, b userAccount) int {
 
 func newUsers() *users { return &users{byParty: map[userAccount]*user{}} }
 
-// of returns a user, nil if nothing is kept about them.
+// of returns a user, or nil if not known.
 func (us *users) of(p userAccount) *user { return us.byParty[p] }
 
-// make returns a user, new if nothing is kept about them yet.
+// make returns a user, and adds it if not known.
 func (us *users) make(p userAccount) *user {
 	if u := us.byParty[p]; u != nil {
 		return u
@@ -71,7 +71,7 @@ func (us *users) make(p userAccount) *user {
 	return u
 }
 
-// named are the books of one user, on all accounts.
+// named returns the entries of one user, on all accounts.
 func (us *users) named(name string) []*user {
 	from, _ := slices.BinarySearchFunc(us.all, name, func(u *user, name string) int { return cmp.Compare(u.Name, name) })
 	to := from
@@ -81,7 +81,7 @@ func (us *users) named(name string) []*user {
 	return us.all[from:to]
 }
 
-// has is what a user has on all accounts together.
+// has sums the usage of a user over all accounts.
 func (us *users) has(name string) user {
 	sum := user{Name: name}
 	for _, u := range us.named(name) {
@@ -90,7 +90,7 @@ func (us *users) has(name string) user {
 	return sum
 }
 
-// hasAccount is what all users of an account have on it.
+// hasAccount sums the usage of an account's users on it.
 func (us *users) hasAccount(account string) user {
 	sum := user{Account: account}
 	for _, u := range us.all {
@@ -119,8 +119,8 @@ func (us *users) clone() *users {
 	return c
 }
 
-// settleEnd charges the use since the last time, and lets older use decay. All use
-// decays alike, so users without tasks keep their order.
+// settle charges the use since the last call, and lets older use decay. All use decays at
+// the same rate, so users without tasks keep their order.
 func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	dt := now.Sub(us.at).Seconds()
 	us.at = now
@@ -128,7 +128,7 @@ func (us *users) settle(now units.Instant, halfLife time.Duration) {
 		return
 	}
 	left := math.Exp2(-dt / halfLife.Seconds())
-	// The integral of what decays while it is added to.
+	// The integral of a constant rate under decay.
 	gained := (1 - left) * halfLife.Seconds() / math.Ln2
 	for _, u := range us.all {
 		u.Use = u.Use*left + float64(u.rate)/shareOne*gained
@@ -149,18 +149,17 @@ func (us *users) forget() {
 // leastUse is the use, in GPU-seconds, below which a user is forgotten.
 const leastUse = 1
 
-// shareOne is a whole GPU, in the unit of shares; leastShare is charged for
-// any task, however little memory it has booked: it loads the SMs all the same.
+// shareOne is a whole GPU, in the unit of shares. leastShare is charged for any task,
+// however little memory it is granted, because it loads the SMs all the same.
 const (
 	shareOne   = 1_000_000
 	leastShare = shareOne / 16
 )
 
-// shareOn is the part of a GPU that a task is charged for: the part of the memory
-// booked for it, or all if it is alone. It is not 1/n for n residents. Then the
-// charge would change as others come and go, and the first on an idle GPU would
-// pay for room that others may use. Where nothing is booked, its estimated need
-// counts.
+// shareOn returns the part of a GPU that a task is charged for: its part of the memory,
+// or all if it is exclusive. It is not 1/n for n residents: the charge would change as
+// others come and go, and the first task on an idle GPU would pay for room that others
+// may use. Without a grant, its estimated need counts.
 func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 	if r.Exclusive || g.Capacity <= 0 {
 		return shareOne
@@ -169,8 +168,8 @@ func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 	return max(leastShare, int64(math.Round(shareOne*min(1, part))))
 }
 
-// occupy adds a placed task to its user's account; vacate takes it off. A change
-// of its grants comes between the two.
+// occupy adds a placed task to its user's accounting; vacate removes it. A change of its
+// grants comes between the two.
 func (s *State) occupy(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
 	u := s.users.make(t.userAccount())
@@ -198,7 +197,7 @@ func (s *State) vacate(t *Task) {
 	s.charge(t, u, -1)
 }
 
-// charge adds a placed task without a GPU to its user's account, or takes it off.
+// charge adds a placed task without a GPU to its user's accounting, or removes it.
 func (s *State) charge(t *Task, u *user, sign int64) {
 	if t.GPUs > 0 {
 		return
@@ -220,7 +219,7 @@ func (u *user) count(r *Resident, sign int) {
 	u.rate += int64(sign) * r.Share
 }
 
-// count computes the users' accounts from the ledger.
+// count computes the users' accounting from the ledger.
 func (s *State) count(us *users) {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -246,7 +245,7 @@ func (s *State) count(us *users) {
 	}
 }
 
-// fillShares sets the shares that a snapshot from before there were any lacks.
+// fillShares sets the shares missing in snapshots of versions without shares.
 func (s *State) fillShares() {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -257,7 +256,7 @@ func (s *State) fillShares() {
 	}
 }
 
-// auditUsers compares the users' accounts with the ledger.
+// auditUsers compares the users' accounting with the ledger.
 func (s *State) auditUsers() error {
 	fresh := newUsers()
 	s.count(fresh)

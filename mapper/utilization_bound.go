@@ -7,33 +7,32 @@ import (
 	"carma/mapper/interference"
 )
 
-// Coarse samples show the share of time in which any kernel ran, not how busy
-// the SMs were. That is an upper bound of the SM activity: a task of small
-// kernels may show 0.9 and leave most of the GPU to others. So what coarse
-// samples show is never learned as a fact. It is in no history, and holds for
-// the placement only, with a large doubt.
+// Coarse samples show the share of time in which any kernel ran, not how busy the SMs
+// were. That share is an upper bound of the SM activity: a task of small kernels may show
+// 0.9 and leave most of the GPU to others. So carma never learns from coarse samples as
+// from facts. What they show is stored in no history, and is valid for the placement
+// only, with a large doubt.
 const (
-	// coarseDoubt is the least standard deviation of an SM activity that was
-	// found in coarse samples, unless measured speeds tell more.
+	// coarseDoubt is the least standard deviation of an SM activity found in coarse
+	// samples, unless measured speeds show more.
 	coarseDoubt = 0.2
-	// coarseError is the standard deviation of the share of time in which a
-	// kernel runs, as interference.Load.Busy has it: where it was published it is
-	// 0.06 off on average, and 0.15 at most.
+	// coarseError is the standard deviation of the share of time in which a kernel runs,
+	// as interference.Load.Busy predicts it: in published data its error is 0.06 on
+	// average, and 0.15 at most.
 	coarseError = 0.1
-	// lowerMost is the most that speaks against an activity for being lower than
-	// usual for such a share of time.
+	// lowerMost bounds the evidence against an activity that is lower than usual for such
+	// a share of time.
 	lowerMost = 2
-	// mixDoubt is the standard deviation of the SM activity of tasks of which
-	// nothing is known.
+	// mixDoubt is the standard deviation of the SM activity of unknown tasks.
 	mixDoubt = 0.3
-	// The other activities of a task, as shares of its SM activity: those of the
-	// typical loads.
+	// The other activities of a task, as shares of its SM activity, from the typical
+	// loads.
 	typicalSMOCC = 0.5
 	typicalDRAMA = 0.43
 )
 
-// readAnew follows a change of how a GPU's activity is read. The samples count
-// when they show only the new way.
+// readAnew handles a change between coarse and fine samples of a GPU. The samples count
+// when their window contains only the new kind.
 func (s *State) readAnew(g *GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
@@ -41,17 +40,17 @@ func (s *State) readAnew(g *GPU, coarse bool) {
 	g.Coarse, g.ReadSince = coarse, s.now
 	for i := range g.Residents {
 		if g.Residents[i].Bound {
-			g.SeenAt = 0 // fine samples tell more of it
+			g.SeenAt = 0 // fine samples show its load better
 		}
 	}
 }
 
-// countsFrom is the instant from which samples show only the tasks that are on a
-// GPU now, all read in the same way.
+// countsFrom returns the instant from which samples show only the present tasks of a GPU,
+// all of one kind of samples.
 func (g *GPU) countsFrom() units.Instant { return max(g.ChangedAt, g.ReadSince).Add(settling) }
 
-// shown is the activity that samples are expected to show of the residents of a
-// GPU, without one of them.
+// shown returns the activity that samples are expected to show of the residents of a GPU,
+// without one of them.
 func (g *GPU) shown(without int) float64 {
 	sum, gap := 0.0, 1.0
 	for i := range g.Residents {
@@ -66,15 +65,15 @@ func (g *GPU) shown(without int) float64 {
 	return min(sum, 1)
 }
 
-// vague reports whether the activity of the task that came last may be found
-// better once speeds are measured.
+// vague reports whether measured speeds may improve the estimated activity of the task
+// that came last.
 func (g *GPU) vague() bool {
 	n := len(g.Residents)
 	return g.Coarse && n > 1 && g.Residents[n-1].Bound && g.Residents[n-1].Doubt >= coarseDoubt
 }
 
-// likely is the SM activity of a task of which nothing is known, as far as
-// similar tasks tell; ok is false if something is known of it.
+// likely returns the SM activity of an unknown task, as far as similar tasks tell; ok is
+// false if its load is known.
 func (s *State) likely(t *Task) (smact float64, ok bool) {
 	m := s.priorOf(t)
 	for c, weight := range m {
@@ -83,18 +82,18 @@ func (s *State) likely(t *Task) (smact float64, ok bool) {
 	return smact, m.unknown()
 }
 
-// typicalOf completes an SM activity with what is typical beside it, within the
-// bounds that coarse samples give.
+// typicalOf completes an SM activity with the typical other activities, within the bounds
+// of coarse samples.
 func typicalOf(bound interference.Load) interference.Load {
 	bound.SMOCC = min(bound.SMOCC, typicalSMOCC*bound.SMACT)
 	bound.DRAMA = min(bound.DRAMA, typicalDRAMA*bound.SMACT)
 	return bound
 }
 
-// coarsely is how badly the loads of a mixture explain a coarse sample. total is
-// the SM activity they come to. More than the sample is hardly possible. Less
-// always is; how likely it is, the time that tasks keep a GPU busy tells, and
-// what such tasks do. If an activity was told, less is as good.
+// coarsely returns how badly the loads on a GPU explain a coarse sample. total is their
+// SM activity. More than the sample is hardly possible. Less is always possible; how
+// likely it is depends on the time that tasks keep a GPU busy and on the usual load of
+// such tasks. If an activity was declared, less is not penalized.
 func (x *attribution) coarsely(total float64, sought interference.Load, speeds []float64) float64 {
 	over := math.Max(0, math.Min(total, 1)-x.g.SMACT) / scoreError
 	off := over * over
@@ -122,7 +121,7 @@ func (x *attribution) coarsely(total float64, sought interference.Load, speeds [
 	return off
 }
 
-// measures reports whether somebody beside the strangers says how fast it goes.
+// measures reports whether the speed of any other task on the GPU is measured.
 func (x *attribution) measures() bool {
 	for _, m := range x.measured {
 		if !math.IsNaN(m) {
@@ -132,15 +131,15 @@ func (x *attribution) measures() bool {
 	return false
 }
 
-// timed is how badly the loads of a mixture explain the share of time in which the
-// kernels of each task run, where samples tell that and no output tells more. On a
-// coarse GPU it is a bound for each task, as the sample is for all. Elsewhere the sum
-// of the tasks' activities is known, and these shares tell whose it is, with the error
-// that interference.Load.Busy has.
+// timed returns how badly the loads on a GPU explain the share of time in which the
+// kernels of each task run, if samples have this share and no output shows more. On a
+// coarse GPU the share is a bound for each task, as the sample is for all. Elsewhere the
+// sum of the tasks' activities is known, and these shares divide it among them, with the
+// error of interference.Load.Busy.
 func (x *attribution) timed(sought interference.Load, speeds []float64) (off float64) {
 	for i := range x.strangers {
 		if x.strangers[i] && x.s.tasks[x.g.Residents[i].Task].Pace.Rate > 0 {
-			return 0 // its own output, and what it does to others, tell more
+			return 0 // its own output, and its effect on others, show more
 		}
 	}
 	for i := range x.strangers {

@@ -12,14 +12,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// coarsely is a coarse sample of GPU-0: a kernel runs for this share of the time.
+// coarsely sends a coarse sample of GPU-0: a kernel runs for this share of the time.
 func (w *world) coarsely(share float64) {
 	w.t.Helper()
 	w.sample(GPUSample{ID: "GPU-0", SMACT: share, SMOCC: share, DRAMA: share, Coarse: true})
 }
 
-// TestCoarseIsABound: what coarse samples show bounds the activity of an unknown
-// task. What is found is in doubt, and nothing is expected of the task for it.
+// TestCoarseIsABound checks that coarse samples bound the activity of an unknown task.
+// The result is in doubt, and does not become the task's expected load.
 func TestCoarseIsABound(t *testing.T) {
 	for _, row := range []struct {
 		name        string
@@ -52,8 +52,8 @@ func TestCoarseIsABound(t *testing.T) {
 	}
 }
 
-// TestCoarseReplacesNothing: a bound above what is known of a task is no surprise,
-// and no sign of others on the GPU.
+// TestCoarseReplacesNothing checks that a bound above the known load of a task is no
+// surprise, and no sign of other processes on the GPU.
 func TestCoarseReplacesNothing(t *testing.T) {
 	opt := predicting()
 	opt.Learn = true
@@ -79,8 +79,7 @@ func TestCoarseReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestCoarseTime: only the time in which samples were not coarse counts for the
-// history.
+// TestCoarseTime checks that only the time with fine samples counts for the history.
 func TestCoarseTime(t *testing.T) {
 	opt := predicting()
 	opt.Learn = true
@@ -104,7 +103,7 @@ func TestCoarseTime(t *testing.T) {
 	}
 }
 
-// TestFineAfterCoarse: when samples are not coarse any more, the activity is found
+// TestFineAfterCoarse checks that, when samples become fine, the activity is estimated
 // again, and is a fact.
 func TestFineAfterCoarse(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
@@ -126,7 +125,7 @@ func TestFineAfterCoarse(t *testing.T) {
 	}
 }
 
-// TestCoarseAfterFine: what is known as a fact stays, whatever coarse samples
+// TestCoarseAfterFine checks that a load from fine samples stays, whatever coarse samples
 // show later.
 func TestCoarseAfterFine(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
@@ -150,7 +149,7 @@ func TestCoarseAfterFine(t *testing.T) {
 	}
 }
 
-// TestSpeedsTellMoreThanCoarse: a neighbour that says how little it is slowed down
+// TestSpeedsTellMoreThanCoarse checks that a neighbour that reports a small slowdown
 // shows that a task is not heavy, though some kernel runs all the time.
 func TestSpeedsTellMoreThanCoarse(t *testing.T) {
 	found := func(rate float64) Resident {
@@ -177,8 +176,8 @@ func TestSpeedsTellMoreThanCoarse(t *testing.T) {
 	}
 }
 
-// TestCoarseLearner: a learner has begun its work when a kernel runs for more of
-// the time than its neighbours' do.
+// TestCoarseLearner checks that a learner counts as active when kernels run for more of
+// the time than its neighbours' kernels do.
 func TestCoarseLearner(t *testing.T) {
 	opt := predicting()
 	opt.LearnMemory = 2 * time.Minute
@@ -198,9 +197,9 @@ func TestCoarseLearner(t *testing.T) {
 	}
 }
 
-// TestCoarseIsNeverLearned: whatever happens, no activity is learned while all
-// samples are coarse. The same lives with samples that are not coarse teach
-// something, or this test would show nothing.
+// TestCoarseIsNeverLearned checks that no activity is ever learned while all samples are
+// coarse. The same events with fine samples do teach something, or this test would show
+// nothing.
 func TestCoarseIsNeverLearned(t *testing.T) {
 	longer(t)
 	learned := map[bool]bool{}
@@ -240,8 +239,8 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 	}
 }
 
-// TestTypicalOf: what goes with an SM activity is that of the typical loads, and
-// never above the bounds.
+// TestTypicalOf checks that the activities beside an SM activity are the typical loads',
+// and never above the bounds.
 func TestTypicalOf(t *testing.T) {
 	for _, l := range typicalLoads {
 		got := typicalOf(interference.Load{SMACT: l.SMACT, SMOCC: 1, DRAMA: 1})

@@ -7,9 +7,9 @@ import (
 	"carma/internal/units"
 )
 
-// VacatesOnRequest says that the program of an attempt offers to leave its GPUs by itself when it
-// is asked, and to come back to them (runner/suspend/leave). That works where the driver
-// cannot suspend it: on several GPUs, and beside others that share by MPS.
+// VacatesOnRequest says that the program of an attempt offers to vacate its GPUs on
+// request, and to return to them (runner/suspend/leave). That works where the driver
+// cannot suspend it: on several GPUs, and beside other MPS clients.
 type VacatesOnRequest struct {
 	At      units.Instant `json:"at"`
 	Task    TaskID        `json:"task"`
@@ -27,29 +27,30 @@ func (s *State) vacatesOnRequest(ev VacatesOnRequest) {
 	if t == nil || t.Alive() == nil || t.Last().N != ev.Attempt || t.Last().Leaves || t.GPUs == 0 {
 		return
 	}
-	t.Last().Leaves, s.dirty = true, true // others may wait for it to make way
+	t.Last().Leaves, s.dirty = true, true // others may wait to preempt it
 }
 
-// moves reports whether a task that is suspended for a reason is to come back to other
-// GPUs: a program that leaves by itself sees no others.
+// moves reports whether a task that is suspended for a reason must resume on other GPUs.
+// A program that vacates its GPUs on request can only return to the same ones.
 func (r Reason) moves() bool {
 	return r.Code == ReasonMoved || r.Code == ReasonSlowing || r.Code == ReasonDrained
 }
 
-// vacatesFor reports whether a running task is asked to leave by itself, and not taken
-// off by the driver.
+// vacatesFor reports whether a running task is asked to vacate its GPUs, instead of being
+// suspended by the driver.
 func (t *Task) vacatesFor(why Reason) bool { return t.Last().Leaves && !why.moves() }
 
-// resumesInPlace reports whether a suspended task comes back only to the GPUs that it had.
+// resumesInPlace reports whether a suspended task can resume only on the GPUs that it
+// had.
 func (t *Task) resumesInPlace() bool { return t.Phase == Suspended && t.Suspension.InPlace }
 
-// has reports whether a GPU is one of those that a suspended task had.
+// has reports whether a suspended task had a GPU.
 func (a *Suspension) has(id GPUID) bool {
 	return slices.ContainsFunc(a.From, func(g Grant) bool { return g.GPU == id })
 }
 
-// isOriginalGPU reports whether a task has left a GPU by itself, or is about to, and comes back
-// only to that.
+// isOriginalGPU reports whether a task has vacated a GPU, or is about to, and can resume
+// only there.
 func (s *State) isOriginalGPU(g *GPU) bool {
 	for _, t := range s.tasks { // no decision depends on the order
 		if away := t.Suspension; away != nil && away.InPlace && (away.has(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at Grant) bool { return at.GPU == g.ID })) {
@@ -59,7 +60,7 @@ func (s *State) isOriginalGPU(g *GPU) bool {
 	return false
 }
 
-// asBefore brings GPUs into the order in which a suspended task had them.
+// asBefore sorts GPUs into the order in which a suspended task had them.
 func (a *Suspension) asBefore(gpus []*GPU) {
 	at := func(g *GPU) int {
 		return slices.IndexFunc(a.From, func(from Grant) bool { return from.GPU == g.ID })
@@ -67,15 +68,15 @@ func (a *Suspension) asBefore(gpus []*GPU) {
 	slices.SortStableFunc(gpus, func(x, y *GPU) int { return cmp.Compare(at(x), at(y)) })
 }
 
-// Residue is what a suspended task still has on a GPU.
+// SuspendedResidue is the memory that a suspended task still holds on a GPU.
 type SuspendedResidue struct {
 	Task TaskID      `json:"task"`
 	Used units.Bytes `json:"used"`
 }
 
-// recordResidue is the memory that suspended tasks still have on a GPU: one that left by
-// itself keeps its context there. It is booked for nobody, and counts as foreign; for
-// the task itself it does not, when it comes back.
+// recordResidue returns the memory that suspended tasks still hold on a GPU: a program
+// that has vacated it keeps its context there. The residue is allocated to no task and
+// counts as other processes, except for the task itself when it resumes.
 func (s *State) recordResidue(uses []TaskUse) (all []SuspendedResidue) {
 	for _, u := range uses {
 		if t := s.tasks[u.Task]; t != nil && t.Phase == Suspended && u.Used > 0 {
@@ -85,7 +86,7 @@ func (s *State) recordResidue(uses []TaskUse) (all []SuspendedResidue) {
 	return all
 }
 
-// residue is what a suspended task still has on a GPU.
+// residue returns the memory that a suspended task still holds on a GPU.
 func (g *GPU) residue(t *Task) units.Bytes {
 	if t.Phase != Suspended {
 		return 0
@@ -98,10 +99,10 @@ func (g *GPU) residue(t *Task) units.Bytes {
 	return 0
 }
 
-// foreignTo is the memory on a GPU that is neither booked nor the task's own.
+// foreignTo returns the memory on a GPU that is neither allocated nor the task's own.
 func (g *GPU) foreignTo(t *Task) units.Bytes { return g.OtherProcesses - g.residue(t) }
 
-// otherProcesses is what others than carma's tasks have on a GPU.
+// otherProcesses returns the memory of processes on a GPU that are not carma's tasks.
 func (g *GPU) otherProcesses() units.Bytes {
 	sum := g.OtherProcesses
 	for _, b := range g.Residue {
@@ -110,14 +111,14 @@ func (g *GPU) otherProcesses() units.Bytes {
 	return sum
 }
 
-// freeFor is the memory of a GPU that a task may have there.
+// freeFor returns the free memory of a GPU for a task, its own residue included.
 func (s *State) freeFor(t *Task, g *GPU) units.Bytes { return s.free(g) + g.residue(t) }
 
-// assumedBehind is what a program that left by itself is taken to keep on each GPU, its
-// CUDA context, until a sample tells.
+// assumedBehind is the assumed residue of a program that has vacated a GPU, its CUDA
+// context, until a sample shows it.
 const assumedBehind = 512 * units.MiB
 
-// addResidue enters what a program that left by itself is taken to have on its GPUs.
+// addResidue adds the assumed residue of a program that has vacated its GPUs.
 func (s *State) addResidue(t *Task) {
 	for _, from := range t.Suspension.From {
 		g := s.byID[from.GPU]
@@ -131,8 +132,8 @@ func (s *State) addResidue(t *Task) {
 	}
 }
 
-// takesAll follows that a suspended task comes back, or that its container has ended:
-// it has left nothing behind any more.
+// takesAll removes all residue of a suspended task that resumes or whose container has
+// ended.
 func (s *State) takesAll(t *Task) {
 	if !slices.ContainsFunc(s.gpus, func(g *GPU) bool { return len(g.Residue) > 0 }) {
 		return

@@ -8,18 +8,18 @@ import (
 	"carma/internal/units"
 )
 
-// Now is the time of the latest event.
+// Now returns the time of the latest event.
 func (s *State) Now() units.Instant { return s.now }
 
-// Options returns the options in force.
+// Options returns the present options.
 func (s *State) Options() Options {
 	o := s.opt
 	o.FairWeights = slices.Clone(o.FairWeights)
 	return o
 }
 
-// Task returns an unfinished task; the caller must not change it, and must
-// not keep it over the next Step.
+// Task returns an unfinished task. The caller must not change it, and must not keep it
+// over the next Step.
 func (s *State) Task(id TaskID) (*Task, bool) {
 	t, ok := s.tasks[id]
 	return t, ok
@@ -35,7 +35,7 @@ func (s *State) Tasks() []Task {
 	return all
 }
 
-// GPUs returns copies of the ledger's pages in index order.
+// GPUs returns copies of the ledger's entries in index order.
 func (s *State) GPUs() []GPU {
 	all := make([]GPU, len(s.gpus))
 	for i, g := range s.gpus {
@@ -44,10 +44,10 @@ func (s *State) GPUs() []GPU {
 	return all
 }
 
-// NumGPUs is the number of pages of the ledger.
+// NumGPUs returns the number of GPUs in the ledger.
 func (s *State) NumGPUs() int { return len(s.gpus) }
 
-// Crowded returns copies of the pages with several tasks, in index order.
+// Crowded returns copies of the GPUs with several tasks, in index order.
 func (s *State) Crowded() []GPU {
 	var all []GPU
 	for _, g := range s.gpus {
@@ -58,7 +58,7 @@ func (s *State) Crowded() []GPU {
 	return all
 }
 
-// ReservedFor returns the task a GPU is kept free for, or 0.
+// ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
 func (s *State) ReservedFor(id GPUID) TaskID {
 	if g := s.byID[id]; g != nil {
 		return s.reservedForTask(g)
@@ -66,7 +66,7 @@ func (s *State) ReservedFor(id GPUID) TaskID {
 	return 0
 }
 
-// Reserved is the sum of the grants on a GPU; 0 for one that is not there.
+// Reserved returns the sum of the grants on a GPU, or 0 if the GPU is not known.
 func (s *State) Reserved(id GPUID) units.Bytes {
 	if g := s.byID[id]; g != nil {
 		return g.Reserved
@@ -74,10 +74,10 @@ func (s *State) Reserved(id GPUID) units.Bytes {
 	return 0
 }
 
-// EngineDown returns why nothing can be launched; the zero Reason: it can.
+// EngineDown says why nothing can be launched, or returns the zero Reason.
 func (s *State) EngineDown() Reason { return s.engineDown }
 
-// Position is a waiting task's place in the order of all queues, from 1.
+// Position returns a waiting task's place in the order of all queues, from 1, or 0.
 func (s *State) Position(id TaskID) int {
 	t := s.tasks[id]
 	if t == nil || !t.waiting() {
@@ -86,10 +86,10 @@ func (s *State) Position(id TaskID) int {
 	return s.queue.position(t)
 }
 
-// QueueLen is the number of waiting tasks.
+// QueueLen returns the number of waiting tasks.
 func (s *State) QueueLen() int { return s.queue.len() }
 
-// Placed is the number of tasks that hold GPUs.
+// Placed returns the number of placed tasks.
 func (s *State) Placed() int {
 	n := 0
 	for _, u := range s.users.all {
@@ -98,7 +98,7 @@ func (s *State) Placed() int {
 	return n
 }
 
-// SuspendDone are the suspended tasks, by number, and how many of them wait to come back.
+// Suspended returns the suspended tasks, by number, and how many of them wait to resume.
 // The caller must not change them, and must not keep them over the next Step.
 func (s *State) Suspended() (all []*Task, waiting int) {
 	for _, t := range s.tasks { // sorted below
@@ -113,13 +113,13 @@ func (s *State) Suspended() (all []*Task, waiting int) {
 	return all, waiting
 }
 
-// Unfinished is the number of tasks that are not finished.
+// Unfinished returns the number of unfinished tasks.
 func (s *State) Unfinished() int { return len(s.tasks) }
 
-// LastID is the highest task number ever used.
+// LastID returns the highest task number ever used.
 func (s *State) LastID() TaskID { return s.lastID }
 
-// NextTimer is the instant at which a Woke event is due; false: none.
+// NextTimer returns the instant at which a TimerFired event is due, or false if none is.
 func (s *State) NextTimer() (units.Instant, bool) {
 	if len(s.timers) == 0 {
 		return 0, false
@@ -127,7 +127,7 @@ func (s *State) NextTimer() (units.Instant, bool) {
 	return s.timers[0].At, true
 }
 
-// Clone returns a deep copy: Clone, then Step, is a what-if.
+// Clone returns a deep copy. Clone followed by Step answers what-if questions.
 func (s *State) Clone() *State {
 	c := *s
 	c.step, c.cache = step{}, emptyCache
@@ -184,6 +184,6 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// DecisionFormat is what the decisions tell that the state was led to by, see
-// the constant.
+// DecisionFormat returns the format of the decisions that led to the state, see the
+// constant.
 func (s *State) DecisionFormat() int { return s.format }

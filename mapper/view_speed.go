@@ -8,33 +8,34 @@ import (
 	"carma/internal/units"
 )
 
-// Speed is how fast a running task goes, and what is known of its end.
+// SpeedView is the speed of a running task and its expected end.
 type SpeedView struct {
-	// Since is from when on its speed is measured beside its present neighbours: some
-	// time after a task last came to one of its GPUs, began there or went.
+	// Since is the instant from which its speed is measured beside its present
+	// neighbours: some time after Changed.
 	Since units.Instant
-	// Changed is when that was.
+	// Changed is the instant at which a task last came to one of its GPUs, began to run
+	// there, or left.
 	Changed units.Instant
-	// Attempt is its number; Started is when its container began to run. Running:
-	// it was not asked to stop.
+	// Attempt is its number; Started is the instant at which its container began to run.
+	// Running: it was not asked to stop.
 	Attempt int
 	Started units.Instant
 	Running bool
 	// Beside are the tasks on its GPUs, in order of number.
 	Beside []TaskID
-	// Predicted is how many times as long as alone it takes beside them, by the
-	// model and what has been learned; 1: as alone.
+	// Predicted is its predicted slowdown beside them, by the model and the learned
+	// corrections; 1 means as fast as alone.
 	Predicted float64
-	// Measured is the same as its output tells, with its relative standard error;
-	// 0: its output has not told it beside these neighbours, or not alone.
+	// Measured is its slowdown according to its output, with its relative standard error,
+	// or 0 if not measured beside these neighbours, or not alone.
 	Measured, Error float64
-	// Left is how long it is expected to run from now on; false in Ends: nothing is
-	// known of its run time.
+	// Left is its expected remaining run time. Ends is false if its run time is not
+	// known.
 	Left time.Duration
 	Ends bool
 }
 
-// Speed returns how fast a task goes; false: its container does not run.
+// Speed returns the speed of a task, or false if its container does not run.
 func (s *State) Speed(id TaskID) (SpeedView, bool) {
 	t := s.tasks[id]
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {

@@ -29,7 +29,7 @@ func pair(t *testing.T) (w *world, a, b TaskID) {
 	return w, a, b
 }
 
-// throughputReported tells a pace of a task since its neighbours are the same.
+// paced reports the rate of a task since its neighbours are the same.
 func (w *world) paced(id TaskID, p Throughput) SpeedView {
 	w.t.Helper()
 	g, ok := w.s.Speed(id)
@@ -43,8 +43,8 @@ func (w *world) paced(id TaskID, p Throughput) SpeedView {
 	return g
 }
 
-// TestGoing: what a neighbour costs is measured where the task was told of alone
-// too, in the same unit; else it is predicted.
+// TestGoing checks that the slowdown by a neighbour is measured if the task's rate alone
+// is known too, in the same unit; otherwise it is predicted.
 func TestGoing(t *testing.T) {
 	w, a, b := pair(t)
 	g, ok := w.s.Speed(a)

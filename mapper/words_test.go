@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// speakers are the functions that may make an error in words, each with the
-// reason why nothing is decided or recorded by it.
+// speakers lists the functions that may make an error in words, each with the reason why
+// no decision or record depends on it.
 var speakers = map[string]string{
 	"audit":          "a broken invariant is a bug of ours",
 	"auditHeld":      "as above",
@@ -38,9 +38,9 @@ var speakers = map[string]string{
 	"policyNamed":    "as above",
 }
 
-// TestCoreHasNoWords: the core decides and records by codes and figures, so it
-// makes no sentence: no text is put together, and none is in a literal, but for
-// errors of whoever calls it, panics and the policies' own descriptions.
+// TestCoreHasNoWords checks that the core decides and records by codes and figures, and
+// makes no sentence: no text is put together, and none is in a literal, except errors for
+// callers, panics and the policies' own descriptions.
 func TestCoreHasNoWords(t *testing.T) {
 	files, err := sourcesIn(".")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestCoreHasNoWords(t *testing.T) {
 	}
 }
 
-// TestCoreHasNoWordsCanFail shows that each way to make a sentence is seen.
+// TestCoreHasNoWordsCanFail checks that each kind of sentence is found.
 func TestCoreHasNoWordsCanFail(t *testing.T) {
 	for _, row := range []struct{ body, want string }{
 		{`func f() string { return fmt.Sprintf("%d", 1) }`, "fmt.Sprintf"},
@@ -82,8 +82,8 @@ func TestCoreHasNoWordsCanFail(t *testing.T) {
 	}
 }
 
-// sentencesIn lists the places in a file that put words together or hold some,
-// and notes the speakers that do.
+// sentencesIn lists the places in a file that put words together or hold some, and
+// records the functions that may.
 func sentencesIn(f *ast.File, used map[string]bool) (found []string) {
 	for _, decl := range f.Decls {
 		name := ""
@@ -108,8 +108,8 @@ func sentencesIn(f *ast.File, used map[string]bool) (found []string) {
 	return found
 }
 
-// mayHoldWords reports whether what is below a node may hold words: a panic, the tag of
-// a field, a policy's description.
+// mayHoldWords reports whether words are allowed below a node: a panic, the tag of a
+// field, a policy's description.
 func mayHoldWords(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ImportSpec:
@@ -126,10 +126,10 @@ func mayHoldWords(n ast.Node) bool {
 	return false
 }
 
-// oldSentences are those of older versions by which their stops are known.
+// oldSentences are the sentences of older versions that identify their stops.
 var oldSentences = []string{"time limit of ", "time slot of ", "and others need the room"}
 
-// words says in what way a node makes or holds a sentence, or "".
+// words says how a node makes or holds a sentence, or returns "".
 func words(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:

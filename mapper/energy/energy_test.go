@@ -30,8 +30,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesSum: nothing is lost, nobody gets less than nothing, and who causes
-// more activity has no less.
+// TestSharesSum checks that no energy is lost, no share is negative, and more activity
+// never gives a smaller share.
 func TestSharesSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		watts, idle := rapid.Float64Range(0, 700).Draw(t, "watts"), rapid.Float64Range(0, 100).Draw(t, "idle")

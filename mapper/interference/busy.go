@@ -2,17 +2,17 @@ package interference
 
 import "math"
 
-// Busy is the share of time in which at least one kernel of the task runs when
-// it is alone, whatever part of the GPU the kernel fills: what NVML calls GPU
-// utilization, and what a time-sliced GPU hands out.
+// Busy is the share of time in which at least one kernel of the task runs when it is
+// alone, whatever part of the GPU the kernel fills: NVML's GPU utilization, and the time
+// that a time-sliced GPU divides.
 //
-// It is at least SMACT, a mean over SMs, and at least DRAMA. Profiles do not
-// tell it; it is taken as the cube root of the larger of the two. Where it was
-// published (AEGIS: three solo profiles, and the means of three traces run with
-// one task per GPU), that is 0.15 off at most and 0.06 on average: 0.75 at
-// SMACT 0.42, where SMACT itself would be 0.33 off.
+// It is at least SMACT, a mean over SMs, and at least DRAMA. Profiles do not contain it;
+// it is estimated as the cube root of the larger of the two. In published data (AEGIS:
+// three solo profiles, and the means of three traces run with one task per GPU) the error
+// is at most 0.15 and 0.06 on average: 0.75 at SMACT 0.42, where SMACT itself would be
+// off by 0.33.
 func (l Load) Busy() float64 { return math.Cbrt(max(share(l.SMACT), share(l.DRAMA))) }
 
-// Gap is the share of time in which no kernel of the task runs when it goes at a
-// speed. What is slowed down are its kernels, not what it does between them.
+// Gap is the share of time in which no kernel of the task runs at a given speed. Only its
+// kernels are slowed down, not its work between them.
 func (l Load) Gap(speed float64) float64 { return (1 - l.Busy()) * speed }

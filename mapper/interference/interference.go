@@ -1,16 +1,16 @@
-// Package interference predicts how fast tasks go that share a GPU.
+// Package interference predicts the speeds of tasks that share a GPU.
 package interference
 
 import "math"
 
-// Load is how busy one task keeps a GPU when it runs there alone.
+// Load is the activity of one task on a GPU when it runs there alone.
 type Load struct {
 	// SMACT, SMOCC and DRAMA are means over the run, 0 to 1, as DCGM defines
 	// them. SMOCC does not take part in the model: it adds nothing to SMACT.
 	SMACT, SMOCC, DRAMA float64
-	// Step is the time of one training step in seconds; 0 is not known. It
-	// stands for the length of the task's kernels: a batch four times as large
-	// makes both about four times as long.
+	// Step is the time of one training step in seconds, or 0 if not known. It represents
+	// the length of the task's kernels: a batch four times as large makes both about four
+	// times as long.
 	Step float64
 }
 
@@ -21,23 +21,22 @@ type Load struct {
 //
 // over its neighbours j, with S for SMACT, D for DRAMA and t for Step.
 //
-// The first term is waiting for the SMs. A launch waits when it finds all SMs
-// taken, which grows steeply with the neighbour's activity, and it waits for
-// the neighbour's kernels to drain: long beside kernels that are longer than
-// its own, hardly at all the other way round. That is what makes a small
-// network fall to a third of its speed beside VGG16 with large batches while
-// VGG16 loses two per cent; a model that shares SM time out evenly cannot show
-// it. The second term is contention for memory bandwidth.
+// The first term is waiting for the SMs. A launch waits when it finds all SMs taken,
+// which grows steeply with the neighbour's activity, and it waits for the neighbour's
+// kernels to drain: long beside kernels that are longer than its own, hardly at all
+// beside shorter ones. So a small network falls to a third of its speed beside VGG16 with
+// large batches while VGG16 loses two per cent; a model that divides SM time evenly
+// cannot show this. The second term is contention for memory bandwidth.
 //
-// After that all are slowed alike until no more than one GPU's worth of SM
-// time and of DRAM time is used. Between two tasks that hardly ever happens;
-// it is what bounds many small ones.
+// After that all tasks are slowed by the same factor until no more than one GPU's worth
+// of SM time and of DRAM time is used. With two tasks that is hardly ever needed; it
+// limits many small ones.
 //
 // The coefficients are fitted to pairs of tasks on an A100 40 GB (coefficients.go).
 // More than two tasks, and other GPUs, are extrapolation.
 type Model struct {
 	Block, Power, Ceiling, Turn, DRAM float64
-	// A step that is not known is taken to be exp(StepBase + StepSlope·S).
+	// A step that is not known is assumed to be exp(StepBase + StepSlope·S).
 	StepBase, StepSlope float64
 }
 
@@ -46,7 +45,7 @@ type Model struct {
 // for a single task. The order of the tasks does not matter.
 func Speeds(loads []Load) []float64 { return Fitted.Speeds(loads) }
 
-// Speeds is the function of that name by model m.
+// Speeds is the function of that name for model m.
 func (m Model) Speeds(loads []Load) []float64 {
 	var space [16]Task
 	tasks := space[:0]
@@ -56,13 +55,13 @@ func (m Model) Speeds(loads []Load) []float64 {
 	return m.SpeedsOf(make([]float64, 0, len(loads)), tasks)
 }
 
-// SpeedsOf appends the speeds of tasks that are worked out already.
+// SpeedsOf appends the speeds of prepared tasks.
 func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
 	if len(of) == 1 {
 		return append(speeds, 1)
 	}
-	// Sums are formed in an order of their own, so that they do not depend,
-	// in the last bit, on the order of the tasks.
+	// Sums are formed in an order that does not depend on the order of the tasks, and so
+	// neither does the last bit of a speed.
 	var space [16]int
 	order := space[:0]
 	for i := range of {
@@ -94,11 +93,10 @@ func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
 	return speeds
 }
 
-// Task is a load and what the model makes of it, for when it is asked about
-// many times.
+// Task is a load prepared for the model, for repeated use.
 type Task struct {
 	sm, dram, step float64
-	reach          float64 // step x how much it makes others wait, at most
+	reach          float64 // step times the upper bound of the wait it causes
 }
 
 func (t *Task) before(other *Task) bool {
@@ -111,7 +109,7 @@ func (t *Task) before(other *Task) bool {
 	return t.step < other.step
 }
 
-// Task works out what the model needs of a load.
+// Task prepares a load.
 func (m Model) Task(l Load) Task {
 	t := Task{sm: share(l.SMACT), dram: share(l.DRAMA), step: l.Step}
 	if !(t.step > 0) {
@@ -122,7 +120,7 @@ func (m Model) Task(l Load) Task {
 	return t
 }
 
-// share brings what is no share, NaN included, between 0 and 1.
+// share limits a value to 0 to 1; NaN becomes 0.
 func share(f float64) float64 {
 	if !(f > 0) {
 		return 0

@@ -16,7 +16,7 @@ var (
 	smaller = Load{SMACT: 0.1578, SMOCC: 0.0900, DRAMA: 0.0051, Step: 0.0250} // MobileNet on CIFAR-100
 )
 
-// TestMeasuredPairs is the shape of what was measured: who suffers beside whom.
+// TestMeasuredPairs checks the shape of measurements: which task is slowed down by which.
 func TestMeasuredPairs(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -116,7 +116,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestNeighbourHurts: a further task makes nobody faster, as long as there is
+// TestNeighbourHurts checks that a further task makes no task faster, as long as there is
 // SM and DRAM time for all of them.
 func TestNeighbourHurts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,27 +7,27 @@ import (
 	"carma/internal/units"
 )
 
-// What is due at the same instant comes in this order: tasks free what they
-// hold before anything else looks, and a submission sees the latest sample.
+// Entries due at the same instant come in this order: tasks free their resources before
+// anything else looks, and a submission sees the latest sample.
 const (
 	rankProgress = iota // a run reaches the next point of its plan
 	rankCopy            // the memory of a run is copied
-	rankStart           // a container runs
-	rankRest            // somebody comes back to a run that does nothing
-	rankSample          // the monitor looks
-	rankPace            // the output of a run tells how fast it goes
-	rankWake            // the mapper asked to be woken
-	rankClose           // a GPU is drained
+	rankStart           // the container of a run starts
+	rankRest            // somebody returns to an idle run
+	rankSample          // the monitor reads the GPUs
+	rankPace            // the output of a run shows its speed
+	rankWake            // a timer of the mapper fires
+	rankClose           // a GPU is cordoned
 	rankSubmit          // the next task arrives
 )
 
-// entry is something that is due. It can be moved and taken off.
+// entry is something that is due. It can be moved and removed.
 type entry struct {
 	at   units.Instant
 	rank int
 	seq  int64 // the task's number, of equal ranks
 	run  *run
-	pos  int // in the agenda, from 1; 0: not there
+	pos  int // in the agenda, from 1, or 0 if not there
 }
 
 // agenda is a heap by instant, then rank, then number.

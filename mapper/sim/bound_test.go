@@ -28,8 +28,8 @@ func TestEarliest(t *testing.T) {
 	}
 }
 
-// TestEarliestIsExact compares with a search over all orders: whether there is a
-// flow of work from the tasks into the times between arrivals.
+// TestEarliestIsExact compares with a search over all orders: whether a flow of work
+// exists from the tasks into the times between arrivals.
 func TestEarliestIsExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -88,7 +88,7 @@ func fits(works []work, capacity, end float64) bool {
 	}
 }
 
-// augment sends what it can along the shortest path that has room.
+// augment sends as much flow as possible along the shortest path with room.
 func augment(room [][]float64, source, sink int) float64 {
 	from := make([]int, len(room))
 	for i := range from {
@@ -119,8 +119,8 @@ func augment(room [][]float64, source, sink int) float64 {
 	return least
 }
 
-// TestBoundInAnyWorld: no policy beats the bound, however pairs differ from the
-// model and however tasks share a GPU.
+// TestBoundInAnyWorld checks that no policy beats the bound, however pairs differ from
+// the model and however tasks share a GPU.
 func TestBoundInAnyWorld(t *testing.T) {
 	tasks := synthetic(60, 20)
 	for i := range tasks {
@@ -147,8 +147,8 @@ func TestBoundInAnyWorld(t *testing.T) {
 	}
 }
 
-// TestFactorsOfPairs: factors may give two tasks more SM time than there is, which
-// the bound knows.
+// TestFactorsOfPairs checks that the bound allows for factors that give two tasks more SM
+// time than there is.
 func TestFactorsOfPairs(t *testing.T) {
 	o := options("round-robin")
 	o.SMACTCap, o.WarmUp = 0, 0

@@ -2,8 +2,8 @@ package sim
 
 import "math"
 
-// save notes the last checkpoint of a run that ends. Its start-up is not
-// training, and has to be gone through again.
+// save stores the last checkpoint of a run that ends. Its start-up is not training, and
+// must be repeated.
 func (e *engine) save(r *run) {
 	every := r.task.Checkpoint.Seconds()
 	if every <= 0 {

@@ -7,8 +7,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestSlots: two tasks that do not fit beside each other take turns. With
-// checkpoints what was done by the last one is not done again.
+// TestSlots checks that two tasks that do not fit beside each other take turns. With
+// checkpoints no saved work is repeated.
 func TestSlots(t *testing.T) {
 	opt := options("magm")
 	opt.Slot = time.Hour
@@ -37,23 +37,24 @@ func TestSlots(t *testing.T) {
 	if took := lastEnd(r).Sub(origin); took < 5*time.Hour || took > 6*time.Hour {
 		t.Errorf("five hours of work with checkpoints took %s", took)
 	}
-	// A slot ends after 50 minutes of work at most: all of it counts but the
-	// last checkpoint's rest, so a longer way between checkpoints costs more.
+	// A slot ends after 50 minutes of work at most: all of it counts except the work
+	// since the last checkpoint, so a longer interval between checkpoints costs more.
 	if rare := run(40*time.Minute, 3*time.Hour, 2*time.Hour); lastEnd(rare) <= lastEnd(r) {
 		t.Errorf("checkpoints every 40 minutes take %s, every 10 %s", lastEnd(rare).Sub(origin), lastEnd(r).Sub(origin))
 	}
-	// Without a task that waits nobody is stopped.
+	// Without a waiting task no task is stopped.
 	if alone := run(0, 3*time.Hour); len(alone.Tasks[0].Record.Attempts) != 1 {
 		t.Error("a task was stopped for nobody")
 	}
-	// Without checkpoints a task that fits its slot is done in one go; the
-	// other starts anew, until nobody waits any more.
+	// Without checkpoints a task that fits its slot runs in one attempt; the other starts
+	// from the beginning, until no task waits any more.
 	if r := run(0, 3*time.Hour, 30*time.Minute); len(r.Tasks[0].Record.Attempts) != 2 || len(r.Tasks[1].Record.Attempts) != 1 {
 		t.Errorf("%d and %d attempts", len(r.Tasks[0].Record.Attempts), len(r.Tasks[1].Record.Attempts))
 	}
 }
 
-// TestCheckpointOfOOM: a task that runs out of memory goes on where it was.
+// TestCheckpointOfOOM checks that a task that runs out of memory continues from its
+// checkpoint.
 func TestCheckpointOfOOM(t *testing.T) {
 	e := newEngine(Config{Options: options("magm"), GPUs: station(1)}, []*Task{{SoloTime: time.Hour, Checkpoint: 7 * time.Minute}})
 	r := &run{id: 1, task: e.tasks[0], trained: 1000, goal: 3000, rate: 0.5, at: e.now}

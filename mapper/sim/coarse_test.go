@@ -8,9 +8,9 @@ import (
 	"carma/mapper"
 )
 
-// TestCoarseServer: on cards that tell only the share of time in which a kernel
-// runs, light tasks of which nothing is known are soon joined by others, and heavy
-// ones are not. Nothing is learned of either.
+// TestCoarseServer checks that, on cards with only the share of time in which a kernel
+// runs, light unknown tasks are soon joined by others, and heavy ones are not. Nothing is
+// learned of either.
 func TestCoarseServer(t *testing.T) {
 	for _, row := range []struct {
 		name string

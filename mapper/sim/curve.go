@@ -7,9 +7,9 @@ import (
 	"carma/internal/units"
 )
 
-// Curve is a quantity over time that changes in steps. Its points are in order
-// of time, no two at one instant, and each differs in value from the one
-// before. Before the first point the value is 0.
+// Curve is a quantity over time that changes in steps. Its points are in order of time,
+// no two at one instant, and each has another value than the previous one. Before the
+// first point the value is 0.
 type Curve []Point
 
 // Point is a value that holds from an instant until the next point.
@@ -18,8 +18,8 @@ type Point struct {
 	Value float64
 }
 
-// set appends what the value is from an instant on, which is not before the
-// last point. Of several values at one instant the last one counts.
+// set appends the value from an instant on, which is not before the last point. If
+// several values are set at one instant, the last one counts.
 func (c *Curve) set(at units.Instant, value float64) {
 	s := *c
 	if n := len(s); n > 0 && s[n-1].At == at {
@@ -31,7 +31,7 @@ func (c *Curve) set(at units.Instant, value float64) {
 	*c = s
 }
 
-// At is the value at an instant.
+// At returns the value at an instant.
 func (c Curve) At(at units.Instant) float64 {
 	i, found := slices.BinarySearchFunc(c, at, func(p Point, at units.Instant) int { return cmp.Compare(p.At, at) })
 	if found {
@@ -43,7 +43,7 @@ func (c Curve) At(at units.Instant) float64 {
 	return c[i-1].Value
 }
 
-// Max is the highest value; 0 for a curve without points.
+// Max returns the highest value, or 0 for a curve without points.
 func (c Curve) Max() float64 {
 	most := 0.0
 	for i, p := range c {
@@ -54,7 +54,7 @@ func (c Curve) Max() float64 {
 	return most
 }
 
-// Integral is the area under the curve, in its unit times seconds.
+// Integral returns the area under the curve, in its unit times seconds.
 func (c Curve) Integral(from, to units.Instant) float64 {
 	sum := 0.0
 	for i, p := range c {
@@ -69,10 +69,9 @@ func (c Curve) Integral(from, to units.Instant) float64 {
 	return sum
 }
 
-// Resample divides a span of time into n bins, equal to a nanosecond, and
-// returns the exact mean over each, so that the area stays what it was. It
-// takes time in proportion to the points and the bins. Without a span or bins
-// there is nothing.
+// Resample divides a span of time into n bins of equal length, up to a nanosecond, and
+// returns the exact mean over each, so that the area is unchanged. Its cost is
+// proportional to the points and the bins. It returns nil without a span or bins.
 func (c Curve) Resample(from, to units.Instant, n int) []float64 {
 	if to <= from || n <= 0 {
 		return nil
@@ -96,7 +95,7 @@ func (c Curve) Resample(from, to units.Instant, n int) []float64 {
 	return means
 }
 
-// BinEdge is where bin i of n begins, and bin i-1 ends.
+// BinEdge returns the begin of bin i of n, which is the end of bin i-1.
 func BinEdge(from, to units.Instant, n, i int) units.Instant {
 	width, rest := (to-from)/units.Instant(n), (to-from)%units.Instant(n)
 	return from + width*units.Instant(i) + rest*units.Instant(i)/units.Instant(n)

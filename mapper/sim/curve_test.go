@@ -21,7 +21,8 @@ func curveOf(points ...Point) Curve {
 	return c
 }
 
-// TestCurveIsCompact: only changes are kept, and of one instant the last value.
+// TestCurveIsCompact checks that a curve keeps only changes, and the last value of each
+// instant.
 func TestCurveIsCompact(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -64,7 +65,7 @@ func TestResample(t *testing.T) {
 	}
 }
 
-// TestResampleKeepsTheArea, whatever the curve and however few the bins.
+// TestResampleKeepsTheArea checks that the area is kept for any curve and number of bins.
 func TestResampleKeepsTheArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c Curve

@@ -11,13 +11,12 @@ import (
 	"carma/mapper/energy"
 )
 
-// The daemon's monitor reads the GPUs every second and reports the mean of
-// the readings of the last 30 s, that of 30 s ago included. A reading is the
-// mean over the second before it, so what is reported is the mean over 31 s.
-// [ScoreRisk] is another score.
+// The daemon's monitor reads the GPUs every second and reports the mean of the readings
+// of the last 30 s, including the reading of 30 s ago. A reading is the mean over the
+// second before it, so the reported mean is over 31 s. [ScoreRisk] is another score.
 const window = units.Instant(31 * time.Second)
 
-// device is a GPU and what runs on it.
+// device is a GPU and its tasks.
 type device struct {
 	GPU
 	sharing Sharing
@@ -28,7 +27,7 @@ type device struct {
 	held     units.Bytes
 	activity Activity // now
 	shown    Activity // now, as the monitor reads it
-	coarse   bool     // it reads the share of time in which a kernel runs
+	coarse   bool     // the monitor reads the share of time in which a kernel runs
 	watts    float64  // now
 
 	// Integrals up to at, over seconds.
@@ -38,14 +37,14 @@ type device struct {
 	memory float64  // bytes
 	energy float64  // joules
 
-	bends   []bend        // of seen, as far back as the monitor's window
-	out, in units.Instant // until when memory is copied in that direction
-	warm    bool          // what the monitor reports may still change
+	bends   []bend        // of seen, back to the begin of the monitor's window
+	out, in units.Instant // the ends of the copies in each direction
+	warm    bool          // the monitor's report may still change
 	touched bool          // memory has changed since the last report
 	scores  Activity
 	tasks   []mapper.TaskUse
-	curves  *GPUTimeline  // nil: not recorded
-	charged units.Instant // until when the tasks have been charged with its energy
+	curves  *GPUTimeline  // nil if not recorded
+	charged units.Instant // the instant up to which its energy is charged to tasks
 	score   Score
 
 	busy     []*use // scratch, as are the next
@@ -55,7 +54,7 @@ type device struct {
 	shares   []float64
 }
 
-// bend is where the integral of what the monitor reads changes its slope.
+// bend is a point where the integral of the monitor's readings changes its slope.
 type bend struct {
 	at            units.Instant
 	sum, activity Activity
@@ -68,10 +67,10 @@ type use struct {
 	load       Load
 	held, peak units.Bytes
 	rate       float64 // progress relative to alone on an A100
-	// activity is the SM activity that it causes, watts its share of the GPU's
-	// draw, energy what it has had of it, in joules.
+	// activity is the SM activity that it causes, watts its share of the GPU's power,
+	// energy its share of the energy so far, in joules.
 	activity, watts, energy float64
-	speed                   float64 // that the model says, while it is busy
+	speed                   float64 // by the model, while it is busy
 }
 
 func newDevice(g GPU, start units.Instant) *device {
@@ -82,7 +81,7 @@ func newDevice(g GPU, start units.Instant) *device {
 
 func seconds(d units.Instant) float64 { return float64(d) / float64(time.Second) }
 
-// advance brings the integrals up to now. It comes before every change.
+// advance updates the integrals up to now. It precedes every change.
 func (d *device) advance(now units.Instant) {
 	if now == d.at {
 		return
@@ -95,12 +94,12 @@ func (d *device) advance(now units.Instant) {
 	d.at = now
 }
 
-// settle recomputes rates, activity and power after a change of who is busy.
+// settle recomputes rates, activity and power after a change of the busy tasks.
 func (d *device) settle(now units.Instant, scratch []Load) []Load {
 	loads := scratch[:0]
 	d.busy = d.busy[:0]
 	for _, u := range d.uses {
-		u.rate = d.Speed // loading data and the like: nobody is in the way
+		u.rate = d.Speed // while it loads data and the like, no task slows it down
 		if u.busy() {
 			loads, d.busy = append(loads, u.load), append(d.busy, u)
 		}
@@ -132,8 +131,8 @@ func (d *device) settle(now units.Instant, scratch []Load) []Load {
 	return loads
 }
 
-// charge brings the energy of the tasks up to now. It comes before every change of
-// what they draw.
+// charge updates the energy of the tasks up to now. It precedes every change of their
+// power.
 func (d *device) charge(now units.Instant) {
 	s := seconds(now - d.charged)
 	for _, u := range d.uses {
@@ -142,7 +141,7 @@ func (d *device) charge(now units.Instant) {
 	d.charged = now
 }
 
-// share gives each task its share of the draw.
+// share divides the power among the tasks.
 func (d *device) share() {
 	d.active = d.active[:0]
 	for _, u := range d.uses {
@@ -154,7 +153,7 @@ func (d *device) share() {
 	}
 }
 
-// join puts a task on the device that does not keep it busy yet.
+// join adds a task to the device that does not keep it busy yet.
 func (d *device) join(u *use, now units.Instant) {
 	d.charge(now)
 	d.uses = append(d.uses, u)
@@ -166,7 +165,7 @@ func (u *use) busy() bool {
 	return u.run.training && !u.run.halted && !u.run.resting && u.load.SMACT > 0
 }
 
-// free gives memory back.
+// free returns memory.
 func (u *use) free(now units.Instant, n units.Bytes) {
 	d := u.device
 	d.advance(now)
@@ -176,7 +175,7 @@ func (u *use) free(now units.Instant, n units.Bytes) {
 	d.record(now)
 }
 
-// alloc takes memory if there is room for all of it.
+// alloc allocates memory if there is room for all of it.
 func (u *use) alloc(now units.Instant, n units.Bytes) bool {
 	d := u.device
 	if n > d.Memory-d.held {
@@ -191,7 +190,7 @@ func (u *use) alloc(now units.Instant, n units.Bytes) bool {
 	return true
 }
 
-// leave frees all and takes the use off its device.
+// leave frees all memory and removes the use from its device.
 func (u *use) leave(now units.Instant) {
 	d := u.device
 	d.advance(now)
@@ -202,8 +201,8 @@ func (u *use) leave(now units.Instant) {
 	d.record(now)
 }
 
-// look works out what the monitor reports at an instant of its clock, and
-// whether that differs from what it reported last.
+// look computes the monitor's report at a tick, and reports whether it differs from the
+// last one.
 func (d *device) look(now units.Instant) (differs bool) {
 	d.advance(now)
 	from := now - d.score.window()
@@ -238,7 +237,7 @@ func (d *device) look(now units.Instant) (differs bool) {
 	return differs
 }
 
-// shows is what a sample tells of a task.
+// shows returns the sample of a task.
 func (u *use) shows(t Truth) mapper.TaskUse {
 	out := mapper.TaskUse{Task: u.run.id, Used: u.held}
 	if t.Processes == 0 || t.uniform(drawProcesses, u.run.id) >= t.Processes {
@@ -253,7 +252,7 @@ func (u *use) shows(t Truth) mapper.TaskUse {
 	return out
 }
 
-// timesDiffer reports whether samples tell other times of the tasks than before.
+// timesDiffer reports whether the samples of the tasks differ from the last ones.
 func (d *device) timesDiffer() bool {
 	i := 0
 	for _, u := range d.uses {
@@ -268,15 +267,15 @@ func (d *device) timesDiffer() bool {
 	return i != len(d.tasks)
 }
 
-// sample is what look has found.
+// sample returns the report that look has computed.
 func (d *device) sample() mapper.GPUSample {
 	return mapper.GPUSample{
 		ID: d.ID, Used: d.held, SMACT: d.scores.SMACT, SMOCC: d.scores.SMOCC, DRAMA: d.scores.DRAMA, Coarse: d.coarse, Tasks: d.tasks,
 	}
 }
 
-// coarse is what NVML's utilization shows of a GPU: the share of time in which
-// any kernel runs. Kernels of several tasks run independently of each other.
+// coarse returns NVML's utilization of a GPU: the share of time in which any kernel runs.
+// The kernels of different tasks run independently of each other.
 func coarse(loads []Load, speeds []float64, real Activity) Activity {
 	gap := 1.0
 	for i, l := range loads {

@@ -8,11 +8,12 @@ import (
 	"carma/mapper"
 )
 
-// Drain is a GPU that is closed for maintenance for a while. The zero value: none is.
+// Drain is a maintenance of a GPU, for which it is cordoned for a while. The zero value
+// is none.
 type Drain struct {
 	GPU         int // its index, on the first machine
 	From, Until time.Duration
-	// Move has its tasks moved to others, without ending them.
+	// Move moves its tasks to other GPUs, without ending them.
 	Move bool
 }
 
@@ -33,15 +34,15 @@ func (d Drain) check(gpus []GPU) error {
 	return fmt.Errorf("drain: no GPU %d; there are %d, from 0", d.GPU, len(gpus))
 }
 
-// draining is the drain of a replay, and when the GPU had no task any more.
+// draining is the drain of a replay, with the time until the GPU had no task.
 type draining struct {
 	entry
 	device *device
-	since  units.Instant // 0: it has not begun, or the GPU is free
+	since  units.Instant // 0 before it begins and after the GPU is free
 	took   time.Duration
 }
 
-// planDrain sets when the drain begins.
+// planDrain schedules the begin of the drain.
 func (e *engine) planDrain() {
 	d := e.cfg.Drain
 	if !d.on() {
@@ -57,7 +58,7 @@ func (e *engine) planDrain() {
 	e.agenda.set(&e.drain.entry, origin.Add(d.From))
 }
 
-// closes drains the GPU.
+// closes cordons the GPU.
 func (e *engine) closes() {
 	d := e.cfg.Drain
 	e.drain.since = e.now
@@ -66,7 +67,7 @@ func (e *engine) closes() {
 	}})
 }
 
-// cleared notes that the drained GPU has no task any more.
+// cleared records the end of the drain if the drained GPU has no task any more.
 func (e *engine) cleared() {
 	d := &e.drain
 	if d.since == 0 {

@@ -10,8 +10,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestEnergyOfTasks: two tasks on one GPU share its draw, and what a GPU draws
-// without tasks is nobody's.
+// TestEnergyOfTasks checks that two tasks on one GPU share its energy, and that the
+// energy of a GPU without tasks is charged to no task.
 func TestEnergyOfTasks(t *testing.T) {
 	light, heavy := Load{SMACT: 0.1}, Load{SMACT: 0.5}
 	o := options("round-robin")
@@ -37,7 +37,7 @@ func TestEnergyOfTasks(t *testing.T) {
 	}
 }
 
-// TestEnergySums: whatever happens, tasks and idle GPUs make up all energy.
+// TestEnergySums checks that tasks and idle GPUs always account for all energy.
 func TestEnergySums(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := anyConfig(rt, 3)
@@ -59,7 +59,7 @@ func TestEnergySums(t *testing.T) {
 	})
 }
 
-// idleSeconds is how long no container ran on a GPU.
+// idleSeconds returns the time for which no container ran on a GPU.
 func idleSeconds(line *Timeline, index int) float64 {
 	var idle float64
 	for at := line.Start; at < line.End; {

@@ -12,7 +12,7 @@ import (
 	"carma/mapper/words"
 )
 
-// engine is a replay under way.
+// engine is a replay in progress.
 type engine struct {
 	cfg     Config
 	state   *mapper.State
@@ -23,36 +23,36 @@ type engine struct {
 	byID    map[mapper.GPUID]*device
 	runs    map[mapper.TaskID]*run // look-up only
 
-	tasks   []*Task // in order of arrival: the number of the first is 1
+	tasks   []*Task // in order of arrival; the first has number 1
 	arrived int
 	saved   []float64 // by task: seconds of training that its last checkpoint holds
 	energy  []float64 // by task: joules of all its attempts
-	// stretches are the times for which each task was suspended.
+	// stretches are the suspensions of each task.
 	stretches [][]Stretch
-	rests     []Stretch // by task: the time for which it did nothing
+	rests     []Stretch // by task: the time for which it was idle
 	results   []TaskResult
 	smallest  units.Bytes // memory of a card
-	most      float64     // of what a GPU has one of that its tasks ever take
+	most      float64     // the most of a GPU's limited resource that its tasks ever take
 	finished  int
 	steps     int
 
 	sample, wake, submit *entry
 	drain                draining
-	sampled              units.Instant // when the monitor looked last
-	record               *recorder     // nil: no timeline
+	sampled              units.Instant // the last tick of the monitor
+	record               *recorder     // nil without a timeline
 
 	loads   []Load // scratch
 	samples []mapper.GPUSample
 }
 
-// runtimeReserve is memory that a program leaves on a card.
+// runtimeReserve is memory that a program does not use on a card.
 const runtimeReserve = units.GiB
 
-// exitTerminated is the code of a program that SIGTERM has ended.
+// exitTerminated is the exit code of a program ended by SIGTERM.
 const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
-	cfg.Options.LaunchesAtOnce = 0 // its containers are made at once
+	cfg.Options.LaunchesAtOnce = 0 // the modelled containers are created at once
 	e := &engine{
 		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)), rests: make([]Stretch, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
@@ -104,7 +104,7 @@ func (e *engine) loop() error {
 	return nil
 }
 
-// next does what is due first.
+// next handles the entry that is due first.
 func (e *engine) next() {
 	due := e.agenda.next()
 	e.now = due.at
@@ -130,7 +130,7 @@ func (e *engine) next() {
 	}
 }
 
-// stuck is the error when tasks are left and nothing will happen any more.
+// stuck returns the error if tasks are left and nothing more will happen.
 func (e *engine) stuck() error {
 	for _, t := range e.state.Tasks() {
 		why, _ := e.state.Why(t.ID)
@@ -140,7 +140,7 @@ func (e *engine) stuck() error {
 	return fmt.Errorf("%d tasks never finish", len(e.tasks)-e.finished)
 }
 
-// step gives the mapper an event and carries out what it decides.
+// step gives the mapper an event and carries out its decisions.
 func (e *engine) step(ev mapper.Event) {
 	e.steps++
 	done := e.state.Step(ev)
@@ -167,7 +167,7 @@ func (e *engine) step(ev mapper.Event) {
 	}
 }
 
-// arrive submits the next task, estimated at once.
+// arrive submits the next task, with its estimate at once.
 func (e *engine) arrive() {
 	t := e.tasks[e.arrived]
 	e.arrived++
@@ -197,7 +197,7 @@ func (e *engine) launch(l mapper.Launch) {
 	e.agenda.set(&r.entry, e.now.Add(e.cfg.StartUp))
 }
 
-// The speed that lines of progress tell is known after paceAfter, up to paceError.
+// The speed shown by progress output is known after paceAfter, with error paceError.
 const (
 	paceAfter = 2 * time.Minute
 	paceError = 0.1
@@ -228,7 +228,7 @@ func (e *engine) finish(t mapper.Task) {
 	e.finished++
 }
 
-// heat has the monitor look at a device until it shows nothing new.
+// heat makes the monitor read a device until it shows nothing new.
 func (e *engine) heat(d *device) {
 	d.warm = true
 	if e.sample.pos > 0 {
@@ -238,8 +238,8 @@ func (e *engine) heat(d *device) {
 	e.agenda.set(e.sample, max(tick, e.sampled+sampleEvery))
 }
 
-// look is the monitor's tick. GPUs on which nothing has changed for as long as
-// its window read the same as before, and are left out.
+// look is the monitor's tick. It skips GPUs on which nothing has changed for the length
+// of its window, because their readings stay the same.
 func (e *engine) look() {
 	e.sampled = e.now
 	differ, warm := false, false

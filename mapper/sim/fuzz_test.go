@@ -10,7 +10,7 @@ import (
 	"carma/mapper"
 )
 
-// dice hands out small numbers from a fuzzer's bytes; 0 when they are used up.
+// dice draws small numbers from a fuzzer's bytes, and 0 when they are used up.
 type dice []byte
 
 func (d *dice) of(n int) int {
@@ -29,7 +29,7 @@ func (d *dice) name(names []string) string {
 	return ""
 }
 
-// The bytes of a fuzzed replay: so many for the rules, so many for each task.
+// The number of bytes of a fuzzed replay for the rules, and for each task.
 const (
 	diceOfRules = 16
 	diceOfTask  = 10
@@ -73,14 +73,13 @@ func (d *dice) task(gpus int) Task {
 	return task
 }
 
-// FuzzReplay: whatever the trace, the policy and the options, what holds of
-// every replay holds.
+// FuzzReplay checks the invariants of replays for any trace, policy and options.
 func FuzzReplay(f *testing.F) {
 	rules := func(b ...byte) []byte { return b }
 	heavy := []byte{0, 40, 0, 200, 0, 1, 0, 0, 0, 0} // a VGG16 of 10 GiB, nothing known
 	light := []byte{3, 12, 1, 30, 0, 1, 0, 1, 2, 1}  // a ResNet-18 of 3 GiB of kind a1, known
-	wrong := []byte{2, 140, 2, 60, 0, 2, 0, 2, 1, 0} // 35 GiB, of which a quarter is asked for
-	wide := []byte{4, 60, 3, 90, 1, 0, 7, 3, 2, 1}   // two GPUs for itself
+	wrong := []byte{2, 140, 2, 60, 0, 2, 0, 2, 1, 0} // 35 GiB, with an estimate of a quarter
+	wide := []byte{4, 60, 3, 90, 1, 0, 7, 3, 2, 1}   // two exclusive GPUs
 	both := slices.Concat(heavy, light, wrong, wide, light, wrong, heavy, light)
 	for policy := range byte(len(mapper.PolicyNames())) {
 		f.Add(slices.Concat(rules(policy, 1, 0), both))

@@ -12,8 +12,8 @@ import (
 	"carma/mapper"
 )
 
-// generatedTasks are n tasks drawn as carma's generated traces are, 100,000
-// from each seed, with gaps shortened for a larger server.
+// generatedTasks returns n tasks drawn like carma's generated traces, 100,000 from each
+// seed, with gaps shortened for a larger server.
 func generatedTasks(b testing.TB, n, shorter int) []Task {
 	b.Helper()
 	tasks, start := make([]Task, 0, n), time.Duration(0)
@@ -34,7 +34,7 @@ func generatedTasks(b testing.TB, n, shorter int) []Task {
 
 var workloadTasks = map[string]Task{}
 
-// workloadTask is a task of a shipped workload, its memory estimated right.
+// workloadTask returns a task of a shipped workload with a correct memory estimate.
 func workloadTask(b testing.TB, name string) Task {
 	if t, ok := workloadTasks[name]; ok {
 		return t
@@ -62,10 +62,9 @@ func workloadTask(b testing.TB, name string) Task {
 	return t
 }
 
-// used is what this process has used so far: its processor time, which other
-// programs disturb less than the clock's, and the most memory it ever had
-// resident, in MiB. That is one replay's only when nothing else ran in the
-// process: test/lab/growth runs them one by one.
+// used returns the processor time of this process so far, which other programs disturb
+// less than the wall clock, and its peak resident memory, in MiB. These are one replay's
+// only if nothing else ran in the process: test/lab/growth runs replays one by one.
 func used(b *testing.B) (processor time.Duration, peak float64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -74,14 +73,14 @@ func used(b *testing.B) (processor time.Duration, peak float64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), float64(u.Maxrss) / 1024 // KiB on Linux
 }
 
-// BenchmarkGrowth replays longer and longer traces on 64 GPUs: what an event
-// costs must not grow with the trace. Tasks come so fast that the GPUs are
-// busy and few wait ("steady"), or more than three times as fast, so that most
-// of the trace is queued at some time ("backlog").
+// BenchmarkGrowth replays longer and longer traces on 64 GPUs: the cost of an event must
+// not grow with the trace. Tasks come so fast that the GPUs are busy and few wait
+// ("steady"), or more than three times as fast, so that most of the trace is queued at
+// some time ("backlog").
 func BenchmarkGrowth(b *testing.B) {
 	for _, load := range []struct {
 		name    string
-		shorter int // gaps, than those of a trace for four GPUs
+		shorter int // factor by which gaps are shorter than in a trace for four GPUs
 	}{{"steady", 9}, {"backlog", 32}} {
 		for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 			b.Run(fmt.Sprintf("%s/%d", load.name, n), func(b *testing.B) {

@@ -1,9 +1,9 @@
-// Package sim replays tasks in virtual time on GPUs that are not there.
+// Package sim replays tasks in virtual time on modelled GPUs.
 package sim
 
 import "carma/mapper/interference"
 
-// Load is how busy one task keeps a GPU when it runs there alone.
+// Load is the activity of one task on a GPU when it runs there alone.
 type Load = interference.Load
 
 // Model is the interference model.

@@ -8,8 +8,7 @@ import (
 	"carma/mapper"
 )
 
-// Metrics are the measures of a replay: those of its tasks and those of its
-// GPUs, over the makespan.
+// Metrics are the measures of a replay: of its tasks, and of its GPUs over the makespan.
 type Metrics struct {
 	Summary
 	// MeanSMACT and MeanMemory are means over time and over all GPUs.
@@ -17,26 +16,25 @@ type Metrics struct {
 	MeanMemory units.Bytes
 	// LostGPUTime is the running time of failed attempts, by GPU.
 	LostGPUTime time.Duration
-	// EnergyJ is what all GPUs have used, in joules; IdleJ the part of it that
-	// they used without a task on them.
+	// EnergyJ is the energy used by all GPUs, in joules; IdleJ the part of it used
+	// without a task on them.
 	EnergyJ, IdleJ float64
-	// UrgentTasks are those of high priority, the other two how long they waited
-	// or were suspended.
+	// UrgentTasks is the number of tasks of high priority. MeanUrgent and P95Urgent are
+	// the times for which these were queued, starting or suspended.
 	UrgentTasks           int
 	MeanUrgent, P95Urgent time.Duration
-	// Drained is how long it took until a GPU that was drained had no task any more.
+	// Drained is the time until a drained GPU had no task.
 	Drained time.Duration
 	// LowerBound is a makespan that no schedule can beat.
 	LowerBound time.Duration
 }
 
-// Ratios are measures relative to those of another replay; 0 where the
-// other's is 0.
+// Ratios are measures relative to another replay, or 0 where the other's measure is 0.
 type Ratios struct {
 	Makespan, MeanJCT, P95JCT, MeanWaiting, Energy float64
 }
 
-// RatioTo compares with another replay of the same tasks.
+// RatioTo returns the measures relative to another replay of the same tasks.
 func (m Metrics) RatioTo(first Metrics) Ratios {
 	ratio := func(a, b float64) float64 {
 		if b == 0 {
@@ -78,7 +76,7 @@ func (e *engine) metrics() Metrics {
 	return m
 }
 
-// urgent is how long tasks of high priority waited.
+// urgent sets the waiting times of tasks with high priority.
 func (m *Metrics) urgent(results []TaskResult) {
 	var sum total
 	var waits []time.Duration

@@ -9,38 +9,38 @@ import (
 	"carma/internal/units"
 )
 
-// Record is what metrics are computed from: one task's life. An instant of 0
-// is one that has not come.
+// Record is the life of one task, from which metrics are computed. An instant is 0 if it
+// has not come.
 type Record struct {
 	Submitted units.Instant
 	Attempts  []AttemptRecord
-	// Ended is when the task reached its final state; it counts where no
+	// Ended is the instant at which the task reached its final state. It counts if no
 	// attempt ended later.
 	Ended     units.Instant
 	Succeeded bool
-	// Solo is the time that it takes alone on an A100; 0: not known.
+	// Solo is its run time alone on an A100, or 0 if not known.
 	Solo time.Duration
-	// Stretches are the times for which it was suspended, in order.
+	// Stretches are its suspensions, in order.
 	Stretches []Stretch
-	// Rest is the last time for which it did nothing; To is 0 if it was stopped then.
+	// Rest is the last time for which it was idle; To is 0 if it was stopped then.
 	Rest Stretch
 }
 
-// AttemptRecord is one attempt. Started is 0 when it never ran.
+// AttemptRecord is one attempt. Started is 0 if it never ran.
 type AttemptRecord struct {
 	Launched, Started, Ended units.Instant
 	OK, OOM                  bool
-	// Speed is that of its slowest GPU relative to an A100; 0: not known.
+	// Speed is the speed of its slowest GPU relative to an A100, or 0 if not known.
 	Speed float64
 }
 
-// Lifetimes splits a task's time. JCT = Waiting + Execution + Lost + Away.
+// Lifetimes divides a task's time. JCT = Waiting + Execution + Lost + Away.
 type Lifetimes struct {
 	// JCT is from submission to the last end.
 	JCT time.Duration
-	// Execution is running in the attempt that finished, Lost in failed ones.
+	// Execution is the time running in the attempt that succeeded, Lost in failed ones.
 	Execution, Lost time.Duration
-	// Away is being suspended, from the decision until it ran again.
+	// Away is the time suspended, from the decision until it ran again.
 	Away time.Duration
 	// Waiting is the rest: queued, between attempts, and starting.
 	Waiting time.Duration
@@ -78,13 +78,13 @@ func (r Record) Lifetimes() Lifetimes {
 	return l
 }
 
-// Idle is for how long a task was queued, starting or suspended.
+// Idle returns the time for which a task was queued, starting or suspended.
 func (r Record) Idle() time.Duration {
 	l := r.Lifetimes()
 	return l.Waiting + l.Away
 }
 
-// away is the time for which an attempt was suspended.
+// away returns the time for which an attempt was suspended.
 func (r Record) away(attempt int) (sum time.Duration) {
 	for _, s := range r.Stretches {
 		if s.Attempt == attempt {
@@ -94,8 +94,8 @@ func (r Record) away(attempt int) (sum time.Duration) {
 	return sum
 }
 
-// Stretched is the time from its first start to its end, relative to the same task
-// alone on the same GPUs; 0 where Slowdown is.
+// Stretched returns the time from its first start to its end, relative to the same task
+// alone on the same GPUs, or 0 if Slowdown is 0.
 func (r Record) Stretched() float64 {
 	if r.Slowdown() == 0 {
 		return 0
@@ -105,8 +105,8 @@ func (r Record) Stretched() float64 {
 	return (r.end().Sub(r.Attempts[i].Started) - rest).Seconds() * r.Attempts[len(r.Attempts)-1].Speed / r.Solo.Seconds()
 }
 
-// Slowdown is the execution, but for the time in which it did nothing, relative to the same task alone on the same GPUs;
-// 0 where that is not known or the task has not succeeded.
+// Slowdown returns the execution time without idle time, relative to the same task alone
+// on the same GPUs, or 0 if that is not known or the task has not succeeded.
 func (r Record) Slowdown() float64 {
 	n := len(r.Attempts)
 	if !r.Succeeded || n == 0 || r.Solo <= 0 || r.Attempts[n-1].Speed <= 0 {
@@ -127,19 +127,19 @@ type Summary struct {
 	MeanJCT, MedianJCT, P95JCT, WorstJCT time.Duration
 	MeanWaiting, MeanExecution, MeanLost time.Duration
 	TotalLost                            time.Duration
-	// WorstSlowdown of any task; 0: not known. AboveCap is the share of the tasks
-	// with one above [SlowdownCap].
+	// WorstSlowdown is the highest slowdown of a task, or 0 if not known. AboveCap is the
+	// share of the tasks with a slowdown above [SlowdownCap].
 	WorstSlowdown, AboveCap float64
 	// P99Stretched is the 99th percentile of the times from first start to end,
 	// relative to alone.
 	P99Stretched float64
-	// Suspends is how often tasks were suspended, Copies how long that copied,
-	// both ways. LongestAway and P95Away are of the single times.
+	// Suspends counts the suspensions, Copies is the time of their copies, both ways.
+	// LongestAway and P95Away are over the single suspensions.
 	Suspends                     int
 	Copies, LongestAway, P95Away time.Duration
 }
 
-// SlowdownCap is policy carma's default, whatever the cap of a replay.
+// SlowdownCap is policy carma's default, regardless of the cap of a replay.
 const SlowdownCap = 1.6
 
 // Summarize computes the measures; the order of the records does not matter.
@@ -176,7 +176,7 @@ func Summarize(records []Record) Summary {
 	return s
 }
 
-// away is what suspending came to.
+// away computes the measures of the suspensions.
 func (s *Summary) away(records []Record) {
 	var away []time.Duration
 	var stretched []float64
@@ -209,8 +209,8 @@ func (s *Summary) count(r Record) {
 	}
 }
 
-// total adds up times that together may be more than a Duration holds: those
-// of 100,000 tasks that each wait for a week are.
+// total adds up times whose sum may exceed a Duration, such as the waiting times of
+// 100,000 tasks that each wait for a week.
 type total struct{ seconds, rest time.Duration }
 
 func (t *total) add(d time.Duration) {
@@ -223,8 +223,8 @@ func (t *total) mean(tasks int) time.Duration {
 	return t.seconds/n*time.Second + (t.seconds%n*time.Second+t.rest)/n
 }
 
-// Quantile of sorted values by nearest rank: the smallest value that a share
-// q of all values does not exceed; 0 of none.
+// Quantile returns the quantile of sorted values by nearest rank: the smallest value that
+// a share q of all values does not exceed, or 0 without values.
 func Quantile[V time.Duration | float64](sorted []V, q float64) V {
 	if len(sorted) == 0 {
 		return 0

@@ -69,8 +69,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// Whatever the tasks do: parts add up, nothing is negative, the makespan is no
-// shorter than any task, and the order of the records does not matter.
+// For any tasks, parts add up, nothing is negative, the makespan is no shorter than any
+// task, and the order of the records does not matter.
 func TestSummaryProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

@@ -6,20 +6,20 @@ import (
 	"carma/mapper"
 )
 
-// Some tasks do nothing for a while in the middle of their work, and hold their memory:
-// a notebook whose owner has gone home. [Truth.Idle] of them do.
+// Some tasks are idle for a while in the middle of their work, and hold their memory,
+// like a notebook whose owner has gone home. [Truth.Idle] is their share.
 
-// IdleFor is how long such a task does nothing, unless it is stopped before.
+// IdleFor is the idle time of such a task, unless it is stopped before.
 const IdleFor = 4 * time.Hour
 
-// The pause begins between these shares of the work.
+// The idle time begins between these shares of the work.
 const (
 	idleFrom = 0.2
 	idleTo   = 0.8
 )
 
-// Pauses reports whether a task does nothing for a while, by its place in order of
-// arrival, and after how much of its work.
+// Pauses reports whether a task, by its place in order of arrival, is idle for a while,
+// and after how much of its work.
 func (t Truth) Pauses(i int, task *Task) (at time.Duration, ok bool) {
 	if t.Idle == 0 || t.uniform(drawIdle, i) >= t.Idle {
 		return 0, false
@@ -27,8 +27,8 @@ func (t Truth) Pauses(i int, task *Task) (at time.Duration, ok bool) {
 	return time.Duration(float64(task.SoloTime) * (idleFrom + (idleTo-idleFrom)*t.uniform(drawIdleAt, i))), true
 }
 
-// pausesAt is the point of a run's work at which it does nothing for a while; 0: it has
-// done so, or never does. What a checkpoint holds is counted.
+// pausesAt returns the point of a run's work at which it becomes idle, or 0 if it has
+// been idle or never is. The work in a checkpoint counts.
 func (e *engine) pausesAt(r *run) float64 {
 	at, ok := e.cfg.Truth.Pauses(int(r.id)-1, r.task)
 	if !ok || r.rested || at.Seconds() <= e.saved[r.id-1] {
@@ -37,7 +37,7 @@ func (e *engine) pausesAt(r *run) float64 {
 	return at.Seconds() - e.saved[r.id-1]
 }
 
-// rest has a run do nothing from now on.
+// rest makes a run idle from now on.
 func (e *engine) rest(r *run) {
 	r.resting, r.rested, r.rate = true, true, 0
 	r.rests = entry{rank: rankRest, seq: int64(r.id), run: r}
@@ -47,7 +47,7 @@ func (e *engine) rest(r *run) {
 	e.settle(r)
 }
 
-// wakes is when somebody comes back to a run that does nothing, types, and has it work.
+// wakes ends the idle time of a run: somebody returns, types, and makes it work.
 func (e *engine) wakes(r *run) {
 	r.resting, r.at = false, e.now
 	e.rests[r.id-1].To = e.now
@@ -59,8 +59,8 @@ func (e *engine) wakes(r *run) {
 	e.step(mapper.TerminalInput{At: e.now, Task: r.id})
 }
 
-// resting is for how long the attempt that finished did nothing, and how much of that it
-// was suspended.
+// resting returns the idle time of the attempt that finished, and for how much of it the
+// attempt was suspended.
 func (r Record) resting() (whole, away time.Duration) {
 	if n := len(r.Attempts); n == 0 || r.Rest.Attempt != n || r.Rest.To == 0 {
 		return 0, 0

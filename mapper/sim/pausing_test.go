@@ -9,15 +9,15 @@ import (
 	"carma/mapper"
 )
 
-// pausing are the rules under which a task that does nothing for half an hour makes way.
+// pausing returns rules that stop or suspend a task that is idle for half an hour.
 func pausing(suspends bool) mapper.Options {
 	o := options("magm")
 	o.IdleYield, o.SuspendIdle = 30*time.Minute, suspends
 	return o
 }
 
-// TestPausing: a task that does nothing holds its memory, has no activity, and goes on
-// after four hours as if nothing had been; its time alone is what it is measured by.
+// TestPausing checks that an idle task holds its memory, has no activity, and continues
+// unchanged after four hours; its measures are relative to its time alone.
 func TestPausing(t *testing.T) {
 	task := training(0, time.Hour, 20*units.GiB, small)
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second, Suspending: fiveGB, Truth: Truth{Idle: 1}, Timeline: true})
@@ -41,8 +41,8 @@ func TestPausing(t *testing.T) {
 	}
 }
 
-// TestPausingMakesWay: with idle-yield such a task is ended; with suspend-idle it is
-// suspended, and comes back when somebody types.
+// TestPausingMakesWay checks that such a task is ended with idle-yield; with suspend-idle
+// it is suspended, and resumes when somebody types.
 func TestPausingMakesWay(t *testing.T) {
 	tasks := []Task{training(0, time.Hour, 20*units.GiB, small)}
 	cfg := audited(t, Config{Options: pausing(false), GPUs: station(1), StartUp: time.Second, Suspending: fiveGB, Truth: Truth{Idle: 1}})
@@ -66,12 +66,12 @@ func TestPausingMakesWay(t *testing.T) {
 	}
 }
 
-// TestDrain: a drained GPU gets no task; those on it end there, or are moved.
+// TestDrain checks that a drained GPU gets no task, and its tasks end there or are moved.
 func TestDrain(t *testing.T) {
 	tasks := []Task{training(0, time.Hour, 20*units.GiB, small), training(31*time.Minute, time.Hour, 20*units.GiB, small)}
 	drain := Drain{GPU: 0, From: 30 * time.Minute, Until: 2 * time.Hour}
 	gpus := station(2)
-	gpus[0].Model, gpus[1].Model = "A100", "A100" // a task moves only to its like
+	gpus[0].Model, gpus[1].Model = "A100", "A100" // a task moves only to a GPU of the same model
 	cfg := audited(t, Config{Options: options("magm"), GPUs: gpus, StartUp: time.Second, Suspending: fiveGB, Drain: drain})
 	r, err := Run(cfg, tasks)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// TestWrongMemory: with memory in the truth, tasks of a name need more or less than is
-// said of it, at most the smallest card, and tasks of one name the same.
+// TestWrongMemory checks that, with memory in the truth, tasks of a name need more or
+// less than estimated, at most the smallest card, and tasks of one name the same.
 func TestWrongMemory(t *testing.T) {
 	least := 39 * units.GiB
 	truth := Truth{Seed: 3, Memory: 0.5}

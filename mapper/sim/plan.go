@@ -7,10 +7,10 @@ import (
 	"carma/internal/units"
 )
 
-// How a run begins, in seconds of training or, for short runs, as a share of
-// it: the context at once, the network halfway through the start-up, then what
-// the first steps take. Frameworks keep what they have once had, so memory is
-// at its peak soon and stays there.
+// The begin of a run, in seconds of training or, for short runs, as a share of it: the
+// context is allocated at once, the network halfway through the start-up, then the memory
+// of the first steps. Frameworks keep memory that they have allocated, so it reaches its
+// peak soon and stays there.
 const (
 	startUp      = 8.0
 	startUpShare = 0.04
@@ -18,31 +18,30 @@ const (
 	growthShare  = 0.12
 )
 
-// networkShare is how much of the memory beside the context is the network
-// itself; the rest comes in these parts: the first forward and backward pass
-// takes most, later ones what the largest batch and the search for the fastest
-// kernels add.
+// networkShare is the share of the network itself in the memory beside the context. The
+// rest comes in these parts: the first forward and backward pass takes most, later passes
+// add the memory for the largest batch and for the search for the fastest kernels.
 const networkShare = 0.12
 
 var growthParts = []float64{0.40, 0.65, 0.80, 0.90, 0.96, 1}
 
-// Allocation is memory that a task asks for at one point of its run.
+// Allocation is memory that a task allocates at one point of its run.
 type Allocation struct {
-	At    float64 // seconds of training
+	At    float64 // index among the task's GPUs
 	GPU   int     // of the task's GPUs
 	Bytes units.Bytes
 }
 
-// TrainsFrom is the point of a run of so many seconds at which its GPUs begin
-// to be busy; before, it loads its program and its data.
+// TrainsFrom returns the point of a run of that many seconds at which its GPUs become
+// busy. Before, it loads its program and its data.
 func TrainsFrom(seconds float64) float64 { return min(startUp, startUpShare*seconds) }
 
-// PeaksAt is the point of such a run from which on its memory does not grow.
+// PeaksAt returns the point of such a run from which its memory no longer grows.
 func PeaksAt(seconds float64) float64 { return TrainsFrom(seconds) + min(growth, growthShare*seconds) }
 
-// Allocations is a task's memory over its run, in order: the context on each
-// GPU, the network, growth to the peak, and then no change. Peaks are by GPU,
-// context included; amounts are whole MiB, as frameworks ask for them.
+// Allocations returns a task's allocations over its run, in order: the context on each
+// GPU, the network, growth to the peak, and then no change. Peaks are by GPU, context
+// included; amounts are whole MiB, as frameworks allocate them.
 func Allocations(seconds float64, context units.Bytes, peaks []units.Bytes) []Allocation {
 	begin, grown := TrainsFrom(seconds), min(growth, growthShare*seconds)
 	all := make([]Allocation, 0, (2+len(growthParts))*len(peaks))

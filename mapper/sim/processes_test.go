@@ -6,9 +6,9 @@ import (
 	"carma/mapper"
 )
 
-// TestProcesses: only if the truth says so, samples tell for how much of the time a
-// task's kernels run; at least for its SM activity, and not at all while it loads. A
-// change of that alone is told.
+// TestProcesses checks that samples have the share of time of a task's kernels only if
+// the truth says so. The share is at least its SM activity, and 0 while it loads. A
+// change of the share alone is reported.
 func TestProcesses(t *testing.T) {
 	u := &use{run: &run{id: 7, training: true, task: &Task{Name: "a"}}, load: Load{SMACT: 0.3, DRAMA: 0.1}, held: 5, speed: 0.5}
 	if got := u.shows(Truth{}); got != (mapper.TaskUse{Task: 7, Used: 5}) {

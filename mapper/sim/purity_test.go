@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// imports are what the model may import: the core, and of the standard library
-// nothing that reads a clock, a file, the network or chance.
+// imports lists what the model may import: the core, and of the standard library nothing
+// that reads a clock, a file, the network or randomness.
 var imports = []string{"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/internal/units", "carma/mapper/words", "cmp", "container/heap", "fmt", "hash/fnv", "math", "slices", "strings", "time"}
 
-// clocks are the names in package time that ask or wait for a clock.
+// clocks lists the names in package time that read or wait for a clock.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
 
-// TestPurity: a replay is a function of its input.
+// TestPurity checks that a replay is a function of its input.
 func TestPurity(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {

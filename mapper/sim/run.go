@@ -17,34 +17,34 @@ type run struct {
 	task    *Task
 	uses    []*use
 
-	plan     []Allocation // what is still to come
+	plan     []Allocation // the remaining allocations
 	training bool
 	trained  float64       // seconds of training done
 	rate     float64       // per second
-	at       units.Instant // when trained was right
-	goal     float64       // the point that entry is about
-	pace     entry         // when its output tells how fast it goes
-	paced    int           // how often it has told
-	stopped  string        // why; empty: it is not
+	at       units.Instant // the instant up to which trained is computed
+	goal     float64       // the point of the run at which entry is due
+	pace     entry         // when its output shows its speed
+	paced    int           // how often it has
+	stopped  string        // the reason, or empty if it was not stopped
 
-	// came is when it was put on the GPUs that it has, ran when it began to run
-	// there; 0: not yet.
+	// came is the instant at which it was placed on its present GPUs, ran the instant at
+	// which it began to run there, or 0 before.
 	came, ran units.Instant
-	// halted: it is suspending, suspended or resuming. away: it has left its GPUs,
-	// where it had off, and at most peak. itself: it left by itself. lacks is the
-	// one that it is to come back to and that has no room.
+	// halted: it is suspending, suspended or resuming. away: it has left its GPUs, where
+	// it had off, and at most peak. itself: its program has vacated them. lacks is the
+	// use without room when it resumes.
 	halted, away, itself bool
 	off                  []units.Bytes
 	peak                 units.Bytes
 	lacks                *use
 	copying              entry // the end of a copy
 
-	// resting: it does nothing, until rests. rested: it has done so.
+	// resting: it is idle, until rests. rested: it has been idle.
 	resting, rested bool
 	rests           entry
 }
 
-// begin is the container's first moment.
+// begin starts the container of a run.
 func (e *engine) begin(r *run) {
 	r.rank, r.at, r.ran, r.rate = rankProgress, e.now, e.now, r.slowest(func(u *use) float64 { return u.device.Speed })
 	r.plan = e.cfg.Truth.plan(int(r.id), r.task, e.smallest)
@@ -58,7 +58,7 @@ func (e *engine) begin(r *run) {
 	e.progress(r)
 }
 
-// stop ends a run within the instant, whether or not its container runs.
+// stop ends a run at once, whether or not its container runs.
 func (e *engine) stop(r *run, reason string) {
 	e.agenda.drop(&r.entry)
 	r.rank, r.stopped = rankProgress, reason
@@ -73,16 +73,16 @@ func (r *run) slowest(of func(*use) float64) float64 {
 	return rate
 }
 
-// progress does what is due at the point that a run has reached.
+// progress handles the point that a run has reached.
 func (e *engine) progress(r *run) {
 	if r.stopped != "" {
 		e.end(r, mapper.Exited{Class: mapper.ExitStopped, Code: exitTerminated, Message: r.stopped})
 		return
 	}
-	if r.halted { // in the step that it began with
+	if r.halted { // halted in the step of its start
 		return
 	}
-	r.trained, r.at = r.goal, e.now // exact, whatever the sums of products say
+	r.trained, r.at = r.goal, e.now // exact, without rounding errors of the sums
 	for len(r.plan) > 0 && r.plan[0].At <= r.trained {
 		next := r.plan[0]
 		r.plan = r.plan[1:]
@@ -127,7 +127,7 @@ func (e *engine) schedule(r *run) {
 	e.agenda.set(&r.entry, e.now.Add(time.Duration(min(max(0, left), 1e18))))
 }
 
-// settle follows a change of who is busy on the GPUs of a run.
+// settle updates the GPUs of a run after a change of their busy tasks.
 func (e *engine) settle(r *run) {
 	for _, u := range r.uses {
 		e.heat(u.device)
@@ -143,16 +143,16 @@ func (e *engine) settle(r *run) {
 	e.timeAnew(r)
 }
 
-// timeAnew has the output of a run tell how fast it goes, once that has been the
-// same for a while.
+// timeAnew schedules the next speed report of a run, once its speed has been the same for
+// a while.
 func (e *engine) timeAnew(r *run) {
 	if t := e.cfg.Truth; r.training && !r.halted && !r.resting && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {
 		e.agenda.set(&r.pace, e.now.Add(paceAfter))
 	}
 }
 
-// pace reports the mean speed since neighbours have changed last. What a line
-// counts is the task's own: here it is a thousandth of its work.
+// pace reports the mean speed since the neighbours last changed. The unit is the task's
+// own: training steps, or here a thousandth of its work.
 func (e *engine) pace(r *run) {
 	r.paced++
 	whole := r.task.SoloTime.Seconds()
@@ -167,7 +167,7 @@ func (e *engine) pace(r *run) {
 	}}})
 }
 
-// repace gives a run the rate of its slowest GPU.
+// repace sets a run's rate to the rate on its slowest GPU.
 func (e *engine) repace(r *run) {
 	if r.halted || r.resting {
 		return
@@ -191,7 +191,7 @@ func (e *engine) outOfMemory(r *run, u *use, asked units.Bytes) {
 	})
 }
 
-// end takes a run off its GPUs and reports it.
+// end removes a run from its GPUs and reports it.
 func (e *engine) end(r *run, ev mapper.Exited) {
 	e.agenda.drop(&r.entry)
 	e.agenda.drop(&r.pace)
@@ -209,7 +209,7 @@ func (e *engine) end(r *run, ev mapper.Exited) {
 	e.step(ev)
 }
 
-// takeOff takes a run off the GPUs that it has; those who stay go on at their speeds.
+// takeOff removes a run from its GPUs and updates the speeds of the other tasks there.
 func (e *engine) takeOff(r *run) {
 	uses := r.uses
 	r.uses = nil

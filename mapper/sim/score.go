@@ -9,21 +9,21 @@ import (
 	"carma/internal/units"
 )
 
-// Score is what the monitor makes of its readings. A reading is the mean over
-// the second before it.
+// Score says how the monitor combines its readings. A reading is the mean over the second
+// before it.
 type Score string
 
 const (
-	// ScoreMean is the mean of the readings of the last 30 s, that of 30 s ago
-	// included: what carma's daemon reports. It is the default.
+	// ScoreMean is the mean of the readings of the last 30 s, including the reading of 30
+	// s ago, as carma's daemon reports it. It is the default.
 	ScoreMean Score = "mean"
-	// ScoreRisk is CARMA's and AEGIS's over the last 30 readings: 0.20 mean +
-	// 0.30 median + 0.30 95th percentile + 0.20 exponential moving average
-	// with alpha = 2/31.
+	// ScoreRisk is the score of CARMA and AEGIS over the last 30 readings: 0.20 mean +
+	// 0.30 median + 0.30 95th percentile + 0.20 exponential moving average with alpha =
+	// 2/31.
 	ScoreRisk Score = "risk"
 )
 
-// riskReadings is how many readings the risk score is over.
+// riskReadings is the number of readings in the risk score.
 const riskReadings = 30
 
 func (s Score) check() error {
@@ -34,7 +34,7 @@ func (s Score) check() error {
 	return fmt.Errorf("unknown score %q; there are %s, %s", string(s), ScoreMean, ScoreRisk)
 }
 
-// window is how far back the score looks.
+// window returns the length of time that the score covers.
 func (s Score) window() units.Instant {
 	if s == ScoreRisk {
 		return riskReadings * sampleEvery
@@ -42,14 +42,14 @@ func (s Score) window() units.Instant {
 	return window
 }
 
-// readings are some equal readings one after the other.
+// readings are consecutive equal readings.
 type readings struct {
 	activity Activity
 	n        int
 }
 
-// risk is the risk score at a tick of the monitor. Activity changes in steps,
-// so the readings between two changes are equal and count as one.
+// risk returns the risk score at a tick of the monitor. Activity changes in steps, so the
+// readings between two changes are equal and count as one.
 func (d *device) risk(now units.Instant) Activity {
 	d.readings = d.readings[:0]
 	i := 0
@@ -62,7 +62,7 @@ func (d *device) risk(now units.Instant) Activity {
 			end = d.bends[i+1].at
 		}
 		r := readings{d.bends[i].activity, int((end - t) / sampleEvery)}
-		if r.n == 0 { // it changes within the second
+		if r.n == 0 { // the activity changes within the second
 			after := d.integral(t + sampleEvery)
 			r = readings{after.Plus(d.integral(t).Times(-1)).Times(1 / seconds(sampleEvery)), 1}
 		}
@@ -76,7 +76,8 @@ func (d *device) risk(now units.Instant) Activity {
 	}
 }
 
-// integral of the activity up to an instant within the monitor's window.
+// integral returns the integral of the activity up to an instant within the monitor's
+// window.
 func (d *device) integral(t units.Instant) Activity {
 	i := len(d.bends) - 1
 	for i > 0 && d.bends[i].at > t {
@@ -86,7 +87,7 @@ func (d *device) integral(t units.Instant) Activity {
 	return b.sum.Plus(b.activity.Times(seconds(max(0, t-b.at))))
 }
 
-// riskOf works the score of one measure out of the readings.
+// riskOf computes the score of one measure from the readings.
 func (d *device) riskOf(of func(Activity) float64) float64 {
 	const alpha = 2.0 / (riskReadings + 1)
 	mean, average := 0.0, of(d.readings[0].activity)
@@ -103,13 +104,13 @@ func (d *device) riskOf(of func(Activity) float64) float64 {
 	return 0.20*mean + 0.30*percentile(d.values, 0.50) + 0.30*percentile(d.values, 0.95) + 0.20*average
 }
 
-// value stands for n equal ones.
+// value is n equal values.
 type value struct {
 	v float64
 	n int
 }
 
-// percentile of the readings, between two of them in proportion.
+// percentile returns a percentile of the readings, interpolated between two of them.
 func percentile(sorted []value, q float64) float64 {
 	at := q * (riskReadings - 1)
 	below := int(at)
@@ -117,7 +118,7 @@ func percentile(sorted []value, q float64) float64 {
 	return low + (high-low)*(at-float64(below))
 }
 
-// nth is the value of that place, from 0.
+// nth returns the value at a position, from 0.
 func nth(sorted []value, i int) float64 {
 	for _, v := range sorted {
 		if i -= v.n; i < 0 {

@@ -8,7 +8,7 @@ import (
 	"carma/mapper/interference"
 )
 
-// Sharing is how processes share a GPU.
+// Sharing says how processes share a GPU.
 type Sharing int
 
 const (
@@ -22,7 +22,7 @@ const (
 
 var sharingNames = []string{MPS: "mps", TimeSlicing: "time-slicing"}
 
-// SharingNames lists the ways to share, the default first.
+// SharingNames lists the kinds of sharing, the default first.
 func SharingNames() []string { return slices.Clone(sharingNames) }
 
 // ParseSharing is the inverse of String.
@@ -40,7 +40,7 @@ func (s Sharing) String() string {
 	return sharingNames[s]
 }
 
-// told is what the scheduler is told of it.
+// told returns the kind of sharing as the scheduler sees it.
 func (s Sharing) told() mapper.Sharing {
 	if s == TimeSlicing {
 		return mapper.SharingTurns
@@ -48,7 +48,7 @@ func (s Sharing) told() mapper.Sharing {
 	return mapper.SharingMPS
 }
 
-// Speeds is the function of that name under this way of sharing.
+// Speeds is the function of that name under this kind of sharing.
 func (s Sharing) Speeds(loads []Load) []float64 { return s.speeds(Fitted, loads) }
 
 func (s Sharing) speeds(m Model, loads []Load) []float64 {

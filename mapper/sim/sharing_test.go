@@ -10,9 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBusy: the share of busy time is near where it was published: NVML's GPU
-// utilization in AEGIS's solo profiles and, over traces run with one task per
-// GPU, in its result tables.
+// TestBusy checks that Busy is near published figures: NVML's GPU utilization in AEGIS's
+// solo profiles and, over traces run with one task per GPU, in its result tables.
 func TestBusy(t *testing.T) {
 	sum := 0.0
 	published := []struct {
@@ -46,11 +45,11 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// switchCost is the share of the time that is lost between turns, as
-// interference.TakeTurns has it.
+// switchCost is the share of the time that is lost between turns, as in
+// interference.TakeTurns.
 const switchCost = 0.10
 
-// TestTimeSlicingProperties: what makes it time-slicing.
+// TestTimeSlicingProperties checks the defining properties of time-slicing.
 func TestTimeSlicingProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		loads := loadGen(t)
@@ -121,7 +120,7 @@ func TestTimeSlicingFigures(t *testing.T) {
 	}
 }
 
-// TestTimeSlicingReplay: the replay goes by it.
+// TestTimeSlicingReplay checks that the replay uses it.
 func TestTimeSlicingReplay(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0

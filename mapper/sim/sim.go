@@ -16,29 +16,28 @@ import (
 type Config struct {
 	Options mapper.Options
 	GPUs    []GPU
-	// StartUp is the time from the decision to launch until the container
-	// runs. What the program does before it trains is part of its solo time.
+	// StartUp is the time from the decision to launch until the container runs. The time
+	// of the program before it trains is part of its solo time.
 	StartUp time.Duration
 	// Timeline: Result.Timeline is recorded.
 	Timeline bool
-	// Score is what the monitor reports of the GPUs' activity; empty is
-	// [ScoreMean].
+	// Score says how the monitor reports the GPUs' activity; empty is [ScoreMean].
 	Score Score
-	// Coarse: it reads the share of time in which any kernel runs, as of cards
+	// Coarse: the monitor reads the share of time in which any kernel runs, as on cards
 	// without performance counters.
 	Coarse  bool
 	Sharing Sharing // of a GPU by several tasks
-	// Model is how tasks slow each other down; nil is the fitted one, by which
-	// policy carma predicts. Another shows what a wrong prediction costs.
+	// Model predicts how tasks slow each other down; nil is the fitted one, which policy
+	// carma uses. Another one shows the cost of wrong predictions.
 	Model *Model
-	// Suspending is how tasks are taken off the GPUs and put back; zero: never.
+	// Suspending says how tasks are suspended and resumed; zero means never.
 	Suspending Suspending
-	// Drain is a GPU that is closed for maintenance; zero: none is.
+	// Drain is a GPU that is cordoned for maintenance, or zero for none.
 	Drain Drain
-	// Truth is how the modelled world differs from what the scheduler believes.
+	// Truth says how the modelled world differs from the scheduler's assumptions.
 	Truth Truth
-	// Observe, if not nil, sees every step after it was made. It must change
-	// nothing and keep nothing of the event.
+	// Observe, if not nil, sees every step after it was made. It must change nothing and
+	// keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
 }
 
@@ -51,76 +50,74 @@ type GPU struct {
 	Memory units.Bytes
 	// IdlePower and PeakPower are in watts.
 	IdlePower, PeakPower float64
-	// Speed of training relative to an A100 40 GB.
+	// Speed is the speed of training relative to an A100 40 GB.
 	Speed float64
 }
 
-// Task is one submission and the truth about it. The mapper is told what a
-// daemon would know: the request and the estimate.
+// Task is one submission and the truth about it. The mapper sees only what a daemon would
+// know: the request and the estimate.
 type Task struct {
 	At         time.Duration // since the start of the trace
 	Name, User string
-	// Kind and Family are what it has in common with other tasks, as the
-	// mapper takes them.
+	// Kind and Family are as in mapper.Request.
 	Kind, Family string
 	GPUs         int
 	Priority     mapper.Priority
 	Exclusive    bool
-	TimeLimit    time.Duration // of an attempt; 0: none
-	Slot         time.Duration // how long an attempt may run while others wait; 0: the option's
-	// Checkpoint is after how much training the task saves its state, in time
-	// alone on A100s. An attempt that follows goes on from the last one, after
-	// the start-up, which each has; 0: it begins anew.
+	TimeLimit    time.Duration // of an attempt, or 0 for none
+	Slot         time.Duration // time that an attempt may run while others wait, or 0 for the option's
+	// Checkpoint is the training time after which the task saves its state, in time alone
+	// on A100s. The next attempt continues from the last checkpoint, after the start-up,
+	// which each attempt has. If 0, it starts from the beginning.
 	Checkpoint time.Duration
 	Estimate   mapper.Estimate
 	Expected   mapper.Expected
 
 	// SoloTime is the whole run alone on A100s.
 	SoloTime time.Duration
-	// Context is the memory that a process has on each GPU at once.
+	// Context is the memory that a process allocates at once on each GPU.
 	Context units.Bytes
-	// Memory and Loads are the peak, context included, and the activity on
-	// each of its GPUs.
+	// Memory and Loads are the peak memory, context included, and the activity on each of
+	// its GPUs.
 	Memory []units.Bytes
 	Loads  []Load
 }
 
-// Result is how a replay went.
+// Result is the outcome of a replay.
 type Result struct {
 	Tasks   []TaskResult // in order of arrival
 	Metrics Metrics
-	Steps   int // events that the mapper was given
-	// Timeline is nil unless it was asked for.
+	Steps   int // number of events given to the mapper
+	// Timeline is nil unless Config.Timeline is set.
 	Timeline *Timeline
 }
 
-// TaskResult is how one task went. Instants are those of the replay.
+// TaskResult is the outcome of one task. Instants are in the time of the replay.
 type TaskResult struct {
 	ID     mapper.TaskID
-	Task   *Task // of those given to Run
+	Task   *Task // as given to Run
 	Phase  mapper.Phase
 	Reason string // why it failed
 	Record Record
-	// GPUs are the indices of those of its last attempt.
+	// GPUs are the indices of the GPUs of its last attempt.
 	GPUs []int
-	// Pauses: it does nothing for a while, see [Truth.Idle].
+	// Pauses: it is idle for a while, see [Truth.Idle].
 	Pauses bool
-	// EnergyJ is its share of what its GPUs have used while it was there, in
-	// joules, by package energy; over all attempts.
+	// EnergyJ is its share of the energy of its GPUs while it was there, in joules, by
+	// package energy, over all attempts.
 	EnergyJ float64
 }
 
 // maxTime bounds all times of the input.
 const maxTime = 10 * 365 * 24 * time.Hour
 
-// origin is the instant at which traces start. It is not 0, which the mapper
-// takes for "never".
+// origin is the instant at which traces start. It is not 0, which the mapper reads as
+// "never".
 const origin = units.Instant(time.Hour)
 
-// Run replays tasks, in any order, in virtual time: the mapper decides, the
-// model answers with what containers and monitor would report. Equal input
-// gives an equal result. It fails on input that makes no sense and when tasks
-// are left that nothing will ever start.
+// Run replays tasks, in any order, in virtual time: the mapper decides, and the model
+// answers with the reports of containers and monitor. Equal input gives an equal result.
+// Run fails on senseless input, and if tasks are left that nothing will ever start.
 func Run(cfg Config, tasks []Task) (Result, error) {
 	if err := cfg.check(); err != nil {
 		return Result{}, err

@@ -18,7 +18,7 @@ import (
 	"carma/mapper"
 )
 
-// station is so many A100s in one machine.
+// station returns n A100s in one machine.
 func station(n int) []GPU {
 	gpus := make([]GPU, n)
 	for i := range gpus {
@@ -30,10 +30,10 @@ func station(n int) []GPU {
 	return gpus
 }
 
-// options are the defaults of a policy.
+// options returns the defaults of a policy.
 func options(policy string) mapper.Options { return mapper.DefaultsOf(policy) }
 
-// training is a task on one GPU, estimated right.
+// training returns a task on one GPU with a correct estimate.
 func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 	return Task{
 		At: at, GPUs: 1, SoloTime: solo, Context: 500 * units.MiB, Memory: []units.Bytes{memory}, Loads: []Load{l},
@@ -41,8 +41,8 @@ func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 	}
 }
 
-// audited has every step checked: the mapper's books, and that no card holds
-// more than it has.
+// audited checks every step: the mapper's ledger, and that no card holds more than it
+// has.
 func audited(t rapid.TB, cfg Config) Config {
 	t.Helper()
 	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
@@ -103,7 +103,8 @@ func TestOneTask(t *testing.T) {
 	}
 }
 
-// TestEnergy: idle power before and after, the model's while the GPU is busy.
+// TestEnergy checks idle power before and after, and the model's power while the GPU is
+// busy.
 func TestEnergy(t *testing.T) {
 	const solo = 1000.0
 	r := mustRun(t, Config{Options: options("exclusive"), GPUs: station(2)}, []Task{training(0, solo*time.Second, 8*units.GiB, resnet)})
@@ -120,7 +121,8 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// TestNeighbours: two tasks on one GPU slow each other as the model says.
+// TestNeighbours checks that two tasks on one GPU slow each other down as the model
+// predicts.
 func TestNeighbours(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0
@@ -132,8 +134,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: tasks that were estimated too small run out, come back with
-// more, and finish.
+// TestOutOfMemory checks that tasks with too small estimates run out of memory, are
+// requeued with more, and finish.
 func TestOutOfMemory(t *testing.T) {
 	for _, policy := range []string{"exclusive", "round-robin", "magm", "lug"} {
 		var tasks []Task
@@ -159,7 +161,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestNeighbourLeaves: the one that stays goes at full speed again.
+// TestNeighbourLeaves checks that the remaining task runs at full speed again.
 func TestNeighbourLeaves(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0
@@ -175,8 +177,8 @@ func TestNeighbourLeaves(t *testing.T) {
 	}
 }
 
-// TestNewcomerRunsOut: the task dies that asks for what is not there, and it
-// is known how much it wanted. The other lives.
+// TestNewcomerRunsOut checks that the task whose allocation fails is the one that fails,
+// with a known demand. The other task continues.
 func TestNewcomerRunsOut(t *testing.T) {
 	first, second := training(0, time.Hour, 30*units.GiB, small), training(10*time.Minute, time.Minute, 20*units.GiB, small)
 	second.Estimate.Memory = 5 * units.GiB
@@ -199,8 +201,8 @@ func TestNewcomerRunsOut(t *testing.T) {
 	}
 }
 
-// TestSamples: the mapper sees how busy a GPU is, a while after it is, and is
-// told nothing while nothing changes.
+// TestSamples checks that the mapper sees the activity of a GPU with a delay, and gets no
+// samples while nothing changes.
 func TestSamples(t *testing.T) {
 	busy := training(0, time.Hour, 4*units.GiB, vgg128) // SMACT 0.83
 	late := training(10*time.Second, time.Minute, 4*units.GiB, small)
@@ -234,7 +236,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestStop: a time limit ends an attempt, however early.
+// TestStop checks that a time limit ends an attempt, however early.
 func TestStop(t *testing.T) {
 	for _, limit := range []time.Duration{time.Nanosecond, time.Second, time.Minute} {
 		task := training(0, time.Hour, units.GiB, small)
@@ -247,7 +249,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestWindow compares what the monitor reports with readings taken one by one.
+// TestWindow compares the monitor's reports with readings taken one by one.
 func TestWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDevice(station(1)[0], origin)
@@ -365,7 +367,7 @@ func TestWrongInput(t *testing.T) {
 	}
 }
 
-// anyTask draws a task that a 40 GiB GPU holds; what is said of it may be wrong.
+// anyTask draws a task that a 40 GiB GPU holds; its declarations may be wrong.
 func anyTask(t *rapid.T, gpus int) Task {
 	share := rapid.Float64Range(0, 1)
 	task := Task{
@@ -381,7 +383,7 @@ func anyTask(t *rapid.T, gpus int) Task {
 		task.Kind, task.Family = kind, kind[:1]
 	}
 	if task.SoloTime < time.Second {
-		task.At = 0 // together, that there are ties
+		task.At = 0 // at once, so that there are ties
 	}
 	for range task.GPUs {
 		mib := rapid.SampledFrom([]int{0, 0, 6_000, 14_000, 22_000, 34_000}).Draw(t, "mib") + rapid.IntRange(0, 4_000).Draw(t, "more mib")
@@ -406,7 +408,7 @@ func anyTask(t *rapid.T, gpus int) Task {
 	return task
 }
 
-// anyTasks draws a trace; rapid's own slices are short most of the time.
+// anyTasks draws a trace, because rapid's own slices are short most of the time.
 func anyTasks(t *rapid.T, gpus int) []Task {
 	tasks := make([]Task, rapid.SampledFrom([]int{1, 2, 4, 8, 16, 25}).Draw(t, "tasks"))
 	for i := range tasks {
@@ -443,7 +445,7 @@ func anyConfig(t *rapid.T, gpus int) Config {
 	return Config{Options: opt, Score: rapid.SampledFrom([]Score{ScoreMean, ScoreRisk}).Draw(t, "score"), GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
 }
 
-// TestAnyTrace: whatever the trace, the policy and the options.
+// TestAnyTrace checks replays of any trace, policy and options.
 func TestAnyTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		gpus := rapid.IntRange(1, 5).Draw(rt, "machine")
@@ -453,8 +455,8 @@ func TestAnyTrace(t *testing.T) {
 	})
 }
 
-// checkReplay replays tasks that the machine can hold, and checks what holds
-// of every replay.
+// checkReplay replays tasks that the machine can hold, and checks the invariants of
+// replays.
 func checkReplay(t rapid.TB, cfg Config, tasks []Task) Result {
 	t.Helper()
 	r := mustRun(t, cfg, tasks)
@@ -511,8 +513,8 @@ func asJSON(t rapid.TB, r Result) string {
 	return string(b)
 }
 
-// TestEveryCombination: under each policy with each combination of the other
-// options a small trace that has something of everything ends, and well.
+// TestEveryCombination checks that, under each policy with each combination of the other
+// options, a small trace with something of everything succeeds.
 func TestEveryCombination(t *testing.T) {
 	var tasks []Task
 	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
@@ -564,10 +566,9 @@ func TestEveryCombination(t *testing.T) {
 	}
 }
 
-// TestTrueEstimates: where memory is booked and estimates are no less than what
-// is used, nobody runs out of it, whatever is learned; and however tasks slow
-// each other down, the SM time used is that of their work, not more and not
-// less.
+// TestTrueEstimates checks that, if memory is granted and estimates are no less than the
+// use, no task runs out of it, whatever is learned; and that, however tasks slow each
+// other down, the SM time used equals the SM time of their work.
 func TestTrueEstimates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := anyConfig(rt, 3)
@@ -576,7 +577,7 @@ func TestTrueEstimates(t *testing.T) {
 		work, kinds := 0.0, map[string]units.Bytes{}
 		for i := range tasks {
 			task := &tasks[i]
-			if most := slices.Max(task.Memory); task.Kind != "" { // of a kind all use as much
+			if most := slices.Max(task.Memory); task.Kind != "" { // all tasks of a kind use the same
 				if _, ok := kinds[task.Kind]; !ok {
 					kinds[task.Kind] = most
 				}
@@ -595,10 +596,10 @@ func TestTrueEstimates(t *testing.T) {
 			rt.Fatalf("%d OOMs with true estimates, %d of %d succeeded, %d relaunches", m.OOMs, m.Succeeded, len(tasks), m.Relaunches)
 		}
 		if m.Relaunches > 0 {
-			return // policy carma has taken a placement back: some work was done twice
+			return // policy carma has undone a placement: some work was done twice
 		}
-		// A task on two GPUs goes at the pace of the slower and keeps the other
-		// as busy as if it did not.
+		// A task on two GPUs runs at the speed of the slower and keeps the other as busy
+		// as if it did not.
 		used := m.MeanSMACT * m.Makespan.Seconds() * 3
 		if two := slices.ContainsFunc(tasks, func(t Task) bool { return t.GPUs > 1 }); used < work-1e-6*work-1e-3 || !two && used > work+1e-6*work+1e-3 {
 			rt.Fatalf("%v s of SM time used for %v s of work", used, work)
@@ -606,7 +607,7 @@ func TestTrueEstimates(t *testing.T) {
 	})
 }
 
-// TestSameBytes: a large replay gives the same bytes again, on any number of
+// TestSameBytes checks that a large replay gives the same bytes again, on any number of
 // processors.
 func TestSameBytes(t *testing.T) {
 	tasks := synthetic(2000, 64)
@@ -625,8 +626,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// synthetic is a trace that keeps so many GPUs busy: a mix as in the traces of
-// the original, a twentieth of it on two GPUs, estimates up to a tenth over.
+// synthetic returns a trace that keeps that many GPUs busy: a mix as in the traces of the
+// original, a twentieth of it on two GPUs, estimates up to a tenth over.
 func synthetic(n, gpus int) []Task {
 	random := rand.New(rand.NewPCG(1, 2))
 	loads := []Load{vgg128, vgg32, resnet, small, smaller}
@@ -648,8 +649,8 @@ func synthetic(n, gpus int) []Task {
 	return tasks
 }
 
-// BenchmarkRun replays synthetic traces on 64 GPUs, that keep up, and on 64
-// GPUs that get the load of 256 and have a long queue.
+// BenchmarkRun replays synthetic traces on 64 GPUs that keep up, and on 64 GPUs that get
+// the load of 256 and have a long queue.
 func BenchmarkRun(b *testing.B) {
 	for _, load := range []int{64, 256} {
 		for _, n := range []int{1000, 10_000, 100_000} {
@@ -679,7 +680,7 @@ func benchmarkRun(b *testing.B, policy string, n, load int) {
 	})
 }
 
-// TestCardIsFull: the last byte can be had, and no more.
+// TestCardIsFull checks that the last byte can be allocated, and no more.
 func TestCardIsFull(t *testing.T) {
 	d := newDevice(station(1)[0], origin)
 	a, b := &use{device: d}, &use{device: d}

@@ -10,31 +10,31 @@ import (
 	"carma/mapper"
 )
 
-// Suspending is how the modelled GPUs take tasks off and put them back. The zero
-// value: they cannot.
+// Suspending says how the modelled GPUs suspend and resume tasks. With the zero value
+// they cannot.
 type Suspending struct {
-	// Rate is what a GPU copies to or from host memory, in bytes per second. The
-	// directions do not disturb each other; copies in one direction follow each other.
+	// Rate is the speed of a copy to or from host memory, in bytes per second for each
+	// GPU. The directions are independent; copies in one direction follow each other.
 	Rate units.Bytes
-	// Pause is what a suspension or a return takes beside the copy.
+	// Pause is the time of a suspension or resumption beside the copy.
 	Pause time.Duration
-	// Host is the memory of each machine for what suspended tasks had on GPUs. What
-	// tasks have there themselves is not modelled.
+	// Host is the memory of each machine for the GPU memory of suspended tasks. The host
+	// memory of the tasks themselves is not modelled.
 	Host units.Bytes
-	// Leave is the share of the tasks whose programs leave by themselves, on any
-	// number of GPUs; they keep their contexts there. If it is not 0, the driver
-	// suspends none.
+	// Leave is the share of the tasks whose programs vacate their GPUs on request, on any
+	// number of GPUs; they keep their contexts there. If it is not 0, the driver suspends
+	// no task.
 	Leave float64
 }
 
-// The figures that stand for what is not said: a full card of 80 GB took 15 s
-// (NVIDIA/cuda-checkpoint#29), the calls around the copy some tenths of a second.
+// Defaults: a full card of 80 GB took 15 s (NVIDIA/cuda-checkpoint#29), the calls around
+// the copy some tenths of a second.
 const (
 	SuspendPause = 200 * time.Millisecond
 	SuspendHost  = 512 * units.GiB
 )
 
-// ownHost is booked of the host memory for each task itself: next to nothing.
+// ownHost is the host memory allocated for each task itself: next to nothing.
 const ownHost = units.MiB
 
 func (s Suspending) on() bool { return s.Rate > 0 }
@@ -55,7 +55,7 @@ func (s Suspending) check() error {
 	return nil
 }
 
-// kind is what GPUs say of it.
+// kind returns the suspend kind that the GPUs report.
 func (s Suspending) kind() mapper.SuspendKind {
 	if s.on() && s.Leave == 0 {
 		return mapper.SuspendMove
@@ -63,7 +63,7 @@ func (s Suspending) kind() mapper.SuspendKind {
 	return mapper.SuspendNever
 }
 
-// hosts are the machines of some GPUs.
+// hosts returns the machines of some GPUs.
 func (s Suspending) hosts(gpus []mapper.GPUInfo) (all []mapper.HostInfo) {
 	for _, g := range gpus {
 		if !slices.ContainsFunc(all, func(h mapper.HostInfo) bool { return h.Node == g.Node }) {
@@ -73,25 +73,25 @@ func (s Suspending) hosts(gpus []mapper.GPUInfo) (all []mapper.HostInfo) {
 	return all
 }
 
-// Stretch is one time for which a task was suspended: from the decision until it went
-// on, or until its attempt ended.
+// Stretch is one suspension of a task: from the decision until it continued, or until its
+// attempt ended.
 type Stretch struct {
 	Attempt  int
 	From, To units.Instant
-	// Copied is how long its memory was copied, both ways, waiting for the link
-	// and the pauses included.
+	// Copied is the time of the copies of its memory, both ways, including the pauses and
+	// the waits for the link.
 	Copied time.Duration
 }
 
-// lasts is how long a copy takes that begins now in a direction that is used until
-// until, and when that is free again.
+// lasts returns the time of a copy that begins now in a direction that is busy until an
+// instant, and the instant at which the direction is free again.
 func (s Suspending) lasts(now units.Instant, until units.Instant, n units.Bytes) (time.Duration, units.Instant) {
 	free := max(now, until).Add(time.Duration(math.Ceil(float64(n) / float64(s.Rate) * float64(time.Second))))
 	return free.Sub(now) + s.Pause, free
 }
 
-// suspend has a run stand still at once. Its memory stays until it is copied; one that
-// leaves by itself keeps its context.
+// suspend halts a run at once. Its memory stays until it is copied; a program that
+// vacates its GPUs keeps its context.
 func (e *engine) suspend(d mapper.Suspend) {
 	r := e.runs[d.Task]
 	r.trained = min(r.goal, r.trained+r.rate*seconds(e.now-r.at))
@@ -114,7 +114,7 @@ func (e *engine) suspend(d mapper.Suspend) {
 	e.agenda.set(&r.copying, e.now.Add(longest))
 }
 
-// resume gives a run GPUs again, and its memory there before that is copied.
+// resume places a run on GPUs again and allocates its memory there before the copy.
 func (e *engine) resume(d mapper.Resume) {
 	r := e.runs[d.Task]
 	if !r.itself {
@@ -138,8 +138,8 @@ func (e *engine) resume(d mapper.Resume) {
 	e.agenda.set(&r.copying, e.now.Add(longest))
 }
 
-// takeAgain takes the memory that a run had. If a GPU has no room it returns that, and
-// nothing is taken.
+// takeAgain allocates the memory that a run had. If a GPU has no room, it returns the use
+// there and allocates nothing.
 func (e *engine) takeAgain(r *run) (full *use) {
 	for i, u := range r.uses {
 		if u.alloc(e.now, r.off[i]) {
@@ -158,7 +158,7 @@ func (e *engine) lastStretch(r *run) *Stretch {
 	return &all[len(all)-1]
 }
 
-// copied is the end of a copy in either direction.
+// copied handles the end of a copy in either direction.
 func (e *engine) copied(r *run) {
 	switch {
 	case !r.away:
@@ -187,7 +187,8 @@ func (e *engine) copied(r *run) {
 	}
 }
 
-// goes takes a run off its GPUs, but for the context of one that leaves by itself.
+// goes removes a run from its GPUs, except for the context of a program that vacates
+// them.
 func (e *engine) goes(r *run) {
 	if !r.itself {
 		e.takeOff(r)
@@ -199,7 +200,7 @@ func (e *engine) goes(r *run) {
 	}
 }
 
-// leaves reports whether the program of a run leaves by itself when it is asked to.
+// leaves reports whether the program of a run vacates its GPUs on request.
 func (e *engine) leaves(r *run) bool {
 	return e.cfg.Suspending.Leave > 0 && e.cfg.Truth.uniform(drawLeave, r.task.Name) < e.cfg.Suspending.Leave
 }

@@ -11,7 +11,7 @@ import (
 
 var fiveGB = Suspending{Rate: 5 * units.GiB, Pause: SuspendPause, Host: SuspendHost}
 
-// suspendedOnce plays tasks and suspends the first from an instant for a while.
+// suspendedOnce replays tasks and suspends the first from an instant for a while.
 func suspendedOnce(t *testing.T, cfg Config, tasks []*Task, after, away time.Duration) *engine {
 	t.Helper()
 	e := newEngine(cfg, tasks)
@@ -35,9 +35,9 @@ func suspendedOnce(t *testing.T, cfg Config, tasks []*Task, after, away time.Dur
 	return e
 }
 
-// TestSuspended: a task stands still from the decision until its memory is back, and
-// then goes on where it was. Its memory is on the GPU while it is copied, and its load
-// is not.
+// TestSuspended checks that a task is halted from the decision until its memory is back,
+// and then continues where it was. Its memory is on the GPU while it is copied, and its
+// load is not.
 func TestSuspended(t *testing.T) {
 	task := training(0, time.Hour, 20*units.GiB, small)
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second, Suspending: fiveGB, Timeline: true})
@@ -47,7 +47,7 @@ func TestSuspended(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	copy := 4*time.Second + SuspendPause // 20 GiB in one direction
-	away := 10*time.Minute + copy        // asked back after 10 minutes
+	away := 10*time.Minute + copy        // resumption asked for after 10 minutes
 	if s := r.Stretches[0]; s.Copied != 2*copy || s.To.Sub(s.From) != away {
 		t.Errorf("copied for %s, away for %s, want %s and %s", s.Copied, s.To.Sub(s.From), 2*copy, away)
 	}
@@ -88,7 +88,7 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// TestNeighbourOfSuspended: who shared the GPU goes alone meanwhile.
+// TestNeighbourOfSuspended checks that a neighbour has the GPU alone meanwhile.
 func TestNeighbourOfSuspended(t *testing.T) {
 	with := func(away time.Duration) time.Duration {
 		a, b := training(0, time.Hour, 10*units.GiB, vgg128), training(0, time.Hour, 10*units.GiB, vgg128)
@@ -103,8 +103,8 @@ func TestNeighbourOfSuspended(t *testing.T) {
 	}
 }
 
-// TestNoRoomToReturn: a task whose GPU is fuller than was thought stays suspended and
-// comes back later.
+// TestNoRoomToReturn checks that a task whose GPU has less room than assumed stays
+// suspended and resumes later.
 func TestNoRoomToReturn(t *testing.T) {
 	a, b := training(0, time.Hour, 25*units.GiB, small), training(21*time.Minute, 30*time.Minute, 30*units.GiB, small)
 	b.Estimate.Memory = 10 * units.GiB // it takes more than it was granted
@@ -126,8 +126,8 @@ func TestNoRoomToReturn(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileSuspended: a time limit of the attempt's own does not count the time
-// away, a cancelled one ends.
+// TestStoppedWhileSuspended checks that suspended time does not count for a time limit,
+// and that a cancelled suspended task ends.
 func TestStoppedWhileSuspended(t *testing.T) {
 	task := training(0, time.Hour, 20*units.GiB, small)
 	e := newEngine(Config{Options: options("magm"), GPUs: station(1), Suspending: fiveGB}, []*Task{&task})

@@ -9,8 +9,8 @@ import (
 	"carma/mapper"
 )
 
-// Timeline is how a replay went over its time: what the GPUs did and held, how
-// many tasks waited, and where each attempt ran.
+// Timeline is the course of a replay: the activity and memory of the GPUs, the number of
+// waiting tasks, and where each attempt ran.
 type Timeline struct {
 	// Start is the first submission, End the end of the replay.
 	Start, End units.Instant
@@ -28,28 +28,27 @@ type GPUTimeline struct {
 	Index    int
 	Model    string
 	Capacity units.Bytes
-	// Reserved is the sum of the grants in the mapper's ledger, Used what the
+	// Reserved is the sum of the grants in the mapper's ledger, Used the memory that the
 	// tasks have allocated, both in bytes.
 	Reserved, Used Curve
-	// SMACT, SMOCC and DRAMA are the activity of the moment, 0 to 1, not the
-	// monitor's mean.
+	// SMACT, SMOCC and DRAMA are the present activity, 0 to 1, not the monitor's mean.
 	SMACT, SMOCC, DRAMA Curve
 	// Power is in watts.
 	Power Curve
 }
 
-// Span is one attempt on one of its GPUs, up to its end or until it is suspended.
+// Span is one attempt on one of its GPUs, up to its end or its suspension.
 type Span struct {
 	Task    mapper.TaskID
 	Name    string
 	GPU     int // in Timeline.GPUs
 	Attempt int // from 1
-	// Launched is when its memory was booked there. Started is 0 when it never ran.
+	// Launched is the instant of the allocation there. Started is 0 if it never ran.
 	Launched, Started, Ended units.Instant
 	Outcome                  Outcome
 }
 
-// Outcome is how an attempt ended, as a chart tells it.
+// Outcome says how an attempt ended, for a chart.
 type Outcome string
 
 // The outcomes.
@@ -57,10 +56,10 @@ const (
 	OutcomeOK    Outcome = "ok"
 	OutcomeOOM   Outcome = "oom" // out of GPU memory
 	OutcomeOther Outcome = "other"
-	OutcomeAway  Outcome = "away" // suspended: its attempt goes on
+	OutcomeAway  Outcome = "away" // suspended: its attempt continues
 )
 
-// recorder keeps the timeline of a replay under way. A nil one keeps nothing.
+// recorder records the timeline of a replay in progress. A nil recorder records nothing.
 type recorder struct {
 	timeline Timeline
 	devices  []*device
@@ -79,7 +78,7 @@ func newRecorder(start units.Instant, devices []*device) *recorder {
 	return r
 }
 
-// stepped notes what an event has changed in the mapper's books.
+// stepped records the changes of the mapper's state by an event.
 func (r *recorder) stepped(now units.Instant, s *mapper.State) {
 	if r == nil {
 		return
@@ -90,7 +89,7 @@ func (r *recorder) stepped(now units.Instant, s *mapper.State) {
 	}
 }
 
-// left notes that a run leaves the GPUs that it has.
+// left records that a run leaves its present GPUs.
 func (r *recorder) left(of *run, now units.Instant, outcome Outcome) {
 	if r == nil {
 		return
@@ -126,7 +125,7 @@ func (r *recorder) done(end units.Instant) *Timeline {
 	return &r.timeline
 }
 
-// record notes what a device does and holds from now on.
+// record records the activity and memory of a device from now on.
 func (d *device) record(now units.Instant) {
 	c := d.curves
 	if c == nil {

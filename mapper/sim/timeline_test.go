@@ -12,7 +12,7 @@ import (
 	"carma/mapper"
 )
 
-// crowd is tasks of several kinds, some of which run out of memory.
+// crowd returns tasks of several kinds, some of which run out of memory.
 func crowd(n int) []Task {
 	loads := []Load{vgg128, small, resnet, smaller}
 	var tasks []Task
@@ -31,7 +31,7 @@ func crowd(n int) []Task {
 	return tasks
 }
 
-// TestTimeline: the curves hold what the metrics say, and nothing impossible.
+// TestTimeline checks that the curves agree with the metrics and have nothing impossible.
 func TestTimeline(t *testing.T) {
 	for _, policy := range mapper.PolicyNames() {
 		tasks := crowd(80)
@@ -90,7 +90,7 @@ func checkGPU(t *testing.T, policy string, g GPUTimeline, start units.Instant) {
 	}
 }
 
-// checkSpans: a span for each attempt and GPU, and no more.
+// checkSpans checks that there is one span for each attempt and GPU, and no more.
 func checkSpans(t *testing.T, policy string, r Result) {
 	t.Helper()
 	want, ooms, last := 0, map[int]bool{}, map[mapper.TaskID][]int{}
@@ -124,8 +124,8 @@ func checkSpans(t *testing.T, policy string, r Result) {
 	}
 }
 
-// TestTimelineChangesNothing: with or without it a replay goes the same way,
-// and twice the same timeline comes out.
+// TestTimelineChangesNothing checks that a replay is the same with and without a
+// timeline, and that two replays give the same timeline.
 func TestTimelineChangesNothing(t *testing.T) {
 	cfg := Config{Options: options("magm"), GPUs: station(3), StartUp: time.Second}
 	without := mustRun(t, cfg, crowd(60))
@@ -142,7 +142,7 @@ func TestTimelineChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReservedFollowsTheLedger: at each step the curve has what the books say.
+// TestReservedFollowsTheLedger checks at each step that the curve equals the ledger.
 func TestReservedFollowsTheLedger(t *testing.T) {
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(2), Timeline: true})
 	audit := cfg.Observe

@@ -12,41 +12,40 @@ import (
 	"carma/internal/units"
 )
 
-// Truth is how the modelled world differs from what the scheduler believes. The
-// zero Truth is the model itself: the fitted interference, the run times and the
-// activity of the tasks as they are given. All draws follow from Seed, so equal
-// truths are equal worlds.
+// Truth says how the modelled world differs from the scheduler's assumptions. The zero
+// Truth is the model itself: the fitted interference, and the given run times and
+// activity of the tasks. All random draws follow from Seed, so equal truths are equal
+// worlds.
 type Truth struct {
 	Seed uint64
-	// Pair is the standard deviation of the log of a factor on the speed of one
-	// kind of task beside another; a factor for each ordered pair of names.
+	// Pair is the standard deviation of the log of a factor on the speed of one kind of
+	// task beside another, with one factor for each ordered pair of names.
 	Pair float64
-	// Time is that of a task's run time, Activity that of a name's SM and DRAM
-	// activity.
+	// Time is the standard deviation of the log of a factor on a task's run time,
+	// Activity on a name's SM and DRAM activity.
 	Time, Activity float64
-	// Memory is that of a name's GPU memory beside what the estimator says of it; a
-	// task needs at most the smallest card.
+	// Memory is the standard deviation of the log of a factor on a name's GPU memory,
+	// which the estimator does not see; a task needs at most the smallest card.
 	Memory float64
 	// Growth is the share of the tasks whose memory grows late in the run, by
 	// lateGrowth, at a point between lateFrom and lateTo of it.
 	Growth float64
-	// Preallocate is the share of the names that take preallocated of a card's
-	// memory as they start, whatever they need.
+	// Preallocate is the share of the names that allocate the share preallocated of a
+	// card's memory when they start, regardless of their need.
 	Preallocate float64
-	// Silent is the share of the tasks whose output does not tell how fast they
-	// go.
+	// Silent is the share of the tasks whose output does not show their speed.
 	Silent float64
-	// Processes is the share of the tasks of which samples tell the time in which
-	// their kernels run (per-process utilization). It is off by processError from
-	// what the model says, by name.
+	// Processes is the share of the tasks for which samples have the time in which their
+	// kernels run (per-process utilization). Its error relative to the model is
+	// processError, by name.
 	Processes float64
-	// Idle is the share of the tasks that do nothing for [IdleFor] in the middle of
-	// their work, and hold their memory.
+	// Idle is the share of the tasks that are idle for [IdleFor] in the middle of their
+	// work, and hold their memory.
 	Idle float64
-	// Speeds are measured speeds of the first beside the second task of a pair, by
-	// name. Where these two share a GPU they replace the model's; nil: none.
+	// Speeds are measured speeds of the first task of a pair beside the second, by name,
+	// or nil. They replace the model's speeds if only these two share a GPU.
 	Speeds map[[2]string]float64
-	// SpeedsFrom says where they are from.
+	// SpeedsFrom is their source.
 	SpeedsFrom string
 }
 
@@ -56,13 +55,13 @@ const (
 	lateFrom   = 0.2
 	lateTo     = 0.8
 	// processError is the standard deviation of the time in which kernels run, around
-	// interference.Load.Busy: where it was published it is 0.06 off on average.
+	// interference.Load.Busy, whose error is 0.06 on average in published data.
 	processError = 0.075
-	// preallocated is what JAX takes by default, of all of a card's memory.
+	// preallocated is the share of a card's memory that JAX allocates by default.
 	preallocated = 0.75
 )
 
-// String names what differs from the model, in the form that is read as well.
+// String names the differences from the model, in the form that ParseTruth reads.
 func (t Truth) String() string {
 	var parts []string
 	for _, k := range t.keys() {
@@ -108,7 +107,7 @@ func TruthKeys() []string {
 	return names
 }
 
-// Set sets the number of that name, which must be one of [TruthKeys].
+// Set sets the number with a name, which must be one of [TruthKeys].
 func (t *Truth) Set(name string, value float64) error {
 	for _, k := range t.keys() {
 		if k.name == name {
@@ -127,7 +126,7 @@ func (t Truth) check() error {
 	return nil
 }
 
-// What is drawn for what, so that no two draws are the same.
+// The purposes of draws, so that no two draws are the same.
 const (
 	drawPair = iota
 	drawTime
@@ -156,8 +155,8 @@ func (t Truth) uniform(what int, of ...any) float64 {
 	return (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
 }
 
-// Urgency draws for a task, by its place in order of arrival: where a share of the
-// tasks is urgent, those with the lowest draws are.
+// Urgency draws a number for a task, by its place in order of arrival. If a share of the
+// tasks is urgent, it is the tasks with the lowest draws.
 func (t Truth) Urgency(i int) float64 { return t.uniform(drawUrgent, i) }
 
 // mix spreads the bits of a hash (the finalizer of splitmix64).
@@ -178,7 +177,7 @@ func (t Truth) factor(sd float64, what int, of ...any) float64 {
 // mostActivity is the highest activity that a perturbed task can have.
 const mostActivity = 0.98
 
-// task is a task as it really is. i is the place in order of arrival.
+// task returns a task as it really is. i is its place in order of arrival.
 func (t Truth) task(i int, in *Task) *Task {
 	if t.Time == 0 && t.Activity == 0 {
 		return in
@@ -196,7 +195,7 @@ func (t Truth) task(i int, in *Task) *Task {
 
 func perturbed(share, factor float64) float64 { return min(share*factor, max(share, mostActivity)) }
 
-// plan is the memory of a task over its run.
+// plan returns the allocations of a task over its run.
 func (t Truth) plan(i int, task *Task, least units.Bytes) []Allocation {
 	solo, peaks := task.SoloTime.Seconds(), t.peaks(task, least)
 	all := Allocations(solo, task.Context, peaks)
@@ -216,7 +215,7 @@ func (t Truth) plan(i int, task *Task, least units.Bytes) []Allocation {
 	return all
 }
 
-// peaks is the most memory that a task needs on each of its GPUs.
+// peaks returns the most memory that a task needs on each of its GPUs.
 func (t Truth) peaks(task *Task, least units.Bytes) []units.Bytes {
 	if t.Memory == 0 {
 		return task.Memory
@@ -229,8 +228,8 @@ func (t Truth) peaks(task *Task, least units.Bytes) []units.Bytes {
 	return peaks
 }
 
-// preallocation is one allocation on each GPU as the program starts: what
-// frameworks take by default, or what the task needs where that is more.
+// preallocation returns the allocations on each GPU as the program starts: the
+// framework's default, or the task's need if that is more.
 func preallocation(solo float64, most units.Bytes, peaks []units.Bytes, least units.Bytes) []Allocation {
 	var all []Allocation
 	for g, peak := range peaks {
@@ -262,9 +261,9 @@ func (t Truth) slowed(uses []*use, speeds []float64) {
 	}
 }
 
-// most is how much tasks on one GPU ever take of what it has only one of: 1 by
-// the model. Two tasks whose speeds were measured may come to more. Factors know
-// no limit.
+// most returns the most that tasks on one GPU ever take of a limited resource: 1 by the
+// model. Two tasks with measured speeds may take more. With random factors there is no
+// limit.
 func (t Truth) most(on Sharing, tasks []*Task) float64 {
 	if t.Pair > 0 {
 		return math.Inf(1)
@@ -288,5 +287,5 @@ func (t Truth) most(on Sharing, tasks []*Task) float64 {
 	return most
 }
 
-// slowest is the least speed of a task that shares a GPU.
+// slowest is the lowest speed of a task that shares a GPU.
 const slowest = 0.02

@@ -10,9 +10,9 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// TestMeasuredTurns: the model of time-slicing against 36 pairs measured on an
-// H100 without MPS. With turns that no task leaves faster than MPS would, at an
-// assumed cost of 5 %, as it was before, the mean error is 0.127.
+// TestMeasuredTurns compares the model of time-slicing with 36 pairs measured on an H100
+// without MPS. In the earlier model, with turns in which no task is faster than under MPS
+// and an assumed cost of 5 %, the mean error was 0.127.
 func TestMeasuredTurns(t *testing.T) {
 	measured := measuredOn(t, "h100-2026-11-22")
 	var off []float64
@@ -33,7 +33,7 @@ func TestMeasuredTurns(t *testing.T) {
 	}
 }
 
-// measuredOn reads the pairs that a folder of docs/hardware has.
+// measuredOn reads the pairs in a folder of docs/hardware.
 func measuredOn(t *testing.T, folder string) pairs.Measured {
 	t.Helper()
 	opened := func(name string) *os.File {

@@ -11,8 +11,8 @@ import (
 	"carma/mapper"
 )
 
-// Reason says a reason in words, as a clause that can follow a colon; "" for no
-// reason. A code that this version does not know is named.
+// Reason returns a reason in words, as a clause that can follow a colon, or "" for no
+// reason. For a code that this version does not know it names the code.
 func Reason(r mapper.Reason) string {
 	if r.Code == "" {
 		return ""
@@ -38,8 +38,8 @@ func Reason(r mapper.Reason) string {
 	return text
 }
 
-// sentences has one for each code. [fill] says how they are filled in; the fields are
-// "cause" and those of values.
+// sentences has one sentence for each code. See [fill] for its syntax; the fields are
+// "cause" and the keys of values.
 var sentences = map[mapper.ReasonCode]string{
 	mapper.ReasonText: "{text}",
 
@@ -139,13 +139,13 @@ var sentences = map[mapper.ReasonCode]string{
 	mapper.ReasonTurnedDown:    "{count} of {limit} GPUs fit",
 }
 
-// becauseOf has the sentences of reasons with a certain cause.
+// becauseOf has the sentences for a reason with a certain cause.
 var becauseOf = map[[2]mapper.ReasonCode]string{
 	{mapper.ReasonSuspended, mapper.ReasonIdle}: "suspended, as {cause}; it comes back when somebody resumes it, or types into its terminal",
 	{mapper.ReasonOOM, mapper.ReasonOveruse}:    "stopped before the GPU ran out of memory: {cause}",
 }
 
-// values are the fields of reasons as sentences have them.
+// values are the fields of reasons as used in sentences.
 var values = map[string]func(r *mapper.Reason) string{
 	"text":       func(r *mapper.Reason) string { return r.Text },
 	"remedy":     func(r *mapper.Reason) string { return r.Remedy },
@@ -184,7 +184,8 @@ var values = map[string]func(r *mapper.Reason) string{
 	"had":        func(r *mapper.Reason) string { return cmp.Or(had[r.Condition], "succeeded") },
 }
 
-// verbs are what a task is waited for to do, had what it had to have done, if not to succeed.
+// verbs name the state a dependency waits for, had the state it needed, unless it is
+// success.
 var (
 	verbs = map[mapper.Condition]string{mapper.AfterAny: "end", mapper.AfterStarted: "start"}
 	had   = map[mapper.Condition]string{mapper.AfterStarted: "started"}
@@ -205,7 +206,7 @@ func laterTasks(n int) string {
 	return fmt.Sprintf("%d later tasks of others go", n)
 }
 
-// minutes is a time that is about so long.
+// minutes formats a time to about a minute.
 func minutes(d time.Duration) string {
 	if d < time.Minute {
 		return seconds(d)
@@ -213,7 +214,7 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%.0f min", d.Minutes())
 }
 
-// seconds is a time without fractions of a second.
+// seconds formats a time without fractions of a second.
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
 func plural(n int, noun string) string {
@@ -230,7 +231,7 @@ func join(a, b string) string {
 	return a + ": " + b
 }
 
-// processors says a number of processors that is given in thousandths.
+// processors formats a number of processors given in thousandths.
 func processors(n int) string {
 	if n == 1000 {
 		return "1 processor"

@@ -9,8 +9,8 @@ import (
 	"carma/mapper"
 )
 
-// Rejection says why a GPU was turned down: "GPU 0 memory 31.2 of 40.0 GiB
-// reserved, needs 12.3".
+// Rejection says why a GPU was rejected: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs
+// 12.3".
 func Rejection(r mapper.Rejection) string {
 	gpu := fmt.Sprintf("GPU %d", r.Index)
 	switch {
@@ -22,7 +22,7 @@ func Rejection(r mapper.Rejection) string {
 	return gpu + " " + OnGPU(r)
 }
 
-// OnGPU is a rejection where the GPU is named already, as in a table: "memory
+// OnGPU is Rejection for a place where the GPU is already named, as in a table: "memory
 // 31.2 of 40.0 GiB reserved, needs 12.3".
 func OnGPU(r mapper.Rejection) string {
 	clause := clauses[r.Rule]
@@ -33,7 +33,7 @@ func OnGPU(r mapper.Rejection) string {
 	return text
 }
 
-// clauses has one for each rule about a GPU, with the fields of parts; see [fill].
+// clauses has one clause for each rule about a GPU, with the fields of parts; see [fill].
 var clauses = map[mapper.Rule]string{
 	mapper.RuleFault:       "is out of service: {lost}",
 	mapper.RuleClosed:      "is drained[ by {by}]",
@@ -58,7 +58,7 @@ var clauses = map[mapper.Rule]string{
 	mapper.RuleWait:        "has {tasks}, waiting for one to end costs less than sharing",
 }
 
-// parts are the fields of rejections as clauses have them.
+// parts are the fields of rejections as used in clauses.
 var parts = map[string]func(r *mapper.Rejection) string{
 	"fault": func(r *mapper.Rejection) string { return r.Fault },
 	"lost": func(r *mapper.Rejection) string {
@@ -85,7 +85,7 @@ var parts = map[string]func(r *mapper.Rejection) string{
 	"allowed":  func(r *mapper.Rejection) string { return some(r.Allowed, fmt.Sprintf("%.2f", r.Allowed)) },
 }
 
-// closedBy returns who drained a GPU and why, or "" if that is not known.
+// closedBy returns who cordoned a GPU and why, or "" if that is not known.
 func closedBy(c *mapper.Cordon) string {
 	if c == nil {
 		return ""
@@ -93,7 +93,7 @@ func closedBy(c *mapper.Cordon) string {
 	return join(cmp.Or(c.By, "carma"), c.Why)
 }
 
-// reserved says a reservation, or "" if there is none.
+// reserved describes a reservation, or returns "" if there is none.
 func reserved(v *mapper.Reservation) string {
 	if v == nil {
 		return ""
@@ -105,8 +105,8 @@ func reserved(v *mapper.Reservation) string {
 	return join(fmt.Sprintf("%s for %s from %s to %s, which it would run into", what, whose(v.User, v.Account), clock(v.From), clock(v.Until)), v.Why)
 }
 
-// Missing is the fault of a GPU that was there and is not found any more.
+// Missing is the fault of a GPU that is no longer found.
 const Missing = "not found on this machine"
 
-// clock is an instant in the time of this machine.
+// clock formats an instant in the local time.
 func clock(at units.Instant) string { return at.Time().Local().Format(time.DateTime) }

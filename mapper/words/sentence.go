@@ -9,7 +9,7 @@ import "strings"
 //	[text]         nothing if a field of the text is empty
 //	[text~other]   the other text then
 //
-// It reports whether no field was empty.
+// It reports whether all fields had a value.
 func fill(sentence string, value func(field string) string) (string, bool) {
 	var out strings.Builder
 	full := true

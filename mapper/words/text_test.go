@@ -16,7 +16,7 @@ func because(r, cause mapper.Reason) mapper.Reason {
 	return r
 }
 
-// TestReasons: what people read.
+// TestReasons checks the texts of reasons.
 func TestReasons(t *testing.T) {
 	wanted := mapper.Reason{Code: mapper.ReasonWantedMore, Need: 18 * gib, Have: 15 * gib}
 	said := mapper.Reason{Code: mapper.ReasonInfrastructure, Text: "the driver was lost"}
@@ -110,7 +110,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestRejections: what people read about a GPU.
+// TestRejections checks the texts about a GPU.
 func TestRejections(t *testing.T) {
 	for _, row := range []struct {
 		r    mapper.Rejection

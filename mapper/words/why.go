@@ -41,7 +41,7 @@ func turn(t mapper.Turn) string {
 		laterTasks(t.Later), whose(t.User, t.Account), gpuHours(t.Use), whose(t.Own, t.OwnAccount), gpuHours(t.OwnUse))
 }
 
-// whose is who has used GPUs: a user, or the group that takes turns as one.
+// whose names the user of GPUs: a user, or the group that takes turns as one.
 func whose(user, account string) string {
 	if account != "" {
 		return "group " + account

@@ -16,7 +16,7 @@ import (
 	"carma/mapper"
 )
 
-// full is a reason with every field set.
+// full returns a reason with every field set.
 func full(code mapper.ReasonCode) mapper.Reason {
 	return mapper.Reason{
 		Code: code, Task: 7, GPU: 1, Have: units.GiB, Need: 2 * units.GiB, Of: 3 * units.GiB, Count: 2, More: 1, Limit: 4,
@@ -25,8 +25,7 @@ func full(code mapper.ReasonCode) mapper.Reason {
 	}
 }
 
-// constants are the values of the mapper's constants of a type, as its sources
-// have them.
+// constants returns the values of the mapper's constants of a type, from its sources.
 func constants(t *testing.T, of string) []string {
 	t.Helper()
 	names, err := filepath.Glob("../*.go")
@@ -68,8 +67,8 @@ func constants(t *testing.T, of string) []string {
 // fields are the fields of a sentence.
 var fields = regexp.MustCompile(`\{(\w*)`)
 
-// TestEveryReasonHasWords: no code of the mapper is without a sentence, and no
-// two share one or are without figures where the code has some.
+// TestEveryReasonHasWords checks that each code of the mapper has its own sentence, with
+// figures if the code has some.
 func TestEveryReasonHasWords(t *testing.T) {
 	codes := constants(t, "ReasonCode")
 	if len(codes) < 40 {
@@ -111,8 +110,8 @@ func TestEveryReasonHasWords(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasWords: each rule that can turn a GPU down has a clause. The
-// rules that are about no GPU are reasons.
+// TestEveryRuleHasWords checks that each rule that can reject a GPU has a clause. The
+// rules that do not concern a GPU are reasons.
 func TestEveryRuleHasWords(t *testing.T) {
 	aboutNoGPU := map[string]bool{"quota": true, "fair-share": true, "after": true, "delay": true, "group": true, "hold": true, "host": true}
 	rules := constants(t, "Rule")

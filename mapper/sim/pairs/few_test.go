@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// This file asks how well few observed pairs of a kind of task predict its others,
-// where nothing else is known of the kind: no activity, no measured model. The
-// corrections of package mapper are learned for each pair of kinds, which tells
-// nothing of other pairs; here they are put on kinds in addition: how much a kind is
-// slowed down by others, and how much it slows others down.
+// This file measures how well few observed pairs of a kind of task predict its other
+// pairs, if nothing else is known of the kind: no activity, no measured model. Package
+// mapper learns a correction for each pair of kinds, which says nothing of other pairs.
+// Here kinds get corrections too: how much a kind is slowed down by others, and how much
+// it slows others down.
 
 // TestFewPairs prints the answer on measured pairs in the form of Gavel (GitHub
 // stanford-futuredata/gavel): columns gpu, job_a, job_b, gpus_a, gpus_b,
@@ -61,8 +61,8 @@ type observed struct {
 	log        float64 // of the speed relative to alone
 }
 
-// readRates returns both directions of each pair of jobs on one GPU, and how many
-// pairs do not fit together.
+// readRates returns both directions of each pair of jobs on one GPU, and the number of
+// pairs that are inconsistent.
 func readRates(t *table) (list []observed, apart int, err error) {
 	if err := t.need("gpu", "job_a", "job_b", "gpus_a", "gpus_b", "alone_a_steps_s", "alone_b_steps_s", "together_a_steps_s", "together_b_steps_s"); err != nil {
 		return nil, 0, err
@@ -90,16 +90,16 @@ func readRates(t *table) (list []observed, apart int, err error) {
 	return list, apart, nil
 }
 
-// effects are the mean of all log speeds, and by how much each kind differs as the
-// one that is slowed down and as the one that slows down. The variances are those
-// of these, and of what is left.
+// effects are the mean of all log speeds, and the deviation of each kind as the one that
+// is slowed down and as the one that slows down, with their variances and the residual
+// variance.
 type effects struct {
 	mean               float64
 	of, beside         map[string]float64
 	varOf, varBe, left float64
 }
 
-// fit estimates them, each kind's shrunk by how often it was seen.
+// fit estimates the effects; each kind's effect is shrunk by its number of observations.
 func fit(list []observed) effects {
 	e := effects{of: map[string]float64{}, beside: map[string]float64{}, varOf: 0.05, varBe: 0.05, left: 0.05}
 	for _, o := range list {
@@ -139,18 +139,18 @@ func refit(list []observed, to map[string]float64, kind func(observed) string, r
 	return max(1e-6, total/float64(len(names)))
 }
 
-// learned is a kind's own effect as it is learned pair by pair.
+// learned is a kind's own effect, learned pair by pair.
 type learned struct{ mean, variance float64 }
 
-// see shifts the effect by a part of what was not predicted, as mapper.learnPairs
-// does; noise is the variance of an observation.
+// see shifts the effect by a part of the prediction error, as mapper.learnPairs does;
+// noise is the variance of an observation.
 func (l *learned) see(residual, noise float64) {
 	gain := l.variance / (l.variance + noise)
 	l.mean += gain * residual
 	l.variance *= 1 - gain
 }
 
-// rule is how an effect of a kind begins and what is noise in its observations.
+// rule sets the initial effect of a kind and the noise of its observations.
 type rule struct {
 	name  string
 	begin func(e effects) (of, beside, noise float64)
@@ -168,14 +168,14 @@ var rules = []rule{
 	{"variances of other kinds", func(e effects) (float64, float64, float64) { return e.varOf, e.varBe, e.left }},
 }
 
-// seen are the numbers of pairs that were observed before the rest is predicted.
+// seen lists the numbers of observed pairs before the rest is predicted.
 var seen = []int{0, 1, 3, 10}
 
-// draws is how often pairs to observe are drawn for each kind.
+// draws is the number of draws of observed pairs for each kind.
 const draws = 50
 
-// score leaves each kind out of the fit, observes k of its pairs, drawn at random,
-// and predicts the others: its own speed, and that of those beside it. It returns
+// score leaves each kind out of the fit, observes k of its pairs, drawn at random, and
+// predicts the others: its own speed, and the speed of the tasks beside it. It returns
 // the errors of the log speeds.
 func score(list []observed, r rule, k int) (own, others Errors) {
 	random := rand.New(rand.NewPCG(1, uint64(k)))
@@ -232,7 +232,7 @@ func kindsOf(list []observed) []string {
 	return slices.Compact(kinds)
 }
 
-// reportOf is a line for each rule and number of pairs.
+// reportOf returns a line for each rule and number of pairs.
 func reportOf(list []observed) []string {
 	e := fit(list)
 	lines := []string{fmt.Sprintf("%d speeds of %d kinds; standard deviations: kind slowed down %.2f, kind that slows down %.2f, pair %.2f",
@@ -247,7 +247,7 @@ func reportOf(list []observed) []string {
 	return lines
 }
 
-// madeUp are speeds of pairs of n kinds with effects of these standard deviations.
+// madeUp returns speeds of pairs of n kinds with effects of these standard deviations.
 func madeUp(n int, kind, pair float64) []observed {
 	random := rand.New(rand.NewPCG(3, 4))
 	of, beside := make([]float64, n), make([]float64, n)
@@ -263,8 +263,8 @@ func madeUp(n int, kind, pair float64) []observed {
 	return list
 }
 
-// TestScoreOfFewPairs: where kinds differ, few pairs tell much; where only pairs
-// differ, they tell nothing, and do no harm.
+// TestScoreOfFewPairs checks that few pairs help much where kinds differ, and that where
+// only pairs differ they neither help nor harm.
 func TestScoreOfFewPairs(t *testing.T) {
 	known := rules[1]
 	list := madeUp(20, 0.3, 0.05)

@@ -1,6 +1,6 @@
-// Package pairs reads pairs of tasks that were measured alone and together on
-// one GPU, and scores what an interference model predicts for them. The fit of
-// the model's coefficients and carma replay --pairs share it.
+// Package pairs reads pairs of tasks that were measured alone and together on one GPU,
+// and scores the predictions of an interference model for them. The fit of the model's
+// coefficients and carma replay --pairs share it.
 package pairs
 
 import (
@@ -23,12 +23,12 @@ type Pair struct {
 	A, B Task
 	// SpeedA and SpeedB are progress relative to running alone, while both run.
 	SpeedA, SpeedB float64
-	// WholeRun says that the speeds are over the whole of each task's run, of
-	// which one may have gone on alone.
+	// WholeRun says that the speeds are over the whole of each task's run, in which one
+	// may have continued alone.
 	WholeRun bool
 }
 
-// Loads of the two tasks.
+// Loads returns the loads of the two tasks.
 func (p Pair) Loads() []sim.Load { return []sim.Load{p.A.Load, p.B.Load} }
 
 // Skipped is a line that could not be used, and why.
@@ -38,24 +38,24 @@ type Skipped struct {
 	Reason string
 }
 
-// Measured is what a file of pairs holds.
+// Measured is the content of a file of pairs.
 type Measured struct {
 	Pairs   []Pair
 	Skipped []Skipped
 }
 
-// Columns of a file of pairs. Speeds are taken from the first two, or where
-// those are not there or empty from the other two.
+// Columns of a file of pairs. Speeds are read from the overlap columns or, if those are
+// missing or empty, from the other two.
 const (
 	profileA, profileB = "solo_profile_a", "solo_profile_b"
 	overlapA, overlapB = "overlap_speed_a", "overlap_speed_b"
 	speedA, speedB     = "speed_a", "speed_b"
 )
 
-// Read reads pairs from CSV: columns solo_profile_a and _b, which name
-// profiles, and overlap_speed_a and _b or speed_a and _b, in any order; others
-// are passed over. name stands before errors. A pair of which a profile or a
-// speed is not known is skipped; one of tasks on two GPUs is an error.
+// Read reads pairs from CSV with the columns solo_profile_a and _b, which name profiles,
+// and overlap_speed_a and _b or speed_a and _b, in any order. It ignores other columns.
+// Errors begin with name. It skips a pair with an unknown profile or speed; a pair of
+// tasks on two GPUs is an error.
 func Read(name string, r io.Reader, profiles map[string]Profile) (Measured, error) {
 	t, err := readTable(name, r)
 	if err != nil {
@@ -85,7 +85,7 @@ func Read(name string, r io.Reader, profiles map[string]Profile) (Measured, erro
 	return m, nil
 }
 
-// readPair returns the reason when the pair is to be skipped.
+// readPair returns the reason if the pair must be skipped.
 func readPair(t *table, row row, profiles map[string]Profile) (p Pair, skip string, err error) {
 	p.Line = row.line
 	var skipA, skipB string
@@ -125,7 +125,7 @@ func readTask(t *table, row row, column string, profiles map[string]Profile) (ta
 	return p.Task, "", nil
 }
 
-// readSpeeds reports whether the row has both.
+// readSpeeds reports whether the row has both speeds.
 func readSpeeds(t *table, row row, p *Pair) (bool, error) {
 	for _, columns := range [][2]string{{overlapA, overlapB}, {speedA, speedB}} {
 		a, okA, err := t.number(row, columns[0])

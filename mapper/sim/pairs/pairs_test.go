@@ -40,11 +40,11 @@ func TestRead(t *testing.T) {
 	if len(ps) != 4 || ps["g"].Measured || ps["two"].GPUs != 2 || ps["two"].Load.SMACT != 0.8418 {
 		t.Errorf("%+v", ps)
 	}
-	// Other columns, in another order, with what stands around numbers.
+	// Other columns, in another order, with text around numbers.
 	content := "\ufeffOverlap_Speed_B , note,overlap_speed_a,solo_profile_b,solo_profile_a,speed_a,speed_b\n" +
 		"0.9801,\"a, b\", 0.3205 ,v,r,,\n" +
 		",,,v,r,0.4,0.99\n" +
-		"1.02,,,v,v,0.4,0.5\n" + // one overlap speed is none
+		"1.02,,,v,v,0.4,0.5\n" + // a single overlap speed does not count
 		"0.9,,0.9,v,unheard,,\n" +
 		"0.9,,0.9,g,r,,\n" +
 		",,0.9,r,v,,1\n"
@@ -164,8 +164,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestStepsAreTheCatalogues: this package and the simulated tasks mean the
-// same by a step.
+// TestStepsAreTheCatalogues checks that this package and the simulated tasks define a
+// step in the same way.
 func TestStepsAreTheCatalogues(t *testing.T) {
 	for _, p := range workloads.All() {
 		loop := p.Solo.TrainLoop
@@ -186,8 +186,7 @@ func TestStepsAreTheCatalogues(t *testing.T) {
 
 var errorForm = regexp.MustCompile(`^x\.csv:\d+: .`)
 
-// FuzzRead: whatever the bytes, the answer is figures that make sense or one
-// line with a line number.
+// FuzzRead checks that any bytes give sensible figures or one line with a line number.
 func FuzzRead(f *testing.F) {
 	f.Add(profilesCSV, pairsCSV)
 	f.Add("smact_mean,drama_mean,workload_id,gpus\n1,0,v,1e9\n0,1,r,\n", "solo_profile_a,solo_profile_b,speed_a,speed_b\nv,r,1,\"1\n\"\nr,r,0x1p-2,1_0\n")

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Profile is what is known of a task from a run alone.
+// Profile describes a task from a run alone.
 type Profile struct {
 	Task
-	Measured bool   // its activity was
-	GPUs     int    // that it ran on
-	Origin   string // file and line; empty: none to tell
+	Measured bool   // its activity was measured
+	GPUs     int    // number of GPUs that it ran on
+	Origin   string // file and line, or empty
 }
 
 func (p Profile) where() string {
@@ -21,11 +21,10 @@ func (p Profile) where() string {
 	return " (" + p.Origin + ")"
 }
 
-// ReadProfiles reads solo profiles from CSV, by their ids: columns workload_id,
-// smact_mean and drama_mean, and where there are smocc_mean, model, dataset,
-// batch_size, epochs, gpus, train_loop_s and end_to_end_s, in any order; others
-// are passed over. Only a task on several GPUs may have several rows. name
-// stands before errors.
+// ReadProfiles reads solo profiles from CSV, by their ids. It needs the columns
+// workload_id, smact_mean and drama_mean and uses smocc_mean, model, dataset, batch_size,
+// epochs, gpus, train_loop_s and end_to_end_s if present, in any order. It ignores other
+// columns. Only a task on several GPUs may have several rows. Errors begin with name.
 func ReadProfiles(name string, r io.Reader) (map[string]Profile, error) {
 	t, err := readTable(name, r)
 	if err != nil {
@@ -74,7 +73,7 @@ func readProfile(t *table, row row) (Profile, error) {
 	if _, err := t.share(row, "smocc_mean", &p.Load.SMOCC); err != nil {
 		return p, err
 	}
-	p.Measured = smact && drama // the model does without SMOCC
+	p.Measured = smact && drama // the model does not use SMOCC
 	var batch, epochs, gpus, loop, whole float64
 	for _, c := range []struct {
 		column string
@@ -92,17 +91,17 @@ func readProfile(t *table, row row) (Profile, error) {
 	return p, nil
 }
 
-// samples of a data set's training part, as in package workloads (a test
-// compares the two; importing it would turn round the direction of imports).
+// samples is the size of a data set's training part, as in package workloads (a test
+// compares the two; an import would reverse the direction of imports).
 var samples = map[string]float64{
 	"imagenet": 1_281_167, "cifar100": 50_000, "mnist": 60_000, "coco": 117_266,
 	"pascal_voc": 1_464, "wikitext2": 18_700, "criteo_terabyte": 64_000_000,
 }
 
-// Step is the time of one training step in seconds, from that of the whole
-// training loop; 0 when it cannot be told. No epochs is one.
+// Step returns the time of one training step in seconds, computed from the time of the
+// whole training loop, or 0 if not known. 0 epochs means one epoch.
 func Step(model, dataset string, batch, epochs, loop float64) float64 {
-	if model == "unet" { // its profile does not say
+	if model == "unet" { // its profile does not have them
 		batch, epochs = 8, 90
 	}
 	if epochs == 0 {

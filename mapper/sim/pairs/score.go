@@ -18,21 +18,20 @@ type Scores struct {
 	Heavy Errors // of the heavy one there
 }
 
-// A task counts as light with an SMACT under the first, as heavy with one
-// above the second.
+// A task is light with an SMACT below LightSMACT, and heavy with one above HeavySMACT.
 const (
 	LightSMACT = 0.35
 	HeavySMACT = 0.70
 )
 
-// LightBesideHeavy tells of a pair of a light and a heavy task which one is
+// LightBesideHeavy reports whether a pair has a light and a heavy task, and which one is
 // light.
 func (p Pair) LightBesideHeavy() (lightIsA, ok bool) {
 	a, b := p.A.Load.SMACT, p.B.Load.SMACT
 	return a < b, min(a, b) < LightSMACT && max(a, b) > HeavySMACT
 }
 
-// Add scores one more pair by m, and returns what m predicts.
+// Add scores one more pair by m, and returns the predicted speeds.
 func (s *Scores) Add(p Pair, m sim.Model) (speedA, speedB float64) {
 	speeds := m.Speeds(p.Loads())
 	a, b := speeds[0]-p.SpeedA, speeds[1]-p.SpeedB
@@ -48,7 +47,7 @@ func (s *Scores) Add(p Pair, m sim.Model) (speedA, speedB float64) {
 	return speeds[0], speeds[1]
 }
 
-// Score is how model m does on pairs.
+// Score returns the errors of model m on pairs.
 func Score(pairs []Pair, m sim.Model) Scores {
 	var s Scores
 	for _, p := range pairs {
@@ -57,7 +56,7 @@ func Score(pairs []Pair, m sim.Model) Scores {
 	return s
 }
 
-// Bias is the mean; 0 of none.
+// Bias returns the mean, or 0 without values.
 func (e Errors) Bias() float64 {
 	sum := 0.0
 	for _, x := range e {
@@ -66,13 +65,14 @@ func (e Errors) Bias() float64 {
 	return sum / float64(max(1, len(e)))
 }
 
-// Mean is that of the absolute values.
+// Mean returns the mean of the absolute values.
 func (e Errors) Mean() float64 { return e.absolute().Bias() }
 
-// Median is that of the absolute values.
+// Median returns the median of the absolute values.
 func (e Errors) Median() float64 { return e.Quantile(0.5) }
 
-// Quantile of the absolute values, between the two nearest; 0 of none.
+// Quantile returns the quantile of the absolute values, interpolated between the two
+// nearest, or 0 without values.
 func (e Errors) Quantile(q float64) float64 {
 	if len(e) == 0 {
 		return 0

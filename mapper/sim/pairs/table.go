@@ -26,14 +26,14 @@ type row struct {
 	values []string
 }
 
-// maxSize of a file, in bytes.
+// maxSize is the largest size of a file, in bytes.
 const maxSize = 16 << 20
 
 func (t *table) errorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", t.name, line, fmt.Sprintf(format, args...))
 }
 
-// Open opens a file that [Read] or [ReadProfiles] reads.
+// Open opens a file for [Read] or [ReadProfiles].
 func Open(path string) (*os.File, error) {
 	file, err := os.Open(path)
 	var failed *fs.PathError
@@ -54,8 +54,7 @@ func Open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// readTable reads a header and the rows below; lines that begin with # are
-// comments.
+// readTable reads a header and the rows below; lines that begin with # are comments.
 func readTable(name string, r io.Reader) (*table, error) {
 	t := &table{name: name, header: 1, columns: map[string]int{}}
 	content, err := io.ReadAll(io.LimitReader(r, maxSize+1))
@@ -88,7 +87,7 @@ func readTable(name string, r io.Reader) (*table, error) {
 	}
 }
 
-// add takes the header, then the rows.
+// add adds the header, then the rows.
 func (t *table) add(r row) error {
 	if len(t.columns) > 0 {
 		if len(r.values) != len(t.columns) {
@@ -113,7 +112,7 @@ func (t *table) has(column string) bool {
 	return ok
 }
 
-// need complains of the first column that is not there.
+// need returns an error for the first missing column.
 func (t *table) need(columns ...string) error {
 	for _, c := range columns {
 		if !t.has(c) {
@@ -123,7 +122,7 @@ func (t *table) need(columns ...string) error {
 	return nil
 }
 
-// text is a value without spaces around it; empty when there is no such column.
+// text returns a value without surrounding spaces, or "" if the column does not exist.
 func (t *table) text(r row, column string) string {
 	i, ok := t.columns[column]
 	if !ok {
@@ -132,10 +131,10 @@ func (t *table) text(r row, column string) string {
 	return strings.TrimSpace(r.values[i])
 }
 
-// most is larger than any number that makes sense in these files.
+// most is larger than any sensible number in these files.
 const most = 1e9
 
-// number is a value from 0 on, and whether there is one.
+// number returns a non-negative value, and whether there is one.
 func (t *table) number(r row, column string) (value float64, known bool, err error) {
 	text := t.text(r, column)
 	if text == "" {

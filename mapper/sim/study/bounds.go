@@ -15,33 +15,33 @@ import (
 	"carma/internal/suggest"
 )
 
-// Bounds say what a replay must come to: one section of a file, that is one YAML
-// document, with the conditions of its replay.
+// Bounds are the bounds on the results of a replay: one section of a file, which is one
+// YAML document, with the conditions of its replay.
 type Bounds struct {
 	File   string
 	line   int      // of the section
-	traces []string // those of the section, then those of its bounds
+	traces []string // the section's, then its bounds'
 	lines  []int    // where each is named
-	// Count is of GPUs; 0: not said.
+	// Count is the number of GPUs, or 0 if not given.
 	Count int
-	// Conditions are those of the section.
+	// Conditions are the conditions of the section.
 	Conditions Conditions
 	list       []bound
 }
 
-// bound is one of its lines.
+// bound is one line of a section.
 type bound struct {
 	line              int
-	traces            []string // overTraces: over all
+	traces            []string // overTraces: over all traces
 	policy            string
 	estimator         string // empty: a preset's own, else the default
 	metric            string
 	most, least       float64
 	hasMost, hasLeast bool
-	was               []float64 // what it came to when it was last kept, by trace; none: not kept
+	was               []float64 // its values when last recorded, by trace, or empty
 }
 
-// overTraces is the trace of a bound on what the last table shows.
+// overTraces is the trace of a bound on values over all traces.
 const overTraces = "geomean"
 
 // boundsSchema is the first key of the file.
@@ -52,8 +52,7 @@ var (
 	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min", "was"}
 )
 
-// ReadBounds reads a file of bounds, its sections in order. What is wrong in it is
-// said by file and line.
+// ReadBounds reads a file of bounds, its sections in order. Errors name file and line.
 func ReadBounds(path string) ([]*Bounds, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -217,7 +216,7 @@ func (b *Bounds) number(v *yaml.Node) (float64, error) {
 	return f, nil
 }
 
-// wrap puts the place before an error.
+// wrap adds file and line to an error.
 func (b *Bounds) wrap(line int, err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// Read reads the traces that the file names.
+// Read reads the traces that the section names.
 func (b *Bounds) Read() ([]traces.Trace, error) {
 	var list []traces.Trace
 	for i, name := range b.traces {
@@ -23,7 +23,7 @@ func (b *Bounds) Read() ([]traces.Trace, error) {
 	return list, nil
 }
 
-// Rows are those that the bounds are about.
+// Rows returns the rows with bounds.
 func (b *Bounds) Rows(like Rules) ([]Row, error) {
 	var rows []Row
 	for _, one := range b.list {
@@ -49,12 +49,12 @@ func (one *bound) method() string {
 	return one.estimator
 }
 
-// is reports whether the bound is about a row.
+// is reports whether the bound applies to a row.
 func (one *bound) is(r Row) bool {
 	return strings.EqualFold(one.policy, r.Name) && (r.Preset || one.policy == r.Name && one.method() == r.Estimator)
 }
 
-// Fit refuses bounds that are about nothing in a replay.
+// Fit returns an error for a bound that applies to nothing in a replay.
 func (b *Bounds) Fit(all []traces.Trace, rows []Row) error {
 	names, labels := []string{overTraces}, []string{}
 	for _, t := range all {
@@ -76,14 +76,14 @@ func (b *Bounds) Fit(all []traces.Trace, rows []Row) error {
 	return nil
 }
 
-// Finding is what is to be said of a bound's value.
+// Finding is a remark on a bound's value.
 type Finding struct {
 	Line         int // of the file
 	Trace, Label string
 	What         string
 }
 
-// Check returns the bounds that do not hold, and how many there are.
+// Check returns the bounds that do not hold, and the number of all bounds.
 func (b *Bounds) Check(all []Replayed, rows []Row) (short []Finding, total int) {
 	for _, one := range b.list {
 		label := rows[slices.IndexFunc(rows, one.is)].Label
@@ -97,7 +97,7 @@ func (b *Bounds) Check(all []Replayed, rows []Row) (short []Finding, total int) 
 	return short, total
 }
 
-// value is what the bound's metric came to.
+// value returns the value of the bound's metric.
 func (one *bound) value(trace, label string, all []Replayed) float64 {
 	if trace != overTraces {
 		all = slices.DeleteFunc(slices.Clone(all), func(r Replayed) bool { return r.Trace.Name != trace })
@@ -106,7 +106,7 @@ func (one *bound) value(trace, label string, all []Replayed) float64 {
 	return Measure(one.metric, outcomes, references)
 }
 
-// verdict is empty where the bound holds.
+// verdict says how the bound is violated, or returns "" if it holds.
 func (one *bound) verdict(trace, label string, all []Replayed) string {
 	switch v := one.value(trace, label, all); {
 	case v == 0 && strings.HasSuffix(one.metric, RatioSuffix):

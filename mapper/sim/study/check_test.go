@@ -45,7 +45,7 @@ func TestReplayBounds(t *testing.T) {
 	}
 }
 
-// TestSections: each section of the file has conditions of its own.
+// TestSections checks that each section of the file has its own conditions.
 func TestSections(t *testing.T) {
 	const bounds = "bounds: [{trace: smoke-5, policy: magm, metric: ooms, max: 0}]\n"
 	sections, err := parseBounds("f", []byte("schema: carma/bounds/v1\n"+bounds+
@@ -104,7 +104,7 @@ func TestWrongBounds(t *testing.T) {
 	}
 }
 
-// FuzzBounds: whatever is in the file, it is read or refused in one line.
+// FuzzBounds checks that any file is read, or rejected in one line.
 func FuzzBounds(f *testing.F) {
 	shipped, err := os.ReadFile("../../../test/replay-bounds.yaml")
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 	"carma/mapper"
 )
 
-// computedPrefix begins the names of estimators whose published estimates a
-// replay knows under their own: computed:horus is our implementation of horus.
+// computedPrefix begins the names of computed estimators that also have published
+// estimates under their own names: computed:horus is our implementation of horus.
 const computedPrefix = "computed:"
 
-// computedNames are the estimators that are computed from the catalogue's
-// networks. carma's own has no published figures, so it needs no prefix. No
-// library is looked for: this runs whatever the command.
+// computedNames returns the estimators that are computed from the catalogue's networks.
+// carma's own has no published figures, so it needs no prefix. No library is searched,
+// because this runs for every command.
 func computedNames() []string {
 	var list []string
 	for _, m := range rivals.All(&methods.Carma{}) {
@@ -38,7 +38,7 @@ func computedNames() []string {
 	return list
 }
 
-// computedMethod is the method of that name in a replay, or nil.
+// computedMethod returns the method with a name in a replay, or nil.
 func computedMethod(name string) methods.Method {
 	if name != "carma" && !strings.HasPrefix(name, computedPrefix) {
 		return nil
@@ -50,15 +50,15 @@ func computedMethod(name string) methods.Method {
 	return m
 }
 
-// WholeGPU is a workload that a computed estimate gives a GPU of its own.
+// WholeGPU is a workload that gets an exclusive GPU by a computed estimate.
 type WholeGPU struct {
 	Workload string `json:"workload"`
 	Why      string `json:"why"`
 }
 
-// computed estimates a task from its network, upper bound at 95 %, and knows
-// no measurement of it. What a process has before its first tensor is the
-// campaign's: it depends on the server's software, not on the task.
+// computed estimates a task from its network, upper bound at 95 %, without any
+// measurement of it. The memory of a process before its first tensor is the campaign's:
+// it depends on the server's software, not on the task.
 func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (mapper.Estimate, error) {
 	whole := func(why string) (mapper.Estimate, error) {
 		w := WholeGPU{in.Workload, why}

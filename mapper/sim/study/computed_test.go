@@ -13,16 +13,15 @@ import (
 	"carma/estimator/booking"
 )
 
-// shippedTraces are the four of the comparison by estimator.
+// shippedTraces are the four traces of the comparison by estimator.
 var shippedTraces = []string{"philly-mix-90", "philly-heavy-60", "philly-t1-60", "philly-t2-60"}
 
-// farOff are the workloads that carma's point estimate is off by more than a
-// quarter for. docs/replay.md names both.
+// farOff are the workloads for which carma's point estimate is off by more than a
+// quarter. docs/replay.md names both.
 var farOff = []string{"unet-voc-bs8-90e", "xlnet-large-wikitext2-bs4-3e-2gpu"}
 
-// TestComputedMapping estimates every workload of the shipped traces from its
-// network and compares with what was measured on its fullest GPU.
-// UPDATE=1 rewrites the golden file.
+// TestComputedMapping estimates every workload of the shipped traces from its network and
+// compares with the measurement on its fullest GPU. UPDATE=1 rewrites the golden file.
 func TestComputedMapping(t *testing.T) {
 	var lines []string
 	var off []string
@@ -70,7 +69,7 @@ func TestComputedMapping(t *testing.T) {
 	}
 }
 
-// TestComputedEqual: equal input gives equal estimates, whatever the method.
+// TestComputedEqual checks that equal input gives equal estimates, for every method.
 func TestComputedEqual(t *testing.T) {
 	trace, err := traces.Read("philly-t2-60")
 	if err != nil {
@@ -90,7 +89,7 @@ func TestComputedEqual(t *testing.T) {
 	}
 }
 
-// TestByEstimator: the group's rows are there, each once.
+// TestByEstimator checks that the group's rows exist, each once.
 func TestByEstimator(t *testing.T) {
 	rows, err := Rules{Policies: "estimators", Estimator: Estimators[0]}.Rows()
 	if err != nil {

@@ -6,8 +6,8 @@ package study
 
 import "fmt"
 
-// Wrong is a request that cannot be met as it stands: what is wrong, where, and
-// what to write.
+// Wrong is a request that cannot be met: it says what is wrong, where, and what to write
+// instead.
 type Wrong struct{ text string }
 
 func (e *Wrong) Error() string { return e.text }

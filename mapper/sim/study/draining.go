@@ -9,8 +9,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// ParseDrain reads which GPU is closed for maintenance, and when, since the start of the
-// trace: 0@2h-4h; 0@2h-4h,move has its tasks moved. Empty: none is.
+// ParseDrain reads which GPU is drained for maintenance, and when, since the start of the
+// trace: 0@2h-4h; with 0@2h-4h,move its tasks are moved. An empty text means none.
 func ParseDrain(text string) (sim.Drain, error) {
 	var none sim.Drain
 	if text == "" {
@@ -34,7 +34,7 @@ func ParseDrain(text string) (sim.Drain, error) {
 	return d, nil
 }
 
-// DrainText is how the drain of the conditions is typed; empty: there is none.
+// DrainText returns the drain of the conditions as users type it, or "" if there is none.
 func (c Conditions) DrainText() string {
 	if c.Drain == (sim.Drain{}) {
 		return ""
@@ -46,7 +46,7 @@ func (c Conditions) DrainText() string {
 	return text
 }
 
-// typed is a time as it is typed: 2h, 90m30s. Go writes 2h0m0s.
+// typed formats a time as users type it: 2h, 90m30s. Go writes 2h0m0s.
 func typed(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -57,10 +57,10 @@ func typed(d time.Duration) string {
 	return text
 }
 
-// pauses reports whether a task does nothing for a while.
+// pauses reports whether a task is idle for a while.
 func pauses(t *sim.TaskResult) bool { return t.Pauses }
 
-// maintenanceMetrics are of a drained GPU and of tasks that do nothing.
+// maintenanceMetrics measure a drained GPU and tasks that are idle for a while.
 var maintenanceMetrics = []Metric{
 	{Name: "drained_mean_min", Doc: "mean time until the drained GPU had no task, minutes", pool: func(all []*Outcome) float64 {
 		var times []time.Duration

@@ -9,8 +9,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// lost replays 20 traces under some rules and returns the GPU-seconds lost, how often
-// tasks were suspended, and how many failed.
+// lost replays 20 traces under some rules and returns the GPU-seconds lost, the number of
+// suspensions, and the number of failed tasks.
 func lost(t *testing.T, policy string, truth sim.Truth, set ...string) (seconds, suspends, failed float64) {
 	t.Helper()
 	names := make([]string, 20)
@@ -39,9 +39,9 @@ func lost(t *testing.T, policy string, truth sim.Truth, set ...string) (seconds,
 	return of("lost_gpu_s"), of("suspends"), of("failed")
 }
 
-// TestSuspendedNotStopped: where memory is estimated wrongly, suspending who takes too
-// much loses at least 40 % less GPU time than running it again. The traces are not
-// those that anything was tuned on.
+// TestSuspendedNotStopped checks that, with wrong memory estimates, suspending tasks that
+// exceed their grants loses at least 40 % less GPU time than running them again. Nothing
+// was tuned on these traces.
 func TestSuspendedNotStopped(t *testing.T) {
 	for _, policy := range []string{"carma", "magm"} {
 		truth := sim.Truth{Memory: 0.3}

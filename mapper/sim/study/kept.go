@@ -11,11 +11,11 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// shown is how precisely values of bounds are told, kept and compared.
+// shown formats a value with the precision at which bounds are shown, stored and
+// compared.
 func shown(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// stored reads was: what a bound's value came to when it was last kept, one for
-// each of its traces.
+// stored reads was: the values of a bound when last recorded, one for each of its traces.
 func (b *Bounds) stored(v *yaml.Node) ([]float64, error) {
 	list := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
@@ -32,8 +32,8 @@ func (b *Bounds) stored(v *yaml.Node) ([]float64, error) {
 	return out, nil
 }
 
-// Moved returns the values that are not what they were when they were kept, and
-// how many were.
+// Moved returns the values that differ from their recorded values, and the number of
+// recorded values.
 func (b *Bounds) Moved(all []Replayed, rows []Row) (moved []Finding, kept int) {
 	for _, one := range b.list {
 		label := rows[slices.IndexFunc(rows, one.is)].Label
@@ -55,8 +55,8 @@ func (b *Bounds) Moved(all []Replayed, rows []Row) (moved []Finding, kept int) {
 
 var keptValue = lazyregexp.New(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
 
-// Record is the text of the file with what the section's values came to; nothing
-// else of it changes.
+// Record returns the text of the file with the section's present values; nothing else in
+// it changes.
 func (b *Bounds) Record(text string, all []Replayed, rows []Row) (string, error) {
 	lines := strings.SplitAfter(text, "\n")
 	for _, one := range b.list {

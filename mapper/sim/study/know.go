@@ -12,22 +12,22 @@ import (
 	"carma/mapper/sim"
 )
 
-// Know is what is known of the tasks of a replay before they run.
+// Know says what the scheduler knows of the tasks before they run.
 type Know string
 
-// A lab that installs carma begins with KnowNothing. KnowAll is a catalogue that
-// has each of its models.
+// A site that installs carma begins with KnowNothing. KnowAll is a catalogue with each of
+// its models.
 const (
 	KnowAll     Know = "all"     // memory by the row's estimator, run time and activity by the catalogue
 	KnowMemory  Know = "memory"  // memory by the row's estimator, and nothing else
 	KnowNothing Know = "nothing" // not even the memory
 )
 
-// Knows lists what can be known, the default first.
+// Knows lists the choices, the default first.
 var Knows = []string{string(KnowAll), string(KnowMemory), string(KnowNothing)}
 
-// before is a task as the scheduler is told of it before it runs. Estimator none
-// tells nothing of memory anyway: presets that go by recovery alone stay that.
+// before returns a task as the scheduler sees it before it runs. With estimator none the
+// memory is unknown anyway, so presets that rely on recovery alone stay unchanged.
 func (k Know) before(t sim.Task, estimator string) sim.Task {
 	if k == KnowMemory || k == KnowNothing {
 		t.Expected, t.Family = mapper.Expected{}, ""
@@ -38,30 +38,31 @@ func (k Know) before(t sim.Task, estimator string) sim.Task {
 	return t
 }
 
-// alone gives a task a kind that no other has: nothing is learned from others.
+// alone gives a task a unique kind, so that nothing is learned from other tasks.
 func alone(t sim.Task, i int) sim.Task {
 	t.Kind = fmt.Sprintf("%s/%d", t.Kind, i)
 	return t
 }
 
-// Conditions are what is known of the tasks, and what the modelled world is like.
+// Conditions say what is known of the tasks, and how the modelled world differs.
 type Conditions struct {
 	Know     Know
 	Distinct bool
 	Truth    sim.Truth
 	Sharing  sim.Sharing
-	// Coarse: the GPUs have no performance counters, so the monitor reads the share
-	// of time in which any kernel runs.
+	// Coarse: the GPUs have no performance counters, so the monitor reads the share of
+	// time in which any kernel runs.
 	Coarse bool
-	// Suspending is how GPUs suspend tasks. Urgent is the share of the tasks that
-	// have high priority, the others have none; 0: as the trace says.
+	// Suspending says how GPUs suspend tasks. Urgent is the share of the tasks that have
+	// high priority, while the others have at most normal priority; 0 keeps the trace's
+	// priorities.
 	Suspending sim.Suspending
 	Urgent     float64
-	// Drain is a GPU that is closed for maintenance.
+	// Drain is a maintenance of a GPU.
 	Drain sim.Drain
 }
 
-// Set sets a condition by the name that it has in a file of bounds and in JSON.
+// Set sets a condition by its name in files of bounds and in JSON.
 func (c *Conditions) Set(name, value string) (err error) {
 	switch name {
 	case "know":
@@ -86,7 +87,7 @@ func (c *Conditions) Set(name, value string) (err error) {
 	return err
 }
 
-// parsed is a value, or an error that begins with its name.
+// parsed returns a value, or an error that begins with its name.
 func parsed[T any](name, value string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(value)
 	if err != nil {
@@ -95,7 +96,7 @@ func parsed[T any](name, value string, parse func(string) (T, error)) (T, error)
 	return v, err
 }
 
-// oneOf refuses a word that is not in a list.
+// oneOf returns an error for a word that is not in a list.
 func oneOf(what, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
@@ -103,19 +104,19 @@ func oneOf(what, word string, words []string) error {
 	return fmt.Errorf("unknown %s %q; nearest: %s", what, word, suggest.Names(word, words, 1)[0])
 }
 
-// Under has the study replay under such conditions.
+// Under sets the conditions of the study.
 func (s *Study) Under(c Conditions) {
 	s.Know, s.Distinct, s.Truth, s.Sharing, s.Coarse = c.Know, c.Distinct, c.Truth, c.Sharing, c.Coarse
 	s.Suspending, s.Urgent, s.Drain = c.Suspending, c.Urgent, c.Drain
 }
 
-// Conditions are those of the study.
+// Conditions returns the conditions of the study.
 func (s *Study) Conditions() Conditions {
 	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse, s.Suspending, s.Urgent, s.Drain}
 }
 
-// Words say how the conditions differ from the default ones: all tasks are known,
-// on GPUs that behave as the model predicts.
+// Words says how the conditions differ from the default ones: all tasks are known, on
+// GPUs that behave as the model predicts.
 func (c Conditions) Words() []string {
 	var list []string
 	switch c.Know {
@@ -148,11 +149,11 @@ func (c Conditions) Words() []string {
 	return list
 }
 
-// SuspendText is how GPUs suspend tasks, as it is typed; empty: they cannot.
+// SuspendText returns how GPUs suspend tasks, as users type it, or "" if they cannot.
 func (c Conditions) SuspendText() string { return suspendingText(c.Suspending) }
 
-// worldOf is the truth of one trace: each has draws of its own, whatever other
-// traces are replayed.
+// worldOf returns the truth for one trace. Each trace has its own draws, independent of
+// the other traces.
 func (s *Study) worldOf(trace string) sim.Truth {
 	t := s.Truth
 	h := fnv.New64a()

@@ -6,11 +6,11 @@ import (
 	"carma/configs/servers"
 )
 
-// MaxGPUs is how many GPUs a replay has at most.
+// MaxGPUs is the largest number of GPUs in a replay.
 const MaxGPUs = 16_384
 
-// Machines are n machines like a server. Their GPUs are numbered through; a task on
-// several GPUs has all of them in one machine.
+// Machines returns n copies of a server as machines. Their GPUs are numbered
+// consecutively; a task on several GPUs has all of them in one machine.
 func Machines(s servers.Server, n int) (servers.Server, error) {
 	if n > MaxGPUs/len(s.GPUs) {
 		return servers.Server{}, wrongf("", "--machines: %d machines with %d GPUs each have more than %d GPUs; at most %d", n, len(s.GPUs), MaxGPUs, MaxGPUs/len(s.GPUs))

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// TestMachines: the GPUs of several machines are numbered through, and a task on several
-// GPUs has all of them in one machine, under every policy.
+// TestMachines checks that the GPUs of several machines are numbered consecutively, and
+// that a task on several GPUs has all of them in one machine, under every policy.
 func TestMachines(t *testing.T) {
 	one, err := Server("sim:"+servers.Default, 2)
 	if err != nil {

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// Metric is one measure of a replay, by the name it has in bounds, in
-// published figures and in JSON.
+// Metric is one measure of a replay, with its name in bounds, in published figures and in
+// JSON.
 type Metric struct {
 	Name, Doc string
 	of        func(o, reference *Outcome) float64
-	// over several traces.
+	// over combines the values of several traces.
 	over func([]float64) float64
-	// pool, if not nil, is over all tasks of the traces, in place of both.
+	// pool, if not nil, computes the metric over all tasks of the traces; the other two
+	// functions are then not used.
 	pool func([]*Outcome) float64
 }
 
-// Metrics returns all, in the order in which they are listed.
+// Metrics returns all metrics, in listing order.
 func Metrics() []Metric { return slices.Clone(metrics) }
 
 // RatioSuffix ends the names of metrics that are relative to the reference.
@@ -50,7 +51,7 @@ var metrics = append([]Metric{
 	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum, nil},
 }, append(suspendMetrics, maintenanceMetrics...)...)
 
-// metricNamed finds a metric.
+// metricNamed returns the metric with a name.
 func metricNamed(name string) (*Metric, bool) {
 	i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Name == name })
 	if i < 0 {
@@ -59,7 +60,7 @@ func metricNamed(name string) (*Metric, bool) {
 	return &metrics[i], true
 }
 
-// MetricNames are the names of [Metrics].
+// MetricNames returns the names of [Metrics].
 func MetricNames() []string {
 	names := make([]string, len(metrics))
 	for i := range metrics {
@@ -68,7 +69,7 @@ func MetricNames() []string {
 	return names
 }
 
-// Measure is a metric of the outcomes of one row over several traces.
+// Measure returns a metric of the outcomes of one row over several traces.
 func Measure(name string, outcomes, references []*Outcome) float64 {
 	m, ok := metricNamed(name)
 	if !ok {
@@ -87,8 +88,8 @@ func Measure(name string, outcomes, references []*Outcome) float64 {
 	return m.over(values)
 }
 
-// ratio is 0 for a row in which tasks failed that the reference ran: less
-// work is no comparison.
+// ratio returns a function that is 0 for a row in which more tasks failed than in the
+// reference: less work is no comparison.
 func ratio(of func(*Outcome) float64) func(o, reference *Outcome) float64 {
 	return func(o, reference *Outcome) float64 {
 		if o.Result.Metrics.Failed > reference.Result.Metrics.Failed {
@@ -98,7 +99,7 @@ func ratio(of func(*Outcome) float64) func(o, reference *Outcome) float64 {
 	}
 }
 
-// quotient is 0 where there is nothing to divide by.
+// quotient returns a/b, or 0 if b is 0.
 func quotient(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -106,12 +107,13 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
-// ran is the mean time running over all attempts.
+// ran returns the mean time running over all attempts.
 func ran(o *Outcome) float64 {
 	return (o.Result.Metrics.MeanExecution + o.Result.Metrics.MeanLost).Seconds()
 }
 
-// LostShare is the GPU time of failed attempts, of that of all attempts.
+// LostShare returns the GPU time of failed attempts as a share of the GPU time of all
+// attempts.
 func (o *Outcome) LostShare() float64 {
 	var lost, all time.Duration
 	for i := range o.Result.Tasks {
@@ -123,7 +125,7 @@ func (o *Outcome) LostShare() float64 {
 	return quotient(lost.Seconds(), all.Seconds())
 }
 
-// geomean is 0 where one of the values is.
+// geomean returns the geometric mean, or 0 if a value is not positive.
 func geomean(values []float64) float64 {
 	logs := 0.0
 	for _, v := range values {

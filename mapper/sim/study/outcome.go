@@ -9,7 +9,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// Outcome is one trace under one row.
+// Outcome is the result of one trace under one row.
 type Outcome struct {
 	Policy string // the row's label
 	Row    Row
@@ -17,7 +17,7 @@ type Outcome struct {
 	Whole  []WholeGPU
 }
 
-// UserSum is what the tasks of one user came to.
+// UserSum is the sum over the tasks of one user.
 type UserSum struct {
 	User    string // empty: tasks without one
 	Tasks   int
@@ -25,7 +25,7 @@ type UserSum struct {
 	EnergyJ float64       // their shares of the GPUs' energy, in joules
 }
 
-// Users are the sums by user, in alphabetical order.
+// Users returns the sums by user, in alphabetical order.
 func (o *Outcome) Users() []UserSum {
 	var list []UserSum
 	for i := range o.Result.Tasks {
@@ -42,19 +42,19 @@ func (o *Outcome) Users() []UserSum {
 	return list
 }
 
-// Replayed is one trace under all rows.
+// Replayed is the result of one trace under all rows.
 type Replayed struct {
 	Trace    traces.Trace
 	Outcomes []Outcome
-	// Reference is the outcome that ratios are to: one task per GPU strictly
-	// in order. It may be one of Outcomes.
+	// Reference is the outcome to which ratios are relative: one task per GPU strictly in
+	// order. It may be one of Outcomes.
 	Reference *Outcome
 }
 
-// ReferencePreset is what ratios are to.
+// ReferencePreset is the preset to which ratios are relative.
 const ReferencePreset = "Exclusive"
 
-// Under is the outcome of the row of that label, or nil.
+// Under returns the outcome of the row with a label, or nil.
 func (r *Replayed) Under(label string) *Outcome {
 	for i := range r.Outcomes {
 		if r.Outcomes[i].Policy == label {
@@ -69,7 +69,7 @@ func (r Replayed) Failed() bool {
 	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Result.Metrics.Failed > 0 })
 }
 
-// RowLabels are the labels of the rows, the reference first where it is not one of them.
+// RowLabels returns the labels of the rows, the reference first if it is not one of them.
 func RowLabels(all []Replayed) []string {
 	var list []string
 	for i := range all[0].Outcomes {
@@ -81,8 +81,8 @@ func RowLabels(all []Replayed) []string {
 	return list
 }
 
-// Across are the outcomes of one row, and the references, by trace; nil where
-// there is no such row.
+// Across returns the outcomes of one row, and the references, by trace, or nil if there
+// is no such row.
 func Across(all []Replayed, label string) (outcomes, references []*Outcome) {
 	for i := range all {
 		o := all[i].Under(label)

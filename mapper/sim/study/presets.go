@@ -15,20 +15,20 @@ import (
 	"carma/mapper/sim"
 )
 
-// Preset is a policy of CARMA or AEGIS with all that belonged to it: the
-// mapper's options, the estimator and the monitor's score.
+// Preset is a policy of CARMA or AEGIS with all its settings: the mapper's options, the
+// estimator and the monitor's score.
 type Preset struct {
 	Name, Doc, Policy, Estimator string
-	Rules                        []string // KEY=VALUE, besides the family's
-	// For makes it a template of presets, one for each of these estimators.
+	Rules                        []string // KEY=VALUE, in addition to the family's
+	// For makes it a template for presets, one for each of these estimators.
 	For []string
 }
 
-// Family is what presets have in common.
+// Family is the common part of presets.
 type Family struct {
 	Name, Doc string
 	Score     sim.Score
-	Rules     []string // KEY=VALUE, besides strict
+	Rules     []string // KEY=VALUE, in addition to strict
 }
 
 //go:embed presets.yaml
@@ -38,7 +38,7 @@ var presetsText []byte
 type presetFile struct {
 	Families []Family
 	Presets  []Preset
-	Groups   map[string][]string // names of presets, which --policy takes as one
+	Groups   map[string][]string // names of presets, used together by one --policy
 }
 
 // known is the file with its templates expanded.
@@ -62,21 +62,21 @@ var known = sync.OnceValue(func() presetFile {
 	return f
 })
 
-// strict is first come, first served, with nothing that the originals do not
-// have: no learning, no shrinking.
+// strict is first come, first served, without anything that the originals lack: no
+// learning, no shrinking.
 var strict = mapper.Options{
 	Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
 	Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
 }
 
-// Presets are all of them, in the order in which they are listed.
+// Presets returns all presets, in listing order.
 func Presets() []Preset { return slices.Clone(known().Presets) }
 
-// Families are what the published presets have in common; those of policy carma
-// have its defaults.
+// Families returns the families of the published presets. Presets of policy carma use its
+// defaults instead.
 func Families() []Family { return slices.Clone(known().Families) }
 
-// Options are the rules of the family under a policy.
+// Options returns the options of the family under a policy.
 func (f Family) Options(policy string) mapper.Options {
 	o := strict
 	if f.Name == "carma" {
@@ -87,7 +87,7 @@ func (f Family) Options(policy string) mapper.Options {
 	return o
 }
 
-// setRules applies rules of the file, which a test reads.
+// setRules applies rules of the file; a test checks that they are valid.
 func setRules(o *mapper.Options, rules []string) {
 	for _, rule := range rules {
 		if err := configs.SetRule(o, rule); err != nil {
@@ -96,7 +96,7 @@ func setRules(o *mapper.Options, rules []string) {
 	}
 }
 
-// family returns the family whose prefix the name has.
+// family returns the family whose name begins the preset's name.
 func (p *Preset) family() Family {
 	families := known().Families
 	begin := p.Name[:strings.IndexAny(p.Name+":", "/:")]
@@ -106,7 +106,7 @@ func (p *Preset) family() Family {
 	return families[max(0, slices.IndexFunc(families, func(f Family) bool { return f.Name == begin }))]
 }
 
-// Row is the preset as a line of a table.
+// Row returns the preset as a row of a table.
 func (p *Preset) Row() Row {
 	f := p.family()
 	o := f.Options(p.Policy)
@@ -114,7 +114,7 @@ func (p *Preset) Row() Row {
 	return Row{Name: p.Name, Label: p.Name, Estimator: p.Estimator, Preset: true, Options: o, Score: f.Score}
 }
 
-// PresetNames are the names of [Presets].
+// PresetNames returns the names of [Presets].
 func PresetNames() []string {
 	var names []string
 	for _, p := range known().Presets {
@@ -123,7 +123,7 @@ func PresetNames() []string {
 	return names
 }
 
-// presetNamed finds a preset, whatever the case; those of v2 also by v2/NAME.
+// presetNamed finds a preset, ignoring case; presets of v2 also by v2/NAME.
 func presetNamed(name string) (*Preset, bool) {
 	name = strings.TrimPrefix(strings.ToLower(name), "v2/")
 	all := known().Presets
@@ -134,7 +134,7 @@ func presetNamed(name string) (*Preset, bool) {
 	return &all[i], true
 }
 
-// mustPreset is the row of a preset that is in the table.
+// mustPreset returns the row of a preset that is in the table.
 func mustPreset(name string) Row {
 	p, ok := presetNamed(name)
 	if !ok {

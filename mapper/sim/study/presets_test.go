@@ -14,8 +14,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// TestPresets: each is valid, known by its name in any case, and documented. Groups
-// have presets, and one for each computed estimator.
+// TestPresets checks that each preset is valid, known by its name in any case, and
+// documented, and that groups have presets, one for each computed estimator.
 func TestPresets(t *testing.T) {
 	doc, err := os.ReadFile("../../../test/lab/studies.md")
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 //go:embed published.yaml
 var publishedText []byte
 
-// PublishedSet is figures of one source.
+// PublishedSet is the figures of one source.
 type PublishedSet struct {
 	Name      string        `yaml:"name"`
 	Title     string        `yaml:"title"`
 	Source    string        `yaml:"source"`
 	StartUp   time.Duration `yaml:"start-up"`
-	Tolerance float64       `yaml:"tolerance"` // of figures without their own
+	Tolerance float64       `yaml:"tolerance"` // for figures without their own
 	Bound     bool          `yaml:"bound"`     // likewise
-	// Traces are what trace "all" stands for.
+	// Traces are the traces that trace "all" combines.
 	Traces []string `yaml:"traces"`
-	// Rank is the metric whose order of the policies is compared; empty: none.
+	// Rank is the metric by which the order of the policies is compared, or empty.
 	Rank      string   `yaml:"rank"`
-	LeastRank float64  `yaml:"least-rank"` // a bound
+	LeastRank float64  `yaml:"least-rank"` // the least accepted rank correlation
 	Figures   []Figure `yaml:"figures"`
 }
 
@@ -39,7 +39,7 @@ type Figure struct {
 	Policy    string  `yaml:"policy"`
 	Metric    string  `yaml:"metric"`
 	Value     float64 `yaml:"value"`
-	Tolerance float64 `yaml:"tolerance"` // 0: the set's
+	Tolerance float64 `yaml:"tolerance"` // or 0 for the set's
 	Bound     bool    `yaml:"bound"`
 }
 
@@ -60,19 +60,19 @@ func PublishedSets() ([]PublishedSet, error) {
 	return file.Sets, nil
 }
 
-// Compared is a figure with ours beside it.
+// Compared is a figure with our value.
 type Compared struct {
 	Figure
 	Ours float64
 }
 
-// Difference is relative to the published value.
+// Difference returns the difference relative to the published value.
 func (c Compared) Difference() float64 { return c.Ours/c.Value - 1 }
 
-// OK reports whether ours is as close to the published value as it is to be.
+// OK reports whether our value is within the tolerance of the published one.
 func (c Compared) OK() bool { return math.Abs(c.Difference()) <= c.Tolerance }
 
-// ComparedSet is a set with ours beside it.
+// ComparedSet is a set with our values.
 type ComparedSet struct {
 	PublishedSet
 	Lines       []Compared
@@ -85,7 +85,7 @@ func (s *ComparedSet) Off() bool {
 		slices.ContainsFunc(s.Lines, func(c Compared) bool { return c.Bound && !c.OK() })
 }
 
-// Compare replays what a set names.
+// Compare replays the figures of a set.
 func (set PublishedSet) Compare(p Progress) (ComparedSet, error) {
 	out := ComparedSet{PublishedSet: set}
 	replays := map[int][]Replayed{} // by GPUs
@@ -123,7 +123,7 @@ func (set PublishedSet) Compare(p Progress) (ComparedSet, error) {
 	return out, nil
 }
 
-// study is what a set wants replayed on so many GPUs.
+// study returns the study of a set's figures for a number of GPUs.
 func (set PublishedSet) study(p Progress, gpus int) (*Study, error) {
 	v := &Study{Progress: p, StartUp: set.StartUp}
 	var names []string

@@ -8,7 +8,7 @@ import (
 	"carma/configs/traces"
 )
 
-// TestPublishedFigures: what the file names is there.
+// TestPublishedFigures checks that the traces, policies and metrics in the file exist.
 func TestPublishedFigures(t *testing.T) {
 	sets, err := PublishedSets()
 	if err != nil || len(sets) != 3 {

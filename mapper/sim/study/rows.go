@@ -10,29 +10,29 @@ import (
 	"carma/mapper/sim"
 )
 
-// Row is one line of a replay's tables: rules, what is known of memory
-// and what the monitor makes of its readings.
+// Row is one line of a replay's tables: a policy with its options, an estimator and the
+// monitor's score.
 type Row struct {
 	Name      string // the policy's or the preset's
-	Label     string // Name, with the estimator where rows differ by it
+	Label     string // Name, with the estimator if rows differ by it
 	Estimator string
 	Preset    bool
 	Options   mapper.Options
 	Score     sim.Score
 }
 
-// Rules are what rows are made of, as it was typed.
+// Rules are the command line's rules for rows.
 type Rules struct {
-	// Policies and presets between commas; empty: all policies.
+	// Policies lists policies and presets between commas; empty is all policies.
 	Policies string
-	// Estimator has one or several of [Estimators] between commas.
+	// Estimator lists one or several of [Estimators] between commas.
 	Estimator string
-	LookAhead int // 0: as the policy has it
+	LookAhead int // or 0 for the policy's own
 	// Set are rules of the policies, KEY=VALUE.
 	Set []string
 }
 
-// Rows are the policies under each estimator, and the presets as they are.
+// Rows returns the policies under each estimator, and the presets as they are.
 func (f Rules) Rows() ([]Row, error) {
 	methods, err := estimatorList(f.Estimator)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f Rules) Rows() ([]Row, error) {
 	return rows, nil
 }
 
-// check refuses what makes no rows, and a list of several.
+// check returns an error for rules without rows, or with several policies.
 func (f Rules) check() error {
 	if strings.Contains(f.Policies, ",") {
 		return wrongf("write a bound for each", "--policy: %s are several policies", f.Policies)
@@ -75,8 +75,8 @@ func (f Rules) check() error {
 	return err
 }
 
-// rowsOf are those of one name. A policy's name comes before a preset's that
-// differs from it by case only.
+// rowsOf returns the rows for one name. A policy's name has precedence over a preset's
+// name that differs only in case.
 func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
 	if !slices.Contains(mapper.PolicyNames(), name) {
 		if p, ok := presetNamed(name); ok {
@@ -123,7 +123,7 @@ func estimatorList(text string) ([]string, error) {
 	return list, nil
 }
 
-// splitList cuts a text at its commas.
+// splitList splits a text at its commas.
 func splitList(text string) []string {
 	list := strings.Split(text, ",")
 	for i := range list {

@@ -2,8 +2,8 @@ package study
 
 import "math"
 
-// spearman is the rank correlation of two lists, from -1 to 1; equal values
-// share the mean of their ranks. It is 0 where a list does not vary.
+// spearman returns the rank correlation of two lists, from -1 to 1; equal values share
+// the mean of their ranks. It returns 0 if a list does not vary.
 func spearman(a, b []float64) float64 {
 	x, y := ranks(a), ranks(b)
 	middle := float64(len(x)+1) / 2
@@ -16,7 +16,7 @@ func spearman(a, b []float64) float64 {
 	return quotient(xy, math.Sqrt(xx*yy))
 }
 
-// ranks are from 1.
+// ranks returns the ranks of values, from 1.
 func ranks(values []float64) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {

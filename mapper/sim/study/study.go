@@ -14,8 +14,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// Study is every trace under every row, in virtual time. Equal input gives
-// equal output.
+// Study replays every trace under every row, in virtual time. Equal input gives equal
+// output.
 type Study struct {
 	Traces  []traces.Trace
 	Server  servers.Server
@@ -23,27 +23,28 @@ type Study struct {
 	StartUp time.Duration // from a launch until the container runs
 	Sharing sim.Sharing
 	Coarse  bool // as in [Conditions]
-	// Suspending and Urgent likewise.
+	// Suspending, Urgent and Drain are as in [Conditions].
 	Suspending sim.Suspending
 	Urgent     float64
 	Drain      sim.Drain
-	// Checkpoint is after how much work each task saves it; 0: never.
+	// Checkpoint is the training time after which each task saves its state, or 0 for
+	// never.
 	Checkpoint time.Duration
-	// Know is what is known of the tasks before they run; empty: all. Distinct:
-	// no task is known to do the same work as another.
+	// Know says what is known of the tasks before they run; empty is all. Distinct: no
+	// task is known to do the same work as another.
 	Know     Know
 	Distinct bool
-	// Truth is how the modelled world differs from what policies believe.
+	// Truth says how the modelled world differs from the policies' assumptions.
 	Truth sim.Truth
-	// Timeline has the outcomes say what was when.
+	// Timeline records the timelines of the outcomes.
 	Timeline bool
-	Progress Progress // nil: nobody looks
+	Progress Progress // or nil
 }
 
 // Progress is called when a task of a trace has ended.
 type Progress func(trace, policy string, ended, tasks int)
 
-// StartUp is about what Docker takes to start a container with a GPU.
+// StartUp is about the time that Docker needs to start a container with a GPU.
 const StartUp = time.Second
 
 // ReadTraces reads traces by their names or files.
@@ -59,9 +60,9 @@ func ReadTraces(names []string) ([]traces.Trace, error) {
 	return list, nil
 }
 
-// Server is a simulated server, sim:NAME or sim:FILE, with so many GPUs; 0: as
-// it has. They are the first ones, and where there are not enough more like the
-// last.
+// Server returns a simulated server, sim:NAME or sim:FILE, with count GPUs, or with all
+// its GPUs if count is 0. It uses the server's first GPUs and, if it has too few, copies
+// of the last one.
 func Server(gpus string, count int) (servers.Server, error) {
 	name, ok := strings.CutPrefix(gpus, "sim:")
 	if !ok {
@@ -87,7 +88,7 @@ func Server(gpus string, count int) (servers.Server, error) {
 	return s, nil
 }
 
-// Run replays everything, one after the other.
+// Run replays all traces under all rows, one after the other.
 func (s *Study) Run() ([]Replayed, error) {
 	var all []Replayed
 	for _, t := range s.Traces {
@@ -151,7 +152,7 @@ func (p *player) play(row Row) (Outcome, error) {
 	return Outcome{row.Label, row, r, p.whole[key]}, nil
 }
 
-// observe counts the tasks that end, or is nil.
+// observe returns a function that counts the tasks that end, or nil.
 func (s *Study) observe(trace, policy string, tasks int) func(*mapper.State, mapper.Event, []mapper.Decision) {
 	if s.Progress == nil {
 		return nil
@@ -167,7 +168,7 @@ func (s *Study) observe(trace, policy string, tasks int) func(*mapper.State, map
 	}
 }
 
-// GPUs are the modelled GPUs of a server.
+// GPUs returns the modelled GPUs of a server.
 func GPUs(s servers.Server) []sim.GPU {
 	gpus := make([]sim.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {

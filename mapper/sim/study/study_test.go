@@ -19,10 +19,10 @@ import (
 	"carma/mapper/sim"
 )
 
-// TestStudy prints what test/lab/studies.md says of policy carma's limits: how it does
-// when other coefficients drive the simulated GPUs than it predicts by, where SM
-// time goes, and how much better the best of many orders is that hindsight picks.
-// make replay-tables writes its lines there:
+// TestStudy prints the figures in test/lab/studies.md on policy carma's limits: its
+// results when other coefficients drive the simulated GPUs than it predicts by, the use
+// of SM time, and the gain of the best of many orders picked in hindsight. make
+// replay-tables writes its lines there:
 //
 //	STUDY=1 go test ./mapper/sim/study -run TestStudy -v
 func TestStudy(t *testing.T) {
@@ -114,8 +114,8 @@ func (s *limits) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metri
 	return r.Metrics
 }
 
-// losses prints where the SM time goes that policy carma does not use: while
-// tasks wait, while none does and more are to come, and after the last has come.
+// losses prints the SM time that policy carma does not use: while tasks wait, while none
+// waits and more are to come, and after the last has come.
 func (s *limits) losses() {
 	var used float64
 	var lost [3]float64
@@ -164,9 +164,9 @@ func (s *limits) observe(trace traces.Trace, see func(*mapper.State, mapper.Even
 	}
 }
 
-// hindsight prints how much better the best of 300 replays of each trace is in
-// which expected run times are off by random factors, so that orders and places
-// differ: what a planner that knew the future could at least reach.
+// hindsight prints the gain of the best of 300 replays of each trace with expected run
+// times off by random factors, so that orders and places differ: a lower bound on what a
+// planner that knew the future could reach.
 func (s *limits) hindsight() {
 	var makespan, jct, p95 float64
 	for i, trace := range s.traces {

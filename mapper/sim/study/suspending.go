@@ -14,12 +14,12 @@ import (
 	"carma/mapper/sim"
 )
 
-// suspendingKeys may follow the speed of a copy.
+// suspendingKeys are the keys that may follow the speed of a copy.
 var suspendingKeys = []string{"pause", "host", "leave"}
 
-// ParseSuspending reads how GPUs suspend tasks: the speed of a copy in either
-// direction, in GB (10^9 bytes) per second, and what differs from the defaults:
-// 5GB/s,pause=0.2s,host=512G. Empty: they cannot.
+// ParseSuspending reads how GPUs suspend tasks: the speed of a copy in either direction,
+// in GB (10^9 bytes) per second, and deviations from the defaults:
+// 5GB/s,pause=0.2s,host=512G. An empty text means that they cannot.
 func ParseSuspending(text string) (sim.Suspending, error) {
 	var none sim.Suspending
 	if text == "" {
@@ -54,7 +54,7 @@ func ParseSuspending(text string) (sim.Suspending, error) {
 	return s, nil
 }
 
-// suspendingText is how such a setting is typed; empty: they cannot.
+// suspendingText formats the setting as users type it, or returns "" if they cannot.
 func suspendingText(s sim.Suspending) string {
 	if s == (sim.Suspending{}) {
 		return ""
@@ -81,8 +81,8 @@ func ParseUrgent(text string) (float64, error) {
 	return f, nil
 }
 
-// urge gives a share of the tasks high priority: as many as come closest to it, those
-// that a truth draws lowest for, and all others at most normal priority.
+// urge gives high priority to a share of the tasks, rounded to whole tasks: the ones with
+// the lowest draws of a truth. All others get at most normal priority.
 func urge(tasks []sim.Task, share float64, of sim.Truth) []sim.Task {
 	if share == 0 {
 		return tasks
@@ -100,12 +100,12 @@ func urge(tasks []sim.Task, share float64, of sim.Truth) []sim.Task {
 	return tasks
 }
 
-// urgent reports whether a task is of high priority.
+// urgent reports whether a task has high priority.
 func urgent(t *sim.TaskResult) bool { return t.Task.Priority == mapper.High }
 
 func idle(t *sim.TaskResult) time.Duration { return t.Record.Idle() }
 
-// timesOf are those of some tasks of several outcomes, the shortest first.
+// timesOf returns the times of selected tasks of several outcomes, the shortest first.
 func timesOf(all []*Outcome, which func(*sim.TaskResult) bool, of func(*sim.TaskResult) time.Duration) (times []time.Duration) {
 	for _, o := range all {
 		for i := range o.Result.Tasks {
@@ -126,8 +126,8 @@ func meanOf(times []time.Duration) float64 {
 	return quotient(total, float64(len(times)))
 }
 
-// The metrics of urgent tasks and of suspending are over all tasks of all traces: of
-// one trace the urgent ones are few.
+// The metrics of urgent tasks and of suspensions are over all tasks of all traces,
+// because one trace has few urgent tasks.
 var suspendMetrics = []Metric{
 	{Name: "urgent_waiting_mean_min", Doc: "mean time that urgent tasks were queued, starting or suspended, minutes", pool: func(all []*Outcome) float64 {
 		return meanOf(timesOf(all, urgent, idle)) / 60
@@ -161,7 +161,7 @@ var suspendMetrics = []Metric{
 
 func jct(t *sim.TaskResult) time.Duration { return t.Record.Lifetimes().JCT }
 
-// awayTimes are the times of the suspensions, the shortest first.
+// awayTimes returns the times of the suspensions, the shortest first.
 func awayTimes(all []*Outcome) (times []time.Duration) {
 	for _, o := range all {
 		for i := range o.Result.Tasks {

@@ -15,32 +15,32 @@ import (
 	"carma/mapper/sim"
 )
 
-// Estimators are those that a replay knows. horus, faketensor and gpumemnet
-// are the values published with the workloads; carma and computed:NAME are
-// computed from the catalogue's networks.
+// Estimators are the estimators of a replay. horus, faketensor and gpumemnet are the
+// values published with the workloads; carma and computed:NAME are computed from the
+// catalogue's networks.
 var Estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
 
-// noEstimate is what the original books where it has no estimate.
+// noEstimate is the memory that the original allocates without an estimate.
 const noEstimate = 40000 * units.MiB
 
-// taskMaker turns traces into what the model plays.
+// taskMaker turns traces into tasks of the simulator.
 type taskMaker struct {
 	catalogue booking.Catalogue
 	method    string
-	// asOriginal: a task without a published estimate is booked with
-	// noEstimate, or with most where that is less.
+	// asOriginal: a task without a published estimate gets noEstimate, or most if that is
+	// less.
 	asOriginal bool
 	most       units.Bytes
-	checkpoint time.Duration // of every task; 0: none
+	checkpoint time.Duration // of every task, or 0 for none
 	know       Know
-	distinct   bool // each task has a kind of its own
-	// whole are the workloads that get a GPU of their own for want of a
-	// computed estimate that fits one, as found by tasks.
+	distinct   bool // each task has its own kind
+	// whole lists the workloads that get an exclusive GPU because they have no computed
+	// estimate that fits one, as found by tasks.
 	whole []WholeGPU
 }
 
-// tasks of a trace. Large traces repeat few workloads, and the catalogue
-// searches by name, so what was worked out is kept.
+// tasks returns the tasks of a trace. Large traces repeat few workloads, and the
+// catalogue searches by name, so results are cached.
 func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 	type query struct {
 		workload string
@@ -68,7 +68,7 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 	return tasks, nil
 }
 
-// task is all but its time, user and priority.
+// task returns a task without its time, user and priority.
 func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 	p, err := workloads.Find(in.Workload)
 	if err != nil {
@@ -87,7 +87,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 		SoloTime: c.RunTime, Context: workloads.Context(campaign), Checkpoint: m.checkpoint,
 	}
 	alone := booking.Loads(p)
-	for g := range in.GPUs { // more GPUs than measured are like the last
+	for g := range in.GPUs { // further GPUs are like the last measured one
 		out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
 		out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
 	}
@@ -96,7 +96,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 	return out, err
 }
 
-// estimate is what the mapper is told about a task's memory.
+// estimate returns the estimate of a task's memory that the mapper gets.
 func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak units.Bytes) (mapper.Estimate, error) {
 	if method := computedMethod(m.method); method != nil {
 		return m.computed(method, in, p, campaign)
@@ -129,12 +129,12 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 		published = noEstimate
 	}
 	if m.asOriginal {
-		published = min(published, m.most) // it starts tasks on idle GPUs whatever their estimate
+		published = min(published, m.most) // the original starts tasks on idle GPUs whatever their estimate
 	}
 	return mapper.Estimate{Memory: published, Method: mapper.Method(m.method)}, nil
 }
 
-// hint is what to do about a task that cannot be estimated.
+// hint says how to replay a task that cannot be estimated.
 func (m *taskMaker) hint() string {
 	if m.method == "declared" {
 		return "write mem: 12G beside it in the trace, or use --estimator catalogue"

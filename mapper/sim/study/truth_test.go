@@ -77,8 +77,8 @@ func TestWrongTruth(t *testing.T) {
 	}
 }
 
-// TestMeasuredTruth: speeds of measured pairs go by solo profile or workload, both
-// ways round, and are the mean of several measurements.
+// TestMeasuredTruth checks that speeds of measured pairs are found by solo profile or
+// workload, in either order, and are the mean of several measurements.
 func TestMeasuredTruth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pairs.csv")
 	err := os.WriteFile(path, []byte(`solo_profile_a,solo_profile_b,overlap_speed_a,overlap_speed_b
@@ -108,7 +108,7 @@ resnet50_imagenet_bs64_1gpu,unet_voc_1gpu,0,0
 	}
 }
 
-// told are the tasks as one row's scheduler hears of them.
+// told returns the tasks as one row's scheduler sees them.
 func told(t *testing.T, s *Study, estimator string) []sim.Task {
 	t.Helper()
 	trace, err := traces.Read("smoke-5")
@@ -165,8 +165,8 @@ func TestKnow(t *testing.T) {
 	}
 }
 
-// TestTruthOfTraces: each trace has draws of its own, which do not depend on the
-// traces beside it.
+// TestTruthOfTraces checks that each trace has its own draws, which do not depend on the
+// other traces.
 func TestTruthOfTraces(t *testing.T) {
 	server, err := Server("sim:dgx-station-a100", 0)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"carma/configs/traces"
 )
 
-// TestUsers: sums of users are those of their tasks, and with the idle GPUs' they
-// are all energy.
+// TestUsers checks that the sums of users equal the sums of their tasks, and with the
+// energy of idle GPUs are all energy.
 func TestUsers(t *testing.T) {
 	server, err := Server("sim:dgx-station-a100", 2)
 	if err != nil {

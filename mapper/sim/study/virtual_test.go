@@ -68,11 +68,11 @@ func TestExclusiveFIFO(t *testing.T) {
 	}
 }
 
-// TestPredictedProgress: what carma believes a task to have done when it ends
-// is its whole run, within 2 % and the time it takes to load its data: the
-// prediction sees the same neighbours as the model, but not that nobody disturbs
-// or is disturbed in these seconds. Where tasks tell how fast they go, what they
-// tell is 10 % off at random, and corrects the prediction: then within 7 %.
+// TestPredictedProgress checks that the predicted progress of a task at its end is its
+// whole run, within 2 % and the time to load its data: the prediction sees the same
+// neighbours as the model, but not that a task neither disturbs others nor is disturbed
+// while it loads. If tasks report their speeds, the reports are 10 % off at random, and
+// correct the prediction: then within 7 %.
 func TestPredictedProgress(t *testing.T) {
 	for _, row := range []struct {
 		name   string
