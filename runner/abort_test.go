@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// fetching is an engine whose start waits for an image that does not come.
+// fetching is an engine that waits at a start for an image that does not come.
 type fetching struct {
 	*containerstest.Fake
 	once    sync.Once

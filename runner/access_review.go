@@ -17,10 +17,10 @@ import (
 const (
 	tokenGood, tokenBad   = 30 * time.Second, 5 * time.Second
 	accessGood, accessBad = 10 * time.Second, 5 * time.Second
-	// reviewsMost bounds what is remembered, reviewsAtOnce how many questions the
-	// cluster is asked at a time.
+	// reviewsMost limits the cached answers, reviewsAtOnce the concurrent questions to the
+	// cluster.
 	reviewsMost, reviewsAtOnce = 10_000, 16
-	// reviewWithin is how long a cluster may take to answer one.
+	// reviewWithin is the longest time that a review waits for its turn and its answer.
 	reviewWithin = 10 * time.Second
 )
 
@@ -41,7 +41,7 @@ type reviewed[T any] struct {
 	until time.Time
 }
 
-// accessKey is a user and what they want to do.
+// accessKey is a user and the access to check.
 type accessKey struct {
 	who  string // name, id and groups
 	what containers.Access
@@ -54,7 +54,8 @@ func newReviews(of containers.Reviewer, now func() time.Time) *reviews {
 	}
 }
 
-// whose tells whose a token is. The error is a [RequestError].
+// whose returns the user of the cluster that a token belongs to. The error is a
+// [RequestError].
 func (v *reviews) whose(ctx context.Context, token string) (containers.Subject, error) {
 	key := sha256.Sum256([]byte(token))
 	got := remembered(v, v.tokens, key)

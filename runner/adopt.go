@@ -10,8 +10,8 @@ import (
 
 var errGone = errors.New("its container is gone: removed by somebody else, or the engine lost it")
 
-// find returns the container of the attempt; nil: there is none. It asks until
-// the engine answers.
+// find returns the attempt's container, or nil if there is none. It retries until the
+// engine answers.
 func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	var found []containers.Container
 	err := w.engine.insist(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
@@ -24,10 +24,10 @@ func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	return &found[i], nil
 }
 
-// adopt goes on with a container that an earlier daemon has made. It takes the
-// container as it is: later changes of options, policy or grants do not matter.
-// err is the error of the search for it. If the attempt was stopped before its
-// start, adopt removes the container and returns no ID.
+// adopt continues with a container that an earlier daemon has created. It keeps the
+// container as it is: later changes of options, policy or grants do not matter. err is the
+// error of the search for it. If the attempt was stopped before its start, adopt removes
+// the container and returns no ID.
 func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) (id string, _ error) {
 	if err != nil {
 		return "", err

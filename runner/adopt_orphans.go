@@ -27,9 +27,9 @@ func (r *Runner) lossAccepted() (bool, error) {
 	return err == nil, err
 }
 
-// acceptLostRecords makes an accepted loss good, as far as the records of tasks
-// tell: it journals that again. It may be repeated, and must run before there
-// are new tasks. Nothing is launched meanwhile.
+// acceptLostRecords restores tasks of an accepted loss, as far as the records of tasks
+// allow: it journals them again. It may be repeated, and must run before there are new
+// tasks. Nothing is launched meanwhile.
 func (r *Runner) acceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
@@ -94,9 +94,9 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 	return changes, nil
 }
 
-// lostSubmissions returns the submissions of the tasks that the state does not
-// know and whose records are unfinished, in order of number. Their containers,
-// if any run, are taken in afterwards.
+// lostSubmissions returns the submissions of the tasks that the state does not know and
+// that have unfinished records, in order of number. Their containers, if any run, are
+// adopted afterwards.
 func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	rows, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
 	if err != nil {
@@ -119,8 +119,8 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	return changes, nil
 }
 
-// lostEstimate returns the estimate of a task whose event of it is lost: from
-// its record, as declared, or else a whole GPU.
+// lostEstimate returns the estimate of a task that has lost its Estimated event: from its
+// record, as declared, or else a whole GPU.
 func lostEstimate(rec *Record) mapper.Estimate {
 	switch {
 	case rec.Task.Estimate.Memory > 0:
@@ -131,10 +131,9 @@ func lostEstimate(rec *Record) mapper.Estimate {
 	return mapper.Estimate{WholeGPU: true}
 }
 
-// takeIn makes tasks of containers that the journal does not know. They go on,
-// and end like others. A container is left alone if its labels say too little,
-// or if its task is known and is another one or finished. left are the IDs of
-// these.
+// takeIn makes tasks of containers that the journal does not know. They continue, and end
+// like others. A container is left alone if its labels say too little, or if its task is
+// known and is another one or finished. left are the IDs of these.
 func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.strangersRecord(s)
@@ -151,9 +150,8 @@ func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 	return changes, left
 }
 
-// leftAloneKey is the key in the journal's meta of the containers that were not
-// taken in when a loss was accepted. They do not keep the daemon from starting
-// again.
+// leftAloneKey is the key in the journal's meta of the containers that were not adopted
+// when a loss was accepted. They do not keep the daemon from starting again.
 const leftAloneKey = "left-alone"
 
 func (r *Runner) leftAlone() (ids []string, err error) {
@@ -182,8 +180,8 @@ func (r *Runner) leaveAlone(ids []string) error {
 	return r.Journal.SetMeta(leftAloneKey, b)
 }
 
-// strangersRecord makes a stranger's record and event from its labels, and from what
-// is known of its task.
+// strangersRecord makes an orphan's record and event from its labels, and from the known
+// data of its task.
 func (r *Runner) strangersRecord(s stranger) (*Record, mapper.OrphanAdopted, error) {
 	ev := mapper.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
 	grants, err := grantsOf(s.Labels)

@@ -20,7 +20,7 @@ import (
 	"carma/runner/journal"
 )
 
-// grant returns the memory that is booked now for a task on its first GPU.
+// grant returns the present allocation of a task on its first GPU.
 func (g *rig) grant(ref string) (memory units.Bytes) {
 	g.t.Helper()
 	task, err := g.api.Task(g.ctx(), ref)
@@ -77,7 +77,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 	grows := func(g *rig) { g.opt.Mapper.Watchdog = mapper.WatchdogWarn }
 	for name, c := range map[string]struct {
 		before func(*rig)
-		uses   units.Bytes // what the task is seen to use; 0: nothing
+		uses   units.Bytes // memory that the task is seen to use, or 0
 		after  func(*rig)  // between the two daemons
 	}{
 		"nothing":       {},
@@ -161,8 +161,8 @@ func (g *rig) madeByOlderProgram() {
 	g.editRecords(func(r *Record) { r.Nonce = "" })
 }
 
-// A container of the attempt's name that another task made is neither adopted
-// nor ended, and the task is not blamed.
+// A container of the attempt's name that another task made is neither adopted nor ended,
+// and the task is not at fault.
 func TestStrangersAreNotAdopted(t *testing.T) {
 	for label, value := range map[string]string{LabelNonce: "0123456789abcdef", LabelInstance: "other"} {
 		t.Run(label, func(t *testing.T) {

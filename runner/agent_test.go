@@ -50,8 +50,8 @@ func callTool(t *testing.T, s *mcp.ClientSession, tool string, in map[string]any
 	return answer, ""
 }
 
-// TestAgent: an agent submits, looks, waits and stops; each wrong input is told in one
-// line.
+// TestAgent: an agent submits, looks, waits and stops; each wrong input gets an error of
+// one line.
 func TestAgent(t *testing.T) {
 	g := newRig(t)
 	g.script("long:1", untilStopped)
@@ -120,8 +120,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestAgentTools: what only looks is said to; estimate may pull an image. Submit can run
-// anything, so clients are to ask before it as before stop.
+// TestAgentTools: read-only tools are marked as such; estimate may pull an image. Submit
+// can run anything, so clients are to ask the user before it as before stop.
 func TestAgentTools(t *testing.T) {
 	list, err := agentOf(newRig(t)).ListTools(context.Background(), nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// answerWithin is how long an answer of the API may wait for an engine.
+// answerWithin is the longest time that an API answer may wait for an engine.
 const answerWithin = 5 * time.Second
 
 // TestAnswersDoNotWait: an engine hangs, and the daemon does not know it yet.
@@ -59,7 +59,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 			}
 			return nil
 		},
-		"prove, later": func(v *virtual) error { // it hangs while the container is made
+		"prove, later": func(v *virtual) error { // it hangs while the container is created
 			v.engine.Thaw()
 			v.engine.HangNext(containerstest.OpCreate)
 			go func() { time.Sleep(time.Millisecond); v.engine.Freeze() }()
@@ -71,7 +71,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 			inVirtualTime(t, func(v *virtual) {
 				v.submit("long")
 				v.finished(v.submit("short"))
-				time.Sleep(time.Hour) // images that were looked up are forgotten
+				time.Sleep(time.Hour) // the cache of images expires
 				v.engine.Freeze()
 				before := time.Now()
 				if err := ask(v); err != nil {

@@ -13,9 +13,9 @@ import (
 	"carma/runner/tasklog"
 )
 
-// worker runs one attempt: it makes the container, follows its output and
-// reports its end. A worker of a daemon that stops leaves its container alone;
-// the next daemon's worker takes over, because every step may be repeated.
+// worker runs one attempt: it creates the container, follows its output and reports its
+// end. When the daemon stops, its workers leave the containers running; the next daemon's
+// workers take over, because every step may be repeated.
 type worker struct {
 	*Runner
 	rec     *Record
@@ -31,23 +31,23 @@ type worker struct {
 	// noMPS: the attempt is no client of MPS, because that does not run. Written
 	// before the container is known to anybody else.
 	noMPS bool
-	// client is what is seen of the attempt as a client of MPS; nil: it is none.
-	// Written before its output is read. withoutGPU: it was killed because it could
-	// not become one.
+	// client tracks the attempt as an MPS client, or is nil if it is none. It is written
+	// before the output is read. withoutGPU is set if the attempt was killed because it
+	// could not become a client.
 	client     *mpsClient
 	withoutGPU atomic.Bool
 	// deviceLost: it was stopped because it cannot open its GPUs.
 	deviceLost atomic.Bool
-	// adopted is the container that an earlier daemon made; nil: this one makes
-	// it. Written before the container is known to anybody else.
+	// adopted is the container that an earlier daemon created, or nil if this daemon creates
+	// it. It is written before the container is known to anybody else.
 	adopted *containers.Container
-	// files are what its suite gives the container.
+	// files are the files that the suite puts into the container.
 	files []api.SuiteFile
 	heard atomic.Int64 // lines of output that have come
-	// erred is when a line of output last named exhausted memory, in nanoseconds of the
-	// wall clock; 0: never.
+	// erred is the wall-clock time in nanoseconds at which an output line last reported
+	// exhausted memory, or 0.
 	erred atomic.Int64
-	// console closes the connection with its program; nil: it is not open.
+	// console closes the connection to the program, or is nil if none is open.
 	console func()
 	// following reads its progress; made before its output is read.
 	following *follower
@@ -94,7 +94,7 @@ func (w *worker) run(ctx context.Context) {
 	if err != nil || id == "" {
 		return
 	}
-	// The end is durable: the container is not needed any more.
+	// The end is durable: the container is no longer needed.
 	defer w.removeLeave()
 	w.unlimit(ctx, id)
 	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
@@ -102,8 +102,8 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// execute brings the attempt to its end, from wherever its container is now. id
-// is empty if there is no container to remove.
+// execute brings the attempt to its end, from any state of its container. id is empty if
+// there is no container to remove.
 func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, end ending) {
 	var tail containers.Tail
 	failpoint.Hit("worker-begins")
@@ -155,7 +155,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	byEngine := err == nil && (outages > 0 || w.endedByEngine(ctx, exit, heard)) // asked at once: it may be back soon
 	endStop()
 	<-stopping
-	w.awaitOutput(ctx, logged, out, endLog) // what it printed last decides how it ended
+	w.awaitOutput(ctx, logged, out, endLog) // the last output decides the outcome
 	if errors.Is(err, containers.ErrNotFound) {
 		return id, ending{class: mapper.ExitInfrastructure, code: 137, message: "its container was removed by somebody else"}
 	}
@@ -165,8 +165,8 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	return id, w.deviceEnding(w.classify(ctx, exit, &tail, byEngine || w.endedByEngine(ctx, exit, heard)))
 }
 
-// account has the energy of the attempt counted from now on. A container that has
-// ended while no daemon ran uses none any more.
+// account starts counting the energy of the attempt. A container that has ended while no
+// daemon ran uses none.
 func (w *worker) account() {
 	stayed := w.adopted != nil && w.adopted.State == containers.StateRunning
 	if phase := w.rec.Task.Phase; w.resumed && (phase == mapper.Suspended || phase == mapper.Resuming) {
@@ -177,9 +177,9 @@ func (w *worker) account() {
 	}
 }
 
-// await returns how the container has ended, or ErrNotFound if it is gone.
-// After any other error the container counts as running, and the engine is
-// asked again. outages counts how often the engine was away.
+// await returns the end of the container, or ErrNotFound if it is gone. After any other
+// error the container counts as running, and the engine is asked again. outages counts how
+// often the engine did not answer.
 func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, outages int, err error) {
 	gone := false
 	err = w.engine.insist(ctx, func() error {

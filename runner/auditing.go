@@ -13,7 +13,7 @@ import (
 const auditRecords = 50
 
 // Audit returns the records of the audit log that the caller may see: everybody their own
-// acts and the acts on what is theirs, root and the daemon's account all.
+// actions and the actions on their own tasks, root and the daemon's account all.
 func (r *Runner) Audit(ctx context.Context, o api.AuditOptions) (api.Audit, error) {
 	who, ok := callerFrom(ctx)
 	if !ok {

@@ -38,9 +38,9 @@ func (g *rig) audited(who Caller, query string) string {
 	return b.String()
 }
 
-// TestAudit checks that acts of administrators on others' tasks and on the server are
-// recorded, allowed or refused, once each, over a restart; that acts of ordinary users and
-// acts on one's own tasks are not; and who reads what.
+// TestAudit checks that actions of administrators on others' tasks and on the server are
+// recorded, allowed or refused, once each, over a restart; that actions of ordinary users
+// and actions on one's own tasks are not; and who reads which records.
 func TestAudit(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", untilStopped)
@@ -151,8 +151,8 @@ func TestExecIsLoggedWithoutArguments(t *testing.T) {
 	}
 }
 
-// TestUpdateChangesNoProgram checks that no field of an update reaches what a task runs,
-// as whom, with which files and variables: administrators may update tasks of root.
+// TestUpdateChangesNoProgram checks that no field of an update reaches a task's program,
+// user, files or variables: administrators may update tasks of root.
 func TestUpdateChangesNoProgram(t *testing.T) {
 	before := api.Submit{Image: "a", Command: []string{"a"}, Env: []string{"A=1"}, GPUs: 1, Labels: map[string]string{"x": "1"}}
 	u := api.Update{Labels: map[string]string{"y": "2"}, Unlabel: []string{"x"}, Network: json.RawMessage(`{}`), Train: map[string]string{"optimizer": "sgd"}}

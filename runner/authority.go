@@ -30,13 +30,13 @@ func (r *Runner) subjectOf(ctx context.Context) rights.Caller {
 	return rights.Nobody()
 }
 
-// ownerOfTask returns whose task a record is about.
+// ownerOfTask returns the owner of a record's task.
 func ownerOfTask(rec *Record) rights.Owner {
 	return rights.Owner{UID: rec.UID, Name: rec.User, Open: rec.Submit.Visibility == VisibilityOpen}
 }
 
-// may reports whether the caller of a request may do something to a task. It is for what
-// an answer shows; an act is asked for with [Runner.authorize].
+// may reports whether the caller of a request may do something to a task. It decides which
+// parts an answer has; actions are checked with [Runner.authorize].
 func (r *Runner) may(ctx context.Context, a rights.Action, rec *Record) bool {
 	return r.policy().May(a, r.subjectOf(ctx), ownerOfTask(rec))
 }
@@ -92,8 +92,8 @@ func (r *Runner) checkServer(who Caller, a rights.Action) error {
 	return refusef(403, "%s", p.ServerRefusal(a, c, r.live().AdminGroup))
 }
 
-// authorizeServer is checkServer for an act that is done now: it is recorded if it is for
-// administrators only. object and detail tell to what, and how.
+// authorizeServer is checkServer for an action that is done now: it is recorded if it is
+// for administrators only. object and detail say on what, and how.
 func (r *Runner) authorizeServer(who Caller, a rights.Action, object, detail string) error {
 	if err := r.checkServer(who, a); err != nil {
 		return err

@@ -20,7 +20,7 @@ var (
 	userNumber = lazyregexp.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
 )
 
-// placing returns the check of where tasks of a submission run, and as whom. It fills in
+// placing returns the check of the place and the user of a submission's tasks. It fills in
 // the namespace of each.
 func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) error {
 	driver, parted := able[containers.Namespaced](r.Driver)
@@ -67,7 +67,7 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 	}
 }
 
-// checkPlace refuses a namespace in which no pods are made, and names that are none.
+// checkPlace refuses a namespace in which no pods are made, and invalid names.
 func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	switch {
 	case !namespaceName().MatchString(s.Namespace):
@@ -80,7 +80,7 @@ func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	return refusef(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", suggest.OneOf(s.Namespace, driver.Served()))
 }
 
-// mayRunIn refuses a namespace in which a user may not make what a task is made of.
+// mayRunIn refuses a namespace in which a user may not create the objects of a task.
 func (r *Runner) mayRunIn(ctx context.Context, who *containers.Subject, namespace string) error {
 	for _, what := range mayRun {
 		yes, err := r.reviews.may(ctx, who, in(what, namespace))
@@ -107,7 +107,7 @@ func accessText(a containers.Access) string {
 	return a.Verb + " " + what + " in namespace " + a.Namespace + " (kubectl auth can-i " + a.Verb + " " + strings.Split(what, "/")[0] + flag + " -n " + a.Namespace + ")"
 }
 
-// noneOfMachine refuses what belongs to users and folders of the daemon's machine.
+// noneOfMachine refuses users and folders of the daemon's machine.
 func noneOfMachine(s *api.Submit) error {
 	for _, f := range []struct {
 		asked bool

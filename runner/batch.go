@@ -15,7 +15,7 @@ import (
 	"carma/runner/pull"
 )
 
-// intake is a submission on its way into the state.
+// intake is a submission that is not in the state yet.
 type intake struct {
 	who   Caller
 	group string
@@ -172,8 +172,8 @@ func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record,
 	return events, recs, nil
 }
 
-// groupName returns the name of the group that a submission makes; empty: it
-// needs none. first is the number of its first task.
+// groupName returns the name of the group that a submission creates, or "" if it needs
+// none. first is the number of its first task.
 func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
 	only := in.tasks[0].rec.Submit
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
@@ -209,8 +209,7 @@ type planner struct {
 	dependencies int
 }
 
-// name returns a task's name: as asked for, else the group's with a suffix that
-// tells it from the others.
+// name returns a task's name: as requested, else the group's with a distinguishing suffix.
 func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 	sub := rec.Submit
 	name := sub.Name
@@ -266,8 +265,8 @@ func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error
 	return req, err
 }
 
-// placeInArray returns the variables that tell a task its group and its place
-// in an array. first is the first task of that array.
+// placeInArray returns the variables with a task's group and its place in an array. first
+// is the first task of that array.
 func placeInArray(rec *Record, first mapper.TaskID) []string {
 	var env []string
 	if rec.Group != "" {

@@ -26,8 +26,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// benchDaemon serves a daemon whose GPUs are taken by four tasks, so that
-// launching is not measured.
+// benchDaemon serves a daemon with four tasks that occupy all GPUs, so that launching is
+// not measured.
 func benchDaemon(b *testing.B) (socket string) {
 	b.Helper()
 	dir := b.TempDir()

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share is how much of the machine one task may use.
+// Share is the part of the machine that one task may use.
 type Share struct {
 	HostMem units.Bytes // memory, /dev/shm included
 	CPUs    float64     // processors; 0.5 is half of one
@@ -30,14 +30,14 @@ type Share struct {
 type Bounds struct {
 	Default Share // of a task that does not ask
 	Most    Share // that one may ask for
-	// All is the memory and the processors that all tasks together may book. On a
-	// simulated server 0 means that nothing is booked.
+	// All is the memory and the processors that all tasks together may allocate. On a
+	// simulated server 0 means that nothing is allocated.
 	All Share
 	// Helper is for helpers of suites.
 	Helper HelperBounds
-	// Elsewhere: tasks run on the machines of a cluster, which keeps the books of their
-	// memory and processors. Nothing of this machine is booked, and only what a task
-	// asks for is limited.
+	// Elsewhere: tasks run on the machines of a cluster, which accounts their memory and
+	// processors. Nothing of this machine is allocated, and only a task's own request limits
+	// it.
 	Elsewhere bool
 
 	unset bool        // All was not set
@@ -67,7 +67,7 @@ func machine() Share {
 // take all of it, for all processors, for half of the processes, and for as
 // much of /dev/shm as of memory.
 func (b Bounds) on(m Share) (Bounds, error) {
-	if b.Elsewhere { // what the cluster's machines have is not known here
+	if b.Elsewhere { // the resources of the cluster's machines are not known here
 		m.HostMem, m.CPUs = units.TiB<<10, 1<<20
 	}
 	ninth := m.HostMem / 10 * 9
@@ -101,15 +101,16 @@ func (b Bounds) on(m Share) (Bounds, error) {
 	)
 }
 
-// Where the machine's memory runs out, the kernel kills tasks before the machine's
-// own programs, and first those that have not said what they use.
+// oom_score_adj of tasks with and without a host memory request. When the machine runs out
+// of memory, the kernel kills tasks before the machine's own programs, and tasks without a
+// request first.
 const (
 	oomAsked   = 300
 	oomUnasked = 700
 )
 
-// host is what tasks may book of the machine; false: nothing is booked, as GPUs are
-// simulated and nobody has set an amount.
+// host returns the host resources that tasks may allocate, or false if nothing is
+// allocated: GPUs are simulated and nobody has set an amount.
 func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
 	if simulated && b.unset || b.total == 0 || b.Elsewhere {
 		return mapper.HostInfo{}, false
@@ -122,7 +123,8 @@ func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
 // milli is a number of processors in thousandths.
 func milli(cpus float64) int64 { return int64(math.Round(cpus * 1000)) }
 
-// hostAsked is what a submission asks for of the machine, as the mapper takes it.
+// hostAsked returns the host memory, reservation and processors that a submission requests,
+// in the mapper's units.
 func hostAsked(s *api.Submit) (memory, reserve units.Bytes, cpus int64) {
 	return units.Bytes(s.HostMem), units.Bytes(s.HostReserve), milli(cmp.Or(s.CPUsReserve, s.CPUs))
 }
@@ -157,14 +159,14 @@ func (b Bounds) check(s api.Submit) error {
 	return nil
 }
 
-// shmElsewhere is how large /dev/shm is on a machine of a cluster, unless the task says
-// otherwise. It takes no memory before it is filled.
+// shmElsewhere is the default size of /dev/shm on a machine of a cluster. It takes no
+// memory before it is filled.
 const shmElsewhere = int64(8 * units.GiB)
 
-// bound sets the share of a task's container: as asked for, else as booked, else the
-// default. Without a default /dev/shm may take half of the task's memory: data loaders
-// and NCCL need more than the engines' 64 MiB, and what is in it counts as the task's
-// memory anyway. It takes memory only as it is written.
+// bound sets the share of a task's container: as requested, else as allocated, else the
+// default. Without a default /dev/shm may take half of the task's memory: data loaders and
+// NCCL need more than the engines' 64 MiB, and its contents count as the task's memory
+// anyway. It takes memory only as it is written.
 func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked mapper.HostShare) {
 	if b.Elsewhere {
 		spec.Memory, spec.CPUs = s.HostMem, s.CPUs

@@ -10,7 +10,7 @@ import (
 	"carma/estimator/environment"
 )
 
-// fakeTorch plays PyTorch on a GPU whose memory is in files of a folder, one for each
+// fakeTorch plays PyTorch on a GPU with its memory in files of a folder, one for each
 // process: a context of 500 MiB, 24 MiB of cuBLAS's own beside a workspace of 8 MiB, 20 of
 // cuDNN, 100 of NCCL. The cache takes memory in pieces of 2 MiB.
 const fakeTorch = `
@@ -75,9 +75,9 @@ cuda = types.SimpleNamespace(
     memory_reserved=lambda i: cached, memory_allocated=lambda i: allocated, nccl=types.SimpleNamespace(all_reduce=lambda ts: grow(context=100 * MIB)))
 `
 
-// TestCalibrateProgram runs the program with a PyTorch that plays a GPU: each figure is
-// told apart from what tensors and the cache have. A neighbour that takes memory
-// meanwhile, no GPU and no PyTorch are told.
+// TestCalibrateProgram runs the program with a PyTorch that plays a GPU: no figure includes
+// the memory of tensors and the cache. A neighbour that takes memory meanwhile, no GPU and
+// no PyTorch are reported.
 func TestCalibrateProgram(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"carma/runner/rights"
 )
 
-// Caller is who makes a request: the user at the other end of the socket, as the kernel
-// tells, or a user of the cluster, as their token tells.
+// Caller is the user who makes a request: the peer of the socket according to the kernel,
+// or the user of the cluster whose token was sent.
 type Caller struct {
 	UID, GID int
 	Name     string

@@ -22,7 +22,7 @@ const (
 	canaryUser      = "65534:65534" // nobody
 	canaryMemory    = 64 << 20
 	canaryProcesses = 64
-	// canaryRemoved is how long its removal may take after the daemon was told to stop.
+	// canaryRemoved limits the removal of the canary after the daemon was asked to stop.
 	canaryRemoved = 10 * time.Second
 )
 

@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// refusing is a driver whose engine makes no container of one image.
+// refusing is a driver that makes no container of one image.
 type refusing struct {
 	containers.Driver
 	image, says string
@@ -29,16 +29,16 @@ func (d refusing) Create(ctx context.Context, spec containers.Spec) (string, err
 	return d.Driver.Create(ctx, spec)
 }
 
-// withCanary is a rig whose daemon has the canary's program.
+// withCanary gives a rig's daemon the canary's program.
 func withCanary(g *rig) { g.opt.Init = "/bin/true" }
 
 func bobAndAlice() (bob, alice Caller) {
 	return Caller{UID: 1001, GID: 1001, Name: "bob"}, Caller{UID: 1002, GID: 1002, Name: "alice"}
 }
 
-// TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never
-// start, for an unknown reason. Nobody is told that the engine starts nothing, /readyz
-// stays 200, another user's tasks run, and the 40 fail with the engine's message.
+// TestOneUsersSuiteCannotStart: R4 of the third review. 40 tasks of one user never start,
+// for an unknown reason. Nobody gets a report that the engine starts nothing, /readyz stays
+// 200, another user's tasks run, and the 40 fail with the engine's message.
 func TestOneUsersSuiteCannotStart(t *testing.T) {
 	g := newRig(t, withCanary, func(g *rig) {
 		g.driver = refusing{g.engine, "bad", "sethostname: invalid argument"}
@@ -94,8 +94,8 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 	}
 }
 
-// TestOtherGPUIsNotBlamed: a task whose start fails for a device that carma did not give
-// to it blames no GPU, and fails itself. So does a task without a GPU.
+// TestOtherGPUIsNotBlamed: a task that fails to start because of a device that carma did
+// not give to it puts no fault on a GPU, and fails itself. So does a task without a GPU.
 func TestOtherGPUIsNotBlamed(t *testing.T) {
 	for name, noGPU := range map[string]bool{"one GPU": false, "no GPU": true} {
 		t.Run(name, func(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"carma/runner/gpu"
 )
 
-// catchUpFor bounds the wait for samples from another machine. Its agent tells within a
-// second what has changed. The watchdog stops an overuser after 3 s; until the end is
-// told, it takes the room for needed.
+// catchUpFor bounds the wait for samples from another machine. Its agent reports changes
+// within a second. The watchdog stops an overuser after 3 s; until the end is reported, it
+// considers the room needed.
 const catchUpFor = 2 * time.Second
 
-// catchUp has the mapper see what the GPUs showed when an attempt ran out of their
-// memory, before it hears of that end: who took the memory decides who is charged.
+// catchUp gives the mapper the GPUs' samples from the time when an attempt ran out of GPU
+// memory, before the attempt's end: they show which task took the memory and is charged.
 // Samples of this machine are never late.
 func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 	source, late := w.GPUs.(gpu.Lagging)
@@ -32,7 +32,7 @@ func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 // fresh waits until a sample whose reading begins after the call was reported, or ctx
 // ends.
 func (m *monitor) fresh(ctx context.Context) {
-	for range 2 { // the reading that goes on now may have begun before
+	for range 2 { // the present reading may have begun before
 		m.mu.Lock()
 		round := m.round
 		m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *monitor) fresh(ctx context.Context) {
 	}
 }
 
-// rounded tells those who wait that a sample was read and reported.
+// rounded wakes the goroutines that wait for a sample to be read and reported.
 func (m *monitor) rounded() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

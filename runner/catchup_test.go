@@ -13,7 +13,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// lateCards are cards of another machine: what they show comes late.
+// lateCards are cards of another machine with delayed samples.
 type lateCards struct {
 	*cards
 	late func(uuids []string, end time.Time)

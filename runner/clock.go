@@ -43,8 +43,7 @@ func (c *Clock) at(wall time.Time) units.Instant {
 // Time is Now as a time.Time.
 func (c *Clock) Time() time.Time { return c.Now().Time() }
 
-// Until returns how long to wait on the wall clock for an instant; 0: it has
-// passed.
+// Until returns the wall-clock time left until an instant, or 0 if it has passed.
 func (c *Clock) Until(t units.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +87,7 @@ func (c *Clock) SetTo(t units.Instant) time.Duration {
 	return by
 }
 
-// Ahead is how far the daemon's time is ahead of the wall clock.
+// Ahead returns the lead of the daemon's time over the wall clock.
 func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,14 +101,14 @@ type clockAnchor struct {
 	Speed float64       `json:"speed"`
 }
 
-// MarshalJSON writes the clock so that a later daemon can go on from it.
+// MarshalJSON writes the clock so that a later daemon can continue it.
 func (c *Clock) MarshalJSON() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return json.Marshal(clockAnchor{c.wall.UnixNano(), c.sim, c.speed})
 }
 
-// UnmarshalJSON goes on from a clock that MarshalJSON wrote.
+// UnmarshalJSON continues a clock that MarshalJSON wrote.
 func (c *Clock) UnmarshalJSON(b []byte) error {
 	var a clockAnchor
 	if err := json.Unmarshal(b, &a); err != nil {

@@ -19,11 +19,11 @@ import (
 // uptime is the time since a boot. The system counts it evenly, also while it
 // sleeps.
 type uptime struct {
-	Boot  string        `json:"boot"` // the boot's ID; empty: not known
+	Boot  string        `json:"boot"` // the boot's ID, or "" if unknown
 	Since time.Duration `json:"since"`
 }
 
-// upFor asks the kernel for the uptime; zero: not known.
+// upFor asks the kernel for the uptime, and returns zero if it is unknown.
 func upFor() uptime {
 	var ts unix.Timespec
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -46,11 +46,10 @@ type lastStart struct {
 // one means that a clock was set.
 const clockSlack = time.Minute
 
-// goOnInTime sets the daemon's time at a start: it goes on from the journal's
-// end. If the wall clock was set back, time does not stand still. If it was set
-// forward, no task ends early: while the machine is up, the kernel tells how
-// much time has passed. After a boot only the wall clock is left; the
-// containers have ended then.
+// goOnInTime sets the daemon's time at a start: it continues from the journal's end. If the
+// wall clock was set back, time still moves forward. If it was set forward, no task ends
+// early: while the machine is up, the kernel's uptime says how much time has passed. After
+// a boot only the wall clock is left; the containers have ended then.
 func (r *Runner) goOnInTime(up uptime) error {
 	now, why := r.Clock.Now(), ""
 	then, known, err := r.lastStart()

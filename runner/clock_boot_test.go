@@ -14,9 +14,9 @@ import (
 func TestClockSet(t *testing.T) {
 	const limit = time.Hour
 	for name, c := range map[string]struct {
-		wall, passed time.Duration // what the wall clock and the kernel say has passed
+		wall, passed time.Duration // by the wall clock and by the kernel
 		booted       bool
-		want         time.Duration // what has passed for the daemon
+		want         time.Duration // the daemon's time passed
 	}{
 		"set back":               {-24 * time.Hour, time.Minute, false, 0},
 		"set back, booted":       {-24 * time.Hour, time.Minute, true, 0},

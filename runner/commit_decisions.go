@@ -8,16 +8,16 @@ import (
 	"carma/runner/journal"
 )
 
-// due is an applied event with its decisions. They are carried out once they are
-// durable. A daemon that dies before has carried out none of them; the next one,
-// of any later version, follows the stored ones.
+// due is an applied event with its decisions. They are carried out once they are durable. A
+// daemon that dies before that has carried out none of them; the next one, of any later
+// version, uses the stored ones.
 type due struct {
 	event     mapper.Event
 	decisions []mapper.Decision
 }
 
-// decided notes the decisions on an event: for the next commit, and to be carried
-// out after it. A replay calls it too, for events without stored decisions.
+// decided stores the decisions on an event: for the next commit, and to be carried out
+// after it. A replay calls it too, for events without stored decisions.
 func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision) {
 	r.seq = seq
 	for n, d := range decisions {
@@ -96,7 +96,7 @@ func (r *Runner) stored() {
 	r.carryDue()
 }
 
-// isFull notes that a commit found no room.
+// isFull marks the journal as unwritable after a commit that found no room.
 func (r *Runner) isFull(err error) {
 	if !r.full {
 		r.full = true

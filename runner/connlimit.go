@@ -14,16 +14,16 @@ import (
 
 // Limits of the connections to the daemon.
 const (
-	// maxConnections is how many there may be in all to the API's socket. rootsConnections
-	// of them are only for root and the daemon's own user. Each listener counts its own,
-	// and has its own part of the files that the daemon may have open: half is for the
-	// socket, an eighth each for the page's socket and port, the rest for its own work.
+	// maxConnections limits all connections to the API's socket. rootsConnections of them
+	// are only for root and the daemon's own user. Each listener has its own count and its
+	// own share of the files that the daemon may have open: half is for the socket, an
+	// eighth each for the page's socket and port, the rest for the daemon's own work.
 	maxConnections   = 8192
 	rootsConnections = 128
 	// idleLimit ends a connection without requests, so that its place is free
 	// again.
 	idleLimit = 2 * time.Minute
-	// turning is how many refused connections may be answered at a time; more
+	// turning is the number of refused connections that are answered at a time; further ones
 	// are closed without an answer.
 	turning = 64
 )
@@ -33,18 +33,18 @@ const (
 // with the reason and closed.
 type doorkeeper struct {
 	net.Listener
-	each         func() int // of one user; 0: no limit
+	each         func() int // limit of one user, or 0 if none
 	all, forRoot int
 	free         func(uid int) bool // users without limits
 
 	mu    sync.Mutex
 	open  map[int]int // by uid
 	total int
-	away  chan struct{} // a token for each connection that is being turned away
+	away  chan struct{} // a token for each connection that is being refused
 }
 
-// placesFor returns how many connections a listener may have: at most so many, and at
-// most one in so many of the files that may be open.
+// placesFor returns the number of connections that a listener may have: most, or 1/part of
+// the files that may be open if that is less.
 func placesFor(most, part int) int {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) {
@@ -135,8 +135,7 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// peerOf returns the process at the other end of a unix socket, as the kernel
-// tells.
+// peerOf returns the process at the other end of a unix socket, from the kernel.
 func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	switch c := c.(type) {
 	case *visitor:

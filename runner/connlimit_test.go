@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestDoorkeeper: a user has so many connections and no more. Some places are
-// only for root. A place is free again when its connection is closed (F9).
+// TestDoorkeeper: a user has a limited number of connections. Some places are only for
+// root. A place is free again when its connection is closed (F9).
 func TestDoorkeeper(t *testing.T) {
 	d := newDoorkeeper(nil, maxConnections, func() int { return 3 }, func(uid int) bool { return uid == 0 })
 	d.all, d.forRoot = 10, 2
@@ -45,7 +45,7 @@ func TestDoorkeeper(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: a user with too many connections is told so.
+// TestTurnedAway: a user with too many connections gets the reason.
 func TestTurnedAway(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := Listen(socket)

@@ -15,21 +15,19 @@ import (
 )
 
 const (
-	// recentBytes is how much of a terminal's latest output somebody gets who
-	// attaches.
+	// recentBytes is the amount of a terminal's latest output that a new viewer gets.
 	recentBytes = 32 << 10
-	// recentLines is how many kept lines take its place after a restart.
+	// recentLines is the number of stored lines that a viewer gets instead after a restart.
 	recentLines = 50
-	// unseen is how much output may wait for a terminal that takes none, and
-	// unseenFor how long the program waits for it then. After that it is cut off.
+	// unseen is the output that may queue for a terminal that reads none. The program then
+	// waits unseenFor before that terminal is disconnected.
 	unseen    = 64 // pieces of at most 32 KiB
 	unseenFor = 10 * time.Second
-	// connectAgain is the pause before a broken connection with a program is made
-	// again.
+	// connectAgain is the pause before a broken connection to a program is restored.
 	connectAgain = 500 * time.Millisecond
-	// lastOutput is how long an ended program's last output is waited for.
+	// lastOutput limits the wait for an ended program's last output.
 	lastOutput = 2 * time.Second
-	// touchEvery is how often input is told to the mapper at most.
+	// touchEvery is the shortest time between two reports of input to the mapper.
 	touchEvery = time.Minute
 )
 
@@ -46,12 +44,12 @@ type console struct {
 	touch func(mapper.TerminalInput)
 
 	mu      sync.Mutex
-	session containers.Session // nil: not connected now
+	session containers.Session // nil while not connected
 	joined  chan struct{}      // closed and replaced when that changes
 	recent  []byte             // latest output, of a terminal only
 	viewers map[*viewer]bool
 	over    bool
-	touched units.Instant // when input was last told
+	touched units.Instant // when input was last reported
 }
 
 // connect registers the container of the worker's attempt, and connects with its
@@ -92,8 +90,8 @@ func (w *worker) connect(ctx context.Context, id string) {
 	})
 }
 
-// recall takes the end of the output that an earlier daemon kept, and what the engine
-// has of the time after that.
+// recall loads the end of the output that an earlier daemon stored, and the engine's output
+// after that time.
 func (c *console) recall(ctx context.Context, w *worker) {
 	lines, err := w.Logs.Tail(int64(c.key.task), c.key.attempt, recentLines)
 	if err != nil {
@@ -123,14 +121,14 @@ func (c *console) recall(ctx context.Context, w *worker) {
 	}
 }
 
-// run copies the program's output until it has ended or ctx ends. A connection that
-// breaks is made again.
+// run copies the program's output until it has ended or ctx ends. It restores a broken
+// connection.
 func (c *console) run(ctx context.Context, driver containers.Terminals, session containers.Session) {
 	for {
 		if session != nil {
 			c.join(session)
 			stop := context.AfterFunc(ctx, func() { _ = session.Close() })
-			_ = session.Copy(c, c) // a broken connection is made again
+			_ = session.Copy(c, c) // a broken connection is restored
 			stop()
 			_ = session.Close()
 			c.join(nil)
@@ -178,8 +176,8 @@ func (c *console) finish() {
 	c.viewers = nil
 }
 
-// connected waits for a connection with the program; nil: it has ended, or the
-// caller has left.
+// connected waits for a connection to the program. It returns nil if the program has ended
+// or the caller has left.
 func (c *console) connected(ctx context.Context) containers.Session {
 	for {
 		c.mu.Lock()
@@ -196,7 +194,7 @@ func (c *console) connected(ctx context.Context) containers.Session {
 	}
 }
 
-// input gives the program what somebody has typed.
+// input passes typed data to the program.
 func (c *console) input(ctx context.Context, data []byte) error {
 	c.note()
 	session := c.connected(ctx)
@@ -220,7 +218,7 @@ func (c *console) resize(ctx context.Context, to api.TerminalSize) {
 	}
 }
 
-// note tells the mapper, now and then, that somebody is there.
+// note reports input to the mapper, at most every touchEvery.
 func (c *console) note() {
 	now := c.clock.Now()
 	c.mu.Lock()

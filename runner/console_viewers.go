@@ -14,8 +14,8 @@ type viewer struct {
 	cut    bool // it took nothing; written before gone is closed
 }
 
-// Write shows output to the viewers. One that takes nothing for a while is cut off.
-// Without a terminal the output is only in the log.
+// Write shows output to the viewers. A viewer that reads nothing for a while is
+// disconnected. Without a terminal the output is only in the log.
 func (c *console) Write(p []byte) (int, error) {
 	if !c.tty {
 		return len(p), nil
@@ -52,8 +52,8 @@ func (c *console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// view attaches a viewer, who gets the latest output first. seen: there was some.
-// nil: the program has ended.
+// view attaches a viewer, who gets the latest output first; seen is true if there was some.
+// It returns nil if the program has ended.
 func (c *console) view() (v *viewer, seen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

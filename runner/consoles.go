@@ -8,8 +8,8 @@ import (
 	"carma/mapper"
 )
 
-// consoles are the running containers, and the terminals and inputs of those that
-// have one. The workers write it, requests ask it.
+// consoles holds the running containers with their terminals and inputs, if any. The
+// workers write it, requests read it.
 type consoles struct {
 	mu      sync.Mutex
 	of      map[mapper.TaskID]*console
@@ -32,8 +32,8 @@ func (c *consoles) set(task mapper.TaskID, to *console) {
 	c.changed = make(chan struct{})
 }
 
-// wait returns the console of an attempt. After a restart its worker may need a
-// moment; nil: it does not come, or the attempt has ended.
+// wait returns the console of an attempt. After a restart its worker may need a moment. The
+// result is nil if the console does not appear in time or the attempt has ended.
 func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, limit time.Duration) *console {
 	over := time.After(limit)
 	for {

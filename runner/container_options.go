@@ -19,7 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fittings are what a task may ask for beside its share of the machine.
+// Fittings lists the devices and limits that a task may request beside its share of the
+// machine.
 type Fittings struct {
 	// Devices are patterns of paths of devices.
 	Devices []string
@@ -38,8 +39,8 @@ func (f Fittings) check() error {
 	return nil
 }
 
-// checkFittings refuses what a task of who cannot have. The same is checked again
-// at each launch.
+// checkFittings refuses options that a task of who cannot have. They are checked again at
+// each launch.
 func (r *Runner) checkFittings(ctx context.Context, who Caller, s api.Submit) error {
 	_, err := r.fittings(who, s)
 	if err == nil {
@@ -48,7 +49,7 @@ func (r *Runner) checkFittings(ctx context.Context, who Caller, s api.Submit) er
 	return firstError(err, ctx.Err())
 }
 
-// fittings are what a task's container gets, of its own wishes.
+// fittings returns the options that a task's container gets from its own request.
 func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err error) {
 	fit = containers.Spec{Hostname: s.Hostname, StopSignal: s.StopSignal, Init: s.Init}
 	live := r.live()
@@ -81,8 +82,8 @@ func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err er
 // hostIPC reports whether tasks may have the machine's IPC namespace.
 func (r *Runner) hostIPC() bool { return r.opt.MPS != nil && r.opt.MPS.HostIPC }
 
-// ipcLine tells that a task does not get the machine's IPC namespace. It asks for it, as
-// the lines of vLLM and NGC do, to have a large /dev/shm.
+// ipcLine returns the line that a task does not get the machine's IPC namespace. Tasks ask
+// for it, as the lines of vLLM and NGC do, to have a large /dev/shm.
 func (r *Runner) ipcLine(s *api.Submit) []string {
 	if s.IPC != "host" || r.hostIPC() {
 		return nil
@@ -194,8 +195,8 @@ func groupsOf(who Caller, names []string) (list []int, err error) {
 	return list, nil
 }
 
-// allowedDevices are the devices that a text names, if the settings allow them: one,
-// or those of a folder that are allowed.
+// allowedDevices returns the devices that a text names, if the settings allow them: one
+// device, or the allowed devices of a folder.
 func allowedDevices(allowed []string, text string) (list []containers.Device, err error) {
 	d, err := api.ParseDevice(text)
 	if err != nil {
@@ -233,8 +234,8 @@ func allows(allowed []string, name string) bool {
 // nvidiaMajor is the number of the devices of NVIDIA's driver.
 const nvidiaMajor = 195
 
-// mayHave reports whether a path is a device that the settings allow, and so is what
-// it is a link to. GPUs are never among them: the mapper gives those.
+// mayHave reports whether the settings allow a path as a device, and also its link target.
+// GPUs are never allowed: the mapper assigns GPUs.
 func mayHave(allowed []string, name string) bool {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil || !allows(allowed, name) || !allows(allowed, real) {
@@ -252,7 +253,7 @@ func mayHave(allowed []string, name string) bool {
 	return f.Mode&unix.S_IFMT == unix.S_IFCHR || f.Mode&unix.S_IFMT == unix.S_IFBLK
 }
 
-// fit gives the container of an attempt what its task asked for.
+// fit sets the options in the attempt's container that its task requested.
 func (w *worker) fit(spec *containers.Spec) error {
 	fit, err := w.fittings(w.users(w.rec.UID, w.rec.GID), w.rec.Submit)
 	if err != nil {

@@ -26,7 +26,7 @@ func rootGroup(t *testing.T) string {
 	return g.Name
 }
 
-// TestFittingsRefused: by no flag of docker run does a user get what they have not.
+// TestFittingsRefused: no flag of docker run gives a user rights that they do not have.
 func TestFittingsRefused(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.Fittings = Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
@@ -75,8 +75,8 @@ func TestFittingsRefused(t *testing.T) {
 	}
 }
 
-// TestDeviceLinks: a link from an allowed place leads to nothing else, and of a
-// folder only what is allowed comes.
+// TestDeviceLinks: a link from an allowed place leads to nothing else, and of a folder only
+// allowed devices are given.
 func TestDeviceLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, to := range map[string]string{"null": "/dev/null", "zero": "/dev/zero", "file": "/etc/hostname"} {
@@ -99,8 +99,8 @@ func TestDeviceLinks(t *testing.T) {
 	}
 }
 
-// TestFittings: what was asked for reaches the container, with groups by number;
-// a group that is lost before the launch stops it.
+// TestFittings: requested options reach the container, with groups by number; a group that
+// is lost before the launch stops it.
 func TestFittings(t *testing.T) {
 	who := ann
 	who.GIDs = []int{20001, 4242}
@@ -154,8 +154,8 @@ func TestPortsShown(t *testing.T) {
 	}
 }
 
-// TestHostIPC: --ipc host, part of the lines that vLLM and NGC print, stops no task: it
-// gets its own and is told so, where the daemon does not give the machine's.
+// TestHostIPC: --ipc host, part of the lines that vLLM and NGC print, stops no task. The
+// task gets its own IPC namespace and a warning, if the daemon does not give the machine's.
 func TestHostIPC(t *testing.T) {
 	got := make(chan containers.Spec, 1)
 	g := newRig(t)

@@ -12,10 +12,9 @@ import (
 	"carma/runner/rights"
 )
 
-// alter makes a change to one task that has not ended, if who may. why is what they say
-// of it. plan returns
-// the event and the record, or the refusal; only the loop calls it, with the
-// task's state and record of then. The change is durable when alter returns.
+// alter makes a change to one task that has not ended, if who may. why is the user's
+// comment. plan returns the event and the record, or the refusal; only the loop calls it,
+// with the task's state and record at that time. The change is durable when alter returns.
 func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 	})
 }
 
-// Release lets a task go on that somebody has held.
+// Release releases a held task.
 func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
 	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
@@ -104,7 +103,7 @@ func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveReq
 	})
 }
 
-// Update changes what was asked for a task.
+// Update changes the request of a task.
 func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Update) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -124,7 +123,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 		n.Name = *u.Name
 	}
 	asked := n.Submit
-	if u.Priority == nil { // what an admin has given it stays
+	if u.Priority == nil { // a priority set by an admin stays
 		asked.Priority = ""
 	}
 	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.check(n.Submit)); err != nil {
@@ -170,7 +169,7 @@ func changeText(u api.Update) string {
 	return string(text)
 }
 
-// mayUpdate refuses what cannot be changed about a task any more.
+// mayUpdate refuses changes that are no longer possible for a task.
 func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
@@ -187,7 +186,7 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 	return nil
 }
 
-// changeOf is a change as the mapper takes it. c is what was predicted for it.
+// changeOf returns a change in the mapper's form. c has the predictions for it.
 func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidate) (mapper.TaskUpdate, error) {
 	what := mapper.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
@@ -238,7 +237,7 @@ func updated(s api.Submit, u api.Update) api.Submit {
 	set(&s.TimeLimit, u.TimeLimit)
 	set(&s.Slot, u.Slot)
 	set(&s.Mem, u.Mem)
-	if u.EstModel != nil { // what was known of the other model is gone
+	if u.EstModel != nil { // facts about the other model are dropped
 		s.EstModel, s.Network, s.Read = *u.EstModel, u.Network, nil
 	}
 	s.ChangeTraining(u.Train)

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// blocker fills both GPUs, so that what is submitted after it waits.
+// blocker fills both GPUs, so that later submissions wait.
 func (g *rig) blocker() string {
 	g.t.Helper()
 	g.script("busy", untilStopped)
@@ -92,8 +92,8 @@ func TestHeld(t *testing.T) {
 	g.refusedTo(err, 409, "is not held by anybody")
 }
 
-// TestRequeued: a running task is stopped and goes back, held or not, and that
-// costs no attempt.
+// TestRequeued: a running task is stopped and requeued, held or not, and that costs no
+// attempt.
 func TestRequeued(t *testing.T) {
 	g := newRig(t)
 	task := must[api.Task](t)
@@ -118,7 +118,7 @@ func TestRequeued(t *testing.T) {
 	g.until(ref, "running again", func(t api.Task) bool { return t.Phase == "running" && len(t.Attempts) == 3 })
 }
 
-// TestUpdated: what can be changed of a task, and what is refused.
+// TestUpdated: possible and refused changes of a task.
 func TestUpdated(t *testing.T) {
 	g := newRig(t)
 	task := must[api.Task](t)

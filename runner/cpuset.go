@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// nearCPUs are the processors at the NUMA node of an attempt's GPUs, as the kernel
-// writes them (0-15,32-47); empty: it has no GPU, GPUs at several nodes, or the node is
-// not known.
+// nearCPUs returns the processors at the NUMA node of an attempt's GPUs, in the kernel's
+// format (0-15,32-47). It returns "" if the attempt has no GPU, its GPUs are at several
+// nodes, or the node is unknown.
 func (w *worker) nearCPUs() string {
 	socket := ""
 	for i, grant := range w.launch.Grants {

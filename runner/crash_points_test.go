@@ -63,7 +63,7 @@ type tightDisk struct {
 	refused, ended int
 }
 
-// fails counts a write, and tells whether it finds no room.
+// fails counts a write, and reports whether it finds no room.
 func (d *tightDisk) fails() bool {
 	if d.over {
 		return false
@@ -94,7 +94,7 @@ func (d *tightDisk) history(t *testing.T) {
 		}
 		w.excuses = func(err error) bool {
 			d.ended++
-			if w.life.Runner != nil && !d.stopping { // a daemon that runs goes on
+			if w.life.Runner != nil && !d.stopping { // a running daemon continues
 				return false
 			}
 			return d.met && (errors.Is(err, journal.ErrFull) || strings.Contains(err.Error(), "disk I/O error"))
@@ -126,7 +126,7 @@ func (d *tightDisk) play(w *world) {
 	time.Sleep(2 * time.Minute)
 	d.up(w)
 	w.check()
-	time.Sleep(5 * time.Minute) // notes are written where there was no room for them
+	time.Sleep(5 * time.Minute) // the missing notes are written
 	d.complete(w)
 	d.over = true
 	w.end()
@@ -153,7 +153,7 @@ func (d *tightDisk) up(w *world) {
 	w.t.Fatal("no daemon starts")
 }
 
-// insist repeats a request until it is not refused for want of room.
+// insist repeats a request until it is not refused for lack of room.
 func (d *tightDisk) insist(w *world, ask func(ctx context.Context, l *life) error) {
 	for range 100 {
 		d.up(w)

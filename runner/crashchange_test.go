@@ -14,10 +14,10 @@ import (
 	"carma/runner/api"
 )
 
-// TestCrashKeepsChanges kills the daemon at each point of a change by people: what
-// was answered is there in the next life, and what was not is there or can be asked
-// again. Later lives have it too: after a death while a snapshot is stored, and from
-// the snapshot of an orderly end. The journal is sound afterwards.
+// TestCrashKeepsChanges kills the daemon at each point of a change by a user: an
+// acknowledged change is there in the next life, and another one is there or can be
+// requested again. Later lives have it too: after a death while a snapshot is stored, and
+// from the snapshot of an orderly end. The journal is sound afterwards.
 func TestCrashKeepsChanges(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	for _, point := range []string{"journal-commit-begins", "journal-commit-written", "journal-commit-synced", "events-stored", "decisions-stored", answered} {
@@ -87,8 +87,8 @@ func TestCrashKeepsChanges(t *testing.T) {
 }
 
 // TestCrashKeepsLimits kills the daemon at each point of a change of a running task's
-// limits: in the next life what is booked and what its container may use agree, and they
-// are as asked for if that was answered.
+// limits: in the next life the allocation and the container's limits agree, and they are
+// the requested ones if the request was answered.
 func TestCrashKeepsLimits(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	for _, point := range []string{"journal-commit-begins", "journal-commit-synced", "events-stored", "decisions-stored", "resize-limits", answered} {

@@ -142,7 +142,7 @@ func (r *submissionReader) task(at int) (t api.Submit, err error) {
 	return t, json.Unmarshal(r.text, &t)
 }
 
-// countingReader counts what is read.
+// countingReader counts the bytes read.
 type countingReader struct {
 	io.Reader
 	n int

@@ -10,20 +10,21 @@ import (
 	"carma/mapper"
 )
 
-// wholeEvery is after how long a sample that differs is told of all GPUs, not only of those
-// that do.
+// wholeEvery is the time after which the next changed sample reports all GPUs instead of
+// only the changed ones.
 const wholeEvery = 30 * time.Second
 
-// toldSample is what the mapper was told last of each GPU. It is told of those that differ:
-// each sample goes into the journal, and a cluster has thousands of GPUs, most of which show
-// the same as a second ago.
+// toldSample is the last sample of each GPU that the mapper was given. The mapper gets the
+// GPUs that changed: each sample goes into the journal, and a cluster has thousands of
+// GPUs, most of which show the same as a second ago.
 type toldSample struct {
 	gpus  map[mapper.GPUID]mapper.GPUSample
 	hosts []mapper.HostSample
-	whole units.Instant // when all were told; 0: never
+	whole units.Instant // time of the last sample of all GPUs, or 0
 }
 
-// news is the part of a sample that differs from what was told; false: nothing does.
+// news returns the part of a sample that differs from the last one reported, or false if
+// nothing does.
 func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 	out, still := mapper.Sampled{At: ev.At}, 0
 	for i := range ev.GPUs {
@@ -35,7 +36,7 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 			out.GPUs = append(out.GPUs, ev.GPUs[i])
 		}
 	}
-	if still < len(l.gpus) { // one that comes again is told of again
+	if still < len(l.gpus) { // a GPU that returns is reported again
 		there := make(map[mapper.GPUID]bool, len(ev.GPUs))
 		for i := range ev.GPUs {
 			there[ev.GPUs[i].ID] = true
@@ -54,7 +55,7 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 	return out, true
 }
 
-// took notes that the mapper was told news of a sample.
+// took records that the mapper was given the news of a sample.
 func (l *toldSample) took(news, ev mapper.Sampled) {
 	if len(news.GPUs) == len(ev.GPUs) {
 		l.gpus, l.whole = make(map[mapper.GPUID]mapper.GPUSample, len(ev.GPUs)), ev.At

@@ -10,8 +10,8 @@ import (
 	"carma/mapper"
 )
 
-// TestToldSample: the mapper is told of the GPUs that show something else than what it was
-// told, of those that are new or come again, and sometimes of all.
+// TestToldSample: the mapper gets the GPUs that differ from its last sample, GPUs that are
+// new or come again, and sometimes all.
 func TestToldSample(t *testing.T) {
 	var l toldSample
 	at := units.Instant(1)
@@ -55,7 +55,7 @@ func TestToldSample(t *testing.T) {
 	look("and again", true, []mapper.GPUSample{a, b}, hosts, "b")
 }
 
-// alike reports whether two samples tell the mapper the same.
+// alike reports whether two samples are equal for the mapper.
 func alike(a, b mapper.Sampled) bool {
 	return len(a.GPUs) == len(b.GPUs) && equalHostSamples(a.Hosts, b.Hosts) &&
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y mapper.GPUSample) bool { return equalGPUSample(&x, &y) })

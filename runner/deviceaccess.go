@@ -14,7 +14,7 @@ import (
 	"carma/runner/gpu/devices"
 )
 
-// DeviceChecker tells whether the processes of containers can open their device nodes.
+// DeviceChecker checks whether the processes of containers can open their device nodes.
 // [devices.Checker] is one.
 type DeviceChecker interface {
 	// Find returns the first process of each container, by the container's name.
@@ -30,17 +30,17 @@ const (
 	// rulesEvery is the time between two comparisons of device rules with the rules
 	// of before. A comparison reads some files and costs no process.
 	rulesEvery = 2 * time.Second
-	// accessEvery is the time between two checks of all containers, whose nodes can
-	// be lost without a change of the rules.
+	// accessEvery is the time between two checks of all containers: nodes can be lost
+	// without a change of the rules.
 	accessEvery = 5 * time.Minute
-	// accessPatience is how long an attempt that lost its devices and has used them
-	// before may be without a process on its GPUs: its program may be between two
-	// stages, or end well without a GPU.
+	// accessPatience is the longest time without a process on its GPUs for an attempt that
+	// lost its devices and has used them before: its program may be between two stages, or
+	// end well without a GPU.
 	accessPatience = 10 * time.Minute
 )
 
-// mostMisses is how often the process of a container is looked for in vain: it may be on
-// another machine.
+// mostMisses is the number of vain searches for a container's process before they stop: it
+// may be on another machine.
 const mostMisses = 5
 
 // deviceCheck is the result of the last check of an attempt's devices.
@@ -54,7 +54,7 @@ type deviceCheck struct {
 // deviceWatch checks whether the containers of running attempts can open the devices
 // of their GPUs.
 type deviceWatch struct {
-	checker DeviceChecker // nil: nothing is checked
+	checker DeviceChecker // nil if nothing is checked
 	now     func() time.Time
 	changed func(attemptKey, deviceCheck)
 	nudge   chan struct{}
@@ -65,7 +65,7 @@ type deviceWatch struct {
 	of map[attemptKey]*watchedDevices
 }
 
-// watchedDevices is what is known of one attempt's devices.
+// watchedDevices is the state of one attempt's devices.
 type watchedDevices struct {
 	names []string // of the container, in control groups
 	gpus  []string
@@ -110,7 +110,7 @@ func (d *deviceWatch) add(key attemptKey, gpus []string, last deviceCheck, used 
 	}
 }
 
-// wake has a round made now.
+// wake starts a round now.
 func (d *deviceWatch) wake() {
 	select {
 	case d.nudge <- struct{}{}:
@@ -118,8 +118,7 @@ func (d *deviceWatch) wake() {
 	}
 }
 
-// checkAll has all attempts checked now: something has happened that can take devices
-// away.
+// checkAll starts a check of all attempts: something has happened that can remove devices.
 func (d *deviceWatch) checkAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +159,7 @@ func (d *deviceWatch) run(ctx context.Context) {
 	}
 }
 
-// round checks the attempts that are due and those whose device rules have changed.
+// round checks the attempts that are due and the attempts with changed device rules.
 func (d *deviceWatch) round(ctx context.Context) {
 	d.mu.Lock()
 	list := maps.Clone(d.of)
@@ -177,7 +176,7 @@ func (d *deviceWatch) round(ctx context.Context) {
 		}
 		due, rules := w.isDue(d), d.checker.Rules(w.pid, w.names)
 		switch {
-		case rules == "": // its process has ended, or nothing can be read
+		case rules == "": // its process has ended, or the rules cannot be read
 			w.pid = 0
 			continue
 		case rules == w.rules && !due:
@@ -260,8 +259,8 @@ func (d *deviceWatch) note(key attemptKey, w *watchedDevices, r devices.Result) 
 	}
 }
 
-// follow follows a reading of all GPUs. An attempt that lost its devices and has nothing
-// on its GPUs is to end: what it starts there fails.
+// follow processes a reading of all GPUs. An attempt that lost its devices and has no
+// process on its GPUs is to end: new programs there fail.
 func (d *deviceWatch) follow(samples []gpu.Sample) {
 	var faults strings.Builder
 	for _, s := range samples {
@@ -323,8 +322,9 @@ func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
 	r.post(fact(ev))
 }
 
-// lostGPUs returns the GPUs of an attempt whose own nodes are lost, or all of its GPUs if
-// only nodes are lost that GPUs share, or it is not known which GPU has which node.
+// lostGPUs returns the GPUs of an attempt that have lost their own nodes. It returns all of
+// its GPUs if only nodes are lost that GPUs share, or it is not known which GPU has which
+// node.
 func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID) {
 	rec, _ := r.records.get(key.task)
 	if rec == nil || rec.Task.Alive() == nil {
@@ -344,7 +344,7 @@ func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID)
 	return lost
 }
 
-// saidDevices is a loss of devices as a sentence without a subject of its own.
+// saidDevices describes a loss of devices, as a sentence without a subject.
 func (r *Runner) saidDevices(l *mapper.DeviceLoss) string {
 	which := "its GPUs"
 	if len(l.GPUs) > 0 {
@@ -359,7 +359,8 @@ func (r *Runner) saidDevices(l *mapper.DeviceLoss) string {
 	return "its GPUs can be opened in the container again"
 }
 
-// whyDevices is what carma why says of a running task that lost its devices, or empty.
+// whyDevices returns the words of carma why for a running task that lost its devices, or
+// "".
 func (r *Runner) whyDevices(t *mapper.Task) string {
 	a := t.Current()
 	if a == nil || a.Devices == nil {

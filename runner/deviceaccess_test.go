@@ -15,7 +15,7 @@ import (
 	"carma/runner/gpu/devices"
 )
 
-// access is a DeviceChecker whose answer the test sets. The first processes of the
+// access is a DeviceChecker with answers set by the test. The first processes of the
 // containers are 1, 2 and so on, in the order they are found in.
 type access struct {
 	mu     sync.Mutex
@@ -83,8 +83,8 @@ func newAccessRig(t *testing.T, change ...func(*rig)) (*rig, *access) {
 	return newRig(t, append(change, func(g *rig) { g.opt.DeviceAccess = a })...), a
 }
 
-// TestDeviceLost: a task that never used its GPU and cannot open it any more is stopped
-// and runs again without blame, also if its program ends well on the stop signal.
+// TestDeviceLost: a task that never used its GPU and can no longer open it is stopped and
+// runs again without being at fault, also if its program ends well on the stop signal.
 func TestDeviceLost(t *testing.T) {
 	box := newMailbox(t)
 	g, a := newAccessRig(t, posting())
@@ -126,8 +126,8 @@ func textOf(h api.History) string {
 	return b.String()
 }
 
-// TestDeviceLostInUse: a task with a process on its GPU goes on. Its end decides: a
-// failure is no fault of the program, a success is one.
+// TestDeviceLostInUse: a task with a process on its GPU continues. Its end decides: a
+// failure is not the program's fault, a success is a success.
 func TestDeviceLostInUse(t *testing.T) {
 	for code, outcome := range map[int]mapper.Class{0: mapper.ExitOK, 1: mapper.ExitInfrastructure} {
 		g, a := newAccessRig(t)
@@ -169,8 +169,8 @@ func TestDeviceLostInUse(t *testing.T) {
 	}
 }
 
-// TestDeviceBack: devices that can be opened again are told of, and a failure is the
-// program's own then.
+// TestDeviceBack: devices that can be opened again are reported, and a later failure is the
+// program's own.
 func TestDeviceBack(t *testing.T) {
 	g, a := newAccessRig(t)
 	end := make(chan struct{})
@@ -190,7 +190,7 @@ func TestDeviceBack(t *testing.T) {
 	}
 }
 
-// TestDeviceLostAcrossRestart: what one daemon has seen counts for the next one, if the
+// TestDeviceLostAcrossRestart: one daemon's observations count for the next one, if the
 // container has ended meanwhile.
 func TestDeviceLostAcrossRestart(t *testing.T) {
 	g, a := newAccessRig(t)

@@ -48,7 +48,7 @@ func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	return c
 }
 
-// checkTrouble reports what keeps tasks from starting, except an engine that
+// checkTrouble reports the problems that keep tasks from starting, except an engine that
 // does not answer: checkEngine reports that.
 func (r *Runner) checkTrouble() []api.Check {
 	var out []api.Check

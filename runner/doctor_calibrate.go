@@ -18,19 +18,19 @@ import (
 var calibrateProgram string
 
 const (
-	// calibrateLimit is how long it may take: a minute, and the time to load PyTorch
-	// four times from a slow disk.
+	// calibrateLimit bounds a calibration: a minute, and the time to load PyTorch four times
+	// from a slow disk.
 	calibrateLimit = 4 * time.Minute
 	// calibrateFree is the memory that must be free on the GPU.
 	calibrateFree = 6 * units.GiB
 )
 
-// Calibrating makes the machine's own environment from what the program of
-// carma doctor --calibrate printed on a GPU, and has estimates made for it from now on.
+// Calibrating makes the machine's own environment from the output of the program of carma
+// doctor --calibrate on a GPU, and uses it for estimates from now on.
 type Calibrating func(lines []string, capacity units.Bytes, at time.Time) (now, before api.Environment, err error)
 
-// Calibrate measures, in a container of an image with PyTorch on an idle GPU, what a
-// process takes of a GPU beside its tensors.
+// Calibrate measures, in a container of an image with PyTorch on an idle GPU, the GPU
+// memory of a process beside its tensors.
 func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api.Calibration, err error) {
 	if r.opt.Calibrate == nil {
 		return c, refusef(409, "this daemon cannot keep an environment of its own")
@@ -72,7 +72,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 	return api.Calibration{GPU: first.Index, Model: first.Model, Simulated: r.opt.SetSpeed != nil, Seconds: time.Since(began).Seconds(), Now: now, Before: before}, nil
 }
 
-// idleGPUs are those on which nothing runs.
+// idleGPUs returns the GPUs on which nothing runs.
 func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) {
 	err = r.look(ctx, func(s *mapper.State) {
 		for _, g := range s.GPUs() {
@@ -84,8 +84,8 @@ func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) 
 	return idle, err
 }
 
-// calibrateOn runs the program to its end and returns what it printed. On simulated GPUs
-// the image's own program plays it.
+// calibrateOn runs the program to its end and returns its output. On simulated GPUs the
+// image's own program plays it.
 func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []mapper.GPUID) (lines []string, err error) {
 	w := &worker{Runner: r, rec: rec, stop: newStopper(), noMPS: true, launch: mapper.Launch{Attempt: 1, Alone: true}}
 	for _, id := range gpus {

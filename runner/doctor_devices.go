@@ -40,9 +40,9 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	return c
 }
 
-// accessDanger says whether containers can lose their GPUs while they run. Device rules
-// that systemd or the engine writes anew name the nodes that are in the container's
-// specification. NVIDIA's hook adds its nodes behind the engine's back.
+// accessDanger says whether containers can lose their GPUs while they run. When systemd or
+// the engine rewrites the device rules, they name only the nodes in the container's
+// specification. NVIDIA's hook adds its nodes without the engine's knowledge.
 func accessDanger(mode containers.Attach, cgroups, toolkit string) api.Check {
 	c := api.Check{Name: "GPU access", Status: "ok"}
 	hook := mode == containers.AttachDeviceRequest || mode == containers.AttachRuntime && (toolkit == "legacy" || toolkit == "" || toolkit == "auto")
@@ -76,7 +76,7 @@ func (r *Runner) checkDriverFiles(root string) api.Check {
 	return driverFilesCheck(root, mounts)
 }
 
-// driverFilesCheck is checkDriverFiles. mounts are what the CDI files mount.
+// driverFilesCheck is checkDriverFiles for the given CDI mounts.
 func driverFilesCheck(root string, mounts []string) api.Check {
 	c := api.Check{Name: "driver files", Status: "ok"}
 	var details, fixes []string

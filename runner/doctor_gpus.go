@@ -92,9 +92,8 @@ func (r *Runner) ordered() []gpu.Device {
 	return out
 }
 
-// checkControlGroups reports the version of the kernel's control groups. They
-// tell the task of a GPU process, and the driver's memory limits need version
-// 2.
+// checkControlGroups reports the version of the kernel's control groups. They identify the
+// task of a GPU process, and the driver's memory limits need version 2.
 func checkControlGroups() api.Check {
 	c := api.Check{Name: "control groups", Status: "ok", Detail: "version 2"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {

@@ -16,8 +16,7 @@ import (
 	"carma/runner/limits"
 )
 
-// checkLimits reports for each GPU what limits the memory of tasks, and why
-// nothing better does.
+// checkLimits reports for each GPU how the memory of tasks is limited, and why not better.
 func (r *Runner) checkLimits() api.Check {
 	c := api.Check{Name: "GPU memory limits", Status: "ok"}
 	on := map[string][]string{}
@@ -50,10 +49,9 @@ const proveLimit = 2 * time.Minute
 // showTarget is the path of the program in the container of a proof.
 const showTarget = "/.carma/show"
 
-// Prove starts a container of image on each GPU, one after the other, as if it
-// were a task of who that shares the GPU. It compares what the container sees
-// with what it was given. The program that runs is carma-init, not the image's
-// own. An image that is not here is a [RequestError]; a failed proof is a
+// Prove starts a container of image on each GPU, one after the other, like a task of who
+// that shares the GPU. It compares the container's view with its grant. The program is
+// carma-init, not the image's own. A missing image is a [RequestError]; a failed proof is a
 // check.
 func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Check, error) {
 	if r.opt.Init == "" {
@@ -164,7 +162,7 @@ func limitText(l limits.Limit) string {
 	return fmt.Sprintf("soft %s, hard %s", units.Bytes(l.Soft), hard)
 }
 
-// output runs a created container to its end and returns what it prints.
+// output runs a created container to its end and returns its output.
 func (r *Runner) output(ctx context.Context, id string) (lines []string, err error) {
 	if err := r.Driver.Start(ctx, id); err != nil {
 		return nil, err
@@ -185,8 +183,8 @@ func (r *Runner) output(ctx context.Context, id string) (lines []string, err err
 	return lines, err
 }
 
-// proof compares the output of carma-init in a container with the specification
-// of the container. It returns what is proven, in words.
+// proof compares the output of carma-init in a container with the specification of the
+// container. It returns the proven facts, in words.
 func (w *worker) proof(limit string, lines []string) (string, error) {
 	var env, cards []string
 	smi := "nvidia-smi is not in it"

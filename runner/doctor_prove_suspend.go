@@ -80,7 +80,7 @@ func (e *unfitImage) Error() string {
 	return "not tried: carma itself, which is the program of the proof, does not run in this image: " + e.why
 }
 
-// proveSuspendOn makes the proof on one GPU, and returns what was seen.
+// proveSuspendOn makes the proof on one GPU, and returns the observations.
 func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUID) (seen string, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -164,7 +164,7 @@ func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 // saying are the lines of the program of a proof, as they come.
 type saying struct{ lines chan string }
 
-// listen reads what a container prints until it ends.
+// listen reads the output of a container until it ends.
 func (r *Runner) listen(ctx context.Context, id string) *saying {
 	s := &saying{lines: make(chan string, 10_000)}
 	r.side.Go(func() {
@@ -184,8 +184,8 @@ func (r *Runner) listen(ctx context.Context, id string) *saying {
 	return s
 }
 
-// until returns the first line that begins with a word. The program has ended, or
-// says what is wrong: that is the error.
+// until returns the first line that begins with a word. It is an error if the program has
+// ended or reports a problem.
 func (s *saying) until(ctx context.Context, word string) (string, error) {
 	last := "it has printed nothing"
 	for {
@@ -206,7 +206,7 @@ func (s *saying) until(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// drain takes the lines that are there, and returns how many looks they tell of.
+// drain reads the lines that are there, and returns the number of looks they report.
 func (s *saying) drain() (looks int) {
 	for {
 		select {

@@ -61,8 +61,8 @@ func looking(frozen func() bool, after string) containerstest.Script {
 	}
 }
 
-// TestProveSuspending: the proof on each idle GPU says what was seen, or what went
-// wrong, and leaves nothing behind.
+// TestProveSuspending: the proof on each idle GPU reports the observations or the error,
+// and leaves no container.
 func TestProveSuspending(t *testing.T) {
 	s := &shelf{off: map[string]bool{}}
 	var thaws atomic.Bool // the play of a container that is not frozen

@@ -24,7 +24,7 @@ var sharingText = map[mapper.Sharing]string{
 }
 
 // checkSharing reports how tasks share each GPU, and whether MPS can do what the
-// configuration asks of it.
+// configuration asks for.
 func (r *Runner) checkSharing(ctx context.Context) api.Check {
 	c := api.Check{Name: "GPU sharing", Status: "ok"}
 	if s, ok := r.GPUs.(gpu.Sharer); ok {
@@ -62,7 +62,7 @@ func (r *Runner) checkSharing(ctx context.Context) api.Check {
 	return c
 }
 
-// checkMPS adds what runs of MPS.
+// checkMPS adds the running parts of MPS.
 func (r *Runner) checkMPS(ctx context.Context, c *api.Check) {
 	m := r.opt.MPS
 	fail := func(detail, mend string) { c.Status, c.Detail, c.Mend = "failure", detail, mend }

@@ -37,8 +37,7 @@ func (r *Runner) checkSuspend() api.Check {
 	return c
 }
 
-// suspendText says what can be done with tasks on a GPU without ending them. mend is
-// what would help where nothing can.
+// suspendText says how tasks on a GPU can be suspended. mend is the fix if they cannot.
 func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
 	kind, alone, why := r.suspendKind(d)
 	if kind != mapper.SuspendNever && r.opt.SetSpeed == nil {
@@ -66,8 +65,8 @@ func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
 	return text, ""
 }
 
-// MaySuspend returns what the daemon lacks to suspend tasks on real GPUs, apart from the
-// driver; nil: nothing.
+// MaySuspend returns an error that says why the daemon cannot suspend tasks on real GPUs,
+// apart from the driver, or nil.
 func MaySuspend() error {
 	if why, _ := lacks(os.Geteuid(), "/"); why != "" {
 		return errors.New(why)
@@ -75,8 +74,8 @@ func MaySuspend() error {
 	return nil
 }
 
-// lacks is what a daemon of a user lacks of what the driver and the control groups need.
-// root has the machine's /proc and /sys.
+// lacks returns the missing requirement of the driver and the control groups for a daemon
+// with this uid, and how to fix it. root has the machine's /proc and /sys.
 func lacks(euid int, root string) (why, mend string) {
 	switch {
 	case euid != 0:
@@ -98,7 +97,7 @@ func freezes(root string) bool {
 	})
 }
 
-// mendSuspend is what helps against a reason not to suspend; empty: nothing does.
+// mendSuspend returns the fix for a reason not to suspend, or "" if there is none.
 func mendSuspend(why string) string {
 	switch {
 	case strings.Contains(why, "the NVIDIA driver is ") || strings.Contains(why, "older than"):

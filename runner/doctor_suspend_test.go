@@ -27,9 +27,9 @@ func (g *rig) saysSuspending() (c api.Check) {
 	return c
 }
 
-// TestDoctorSuspending: whether tasks can be suspended, why not, and what helps.
+// TestDoctorSuspending: whether tasks can be suspended, why not, and the fix.
 func TestDoctorSuspending(t *testing.T) {
-	mine := t.TempDir() // a machine whose processes the daemon sees, with control groups
+	mine := t.TempDir() // a machine with visible processes and control groups
 	if err := errors.Join(os.MkdirAll(filepath.Join(mine, "proc"), 0o755), os.MkdirAll(filepath.Join(mine, "sys/fs/cgroup"), 0o755), os.WriteFile(filepath.Join(mine, "sys/fs/cgroup/cgroup.controllers"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}

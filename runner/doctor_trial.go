@@ -42,7 +42,7 @@ func (t *trials) has(name string) bool {
 	return t.names[name]
 }
 
-// sweepTrial removes the container of a trial whose daemon was killed in it.
+// sweepTrial removes the container of a trial that a killed daemon left.
 func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
 	if r.trials.has(c.Name) {
 		return

@@ -6,8 +6,8 @@ import (
 	"carma/containers"
 )
 
-// TestTrialsSwept: the container of a trial stays while the trial lasts, whatever the
-// daemon sweeps meanwhile; one that a killed daemon left is removed, also if it runs.
+// TestTrialsSwept: the container of a trial stays while the trial lasts, also if the daemon
+// sweeps meanwhile; one that a killed daemon left is removed, also if it runs.
 func TestTrialsSwept(t *testing.T) {
 	g := newRig(t)
 	g.script("torch", untilStopped)

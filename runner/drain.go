@@ -12,15 +12,14 @@ import (
 	"carma/runner/rights"
 )
 
-// drainTail bounds the wait for the work that is left after the last task of a
-// draining daemon, such as removing its container. The loop goes on until then.
+// drainTail bounds the remaining work after the last task of a draining daemon, such as
+// removing its container. The loop runs until then.
 const drainTail = 10 * time.Second
 
 const drainReason = "the daemon drains: nothing is started any more, and it ends with its last running task; carma daemon goes on with the queue"
 
-// Drain lets the daemon start nothing more and end when no task runs. Queued
-// tasks stay queued, for the next daemon. Only root and the admin group may
-// call it.
+// Drain makes the daemon start nothing more and end when no task runs. Queued tasks stay
+// queued, for the next daemon. Only root and the admin group may call it.
 func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	if err := r.authorizeServer(who, rights.Drain, "", ""); err != nil {
 		return api.Info{}, err

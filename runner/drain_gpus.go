@@ -11,8 +11,8 @@ import (
 	"carma/runner/rights"
 )
 
-// CloseGPUs drains GPUs, or opens them again: they keep their tasks and get no
-// new ones. A request for all leaves drained for longer what is. For admins.
+// CloseGPUs drains GPUs, or uncordons them: drained GPUs keep their tasks and get no new
+// ones. A request for all does not shorten longer drains. For admins.
 func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
 		return err
@@ -55,7 +55,7 @@ func outlasts(was, other *mapper.Cordon) bool {
 	return was.Until == 0 || was.Until > other.Until
 }
 
-// PauseLaunching keeps all that waits waiting, or lets it go on. For admins.
+// PauseLaunching pauses all launches, or resumes them. For admins.
 func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
 		return err
@@ -76,7 +76,7 @@ func closedObject(q api.CloseRequest) string {
 	return "GPU " + strings.Join(q.GPUs, " ")
 }
 
-// closedDetail tells what a request does, for the audit log.
+// closedDetail describes the effect of a request, for the audit log.
 func closedDetail(q api.CloseRequest) string {
 	switch {
 	case q.Open:
@@ -87,7 +87,7 @@ func closedDetail(q api.CloseRequest) string {
 	return q.Why
 }
 
-// closure is what a request asks for; nil: that it ends.
+// closure returns the cordon that a request asks for, or nil if the request ends it.
 func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Cordon {
 	if q.Open {
 		return nil
@@ -110,7 +110,7 @@ func gpuNamed(all []mapper.GPU, name string) (mapper.GPUID, error) {
 	return "", refusef(404, "no GPU %s; carma gpus lists them", name)
 }
 
-// closureView is a closure as users see it; nil: none.
+// closureView returns the API form of a cordon, or nil for none.
 func closureView(c *mapper.Cordon) *api.Closure {
 	if c == nil {
 		return nil

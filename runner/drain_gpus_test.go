@@ -8,8 +8,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestDrainAllLeavesLonger: who drains all GPUs for a time does not give back one that
-// somebody has drained for longer.
+// TestDrainAllLeavesLonger: draining all GPUs for a time does not shorten a longer drain of
+// one of them.
 func TestDrainAllLeavesLonger(t *testing.T) {
 	g := newRig(t)
 	gpus := must[[]api.GPU](t)
@@ -43,8 +43,8 @@ func TestDrainAllLeavesLonger(t *testing.T) {
 	}
 }
 
-// TestReservedInOrder: the GPUs of a reservation are shown in the order of their
-// indexes. They are stored in that of their UUIDs.
+// TestReservedInOrder: the GPUs of a reservation are shown in the order of their indexes.
+// They are stored in the order of their UUIDs.
 func TestReservedInOrder(t *testing.T) {
 	g := newRig(t)
 	v := g.reservationView(mapper.Reservation{GPUs: []mapper.GPUID{"GPU-b", "GPU-a"}})

@@ -9,9 +9,9 @@ import (
 	"carma/containers"
 )
 
-// Time limits of single calls of an engine. They are generous: a call that
-// takes longer counts as an engine that does not answer, and is made again.
-// Calls that an answer of the API waits for have [apiLimit].
+// Time limits of single calls of an engine. They are generous: a call that takes longer
+// counts as an engine that does not answer, and is repeated. Calls that an answer of the
+// API waits for have [apiLimit].
 const (
 	imageLimit    = 3 * time.Second
 	createLimit   = 15 * time.Minute // containerd unpacks the image
@@ -21,10 +21,9 @@ const (
 	listLimit     = time.Minute
 	attachedLimit = time.Minute
 	pullLimit     = 6 * time.Hour
-	// waitRound is how long the end of a container is waited for before the engine
-	// is asked again.
+	// waitRound limits one wait for a container's end; then the engine is asked again.
 	waitRound = time.Minute
-	// apiLimit is how long an answer of the API waits for an engine.
+	// apiLimit is the time that an API answer waits for an engine.
 	apiLimit = 4 * time.Second
 )
 
@@ -117,8 +116,8 @@ func able[T any](d containers.Driver) (T, bool) {
 	}
 }
 
-// whileAnswering returns a context that also ends, with an error that wraps
-// ErrUnavailable, when the engine does not answer any more. Call end when done.
+// whileAnswering returns a context that also ends, with an error that wraps ErrUnavailable,
+// when the engine stops answering. Call end when done.
 func (r *Runner) whileAnswering(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

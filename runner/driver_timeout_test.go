@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// Every call of an engine that hangs returns, with the error of an engine that
-// does not answer. A wait goes on, and returns the end when the engine works
+// TestCallsHaveLimits: every call of an engine that hangs returns, with the error of an
+// engine that does not answer. A wait continues, and returns the end when the engine works
 // again.
 func TestCallsHaveLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

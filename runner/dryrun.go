@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// Preview returns what would become of a submission now. Nothing is submitted.
+// Preview returns the result that a submission would have now. Nothing is submitted.
 func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api.Preview, error) {
 	in, warn, err := r.take(context.WithValue(ctx, previewKey{}, true), who, s)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 // end it.
 type previewKey struct{}
 
-// unknownImage makes an image that a preview cannot have a warning; empty: it is
-// no preview, or another error.
+// unknownImage returns the warning of a preview whose image is unknown, or "" for other
+// errors and outside previews.
 func unknownImage(ctx context.Context, err error) string {
 	refused, ok := err.(*RequestError)
 	if ok && ctx.Value(previewKey{}) != nil && strings.HasPrefix(refused.Text, "unknown image ") {

@@ -13,7 +13,7 @@ import (
 type endpoint struct {
 	pattern string // method and path, as for [http.ServeMux]
 	rule    rule
-	// register adds it to an API. door is called before the body is looked at.
+	// register adds it to an API. door is called before the body is read.
 	register func(a huma.API, door middleware)
 }
 
@@ -22,8 +22,8 @@ type middleware = func(huma.Context, func(huma.Context))
 // description describes a request in the OpenAPI document, and how huma reads it.
 type description func(huma.API, *huma.Operation)
 
-// serve returns the endpoint of a route whose answer is more than its output: A is huma's
-// form of it.
+// serve returns the endpoint of a route with an answer beyond its output: A is huma's form
+// of it.
 func serve[In, Out, A any](to api.Route[In, Out], need rule, do func(context.Context, *In) (*A, error), descriptions ...description) endpoint {
 	register := func(a huma.API, door middleware) {
 		op := huma.Operation{
@@ -118,7 +118,7 @@ func drop[In any](to api.Route[In, api.None], need rule, do func(context.Context
 	}, func(_ huma.API, op *huma.Operation) { op.DefaultStatus = http.StatusNoContent })
 }
 
-// decoded describes a request whose body [modest] has decoded and validated.
+// decoded describes a request with a body that [modest] has decoded and validated.
 func decoded(_ huma.API, op *huma.Operation) { op.SkipValidateBody = true }
 
 // events describes an answer of server-sent events. Such answers do not use huma's package
@@ -151,7 +151,7 @@ func upgraded[In any](to api.Route[In, api.Stream], need rule, do func(context.C
 	})
 }
 
-// door refuses a request about the server whose caller may not make it. Requests about a
+// door refuses a request about the server if its caller may not make it. Requests about a
 // task are refused where the task is found.
 func (r *Runner) door(a huma.API, need rule) middleware {
 	return func(ctx huma.Context, next func(huma.Context)) {

@@ -15,13 +15,13 @@ import (
 	"carma/runner/gpu"
 )
 
-// energyBook shares the energy of the GPUs among the attempts whose containers run
-// on them. It has no error: a figure that makes no sense is left out.
+// energyBook shares the energy of the GPUs among the attempts with running containers on
+// them. It has no errors: impossible figures are left out.
 type energyBook struct {
 	mu    sync.Mutex
 	cards map[string]*energyPage     // by UUID
-	open  map[attemptKey]*energyLine // attempts whose joules are in no record yet
-	runs  map[string][]attemptKey    // of those, the ones whose containers run on each GPU, in order
+	open  map[attemptKey]*energyLine // attempts with joules in no record yet
+	runs  map[string][]attemptKey    // the attempts in open with running containers on each GPU, in order
 	busy  map[string]map[mapper.TaskID]float64
 	since units.Instant      // when the sums below were 0
 	users map[string]float64 // joules, of ended tasks too
@@ -37,29 +37,29 @@ type energyLine struct {
 	joules float64
 	runs   bool // its container runs, as far as this daemon knows
 	stayed bool // it has run since before this daemon started
-	// counted: its GPU-seconds up to then are in the book.
+	// counted is the time up to which its GPU-seconds are in the book.
 	counted units.Instant
 }
 
-// energyPage is a GPU's account. Joules are shared by the draw when somebody comes
-// or goes between two samples; the next sample shares what is left of its own.
+// energyPage is a GPU's account. When a task comes or ends between two samples, joules are
+// shared by the power draw; the next sample shares the rest of its own joules.
 type energyPage struct {
 	parent string                    // the card of a MIG instance; else the GPU itself
-	at     units.Instant             // everything up to then is shared out; 0: no sample yet
+	at     units.Instant             // joules are shared out up to then; 0 before the first sample
 	joules float64                   // the source's counter in the last sample
 	watts  float64                   // the draw in the last sample
 	ahead  float64                   // joules shared out since that the counter has not shown
-	least  float64                   // the lowest draw that was seen without tasks; 0: none was
-	own    float64                   // the card's own counter; 0: it has none
-	timed  map[mapper.TaskID]float64 // the time in which kernels of each task ran, as the last sample tells
-	gap    *energyGap                // while the daemon was down; nil: it is settled
+	least  float64                   // the lowest draw seen without tasks, or 0
+	own    float64                   // the card's own counter, or 0 if it has none
+	timed  map[mapper.TaskID]float64 // kernel time of each task in the last sample
+	gap    *energyGap                // time without a daemon that is not accounted yet, or nil
 }
 
 const (
 	// longestDraw bounds how long a draw is believed to have lasted: the clock
 	// may have been set.
 	longestDraw = 10 * time.Minute
-	// mostDraw, in watts, bounds what is believed of a card's own counter.
+	// mostDraw, in watts, bounds plausible readings of a card's own counter.
 	mostDraw = 10_000.0
 )
 
@@ -72,7 +72,7 @@ func newEnergyBook(now units.Instant, parents map[string]string) *energyBook {
 	return b
 }
 
-// sit enters an attempt that runs at its GPUs, and rise takes it off them.
+// sit adds an attempt to the running attempts of its GPUs, and rise removes it.
 func (b *energyBook) sit(key attemptKey, line *energyLine) {
 	for _, uuid := range line.gpus {
 		at, here := slices.BinarySearchFunc(b.runs[uuid], key, attemptKey.compare)
@@ -95,8 +95,8 @@ func (k attemptKey) compare(o attemptKey) int {
 	return cmp.Or(cmp.Compare(k.task, o.task), k.attempt-o.attempt)
 }
 
-// join notes that an attempt's container runs. stayed: it has run since before this
-// daemon started.
+// join records that an attempt's container runs. stayed is set if it has run since before
+// this daemon started.
 func (b *energyBook) join(now units.Instant, key attemptKey, user string, gpus []string, stayed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,12 +115,12 @@ func (b *energyBook) join(now units.Instant, key attemptKey, user string, gpus [
 	}
 	for _, uuid := range gpus {
 		if c := b.cards[uuid]; c != nil {
-			c.gap = nil // who used what is not known
+			c.gap = nil // the users of the energy are unknown
 		}
 	}
 }
 
-// leave notes that an attempt's container has ended, and returns its joules so far.
+// leave records that an attempt's container has ended, and returns its joules so far.
 func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +140,7 @@ func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
 	return line.joules
 }
 
-// forget drops an attempt whose joules are in its record.
+// forget drops an attempt after its joules are in its record.
 func (b *energyBook) forget(key attemptKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *energyBook) forget(key attemptKey) {
 	}
 }
 
-// of is what an attempt that is in no record yet has used, in joules.
+// of returns the joules used by an attempt that is not in a record yet.
 func (b *energyBook) of(key attemptKey) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,15 +160,15 @@ func (b *energyBook) of(key attemptKey) float64 {
 	return 0
 }
 
-// told takes over the SM activity that each task causes, as the mapper sees it, on
-// the GPUs with several tasks.
+// told stores the SM activity of each task, as the mapper attributes it, on the GPUs with
+// several tasks.
 func (b *energyBook) told(busy map[string]map[mapper.TaskID]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy = busy
 }
 
-// sample shares out what the GPUs have used since the last sample.
+// sample distributes the energy that the GPUs have used since the last sample.
 func (b *energyBook) sample(now units.Instant, samples []gpu.Sample) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +190,7 @@ func (b *energyBook) sample(now units.Instant, samples []gpu.Sample) {
 	}
 }
 
-// read shares out what a sample shows to have been used since the last one.
+// read distributes the energy that a GPU has used since the last sample.
 func (b *energyBook) read(now units.Instant, s *gpu.Sample, c *energyPage) {
 	on := b.on(s.UUID)
 	c.timed = timesIn(s)
@@ -205,7 +205,7 @@ func (b *energyBook) read(now units.Instant, s *gpu.Sample, c *energyPage) {
 		return
 	}
 	grown := sensible(s.EnergyJ) - c.joules
-	if grown < 0 { // it began anew
+	if grown < 0 { // the counter was reset
 		grown = c.watts*drawn(c.at, now) + c.ahead
 	}
 	if grown -= c.ahead; grown < 0 { // more was shared out than was used
@@ -216,8 +216,8 @@ func (b *energyBook) read(now units.Instant, s *gpu.Sample, c *energyPage) {
 	b.share(s.UUID, on, grown, drawn(c.at, now))
 }
 
-// advance shares out by their draw what some GPUs have used since the last sample,
-// before somebody comes or goes.
+// advance distributes by power draw the energy that some GPUs have used since the last
+// sample, before a task comes or ends.
 func (b *energyBook) advance(now units.Instant, gpus []string) {
 	for _, uuid := range gpus {
 		c := b.cards[uuid]
@@ -235,7 +235,7 @@ func drawn(from, to units.Instant) float64 {
 	return min(max(0, to.Sub(from)), longestDraw).Seconds()
 }
 
-// share adds what a GPU has used in some seconds to the accounts of attempts.
+// share adds a GPU's energy use in some seconds to the accounts of attempts.
 func (b *energyBook) share(uuid string, on []attemptKey, joules, seconds float64) {
 	if len(on) == 0 {
 		b.idle += joules
@@ -257,8 +257,8 @@ func (b *energyBook) share(uuid string, on []attemptKey, joules, seconds float64
 	b.dirty = true
 }
 
-// on are the attempts whose containers run on a GPU, in order. The caller must not keep
-// them.
+// on returns the attempts with running containers on a GPU, in order. The caller must not
+// keep the result.
 func (b *energyBook) on(uuid string) []attemptKey { return b.runs[uuid] }
 
 func (b *energyBook) page(uuid string) *energyPage {
@@ -270,7 +270,7 @@ func (b *energyBook) page(uuid string) *energyPage {
 	return c
 }
 
-// sensible is a reading that can be counted with; 0: it cannot.
+// sensible returns a usable reading, or 0 for any other value.
 func sensible(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 0

@@ -13,11 +13,11 @@ import (
 	"carma/runner/gpu"
 )
 
-// energyKey is the key in the journal's meta of what a daemon that was killed would
-// lose of the energy book.
+// energyKey is the key in the journal's meta for the part of the energy book that a killed
+// daemon would lose.
 const energyKey = "energy"
 
-// energyNote is the book as the journal keeps it.
+// energyNote is the book in the journal's form.
 type energyNote struct {
 	At       units.Instant         `json:"at"`
 	Since    units.Instant         `json:"since"`
@@ -37,10 +37,10 @@ type energyKept struct {
 
 func (k energyKept) key() attemptKey { return attemptKey{k.Task, k.Attempt} }
 
-// energyGap is how a daemon has left a GPU.
+// energyGap is the state of a GPU when a daemon ended.
 type energyGap struct {
 	At    units.Instant `json:"at,omitempty"`
-	Own   float64       `json:"own,omitempty"`   // the card's own counter, in joules; 0: it has none
+	Own   float64       `json:"own,omitempty"`   // the card's own counter in joules, or 0 if it has none
 	Least float64       `json:"least,omitempty"` // the lowest draw that was seen without tasks
 	On    []energyKept  `json:"on,omitempty"`    // the attempts there; their joules do not count
 }
@@ -49,9 +49,9 @@ func (g *energyGap) has(key attemptKey) bool {
 	return g != nil && slices.ContainsFunc(g.On, func(k energyKept) bool { return k.key() == key })
 }
 
-// gone returns what a GPU has used since an earlier daemon looked at it. over is
-// false while it may still turn out whose it is: it is shared among the attempts
-// that ran there all the time, if nobody came or went; else it is nobody's, and 0.
+// gone returns a GPU's energy use since an earlier daemon looked at it. over is false while
+// its attribution is open: the energy is shared among the attempts that ran there all the
+// time, if no attempt came or ended; else it belongs to nobody, and is 0.
 func (b *energyBook) gone(now units.Instant, s *gpu.Sample, g *energyGap, on []attemptKey) (joules, seconds float64, over bool) {
 	for _, k := range g.On {
 		switch line := b.open[k.key()]; {
@@ -64,12 +64,12 @@ func (b *energyBook) gone(now units.Instant, s *gpu.Sample, g *energyGap, on []a
 	seconds = max(0, now.Sub(g.At)).Seconds()
 	grown := sensible(s.CounterJ) - g.Own
 	if len(on) != len(g.On) || g.Own <= 0 || grown < 0 || grown > mostDraw*(seconds+1) {
-		return 0, 0, true // somebody else was there, or the counter began anew
+		return 0, 0, true // another process was there, or the counter was reset
 	}
 	return grown, seconds, true
 }
 
-// note returns the book for the journal; nil: nothing is new since the last note.
+// note returns the book for the journal, or nil if nothing changed since the last note.
 func (b *energyBook) note(now units.Instant) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +104,7 @@ func (b *energyBook) note(now units.Instant) []byte {
 	return body
 }
 
-// recall goes on from a note. open reports whether an attempt is in no record yet.
+// recall continues from a note. open reports whether an attempt is in no record yet.
 func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
 	var n energyNote
 	if err := json.Unmarshal(body, &n); err != nil {
@@ -137,8 +137,7 @@ func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
 	return nil
 }
 
-// recallEnergy goes on from what an earlier daemon has noted. What cannot be read
-// is left out.
+// recallEnergy loads the book of an earlier daemon. Unreadable parts are left out.
 func (r *Runner) recallEnergy() {
 	parents := map[string]string{}
 	for id, d := range r.found() {
@@ -147,7 +146,7 @@ func (r *Runner) recallEnergy() {
 	r.energy = newEnergyBook(r.Clock.Now(), parents)
 	body, err := r.Journal.Meta(energyKey)
 	if err != nil {
-		return // there is none, or the journal's check will tell
+		return // there is none, or the journal's check reports it
 	}
 	err = r.energy.recall(body, func(key attemptKey) bool {
 		t, ok := r.state.Task(key.task)
@@ -178,7 +177,7 @@ func (b *energyBook) redo() {
 	b.dirty = true
 }
 
-// energyOf is what an attempt has used, in joules; 0: nothing, or it is not known.
+// energyOf returns the joules that an attempt has used, or 0 if none or unknown.
 func (r *Runner) energyOf(rec *Record, attempt int) float64 {
 	if joules, ended := rec.Energy[attempt]; ended {
 		return joules
@@ -186,7 +185,7 @@ func (r *Runner) energyOf(rec *Record, attempt int) float64 {
 	return hundredths(r.energy.of(attemptKey{rec.ID(), attempt}))
 }
 
-// view is the sums over all tasks, as users see them; nil: there are none yet.
+// view returns the sums over all tasks in API form, or nil if there are none yet.
 func (b *energyBook) view() *api.Energy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,8 +201,8 @@ func (b *energyBook) view() *api.Energy {
 	return v
 }
 
-// spend shares out what a sample shows, and asks the loop how busy the tasks are. If
-// the loop has no time, what it said last counts.
+// spend distributes the energy in a sample, and asks the loop for the tasks' activity. If
+// the loop has no time, its last answer counts.
 func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
 	r.energy.sample(now, samples)
 	select {

@@ -12,9 +12,9 @@ import (
 	"carma/runner/journal"
 )
 
-// TestEnergyGap: what a GPU has used while no daemon ran is shared among the tasks
-// that ran on it all the time. If somebody went or came, or the counter began anew,
-// it is nobody's; what was noted before stays.
+// TestEnergyGap: energy that a GPU has used while no daemon ran is shared among the tasks
+// that ran on it all the time. If a task came or ended, or the counter was reset, it
+// belongs to nobody; earlier sums stay.
 func TestEnergyGap(t *testing.T) {
 	shows := func(joules, own float64) []gpu.Sample {
 		return []gpu.Sample{{UUID: "a", EnergyJ: joules, CounterJ: own, PowerW: 100}}
@@ -24,7 +24,7 @@ func TestEnergyGap(t *testing.T) {
 		first    bool    // the first task ran all the time
 		another  bool    // another task has come
 		unnoted  bool    // it came before the gap, and after the last note
-		restarts int     // daemons that end before they have looked at anything
+		restarts int     // daemons that end before they read anything
 		want     float64 // of the first
 	}{
 		"both ran on":                 {own: 7200, first: true, want: 50 + 1000},
@@ -103,8 +103,8 @@ func TestEnergyNote(t *testing.T) {
 	}
 }
 
-// TestEnergyIsKept: the energy of an attempt is there while it runs, after a restart,
-// after its end, and in listings; that of a user stays when the task is removed.
+// TestEnergyIsKept: the energy of an attempt is there while it runs, after a restart, after
+// its end, and in listings; a user's energy stays when the task is removed.
 func TestEnergyIsKept(t *testing.T) {
 	g := newRig(t)
 	g.script("train", untilStopped)

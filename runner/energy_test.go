@@ -31,8 +31,7 @@ func shows(joules, watts float64) []gpu.Sample {
 
 var one, two = attemptKey{1, 1}, attemptKey{2, 1}
 
-// joules fails the test if an account differs from what is wanted by more than
-// rounding.
+// joules fails the test if an account differs from the wanted value by more than rounding.
 func (b *energyBook) joules(t *testing.T, what string, key attemptKey, want float64) {
 	t.Helper()
 	if got := b.of(key); math.Abs(got-want) > 1e-6 {
@@ -40,9 +39,9 @@ func (b *energyBook) joules(t *testing.T, what string, key attemptKey, want floa
 	}
 }
 
-// TestEnergyBook: what a GPU draws idle is shared equally, the rest by the SM
-// activity that the mapper sees; equally where it sees none. Time between a sample
-// and the coming or going of somebody counts by the draw.
+// TestEnergyBook: a GPU's idle draw is shared equally, the rest by the SM activity in the
+// mapper; equally if it has none. Time between a sample and a task's start or end counts by
+// the draw.
 func TestEnergyBook(t *testing.T) {
 	b := newTestBook()
 	b.sample(at(0), shows(1000, 60)) // nobody is there: 60 W are its idle draw
@@ -70,8 +69,8 @@ func TestEnergyBook(t *testing.T) {
 	}
 }
 
-// TestEnergyCounter: a counter that begins anew, one that stands still since the GPU
-// is lost, and figures that make no sense take nothing from anybody.
+// TestEnergyCounter: a counter that is reset, one that does not move since the GPU is lost,
+// and impossible figures take nothing from anybody.
 func TestEnergyCounter(t *testing.T) {
 	b := newTestBook()
 	b.join(at(0), one, "ann", []string{"a"}, false)
@@ -108,8 +107,8 @@ func TestEnergyInstances(t *testing.T) {
 	}
 }
 
-// TestEnergySums: whoever comes and goes, and whatever is drawn, the attempts and
-// nobody together have what the counter has shown, and nobody has less than nothing.
+// TestEnergySums: for any order of joins, ends and readings, the attempts and nobody
+// together have the energy of the counter, and nobody has less than nothing.
 func TestEnergySums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newTestBook()
@@ -152,8 +151,8 @@ func TestEnergySums(t *testing.T) {
 	})
 }
 
-// TestEnergySimulated: on a simulated server, two tasks together have what their GPU
-// has used, and the heavier one has more.
+// TestEnergySimulated: on a simulated server, two tasks together have the energy of their
+// GPU, and the heavier one has more.
 func TestEnergySimulated(t *testing.T) {
 	station, err := servers.Find("dgx-station-a100")
 	if err != nil {

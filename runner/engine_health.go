@@ -21,13 +21,13 @@ type engine struct {
 
 	mu    sync.Mutex
 	up    bool   // it answers
-	why   string // why it is down, or sick; else empty
+	why   string // why it is down or can start nothing, or ""
 	info  containers.Engine
 	since chan struct{} // closed when it answers; replaced when it does not
 	kick  chan struct{} // look now
-	away  time.Time     // when it last did not answer; zero: never
-	// refused is how many calls are being refused by an engine that answers,
-	// each at least refusedAfter times; refusal is the text of the last.
+	away  time.Time     // when it last did not answer, or zero
+	// refused counts the calls that an engine refuses although it answers, each refused at
+	// least refusedAfter times; refusal is the text of the last one.
 	refused int
 	refusal string
 }
@@ -41,7 +41,7 @@ const (
 	pingEverySick = 2 * time.Second
 	pingEveryDown = 250 * time.Millisecond
 	pingLimit     = 10 * time.Second
-	// refusedAfter is how often a call is refused before an engine that answers
+	// refusedAfter is the number of refusals of one call after which an engine that answers
 	// counts as down.
 	refusedAfter = 12
 )
@@ -77,8 +77,8 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	return e.why == "", e.why
 }
 
-// illness returns why the engine can start nothing although it answers; empty:
-// the driver of the engine finds nothing.
+// illness returns why the engine can start nothing although it answers, or "" if the
+// engine's driver finds nothing.
 func (e *engine) illness(ctx context.Context) string {
 	c, ok := able[containers.Checker](e.driver)
 	if !ok {
@@ -143,8 +143,7 @@ func (e *engine) watch(ctx context.Context, changed func(up bool, why string)) {
 	}
 }
 
-// status tells whether containers can be started, as far as is known, and why
-// not.
+// status returns whether containers can be started, as far as is known, and why not.
 func (e *engine) status() (up bool, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,8 +181,8 @@ func (e *engine) answered(ctx context.Context) error {
 	return err
 }
 
-// retry calls f until it succeeds, fails for another reason than the engine
-// being away, or ctx ends. outages counts how often the engine was away.
+// retry calls f until it succeeds, fails for another reason than the engine not answering,
+// or ctx ends. outages counts how often the engine did not answer.
 func (e *engine) retry(ctx context.Context, f func() error) (outages int, err error) {
 	call := refusal{e: e}
 	defer call.over()
@@ -245,8 +244,8 @@ type refusal struct {
 	counted bool // among the engine's; e.mu
 }
 
-// acceptedAfter is how long a call may be under way until it counts as accepted: one
-// that follows a container lasts as long as that.
+// acceptedAfter is the time after which a running call counts as accepted: a call that
+// follows a container lasts as long as the container.
 const acceptedAfter = pingLimit
 
 // try calls f.

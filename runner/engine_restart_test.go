@@ -14,7 +14,7 @@ import (
 )
 
 // TestEndedWithARestart: a container that ends by SIGTERM while its engine restarts is run
-// again, also if the engine answers when its end is looked at.
+// again, also if the engine answers when the end is examined.
 func TestEndedWithARestart(t *testing.T) {
 	g := newRig(t)
 	var ended atomic.Bool

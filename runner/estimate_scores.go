@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// scoredMost is how many finished tasks are looked at, the newest first.
+	// scoredMost is the largest number of finished tasks that are read, newest first.
 	scoredMost = 20_000
-	// scoredPage is how many records are read at a time.
+	// scoredPage is the number of records read at a time.
 	scoredPage = 500
 )
 
@@ -90,13 +90,13 @@ func scored(families map[string]*errorTally, t *mapper.Task) bool {
 	return true
 }
 
-// errorTally are the errors of a family, as booked and as estimated.
+// errorTally has the errors of a family, for the allocated and for the plain estimates.
 type errorTally struct{ booked, plain sums }
 
 type sums struct {
 	n, above int
 	overhead float64
-	errors   []float64 // of those that have a likeliest figure
+	errors   []float64 // of the tasks with a point estimate
 }
 
 func (s *sums) add(point, upper, peak units.Bytes) {

@@ -15,8 +15,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// measuredRig is a daemon with carma's own estimator whose tasks end when they are
-// told to, and whose time goes a thousand times as fast.
+// measuredRig is a daemon with carma's own estimator. Its tasks end on command, and its
+// time runs a thousand times as fast.
 func measuredRig(t *testing.T, end chan struct{}, change ...func(*rig)) *rig {
 	t.Helper()
 	return newRig(t, append(change, func(g *rig) {
@@ -39,7 +39,7 @@ func measuredRig(t *testing.T, end chan struct{}, change ...func(*rig)) *rig {
 }
 
 // trains runs a task to its end with a factor of its plain estimate as its peak, and
-// returns what was booked for it.
+// returns its allocation.
 func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}) api.Task {
 	g.t.Helper()
 	s.Image = "train"
@@ -62,9 +62,9 @@ func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}
 	return task
 }
 
-// TestSecondTaskIsBetter: what the first task of a model has used corrects the estimate
-// of the second, also after kill -9; inspect says so; the scores tell how well it did,
-// of one's own tasks, and to admins of everybody's.
+// TestSecondTaskIsBetter: the memory use of the first task of a model corrects the estimate
+// of the second, also after kill -9; inspect says so; the scores show the errors, of one's
+// own tasks, and to admins of everybody's.
 func TestSecondTaskIsBetter(t *testing.T) {
 	end := make(chan struct{})
 	g := measuredRig(t, end, func(g *rig) { g.opt.AdminGroup = "lab" })
@@ -115,7 +115,7 @@ func TestSecondTaskIsBetter(t *testing.T) {
 	}
 }
 
-// TestUnscored: what did not end well is in no score.
+// TestUnscored: failed tasks are in no score.
 func TestUnscored(t *testing.T) {
 	g := newRig(t)
 	g.script("bad", printing(1, "no"))
@@ -130,7 +130,7 @@ func TestUnscored(t *testing.T) {
 }
 
 // replayed is the state that a daemon finds after kill -9: no snapshot was stored at the
-// end, so it follows from the events of the journal.
+// end, so it is computed from the events of the journal.
 func (g *rig) replayed() *mapper.State {
 	g.t.Helper()
 	state := mapper.New(g.opt.Mapper)

@@ -53,7 +53,7 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 		_ = session.Close()
 	})
 	defer cut()
-	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // what is left of it, the code tells
+	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // the exit code says how it ended
 	code, err := session.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -79,7 +79,7 @@ func (w *toCaller) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takeForCommand takes what the caller of a command sends until they leave.
+// takeForCommand reads the frames of a command's caller until the caller leaves.
 func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console, t *api.Terminal) {
 	for {
 		f, err := t.Read()
@@ -90,7 +90,7 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 		case api.FrameInput:
 			c.note()
 			if _, err := session.Write(f.Data); err != nil {
-				continue // it has closed its input; it may go on
+				continue // it has closed its input; it may continue
 			}
 		case api.FrameEnd:
 			_ = session.CloseWrite() // it has ended
@@ -107,8 +107,8 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 	}
 }
 
-// hangUp ends a command whose caller has left. A daemon that stops has no time to
-// wait for it.
+// hangUp ends a command after its caller has left. A daemon that stops has no time to wait
+// for it.
 func (r *Runner) hangUp(session containers.ExecSession, over <-chan struct{}) {
 	signal := func(s syscall.Signal) {
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpAtEnd)

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// refresh brings the record of an event's task, and a stop under way, up to
-// date.
+// refresh updates the record of an event's task, and a running stop.
 func (r *Runner) refresh(ev mapper.Event) {
 	switch ev := ev.(type) {
 	case mapper.Removed:

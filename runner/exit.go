@@ -15,7 +15,7 @@ import (
 	"carma/runner/gpu/devices"
 )
 
-// ending is how an attempt ended. It becomes an event.
+// ending describes the end of an attempt. It becomes an event.
 type ending struct {
 	class   mapper.Class
 	code    int
@@ -25,16 +25,15 @@ type ending struct {
 	unconfirmed bool
 	// verdict holds the observations about the end, or nil.
 	verdict *attemptEnd
-	fault   *mapper.Fault // why it could not start, if the task is not at fault; else nil
-	// finished is when the container ended, if it had ended before this daemon
-	// found it; else 0.
+	fault   *mapper.Fault // why it could not start, if the task is not at fault, or nil
+	// finished is the end of the container if it ended before this daemon found it, else 0.
 	finished units.Instant
 }
 
-// endedByEngine reports whether a container died of a signal because its engine
-// ends: `systemctl restart docker` ends all containers that way, and reports
-// their ends before it is gone itself.
-// A restart can be over before it is asked, so an outage since the end counts as well.
+// endedByEngine reports whether a container died of a signal because its engine ends:
+// `systemctl restart docker` ends all containers like that, and reports their ends before
+// it is gone itself. A restart can be over before it is asked, so an outage since the end
+// counts as well.
 func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard time.Time) bool {
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
@@ -46,8 +45,8 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard 
 	return ok && e.Ending(ctx)
 }
 
-// hearsMemory has the GPUs read at once when a line of output names exhausted memory: the
-// program that prints it still has its memory, and may end before the next sample.
+// hearsMemory starts a reading of the GPUs when a line of output names exhausted memory:
+// the program that prints it still has its memory, and may end before the next sample.
 func (w *worker) hearsMemory(line []byte) {
 	if len(w.launch.Grants) == 0 || !endtext.NamesMemory(line) {
 		return

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// expectAtMost is the number of unfinished tasks above which no start is
-	// foreseen: a copy of the state would take the loop more than some 10 ms.
+	// expectAtMost is the number of unfinished tasks above which no start is forecast: a
+	// copy of the state would take the loop more than some 10 ms.
 	expectAtMost = 2000
-	// copyAge is how long a copy of the state serves, in wall clock time.
+	// copyAge is the wall-clock time for which a copy of the state is reused.
 	copyAge = time.Second
 )
 
-// expectations are when tasks are expected to start, as somebody last asked. One is
-// worked out at a time.
+// expectations caches the expected starts of tasks that somebody asked for. One is computed
+// at a time.
 type expectations struct {
 	mu     sync.Mutex // guards all below
 	last   map[mapper.TaskID]expectation
@@ -31,8 +31,8 @@ type expectation struct {
 	start *api.Start
 }
 
-// expectedStart returns when a waiting task is expected to start; nil: it is not
-// known. The loop only copies the state.
+// expectedStart returns the expected start of a pending task, or nil if unknown. The loop
+// only copies the state.
 func (r *Runner) expectedStart(ctx context.Context, id mapper.TaskID) *api.Start {
 	e := &r.expected
 	e.mu.Lock()

@@ -79,7 +79,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	return out, err
 }
 
-// Why explains where a task stands.
+// Why explains the state of a task.
 func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }
 
-// stopping returns why a task that is stopping was asked to stop; else zero.
+// stopping returns why a stopping task was asked to stop, or zero for other tasks.
 func stopping(t *mapper.Task) mapper.Reason {
 	if t.Phase == mapper.Stopping || t.Phase == mapper.Suspended {
 		return t.StopReason
@@ -185,8 +185,8 @@ func stopping(t *mapper.Task) mapper.Reason {
 	return mapper.Reason{}
 }
 
-// again returns why a task runs, or ran, more than once, as the end of a
-// sentence; empty: it has had one attempt.
+// again returns why a task had more than one attempt, as the end of a sentence, or "" if it
+// had only one.
 func again(t *mapper.Task) string {
 	var why mapper.Reason
 	for _, a := range t.Attempts {

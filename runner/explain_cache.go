@@ -10,10 +10,9 @@ import (
 const (
 	// explainAtMost bounds how many reasons one listing computes.
 	explainAtMost = 100
-	// explainPerSecond is how many reasons all listings compute anew in a
-	// second. Beyond that, they show reasons that are up to explainAge old:
-	// computing one costs the loop a look at all GPUs, and submissions wait
-	// meanwhile.
+	// explainPerSecond is the number of reasons that all listings together compute in a
+	// second. Beyond that, they show reasons that are up to explainAge old: computing one
+	// costs the loop a look at all GPUs, and submissions wait meanwhile.
 	explainPerSecond = 500
 	explainAge       = 5 * time.Second
 )
@@ -54,8 +53,8 @@ func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) expl
 	return x
 }
 
-// recent is of, for those who look again and again: a reason that is not older than
-// explainAge is not computed anew.
+// recent is like of, for callers that ask repeatedly: a reason that is not older than
+// explainAge is not computed again.
 func (e *explanations) recent(s *mapper.State, id mapper.TaskID, now time.Time) explanation {
 	if old, have := e.last[id]; have && now.Sub(old.at) < explainAge {
 		return old

@@ -86,7 +86,7 @@ func covered(spec *containers.Spec) (c helpers.Covered) {
 	return c
 }
 
-// checkFiles refuses a task whose mounts meet a file that it gets of its suite.
+// checkFiles refuses a task if its mounts collide with a file that it gets from its suite.
 func (r *Runner) checkFiles(who Caller, group string, s *api.Submit) error {
 	if group == "" || s.Part == "" {
 		return nil

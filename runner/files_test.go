@@ -35,8 +35,8 @@ func TestFilesShown(t *testing.T) {
 	}
 }
 
-// TestFilesMeetMounts: a task whose mount meets a file of its suite is refused at the
-// submission.
+// TestFilesMeetMounts: a task is refused at the submission if its mount collides with a
+// file of its suite.
 func TestFilesMeetMounts(t *testing.T) {
 	n := &near{}
 	g := newRig(t, func(g *rig) { n.Fake, g.driver = g.engine, n })

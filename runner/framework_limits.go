@@ -6,7 +6,7 @@ import (
 	"carma/runner/limits"
 )
 
-// The ways to make frameworks limit their own memory.
+// How frameworks are made to limit their own memory.
 const (
 	// CapsGrowth: frameworks take memory as they need it, not all at their
 	// start.

@@ -30,11 +30,11 @@ func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	return mode, why, nil
 }
 
-// attachment returns how the attempt's container gets its GPUs, if it has some. A
-// container with the machine's own folders gets their device nodes and no
-// library: it has those of the machine, and nothing can be injected into
-// read-only folders. So it needs nothing of NVIDIA's beside the driver. Where the
-// nodes are not known (MIG), it gets its GPUs as any other.
+// attachment returns how the attempt's container gets its GPUs, if it has some. A container
+// with the machine's own folders gets the device nodes and no libraries: it has the
+// machine's libraries, and nothing can be injected into read-only folders. So it needs
+// nothing of NVIDIA's beside the driver. If the nodes are not known (MIG), it gets its GPUs
+// like any other container.
 func (w *worker) attachment() (mode containers.Attach, nodes []string, err error) {
 	if len(w.launch.Grants) == 0 {
 		return "", nil, nil
@@ -63,8 +63,7 @@ func (r *Runner) missingCDI(dirs []string) error {
 	return files.Missing(uuids)
 }
 
-// nodes returns the device nodes of GPUs in a container; nil: they are not
-// known.
+// nodes returns the device nodes of GPUs in a container, or nil if unknown.
 func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 	if nodes := containers.NodesOf(uuids); nodes != nil {
 		return nodes

@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestWrongGPUs: if a container got other GPUs than it was given, its task is
-// ended and relaunched without blame.
+// TestWrongGPUs: if a container got other GPUs than it was given, its task is ended and
+// relaunched without being at fault.
 func TestWrongGPUs(t *testing.T) {
 	g := newRig(t)
 	g.engine.Misattach("all")

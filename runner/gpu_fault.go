@@ -7,11 +7,11 @@ import (
 	"carma/runner/gpu"
 )
 
-// A fatal error of a GPU lasts until it is reset. Its driver reports it once, to
-// whoever listens then; so the journal keeps it, and each daemon tells the next
-// one's source. [mapper.Persistent] has the ways in which it ends.
+// A fatal error of a GPU lasts until it is reset. Its driver reports it once, to the
+// programs that listen then; so the journal keeps it, and each daemon passes it to the next
+// one's source. [mapper.Persistent] lists how it ends.
 
-// remember tells the source which GPUs were broken when the last daemon ended, in
+// remember passes to the source the GPUs that were broken when the last daemon ended, in
 // this boot of the machine.
 func (r *Runner) remember(ctx context.Context) {
 	source, ok := r.GPUs.(gpu.Remembering)
@@ -29,7 +29,7 @@ func (r *Runner) remember(ctx context.Context) {
 	}
 }
 
-// forgive tells the source that somebody has opened GPUs.
+// forgive reports to the source that somebody has uncordoned GPUs.
 func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
 	source, ok := r.GPUs.(gpu.Remembering)
 	for i := 0; ok && i < len(ids); i++ {
@@ -40,8 +40,8 @@ func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
 	r.monitor.wake()
 }
 
-// tellResets reports the GPUs that were broken in the sample before this one and are
-// not any more. Only run calls it.
+// tellResets reports the GPUs that were broken in the previous sample and are no longer.
+// Only run calls it.
 func (m *monitor) tellResets(ev mapper.Sampled) {
 	var reset []mapper.GPUID
 	for _, g := range ev.GPUs {

@@ -45,7 +45,7 @@ func TestBrokenGPUKept(t *testing.T) {
 	restart := func() {
 		t.Helper()
 		g.stop()
-		g.cards.set(gpu.Sample{UUID: "GPU-a"}) // a new source has heard nothing
+		g.cards.set(gpu.Sample{UUID: "GPU-a"}) // a new source knows no faults
 		g.start()
 	}
 

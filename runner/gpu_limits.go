@@ -15,13 +15,11 @@ import (
 	"carma/runner/limits"
 )
 
-// What limits the GPU memory of tasks, beside their frameworks and the
-// watchdog.
+// Modes of limiting the GPU memory of tasks, beside their frameworks and the watchdog.
 const (
 	// LimitAuto: the driver where it can, and MPS where it is on.
 	LimitAuto = "auto"
-	// LimitDriver: the same, and a task whose GPUs the driver cannot limit does
-	// not start.
+	// LimitDriver: the same, and a task does not start if the driver cannot limit its GPUs.
 	LimitDriver = "driver"
 	// LimitMPS: only MPS.
 	LimitMPS = "mps"
@@ -29,24 +27,23 @@ const (
 	LimitOff = "off"
 )
 
-// Limits are how the GPU memory of tasks is bounded. The zero value is LimitOff
-// and CapsOff.
+// Limits says how the GPU memory of tasks is limited. The zero value is LimitOff and
+// CapsOff.
 type Limits struct {
-	// Mode is LimitAuto, LimitDriver, LimitMPS or LimitOff; empty: off. What MPS
-	// limits is in MPS.LimitMemory.
+	// Mode is LimitAuto, LimitDriver, LimitMPS or LimitOff; empty means off. MPS.LimitMemory
+	// has the limits of MPS.
 	Mode string
-	// Keeper sets the driver's limits; nil: none are set.
+	// Keeper sets the driver's limits, or is nil if none are set.
 	Keeper *limits.Keeper
 	// Burst lets a task use more than its grant: the memory that is free on its
 	// GPUs when it starts. Only the grant is guaranteed.
 	Burst bool
-	// Caps is CapsGrowth, CapsFractions or CapsOff; empty: off.
+	// Caps is CapsGrowth, CapsFractions or CapsOff; empty means off.
 	Caps string
 	// Context is the memory of a CUDA context, which an allocator does not
 	// count.
 	Context units.Bytes
-	// User returns the uid that sets the limits; nil: this process's. For
-	// tests.
+	// User returns the uid that sets the limits. Nil means this process's uid. For tests.
 	User func() int
 }
 
@@ -61,7 +58,7 @@ type CannotLimitError struct{ Why, Mend string }
 // Error returns why.
 func (e *CannotLimitError) Error() string { return "GPU memory cannot be limited: " + e.Why }
 
-// limiter is what the daemon found out about the driver's limits.
+// limiter holds the findings of the daemon about the driver's limits.
 type limiter struct {
 	limits.Support
 	// guarantees: the engine leaves time to clear a soft limit before the control
@@ -212,8 +209,8 @@ func (r *Runner) unlimit(ctx context.Context, id string) {
 	}
 }
 
-// tiers returns what limits the GPU memory of a task that shares a GPU, best
-// first, and why the driver or MPS does not.
+// tiers returns the limits on the GPU memory of a task that shares a GPU, best first, and
+// why the driver or MPS does not limit it.
 func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	o := r.opt.Limits
 	switch {

@@ -25,9 +25,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// limitRig is a rig on a machine whose driver limits control groups. A program
-// plays the driver. The groups of the first ten containers exist from the
-// start.
+// limitRig is a rig on a machine with a driver that limits control groups. A program plays
+// the driver. The groups of the first ten containers exist from the start.
 type limitRig struct {
 	*rig
 	root string
@@ -79,7 +78,7 @@ func (l *limitRig) calls(want ...string) {
 	}
 }
 
-// nothingLeft checks that no limit is noted and nothing is reserved.
+// nothingLeft checks that no limit is stored and nothing is reserved.
 func (l *limitRig) nothingLeft() {
 	l.t.Helper()
 	if files, err := filepath.Glob(filepath.Join(l.opt.Limits.Keeper.Dir, "*")); err != nil || len(files) != 0 {
@@ -92,9 +91,9 @@ func (l *limitRig) nothingLeft() {
 	}
 }
 
-// TestDriverLimit: a task is limited to its grant on each of its GPUs before
-// its program runs. Memory that this reserves is given back at its end. A task
-// alone on its GPUs is not limited.
+// TestDriverLimit: a task is limited to its grant on each of its GPUs before its program
+// runs. Memory that this reserves is released at its end. A task alone on its GPUs is not
+// limited.
 func TestDriverLimit(t *testing.T) {
 	l := newLimitRig(t, "615.36.01")
 	l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * units.GiB)}))
@@ -159,8 +158,8 @@ func TestDriverLimitRestart(t *testing.T) {
 	l.nothingLeft()
 }
 
-// TestDriverLimitParked: if a daemon ends while a task is parked, the task
-// stays parked. The next daemon limits it and lets it run, once.
+// TestDriverLimitParked: if a daemon ends while a task is parked, the task stays parked.
+// The next daemon limits it and starts its program, once.
 func TestDriverLimitParked(t *testing.T) {
 	l := newLimitRig(t, "615.1")
 	for range 4 { // each is repeated after a pause
@@ -265,9 +264,9 @@ func (l *limitRig) tryNew() error {
 	return err
 }
 
-// TestPromisedIsNotForeign: memory that the driver keeps for a task may count as used
-// before the task uses it. It is not the memory of others, also after a restart; that
-// of others' processes is, and what nobody was promised.
+// TestPromisedIsNotForeign: memory that the driver reserves for a task may count as used
+// before the task uses it. It is not other processes' memory, also after a restart; memory
+// of other processes and unreserved memory is.
 func TestPromisedIsNotForeign(t *testing.T) {
 	l := newLimitRig(t, "615.36.01", byMemory)
 	l.script("stay", untilStopped)

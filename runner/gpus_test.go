@@ -132,8 +132,8 @@ func TestGPUDetails(t *testing.T) {
 	}
 }
 
-// TestCoarseActivity: the mapper is told that activity is coarse. A bound and an
-// activity are not averaged.
+// TestCoarseActivity: the mapper learns that activity is coarse. A bound and an activity
+// are not averaged.
 func TestCoarseActivity(t *testing.T) {
 	m := newTestMonitor(newCards(1, 40*units.GiB))
 	for i, row := range []struct {
@@ -152,8 +152,7 @@ func TestCoarseActivity(t *testing.T) {
 	}
 }
 
-// TestExporterAdvice: a dcgm-exporter is recommended only where it would tell
-// more.
+// TestExporterAdvice: a dcgm-exporter is recommended only if it would give more.
 func TestExporterAdvice(t *testing.T) {
 	for model, helps := range map[string]bool{
 		"NVIDIA GeForce RTX 3090": false, "NVIDIA GeForce RTX 4090": false, "NVIDIA GeForce GTX 1080 Ti": false,

@@ -21,22 +21,22 @@ const (
 	// fullReadings is the number of the last readings of which one must show a full card:
 	// the last one may come after the memory was freed.
 	fullReadings = 3
-	// lastReadings is the number of readings whose times are kept: those that come after an
-	// attempt's end show nothing of it.
+	// lastReadings is the number of readings whose times are kept. Readings after an
+	// attempt's end say nothing about the attempt.
 	lastReadings = 32
 )
 
-// gpuWatch records what readings show of an attempt on its GPUs.
+// gpuWatch records the presence of an attempt on its GPUs in readings.
 type gpuWatch struct {
 	gpus map[string]units.Bytes // their memory, by UUID
 	// whole: the attempt was watched from its start.
 	whole    bool
 	readings int
-	// blind: a reading did not tell, because of a fault or of processes that nobody
+	// blind: a reading was no evidence, because of a fault or of processes that nobody
 	// knows.
 	blind, seen bool
 	// fullAt is the number of the last reading in which a GPU's memory was nearly all in
-	// use; 0: there was none.
+	// use, or 0.
 	fullAt int
 	fault  string // the last fault of one of its GPUs
 	// first is the wall-clock time at which the first reading began.
@@ -53,9 +53,9 @@ func (m *monitor) watchGPUs(key attemptKey, gpus map[string]units.Bytes, whole b
 	m.idle[key] = &gpuWatch{gpus: gpus, whole: whole, pids: map[string][]int{}}
 }
 
-// neverTouched reports whether it was measured that an attempt had no memory on its
-// GPUs all the time. A GPU that has a fault or memory of processes that nobody knows
-// does not tell, and so does an attempt that another daemon saw before.
+// neverTouched reports whether it was measured that an attempt had no memory on its GPUs
+// all the time. There is no evidence for a GPU that has a fault or memory of unknown
+// processes, or for an attempt that another daemon saw before.
 func (m *monitor) neverTouched(key attemptKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *monitor) neverTouched(key attemptKey) bool {
 // untouched reports whether all readings show nothing of the attempt.
 func (w *gpuWatch) untouched() bool { return w.whole && !w.seen && !w.blind }
 
-// lookFor follows a reading of all GPUs that began at an instant of the wall clock.
+// lookFor processes a reading of all GPUs that began at an instant of the wall clock.
 func (m *monitor) lookFor(samples []gpu.Sample, began time.Time) {
 	for key, w := range m.idle {
 		w.readings++
@@ -106,8 +106,9 @@ func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 	}
 }
 
-// measured returns the measurements of an attempt's GPU memory. erred is when its output
-// named exhausted memory, ended when it ended; zero: never, or not known.
+// measured returns the measurements of an attempt's GPU memory. erred is the time when its
+// output named exhausted memory, ended its end; each is zero if there is none or it is
+// unknown.
 func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -90,8 +90,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestUsedUntouched: of removed tasks what was booked and never used is wasted, and what
-// was not measured is counted as that.
+// TestUsedUntouched: of removed tasks, allocations that were never used are wasted, and
+// unmeasured ones are counted as unmeasured.
 func TestUsedUntouched(t *testing.T) {
 	g := newRig(t)
 	p := &pastOf{r: g.Runner}

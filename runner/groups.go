@@ -15,7 +15,7 @@ import (
 	"carma/runner/rights"
 )
 
-// conditions are the ways to depend on a task, by their name in a request.
+// conditions are the kinds of dependency on a task, by their name in a request.
 var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.AfterOK, "any": mapper.AfterAny, "started": mapper.AfterStarted}
 
 // after returns the dependencies of a new task. Those that are met already are
@@ -77,8 +77,8 @@ func (p *planner) past(rec *Record, ref string, c mapper.Condition) error {
 	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
 }
 
-// referred returns the tasks that a number or a name stands for: one task, or
-// all tasks of a group.
+// referred returns the tasks that a number or a name refers to: one task, or all tasks of a
+// group.
 func (r *Runner) referred(ref string) ([]*Record, error) {
 	rec, err := r.Find(ref)
 	if err == nil {
@@ -125,9 +125,9 @@ func (r *Runner) group(name string) (recs []*Record, err error) {
 	}
 }
 
-// groupPage returns tasks of the newest group of a name: those with a number
-// above after, in order of number. next is the number to ask with for the
-// following tasks; 0: there are none.
+// groupPage returns tasks of the newest group of a name, with numbers above after, in order
+// of number. next is the number to ask with for the following tasks, or 0 if there are
+// none.
 func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record, next int64, err error) {
 	newest, err := r.newestOf(name)
 	if err != nil {

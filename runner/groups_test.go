@@ -68,7 +68,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	var recs []*Record
 	submission := g.addition(later, in, nil, &recs)
 	submission.done = make(chan error, 1)
-	// Both wait before the loop may go on, so it takes them in one round.
+	// Both wait until the loop may continue, so it takes them in one round.
 	entered, release := make(chan struct{}), make(chan struct{})
 	go func() {
 		_ = g.look(context.Background(), func(*mapper.State) { close(entered); <-release })
@@ -82,8 +82,8 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	}
 }
 
-// A task is probed only when its dependencies are met: its program may read
-// what the other tasks write.
+// TestProbeWaitsForDependencies: a task is probed only when its dependencies are met: its
+// program may read what the other tasks write.
 func TestProbeWaitsForDependencies(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("long", untilStopped)

@@ -25,7 +25,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// cards is a gpu.Source whose samples the test sets.
+// cards is a gpu.Source with samples set by the test.
 type cards struct {
 	mu      sync.Mutex
 	devices []gpu.Device
@@ -33,7 +33,7 @@ type cards struct {
 	err     error
 	owner   gpu.Owner
 	notes   []string
-	mended  bool // the driver tells that all of them were reset
+	mended  bool // the driver reports that all of them were reset
 }
 
 func newCards(n int, capacity units.Bytes) *cards {
@@ -100,26 +100,26 @@ type rig struct {
 	t         *testing.T
 	dir       string
 	engine    *containerstest.Fake
-	driver    containers.Driver // of the engine; nil: the engine itself
+	driver    containers.Driver // of the engine; nil means the engine itself
 	cards     *cards
 	opt       Options
 	estimator Estimator
 	spare     int64                   // of the journal
-	proc      string                  // where /proc is found; empty: /
+	proc      string                  // folder of /proc; empty means /
 	page      Page                    // where the page is served
-	source    func(*cards) gpu.Source // nil: the cards themselves
-	log       io.Writer               // of the daemon's log; nil: the test's
-	sys       string                  // the folder that has the host's /proc and /sys; empty: /
+	source    func(*cards) gpu.Source // nil means the cards themselves
+	log       io.Writer               // of the daemon's log; nil means the test's
+	sys       string                  // folder with the host's /proc and /sys; empty means /
 
 	*Runner
 	api   *api.Client
 	stop  func()
-	ended chan struct{} // closed when the daemon has ended, asked or by itself
+	ended chan struct{} // closed when the daemon has ended, asked or not
 }
 
 const stepTimeout = 2 * time.Minute
 
-// byMemory places tasks beside others at once, whatever is known of their activity.
+// byMemory places tasks beside others at once, whether or not their activity is known.
 func byMemory(g *rig) { g.opt.Mapper.Policy = "magm" }
 
 func newRig(t *testing.T, change ...func(*rig)) *rig {
@@ -133,8 +133,8 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 		},
 	}
 	g.opt.DataDir = g.dir
-	// A policy that places at once: these tests are about what the daemon does with
-	// decisions. Policy carma first looks at what a task does, for a minute.
+	// A policy that places at once: these tests are about the daemon's execution of
+	// decisions. Policy carma first observes a task for a minute.
 	o := mapper.DefaultsOf("magm")
 	o.Learn, o.Shrink, o.Order, o.LearnMemory = g.opt.Mapper.Learn, g.opt.Mapper.Shrink, g.opt.Mapper.Order, g.opt.Mapper.LearnMemory
 	g.opt.Mapper = o
@@ -214,9 +214,9 @@ func (g *rig) start() {
 	}
 }
 
-// within reports whether f returns in time. A test that failed may have left behind
-// what its daemon, or a program, waits for: that must not hold up the other tests
-// until they run out of time.
+// within reports whether f returns in time. A failed test may have left something that its
+// daemon, or a program, waits for: that must not delay the other tests until their time
+// limit.
 func (g *rig) within(what string, f func()) bool {
 	g.t.Helper()
 	done := make(chan struct{})
@@ -292,7 +292,7 @@ func (g *rig) output(ref string) []string {
 	return lines
 }
 
-// script adds an image that does what f does.
+// script adds an image that runs f.
 func (g *rig) script(ref string, f containerstest.Script) {
 	g.engine.AddImage(ref, containerstest.Image{Run: f})
 }

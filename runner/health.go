@@ -13,7 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// stuckAfter is how long one round of the loop may take.
+// stuckAfter is the duration of a loop round after which the loop counts as stuck.
 const stuckAfter = 20 * time.Second
 
 // healthAnswer is plain text: "ok", or a line per problem with status 503.
@@ -31,7 +31,7 @@ func healthOf(problems []string) *healthAnswer {
 	return a
 }
 
-// health returns the endpoint of a route that tells whether there are problems.
+// health returns the endpoint of a route that reports problems.
 func health(to api.Route[api.None, string], ok, bad string, problems func() []string) endpoint {
 	return serve(to, rule{anybody: true}, func(context.Context, *api.None) (*healthAnswer, error) { return healthOf(problems()), nil },
 		func(_ huma.API, op *huma.Operation) {
@@ -42,8 +42,7 @@ func health(to api.Route[api.None, string], ok, bad string, problems func() []st
 		})
 }
 
-// unhealthy returns the problems that only a restart mends. It does not ask the
-// loop.
+// unhealthy returns the problems that only a restart fixes. It does not ask the loop.
 func (r *Runner) unhealthy() []string {
 	since := r.busy.Load()
 	if since == 0 {

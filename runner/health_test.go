@@ -35,9 +35,8 @@ func (g *rig) get(path string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestHealth: /healthz reports a loop that stands still. /readyz has a line for
-// each problem that keeps tasks from being kept or started (F13). Neither asks
-// the loop.
+// TestHealth: /healthz reports a loop that hangs. /readyz has a line for each problem that
+// keeps tasks from being kept or started (F13). Neither asks the loop.
 func TestHealth(t *testing.T) {
 	g := newRig(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -138,7 +137,7 @@ func TestWhileStopping(t *testing.T) {
 			t.Errorf("a request after it: %d", rec.Code)
 		}
 	}
-	// A change that was made is answered as made.
+	// A successful change is answered as successful.
 	ctx, stop := context.WithCancel(t.Context())
 	h := (&Runner{}).whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		stop()

@@ -96,9 +96,10 @@ type world struct {
 	removed map[int64]bool
 	asked   map[int64]bool // to be removed
 
-	// fault is what goes wrong at a point, beside the end of a life; nil: nothing.
+	// fault returns an error to inject at a point, beside the end of a life. Nil injects
+	// none.
 	fault func(point string) error
-	// excuses tells whether a daemon may end with an error; nil: with none.
+	// excuses reports whether a daemon may end with an error. Nil allows none.
 	excuses func(error) bool
 
 	life   *life
@@ -140,7 +141,7 @@ func (l *life) at(name string, mayFail bool) error {
 	return errDead
 }
 
-// mortal is a driver whose calls end with the daemon's life.
+// mortal is a driver with calls that end with the daemon's life.
 type mortal struct {
 	*containerstest.Fake
 	life *life
@@ -217,7 +218,7 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 	return w
 }
 
-// ends is a program that ends by itself after d.
+// ends is a program that exits after d.
 func ends(ctx context.Context, p *containerstest.Process, d time.Duration, code int) int {
 	p.Out("here")
 	select {
@@ -230,7 +231,7 @@ func ends(ctx context.Context, p *containerstest.Process, d time.Duration, code 
 	}
 }
 
-// begun notes that a container's program runs.
+// begun records that a container's program runs.
 func (w *world) begun(p *containerstest.Process) (ended func()) {
 	task := p.Spec.Labels[LabelTask]
 	w.mu.Lock()
@@ -422,8 +423,8 @@ func (w *world) any() (id int64, ok bool) {
 	}
 }
 
-// stopReaches is how long a program may run on after an acknowledged stop and
-// still count as ended by itself: the grace.
+// stopReaches is the time that a program may run on after an acknowledged stop and still
+// count as exited before the stop: the grace.
 const stopReaches = 10 * time.Second
 
 // check waits until all tasks have ended, and compares them with what was
@@ -455,7 +456,7 @@ func (w *world) check() {
 		case !rec.Task.Phase.Finished():
 			w.t.Errorf("task %d (%s) has not ended after a week: %s %+v", id, image, rec.Task.Phase, rec.Task.Attempts)
 		case !w.stopped[id].IsZero() && rec.Task.Phase != mapper.Cancelled:
-			// It may have ended by itself before the stop could reach it.
+			// It may have exited before the stop could reach it.
 			if ran := w.ended[fmt.Sprint(id)].Sub(w.stopped[id]); ran > stopReaches {
 				w.t.Errorf("task %d (%s) was stopped, ran on for %s and has %s: %+v", id, image, ran, rec.Task.Phase, rec.Task.Attempts)
 			}

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// happenedMost is how many lines are told of a task, happenedFirst how many of
-	// them are the earliest.
+	// happenedMost is the largest number of lines in a task's history; the earliest
+	// happenedFirst of them are always kept.
 	happenedMost, happenedFirst = 200, 40
-	// happenedHead and happenedTail are how many events of all tasks are looked through
-	// after a task's submission, and up to now (or its end). Looking through 100,000, most
-	// of them samples of 16 GPUs, took 0.3 s on two busy cores (BenchmarkAbout).
+	// happenedHead and happenedTail are the numbers of events of all tasks that are read
+	// after a task's submission, and up to now (or its end). Reading 100,000, most of them
+	// samples of 16 GPUs, took 0.3 s on two busy cores (BenchmarkAbout).
 	happenedHead, happenedTail = 20_000, 100_000
-	// happenedKept is of how many tasks the lines are kept, to go on from.
+	// happenedKept is the number of tasks whose lines are cached, to continue from.
 	happenedKept = 64
 )
 
-// toldLives are those that were asked for last.
+// toldLives caches the latest requested histories.
 type toldLives struct {
 	turn       *semaphore.Weighted // one is made at a time
 	kept       map[mapper.TaskID]lifeTold
 	head, tail int64 // happenedHead, happenedTail; tests have less
 }
 
-// lifeTold is what was found in the journal about a task.
+// lifeTold is the history of a task as found in the journal.
 type lifeTold struct {
 	asked   time.Time // by the wall clock
 	seq     int64     // the journal was read up to here
@@ -42,7 +42,7 @@ type lifeTold struct {
 	left    int // lines dropped after the first happenedFirst
 	unread  *api.Span
 	gone    bool
-	started map[int]bool // attempts of which that was told
+	started map[int]bool // attempts whose start is in lines
 }
 
 // happened is a line with the form that others may see.
@@ -51,7 +51,7 @@ type happened struct {
 	public string
 }
 
-// History returns what happened to a task.
+// History returns the history of a task.
 func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l lifeTold) copied() lifeTold {
 	return l
 }
 
-// keep keeps a life to go on from, and drops the one that was asked for the longest ago.
+// keep caches a life to continue from, and drops the least recently requested one.
 func (h *toldLives) keep(id mapper.TaskID, life lifeTold) {
 	life.asked = time.Now()
 	if h.kept == nil {
@@ -138,8 +138,8 @@ func (h *toldLives) keep(id mapper.TaskID, life lifeTold) {
 	}
 }
 
-// unread are the events that were not looked through for a task yet: the first, the
-// last of which all decisions are stored, and the last.
+// unread returns the range of events that were not read for a task yet: the first, the last
+// with all decisions stored, and the last.
 func (r *Runner) unread(j *journal.Reader, rec *Record, life *lifeTold) (first, decided, last int64, err error) {
 	oldest, last, err := j.Bounds()
 	if err != nil {
@@ -164,7 +164,8 @@ func (r *Runner) unread(j *journal.Reader, rec *Record, life *lifeTold) (first, 
 	return first, min(decided, last), last, nil
 }
 
-// readLife adds the lines of some events; of many only those of the first and the last.
+// readLife adds the lines of a range of events; of a long range it reads only the first and
+// the last events.
 func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *lifeTold) error {
 	h := &r.lives
 	if last-first+1 > h.head+h.tail {
@@ -181,7 +182,7 @@ func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.Task
 	return r.readAbout(ctx, j, id, first, last, life)
 }
 
-// skip notes that the events from one up to before another are not looked through.
+// skip records that the events in [from, to) are not read.
 func (l *lifeTold) skip(j *journal.Reader, from, to int64) error {
 	begin, err := j.At(from)
 	if err != nil {

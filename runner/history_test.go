@@ -172,8 +172,8 @@ func TestHistoryOfLongLife(t *testing.T) {
 	}
 }
 
-// TestHistoryOfUndecided: of many events whose decisions are not stored yet only the last
-// are looked through, and it is told that there are others.
+// TestHistoryOfUndecided: if the decisions of many events are not stored yet, only the last
+// events are read, and the history says that there are others.
 func TestHistoryOfUndecided(t *testing.T) {
 	l := newLab(t, 1, 4)
 	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}

@@ -12,8 +12,9 @@ import (
 	"carma/runner/api"
 )
 
-// sayEvent is an event about a task as a line; one without a text is not told. started
-// are the attempts whose start was told: a daemon that adopts one says it once more.
+// sayEvent returns the history line of an event about a task, without text if the event has
+// none. started holds the attempts whose start is already in a line: a daemon that adopts
+// an attempt reports its start again.
 func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]bool) (l happened) {
 	if mapper.About(ev) != id {
 		return l
@@ -142,7 +143,7 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 	return l
 }
 
-// saidRequest is what a task asks for, as far as it says more than one GPU.
+// saidRequest describes a task's request; a request for one GPU and nothing else gives "".
 func saidRequest(q *mapper.Request) string {
 	parts := []string{fmt.Sprintf("on %d GPUs", q.GPUs)}
 	switch {
@@ -240,7 +241,7 @@ func (r *Runner) saidGPUs(ids []mapper.GPUID) string {
 	return "GPUs " + strings.Join(parts, ", ")
 }
 
-// saidGrants is where and with how much memory.
+// saidGrants describes the GPUs and the memory of grants.
 func (r *Runner) saidGrants(grants []mapper.Grant, alone bool) string {
 	if len(grants) == 0 {
 		return "without a GPU"

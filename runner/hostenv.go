@@ -21,7 +21,7 @@ import (
 	"carma/runner/rights"
 )
 
-// hostImages is how the names of carma's own images begin.
+// hostImages is the prefix of the names of carma's own images.
 const hostImages = "carma.invalid/"
 
 // Values of the setting host-tasks beside the name of a group.
@@ -31,8 +31,8 @@ const (
 	hostTasksNone   = "none"
 )
 
-// mayRunBare refuses a task without an image to those who may not run one, and
-// where none can run.
+// mayRunBare refuses a task without an image if the caller may not run one, or if none can
+// run here.
 func (r *Runner) mayRunBare(who Caller) error {
 	switch may := cmp.Or(r.live().HostTasks, hostTasksNone); {
 	case may == hostTasksNone:
@@ -65,10 +65,10 @@ type shown struct {
 	target string
 }
 
-// showHost opens the folders that a task without an image has, as its submitter:
-// those that the submitter may mount, at their own paths, and the machine's,
-// read-only. What the submitter cannot reach is left out. The caller closes the
-// sources, also after an error.
+// showHost opens the folders that a task without an image sees: the folders that the
+// submitter may mount, at their own paths, and the machine's folders, read-only. Folders
+// that the submitter cannot reach are left out. The caller closes the sources, also after
+// an error.
 func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit time.Duration) (list []shown, err error) {
 	if err := r.mayRunBare(who); err != nil {
 		return nil, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
@@ -123,8 +123,8 @@ func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit 
 	return list, nil
 }
 
-// makeHostImage brings the image of tasks without an image onto the machine. It
-// is made by the daemon itself.
+// makeHostImage brings the image of tasks without an image onto the machine. The daemon
+// itself builds it.
 func (r *Runner) makeHostImage(ctx context.Context) error {
 	tar, err := bare.Archive()
 	if err != nil {
@@ -148,8 +148,8 @@ func (r *Runner) importImage(ctx context.Context, tar []byte) error {
 	return err
 }
 
-// program is what a task without an image runs. A home that the task does not see
-// is none.
+// program returns the program of a task without an image. It has no home if the task does
+// not see the user's home.
 func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
 	who, home := r.users(rec.UID, rec.GID), containers.ScratchDir
 	if slices.ContainsFunc(host, func(m containers.Mount) bool { return below(filepath.Clean(who.Home), m.Target) }) && who.Home != "" {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostCheck returns a check of the tasks of a submission that have no image: that
-// their submitter may run them, and that they will see their working folder and
-// their environment. It returns the task with a working folder that its container
-// has. It only answers mistakes early: what a task sees is decided at its launch.
+// hostCheck returns a check of the tasks of a submission that have no image: that their
+// submitter may run them, and that they will see their working folder and their
+// environment. It returns the task with a working folder that its container has. It only
+// reports mistakes early: the folders of a task are decided at its launch.
 func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (api.Submit, error) {
 	type places struct {
 		conda, venv, workDir string
@@ -51,8 +51,8 @@ type seen struct {
 	mounts []api.Mount
 }
 
-// checkHost checks what a task without an image needs of the machine, and returns
-// its working folder.
+// checkHost checks the needs of a task without an image on the machine, and returns its
+// working folder.
 func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workDir string, err error) {
 	if err := r.mayRunBare(who); err != nil {
 		return "", err

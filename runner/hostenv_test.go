@@ -19,9 +19,9 @@ import (
 	"carma/runner/api"
 )
 
-// hostRig is a daemon that runs tasks without an image, and a home of ann's with a
-// conda environment, a virtual environment and a secret of bob's beside it. What
-// the container of a task has is sent to made.
+// hostRig is a daemon that runs tasks without an image, and a home of ann's with a conda
+// environment, a virtual environment and a secret of bob's beside it. The specification of
+// a task's container is sent to made.
 func hostRig(t *testing.T, change ...func(*rig)) (g *rig, home string, made chan containers.Spec) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -120,8 +120,8 @@ func TestBareTask(t *testing.T) {
 	}
 }
 
-// TestBareInit: --init without an image is carma-init in a place of its own, before
-// the shell that activates an environment. Where it is missing, that is said.
+// TestBareInit: --init without an image is carma-init in a place of its own, before the
+// shell that activates an environment. If it is missing, the answer says so.
 func TestBareInit(t *testing.T) {
 	g, home, made := hostRig(t, func(g *rig) { g.opt.Init = "/usr/lib/carma/carma-init" })
 	for _, s := range []api.Submit{{Host: true}, {Conda: home + "/c/envs/exp"}, {Venv: home + "/v"}} {
@@ -150,7 +150,7 @@ func TestBareVenv(t *testing.T) {
 		t.Errorf("%+v", spec)
 	}
 	g.live().AllowedMounts = []string{home + "/v"}
-	if err := os.Chown(home+"/v", ann.UID, ann.GID); err != nil { // the engine's /etc/hosts is made there
+	if err := os.Chown(home+"/v", ann.UID, ann.GID); err != nil { // the engine creates its /etc/hosts there
 		t.Fatal(err)
 	}
 	g.finished(g.runAs(annAt(home), api.Submit{Host: true, Command: []string{"ls"}, Mem: 1 << 30, Mounts: []api.Mount{{Source: home + "/v", Target: "/etc"}}}))
@@ -169,7 +169,7 @@ func TestBareVenv(t *testing.T) {
 	}
 }
 
-// TestBareRefused: what a task without an image cannot have is refused at the
+// TestBareRefused: options that a task without an image cannot have are refused at the
 // submission in one line, with what to do.
 func TestBareRefused(t *testing.T) {
 	g, home, _ := hostRig(t)
@@ -210,8 +210,8 @@ func TestBareRefused(t *testing.T) {
 	}
 }
 
-// TestBareWho: the administrator says who may run tasks without an image; what was
-// submitted before that is refused at its launch.
+// TestBareWho: the administrator says who may run tasks without an image; earlier
+// submissions are refused at their launch.
 func TestBareWho(t *testing.T) {
 	g, home, _ := hostRig(t)
 	s := api.Submit{Host: true, Command: []string{"ls"}, Mem: 1 << 30}

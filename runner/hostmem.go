@@ -18,8 +18,8 @@ import (
 	"carma/runner/meminfo"
 )
 
-// hostMemory reads what the tasks' containers use of the machine's memory, from
-// their control groups, of version 1 or 2. It asks no engine.
+// hostMemory reads the host memory use of the tasks' containers from their control groups,
+// of version 1 or 2. It asks no engine.
 type hostMemory struct {
 	root string // where /proc and /sys are found
 
@@ -30,16 +30,16 @@ type hostMemory struct {
 	told   units.Bytes
 }
 
-// hostUse is what is known of one container.
+// hostUse is the host memory state of one container.
 type hostUse struct {
 	names []string // the container's, in control groups
-	group string   // its folder; empty: not found yet
+	group string   // its cgroup folder, or "" if not found yet
 	told  units.Bytes
 	peak  units.Bytes
 }
 
 const (
-	// hostStep is the least change of a task's host memory that is told: smaller ones
+	// hostStep is the least change of a task's host memory that is reported: smaller changes
 	// would only fill the journal.
 	hostStep = 16 * units.MiB
 	// groupsEvery is the least time between two looks through /proc.
@@ -79,7 +79,7 @@ func (h *hostMemory) forget(key attemptKey) (peak units.Bytes) {
 	return peak
 }
 
-// sample reads what the containers use, and what is available.
+// sample reads the containers' use and the available memory.
 func (h *hostMemory) sample() mapper.HostSample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,8 +106,8 @@ func (h *hostMemory) sample() mapper.HostSample {
 	return out
 }
 
-// now is what the container of an attempt uses at this moment; ok is false if that is
-// not known.
+// now returns the current host memory use of an attempt's container; ok is false if it is
+// unknown.
 func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
 	return groupMemory(u.group)
 }
 
-// steady is a figure that follows another in steps.
+// steady returns now, or before if the difference is less than a step.
 func steady(before, now, step units.Bytes) units.Bytes {
 	if before > 0 && now > before-step && now < before+step {
 		return before
@@ -212,7 +212,7 @@ func number(file string) (units.Bytes, bool) {
 	return units.Bytes(n), err == nil
 }
 
-// hostSample is what the monitor tells of the machine; nil: nothing is booked.
+// hostSample returns the machine's part of a sample, or nil if nothing is allocated.
 func (r *Runner) hostSample() []mapper.HostSample {
 	if _, books := r.live().Bounds.host(r.opt.SetSpeed != nil); !books {
 		return nil
@@ -233,8 +233,8 @@ func hostsFound(now units.Instant, info mapper.HostInfo, books bool) mapper.Host
 	return ev
 }
 
-// hostView is the machine's memory and processors for people; nil: nothing is
-// booked.
+// hostView returns the API form of the machine's memory and processors, or nil if nothing
+// is allocated.
 func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 	var pages []mapper.Host
 	err := r.look(ctx, func(s *mapper.State) { pages = s.Hosts() })
@@ -267,7 +267,7 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 // processors is a number of processors that is given in thousandths.
 func processors(milli int64) float64 { return float64(milli) / 1000 }
 
-// shareView is what was booked of the machine for an attempt.
+// shareView returns the API form of the host resources allocated to an attempt.
 func shareView(a *mapper.Attempt) api.HostShare {
 	return api.HostShare{
 		Memory: int64(a.Host.Memory), Limit: int64(a.Host.Limit), CPUs: processors(a.Host.CPUs), Weight: processors(a.Host.Weight), Peak: int64(a.HostPeak),

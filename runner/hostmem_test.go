@@ -11,9 +11,8 @@ import (
 	"carma/mapper"
 )
 
-// TestHostMemoryOfGroups: what containers use is read from control groups of both
-// versions, without the page cache; groups that a container has made below its own
-// are part of it.
+// TestHostMemoryOfGroups: containers' use is read from control groups of both versions,
+// without the page cache; groups that a container has made below its own are part of it.
 func TestHostMemoryOfGroups(t *testing.T) {
 	id := strings.Repeat("ab", 32)
 	for _, c := range []struct{ name, cgroup, folder, usage, stat string }{
@@ -70,8 +69,8 @@ func TestHostMemoryOfGroups(t *testing.T) {
 	}
 }
 
-// TestHostOfBounds: nothing is booked on a simulated server unless an amount is set;
-// on a real one nine tenths of the memory are there for tasks.
+// TestHostOfBounds: nothing is allocated on a simulated server unless an amount is set; on
+// a real one nine tenths of the memory are there for tasks.
 func TestHostOfBounds(t *testing.T) {
 	m := Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000}
 	for _, c := range []struct {

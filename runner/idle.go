@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// viewIdle is what users see of a task that does nothing; nil: it does something, or
-// that has not lasted long enough to be told.
+// viewIdle returns the API form of a task's idleness, or nil if the task is active or has
+// not been idle for long enough to report.
 func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
 	if t.Phase != mapper.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
 		return nil
@@ -20,7 +20,7 @@ func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
 	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends), Unused: t.Idle.Unused}
 }
 
-// tellIdle tells the owner of an idle task in its terminal, and the administrator in
+// tellIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.
 func (r *Runner) tellIdle(d mapper.Idle) {
 	rec, _ := r.records.get(d.Task)
@@ -42,7 +42,7 @@ func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration)
 	line.Msg("it does nothing")
 }
 
-// idleText says what an idle task does not do, and what follows.
+// idleText says what an idle task does not do, and the consequence.
 func idleText(rec *Record, d mapper.Idle, now units.Instant) string {
 	idle, left, ends := now.Sub(d.Since).Round(time.Second), d.Ends.Sub(now).Round(time.Second), d.Ends != 0
 	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)

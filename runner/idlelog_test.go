@@ -26,8 +26,8 @@ func TestIdleLog(t *testing.T) {
 	}
 }
 
-// TestSquatterTold: a sleep that keeps two GPUs from others and never uses them is told
-// of: to its owner by message, in the answers about the task, and in the log's line.
+// TestSquatterTold: a sleep that keeps two GPUs from others and never uses them is
+// reported: to its owner by message, in the answers about the task, and in the log's line.
 func TestSquatterTold(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting(), func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })

@@ -95,8 +95,8 @@ func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Cr
 	return err
 }
 
-// keepCredentials keeps what the submitter has sent for those of the tasks whose image
-// could not be looked up.
+// keepCredentials keeps the submitter's credentials for the tasks whose image could not be
+// looked up.
 func (r *Runner) keepCredentials(by pull.Credentials, recs []*Record) {
 	var waiting []int64
 	for _, rec := range recs {

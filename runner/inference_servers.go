@@ -19,7 +19,7 @@ import (
 // shareMethod is the method of an estimate that is the share a program takes by design.
 const shareMethod = "share"
 
-// recognise notes if a task's program takes a share of a GPU by design, and returns the
+// recognise records if a task's program takes a share of a GPU by design, and returns the
 // line about it for its submitter.
 func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, err error) {
 	sub := &rec.Submit
@@ -36,7 +36,7 @@ func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, e
 	return []string{r.takesLine(rec)}, nil
 }
 
-// takesLine says in one line what was recognised, and what is booked or set.
+// takesLine says in one line what was recognised, and what is allocated or set.
 func (r *Runner) takesLine(rec *Record) string {
 	f, mem := rec.Takes, units.Bytes(rec.Submit.Mem)
 	what := fmt.Sprintf("%s (%s)", f.Name, f.By)
@@ -53,8 +53,8 @@ func (r *Runner) takesLine(rec *Record) string {
 	return e.Detail + "; --mem says another amount, --gpu-share off books as for other tasks"
 }
 
-// taken is the estimate of a task whose program takes a known share of a GPU; not ok:
-// its memory is estimated otherwise.
+// taken returns the estimate of a task if its program takes a known share of a GPU. ok is
+// false if its memory is estimated otherwise.
 func (r *Runner) taken(rec *Record) (e estimator.Estimate, ok bool) {
 	f := rec.Takes
 	least, most := r.capacities()
@@ -76,12 +76,12 @@ func (r *Runner) taken(rec *Record) (e estimator.Estimate, ok bool) {
 	return e, true
 }
 
-// takesOf is what a program takes of a GPU.
+// takesOf returns the GPU memory that a program takes of a GPU.
 func (r *Runner) takesOf(f *servers.Found, capacity units.Bytes) units.Bytes {
 	return min(capacity, capacity.Scale(f.Share)+units.Bytes(f.Beside))
 }
 
-// capacities are those of the smallest and the largest GPU.
+// capacities returns the capacities of the smallest and the largest GPU.
 func (r *Runner) capacities() (least, most units.Bytes) {
 	known := r.known()
 	return known.least, known.most
@@ -93,8 +93,8 @@ func (r *Runner) mayGive(f *servers.Found, memory units.Bytes) bool {
 	return given(f, memory, most) != ""
 }
 
-// given is the share to give a program so that it takes an amount of a GPU, rounded down
-// to a thousandth; empty: there is none.
+// given returns the share to give a program so that it takes an amount of a GPU, rounded
+// down to a thousandth, or "" if there is none.
 func given(f *servers.Found, memory, capacity units.Bytes) string {
 	share := float64(memory-units.Bytes(f.Beside))/float64(max(capacity, 1)) - f.Less
 	if thousandths := int(1000 * min(share, 1)); thousandths > 0 {
@@ -124,7 +124,7 @@ func (w *worker) giveShare(spec *containers.Spec) {
 	}
 }
 
-// takesView returns what a task's program was recognised as.
+// takesView returns the recognised program of a task.
 func takesView(rec *Record) *api.Takes {
 	f := rec.Takes
 	if f == nil {

@@ -11,9 +11,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestTakes: a program that takes a share of a GPU by design is recognised. Its share is
-// booked of each GPU's memory, or it is told the share that --mem is; the submitter and
-// inspect are told. --gpu-share off leaves it alone.
+// TestTakes: a program that takes a share of a GPU by design is recognised. Its share of
+// each GPU's memory is allocated, or it gets the share that corresponds to --mem; the
+// submitter and inspect see it. --gpu-share off changes nothing.
 func TestTakes(t *testing.T) {
 	specs := make(chan *containerstest.Process, 1)
 	run := func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 }
@@ -26,7 +26,7 @@ func TestTakes(t *testing.T) {
 	for name, row := range map[string]struct {
 		api.Submit
 		line    string
-		booked  units.Bytes // of each GPU; 0: whole GPUs
+		booked  units.Bytes // of each GPU, or 0 for whole GPUs
 		command []string
 		env     string
 		takes   api.Takes

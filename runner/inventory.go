@@ -14,9 +14,9 @@ import (
 // knownGPUs are the GPUs that were found since the start. It is replaced, not changed.
 type knownGPUs struct {
 	devices map[mapper.GPUID]mapper.GPUInfo
-	found   map[mapper.GPUID]gpu.Device // the same, as the source tells
-	// gone are those that the source does not list any more. What is known of them is
-	// kept for the tasks that were there.
+	found   map[mapper.GPUID]gpu.Device // the same, as the source lists them
+	// gone marks GPUs that the source no longer lists. Their data is kept for the tasks that
+	// were on them.
 	gone map[mapper.GPUID]bool
 	// least and most are the capacities of the smallest and the largest.
 	least, most units.Bytes

@@ -33,8 +33,8 @@ func (c *comers) have(devices ...gpu.Device) {
 	c.news <- struct{}{}
 }
 
-// TestComing: a daemon of a cluster starts without GPUs, takes those that come, keeps a
-// task whose GPU is not offered for a while, and says so.
+// TestComing: a daemon of a cluster starts without GPUs, adds GPUs that appear, keeps a
+// task while its GPU is not offered, and says so.
 func TestComing(t *testing.T) {
 	c := &comers{news: make(chan struct{}, 1)}
 	g := newRig(t, byMemory, func(g *rig) {

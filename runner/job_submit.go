@@ -17,8 +17,8 @@ const jobAnnotation = "carma.dev/"
 // jobNames are the annotations with another name than the flag of carma run.
 var jobNames = map[string]string{"memory": "mem", "model": "est-model"}
 
-// jobSettings are the other flags of carma run that an annotation may give, beside
-// those that describe a training.
+// jobSettings are the flags of carma run that an annotation may give, in addition to the
+// flags that describe a training.
 var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estimator", "params", "family", "input", "layers", "command-check"}
 
 // submitOfJob is a Job's request. The error says which annotation is wrong.
@@ -77,7 +77,7 @@ func jobSettingNames() []string {
 	return names
 }
 
-// ownerOfJob is the user for whom a Job's task is accounted, and whose task it is.
+// ownerOfJob returns the owner of a Job's task, who is charged for it.
 func ownerOfJob(j *containers.Job) Caller {
 	return subjectCaller(containers.Subject{Name: cmp.Or(j.Owner, "unknown")}, j.Namespace)
 }

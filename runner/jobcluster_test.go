@@ -71,7 +71,7 @@ func (c *jobCluster) Create(ctx context.Context, spec containers.Spec) (string, 
 	return id, err
 }
 
-// change edits a Job and tells that; the Job is gone if edit is nil.
+// change edits a Job and reports that; the Job is gone if edit is nil.
 func (c *jobCluster) change(uid string, edit func(*containers.Job)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *jobCluster) add(name, image string, settings map[string]string) contain
 	return id
 }
 
-// until waits until what it tells is so.
+// until waits until the reports meet a condition.
 func (c *jobCluster) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	end := time.After(stepTimeout)

@@ -12,43 +12,43 @@ import (
 	"carma/runner/api"
 )
 
-// A Job of a cluster that is annotated for carma is a task. The cluster makes its pods,
-// one after the other; each is an attempt. Whether there is another one the Job decides:
-// after an attempt the task is held until the Job has a pod that waits. If the task ends
-// before its Job, the Job is suspended.
+// A Job of a cluster that is annotated for carma is a task. The cluster makes its pods, one
+// after the other; each is an attempt. The Job decides whether there is another one: after
+// an attempt the task is held until the Job has a pod that waits. If the task ends before
+// its Job, the Job is suspended.
 //
-// The Jobs are looked at as they are, whatever has happened to them meanwhile, so it does
-// not matter for how long no daemon looked.
+// Each look reads the present state of the Jobs, not their changes, so it does not matter
+// for how long no daemon looked.
 
 // ofJob says which Job a task is.
 type ofJob struct {
 	containers.JobID
-	// Over is why the Job needed nothing of this task any more; empty: it ended first,
-	// or has not ended. A Job that goes on after that is another task.
+	// Over says why the Job no longer needs this task, or is empty if the task ended first
+	// or has not ended. A Job that continues after that is another task.
 	Over string `json:"over,omitempty"`
 }
 
-// nextPod is what a task waits for whose Job decides whether it runs again.
+// nextPod is the hold reason of a task whose Job decides whether it runs again.
 const nextPod = "its Job makes the next pod, if it does"
 
-// jobsEvery is how often the Jobs are looked at without a hint, jobsPause the shortest
-// time between two looks.
+// jobsEvery is the time between two reads of the Jobs without a hint, jobsPause the
+// shortest time between two reads.
 const (
 	jobsEvery = 10 * time.Second
 	jobsPause = 100 * time.Millisecond
 )
 
-// jobs is what the daemon remembers of Jobs. Only the goroutine that follows them uses
-// it, but for due.
+// jobs is the daemon's state about Jobs. Only the goroutine that follows them uses it,
+// except for due.
 type jobs struct {
 	due  chan struct{}     // a token when a task of a Job has ended, or waits for its Job
 	said map[string]string // the last refusal of each Job, by uid
-	away string            // why they could not be read; empty: they could
+	away string            // why they could not be read, or "" if they could
 }
 
 func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
 
-// jobDue has the Jobs looked at, if a task is one.
+// jobDue requests a look at the Jobs, if a task is one.
 func (r *Runner) jobDue(id mapper.TaskID) {
 	if rec, _ := r.records.get(id); rec == nil || rec.Job == nil {
 		return
@@ -119,7 +119,7 @@ func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
 	}
 }
 
-// lookAtJob does for a Job and its task, if it has one, what is due. An error is why the
+// lookAtJob does what is due for a Job and its task, if it has one. An error says why the
 // Job cannot be a task.
 func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
 	over := jobOver(j)
@@ -142,7 +142,7 @@ func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *co
 	return nil
 }
 
-// jobOver says why a Job makes no pods now; empty: it does.
+// jobOver says why a Job makes no pods now, or returns "" if it does.
 func jobOver(j *containers.Job) string {
 	switch {
 	case j.Failed != "":
@@ -161,8 +161,8 @@ func (r *Runner) logJob(ctx context.Context, rec *Record, err error) {
 	}
 }
 
-// endWithJob ends a task whose Job makes no more pods. An attempt that is under way ends
-// by itself, as the cluster ends its pod: how it did is told first.
+// endWithJob ends a task whose Job makes no more pods. A running attempt needs no stop: the
+// cluster ends its pod, and the attempt's end is reported first.
 func (r *Runner) endWithJob(ctx context.Context, rec *Record, why string, failed bool) error {
 	id := rec.ID()
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
@@ -175,7 +175,7 @@ func (r *Runner) endWithJob(ctx context.Context, rec *Record, why string, failed
 	}})
 }
 
-// withJobOver returns the record of a task whose Job needs nothing of it any more.
+// withJobOver returns the record of a task that its Job no longer needs.
 func (r *Record) withJobOver(why string) *Record {
 	c := *r
 	job := *r.Job
@@ -184,7 +184,7 @@ func (r *Record) withJobOver(why string) *Record {
 	return &c
 }
 
-// goOnWithJob lets a task be launched whose Job has made its next pod.
+// goOnWithJob lets a task be launched after its Job has made the next pod.
 func (r *Runner) goOnWithJob(ctx context.Context, rec *Record) error {
 	id := rec.ID()
 	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
@@ -199,7 +199,7 @@ func (r *Runner) goOnWithJob(ctx context.Context, rec *Record) error {
 	}})
 }
 
-// suspendedText tells a Job's owner why carma has suspended it.
+// suspendedText is the reason of a suspension for the Job's owner.
 func suspendedText(rec *Record) string {
 	t := &rec.Task
 	text := "task " + t.ID.String() + " is " + string(t.Phase)
@@ -237,7 +237,7 @@ func (r *Runner) takeInJob(ctx context.Context, cluster containers.Jobber, j *co
 	return nil
 }
 
-// refuseJob tells a Job's owner why it is no task, once.
+// refuseJob reports to a Job's owner why it is no task, once.
 func (r *Runner) refuseJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, err error) {
 	text := err.Error()
 	if r.jobs.said[j.UID] == text {

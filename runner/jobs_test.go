@@ -54,7 +54,7 @@ func TestJobRunsAgain(t *testing.T) {
 		t.Errorf("the Job of a task that has succeeded: %+v, %q", j, c.told)
 	}
 	c.mu.Unlock()
-	// The Job may not count it, as its pod was being deleted: it then goes on.
+	// The Job may not count it, as its pod was being deleted: it then continues.
 	c.change(id.UID, func(j *containers.Job) { j.Waits = true })
 	again := g.taken("train", task.ID)
 	g.running(ref(again))
@@ -67,8 +67,8 @@ func TestJobRunsAgain(t *testing.T) {
 	}
 }
 
-// TestJobEnds: what ends a Job ends its task, and what it was is told. The Job that goes
-// on is a new task.
+// TestJobEnds: the event that ends a Job ends its task, which shows the reason. A Job that
+// continues is a new task.
 func TestJobEnds(t *testing.T) {
 	g, c := newJobRig(t)
 	g.script("fails:1", printing(3, "Traceback"))
@@ -106,8 +106,8 @@ func TestJobEnds(t *testing.T) {
 	}
 }
 
-// TestJobStopped: a task that ends before its Job has it suspended, once; whoever resumes
-// the Job gets a new task.
+// TestJobStopped: if a task ends before its Job, the Job is suspended, once; a resumed Job
+// gets a new task.
 func TestJobStopped(t *testing.T) {
 	g, c := newJobRig(t)
 	id := c.add("stop", "waits:1", nil)
@@ -134,8 +134,8 @@ func TestJobStopped(t *testing.T) {
 	_ = id
 }
 
-// TestJobRefused: a wrong annotation is told once, with what to write; nothing is taken in
-// until it is mended.
+// TestJobRefused: a wrong annotation is reported once, with a correct example; the Job is
+// not adopted until it is fixed.
 func TestJobRefused(t *testing.T) {
 	g, c := newJobRig(t)
 	for name, wrong := range map[string]struct {
@@ -154,7 +154,7 @@ func TestJobRefused(t *testing.T) {
 				return strings.HasPrefix(line, name+" CarmaRefused: ") && strings.Contains(line, wrong.says) && !strings.Contains(line, "\n")
 			})
 		})
-		c.change(id.UID, func(*containers.Job) {}) // looked at again: nothing new is told
+		c.change(id.UID, func(*containers.Job) {}) // looked at again: no new report
 	}
 	c.mu.Lock()
 	n := len(c.told)
@@ -168,8 +168,8 @@ func TestJobRefused(t *testing.T) {
 	}
 }
 
-// TestJobWithoutDaemon: what happened to Jobs while no daemon ran is taken up by the next
-// one: a new Job, a task that had ended, a Job that failed. Nothing starts twice.
+// TestJobWithoutDaemon: the next daemon handles changes of Jobs while no daemon ran: a new
+// Job, a task that had ended, a Job that failed. Nothing starts twice.
 func TestJobWithoutDaemon(t *testing.T) {
 	g, c := newJobRig(t)
 	runs := c.add("runs", "waits:1", nil)
@@ -214,8 +214,8 @@ func TestJobWithoutDaemon(t *testing.T) {
 	}
 }
 
-// TestJobOwner: a Job's task is that of the user of the cluster who made it, and is in its
-// namespace; nobody else's, and not root's.
+// TestJobOwner: a Job's task belongs to the user of the cluster who made the Job, and is in
+// its namespace; it is nobody else's, and not root's.
 func TestJobOwner(t *testing.T) {
 	g, c := newJobRig(t)
 	c.add("owned", "waits:1", nil)

@@ -20,9 +20,9 @@ type timed struct {
 	active float64
 }
 
-// timeTasks sets the share of time in which kernels of each task ran, the mean over
-// the window, where the sample tells it of at least one of the task's processes. The
-// shares of processes sum to at most 1.
+// timeTasks sets the share of time in which kernels of each task ran, the mean over the
+// window, if the sample has it for at least one of the task's processes. The shares of
+// processes sum to at most 1.
 func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []mapper.TaskUse) {
 	sums := map[attemptKey]float64{}
 	for _, p := range s.Processes {
@@ -53,8 +53,8 @@ func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []mapper.Task
 	}
 }
 
-// timesIn are the shares of time in which kernels of each task ran, as a sample tells
-// them; nil: it does not, of one or more.
+// timesIn returns the share of time in which kernels of each task ran, or nil if the sample
+// lacks it for one task or more.
 func timesIn(s *gpu.Sample) map[mapper.TaskID]float64 {
 	of := map[mapper.TaskID]float64{}
 	for _, p := range s.Processes {

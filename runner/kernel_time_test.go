@@ -7,9 +7,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// TestTimesOfTasks: the mapper is told the mean over the window of the time in which
-// kernels of a task's processes ran, as far as the source knows it, of its present
-// attempt. Old readings go, and a difference is told.
+// TestTimesOfTasks: the mapper gets the mean over the window of the time in which kernels
+// of a task's processes ran, if the source knows it, for its present attempt. Old readings
+// go, and a difference is reported.
 func TestTimesOfTasks(t *testing.T) {
 	m := newTestMonitor(newCards(1, 1<<30))
 	look := func(seconds float64, processes ...gpu.Process) []mapper.TaskUse {

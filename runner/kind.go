@@ -39,10 +39,10 @@ func digest(rec *Record, argv []string, batch int) string {
 	if batch > 0 {
 		parts = append(parts, []string{strconv.Itoa(batch)})
 	}
-	if set := training(&sub); len(set) > 0 { // without settings the digest is that of older programs
+	if set := training(&sub); len(set) > 0 { // without settings the digest equals the digest of older programs
 		parts = append(parts, append([]string{"training"}, set...))
 	}
-	if env := telling(sub.Env); len(env) > 0 { // without one the digest is that of older programs
+	if env := telling(sub.Env); len(env) > 0 { // without variables the digest equals the digest of older programs
 		parts = append(parts, append([]string{"environment"}, env...))
 	}
 	for _, part := range parts {
@@ -54,9 +54,8 @@ func digest(rec *Record, argv []string, batch int) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// training are the settings of the training that were given beside the command, and
-// the network that was described: a program may take them by other ways than its
-// command line.
+// training returns the settings of the training that were given beside the command, and the
+// described network: a program may get them otherwise than by its command line.
 func training(sub *api.Submit) (set []string) {
 	for _, key := range slices.Sorted(maps.Keys(sub.Train)) {
 		set = append(set, key+"="+sub.Train[key])
@@ -82,9 +81,9 @@ func short(text []byte) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// telling returns the variables that may say what work a task does, sorted, the
-// last of a name alone. Batch sizes, which are told apart by themselves, and names
-// that differ from run to run for other reasons are left out.
+// telling returns the variables that may say what work a task does, sorted, the last value
+// of each name. It leaves out batch sizes, which are compared separately, and names that
+// differ from run to run for other reasons.
 func telling(env []string) []string {
 	last := map[string]string{} // look-up only
 	for _, kv := range env {
@@ -96,13 +95,13 @@ func telling(env []string) []string {
 	return slices.Sorted(maps.Values(last))
 }
 
-// perRun are names of variables that change with the run and not with its work:
-// credentials, seeds, names for trackers of experiments. So are those of carma's
-// own that tell a task's place in an array.
+// perRun matches variables that change with the run and not with its work: credentials,
+// seeds, names for experiment trackers, and carma's own variables for a task's place in an
+// array.
 var perRun = lazyregexp.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
 
-// batchSize returns a task's batch size: as submitted, else as its command or
-// its environment says; 0: unknown.
+// batchSize returns a task's batch size: as submitted, else from its command or
+// environment, or 0 if unknown.
 func batchSize(rec *Record) int {
 	if rec.Submit.BatchSize > 0 {
 		return rec.Submit.BatchSize

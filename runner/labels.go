@@ -38,7 +38,7 @@ const (
 	LabelGrants   = "carma.grants"      // UUID=bytes of each GPU
 	LabelGrant    = "carma.grant-bytes" // the largest
 	LabelAttach   = "carma.attach"      // how it got its GPUs
-	LabelHost     = "carma.host"        // what is booked of the machine, JSON
+	LabelHost     = "carma.host"        // host resources allocated, JSON
 	LabelLaunched = "carma.launched"    // RFC 3339
 )
 
@@ -56,8 +56,8 @@ func newNonce() string {
 	return hex.EncodeToString(b)
 }
 
-// identity returns the labels that identify the attempt's container. Tasks of
-// programs before there were nonces have none: any will do.
+// identity returns the labels that identify the attempt's container. Tasks of programs
+// before nonces have none: any container will do.
 func (w *worker) identity() map[string]string {
 	id := map[string]string{
 		LabelInstance: w.instance,

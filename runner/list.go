@@ -21,7 +21,7 @@ func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, erro
 	return list, err
 }
 
-// page is one page of a listing, and where the next one begins; 0: there is none.
+// page returns one page of a listing, and where the next one begins, or 0 if there is none.
 func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
 	recs, more, err := r.listed(ctx, o)
 	if err != nil {
@@ -47,9 +47,8 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	return out, nil
 }
 
-// listed returns the newest records that are asked for, and one more if there
-// are more than a page holds. more, if not 0, is the lowest number that was
-// looked at: there may be others below it.
+// listed returns the newest matching records, and one more if there are more than a page
+// holds. more, if not 0, is the lowest number that was read: there may be others below it.
 func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
 	asked, sight, err := r.wanted(ctx, &o)
 	if err != nil {
@@ -92,8 +91,8 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 	return recs, more, nil
 }
 
-// wanted returns whether a record is one of those that are asked for, and that the caller
-// may know of.
+// wanted returns a function that reports whether a record matches the options and the
+// caller may know of it.
 func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) bool, *sight, error) {
 	sight := r.sight(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {

@@ -17,25 +17,25 @@ import (
 const (
 	// liveEvery is the time between two looks at how things are, by the wall clock.
 	liveEvery = time.Second
-	// liveEnded is how many ended tasks are shown, liveStarts for how many waiting
-	// tasks a start is foreseen.
+	// liveEnded is the number of ended tasks in a picture, liveStarts the number of pending
+	// tasks with a forecast start.
 	liveEnded, liveStarts = 20, 10
-	// liveStartsCost bounds the search for these starts: its time, and so many times
-	// more of rest. A start is foreseen again after liveStartsAge.
+	// liveStartsCost is the ratio of rest to computing time of these forecasts. They are
+	// repeated after liveStartsAge at the earliest.
 	liveStartsCost, liveStartsAge = 50, 10 * time.Second
-	// liveBeat is after how many looks without a change an event is sent all the same,
-	// so that a reader knows that the connection lives.
+	// liveBeat is the number of looks without a change after which an event is sent all the
+	// same, so that a reader knows that the connection lives.
 	liveBeat = 15
 )
 
-// live makes one picture a second of how things are, while somebody looks. Viewers
-// with equal rights get the same bytes.
+// live makes one picture of the state a second while somebody looks. Viewers with equal
+// rights get the same bytes.
 type live struct {
 	mu      sync.Mutex
 	viewers int
 	seq     int64
-	now     *picture       // nil: none was made since the first viewer came
-	before  *picture       // the one before now; nil: none
+	now     *picture       // nil if none was made since the first viewer came
+	before  *picture       // the picture before now, or nil
 	events  map[view]views // made of now
 	changed chan struct{}  // closed at the next picture
 	cancel  func()         // ends the painters
@@ -45,7 +45,7 @@ type live struct {
 	most    int // unfinished tasks of a picture
 }
 
-// picture is how things are at one time, its parts as JSON.
+// picture is the state at one time, its parts as JSON.
 type picture struct {
 	at    time.Time
 	info  []byte
@@ -54,7 +54,7 @@ type picture struct {
 	queue []int64
 }
 
-// liveRow is a task of a picture, with and without what its output tells.
+// liveRow is a task of a picture, with and without the data from its output.
 type liveRow struct {
 	owner         rights.Owner
 	whole, public []byte
@@ -73,14 +73,14 @@ func (t liveRow) as(v view) []byte {
 	return t.public
 }
 
-// view is whose eyes a picture is seen with. Viewers with equal views get equal bytes.
+// view is the caller's rights in a picture. Viewers with equal views get equal bytes.
 type view struct {
 	policy rights.Policy
 	who    rights.Caller
 }
 
-// views are the events that viewers with a view get: all of a picture, and what leads to
-// it from the one before; nil: not made yet.
+// views are the events for viewers with one view: all of a picture, and the change from the
+// previous picture. Each is nil until it is made.
 type views struct{ whole, change []byte }
 
 func newLive() *live { return &live{changed: make(chan struct{}), most: liveMost} }
@@ -114,7 +114,7 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 // viewOf returns the view of the caller of a request.
 func (r *Runner) viewOf(ctx context.Context) view { return view{r.policy(), r.subjectOf(ctx)} }
 
-// next returns what a viewer who has seen a picture gets now.
+// next returns the next event for a viewer who has seen a picture.
 func (l *live) next(seen int64, eyes view) (event []byte, seq int64, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +209,8 @@ func (p *picture) same(o *picture) bool {
 	return true
 }
 
-// event is what leads from a picture to p, as a viewer may see it; nil: from nothing.
+// event returns the change from a picture to p as a viewer may see it; without an earlier
+// picture it has all of p.
 func (p *picture) event(from *picture, seq int64, eyes view) []byte {
 	var b bytes.Buffer
 	now, _ := p.at.MarshalJSON()
@@ -322,7 +323,7 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err er
 		}
 	}
 	if sight.who != nil {
-		return left, nil // starts are foreseen for those who see all
+		return left, nil // only viewers who see all tasks get forecast starts
 	}
 	r.picturing.mu.Lock()
 	defer r.picturing.mu.Unlock()

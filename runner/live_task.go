@@ -11,12 +11,12 @@ import (
 	"carma/runner/api"
 )
 
-// liveMost is how many unfinished tasks a picture has: those that have GPUs or had them
-// first, then those that wait, the oldest first.
+// liveMost is the largest number of unfinished tasks in a picture: first tasks that have or
+// had GPUs, then pending tasks, oldest first.
 const liveMost = 2000
 
-// liveRecords are the unfinished tasks of a picture, at most so many, and how many there
-// are beside them.
+// liveRecords returns the unfinished tasks of a picture, at most most, and the number of
+// further ones.
 func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 	var first, rest []*Record
 	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
@@ -35,7 +35,7 @@ func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// liveInfo is [Runner.Info] without what takes long to count.
+// liveInfo is [Runner.Info] without parts that take long to count.
 func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 	v := api.LiveInfo{
 		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
@@ -82,8 +82,8 @@ func liveTask(t *api.Task) api.LiveTask {
 	return v
 }
 
-// roundedTime rounds a time that is foreseen: to a minute if it is far from another, else
-// to ten seconds.
+// roundedTime rounds a forecast time: to a minute if it is far from another time, else to
+// ten seconds.
 func roundedTime(at, from time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -103,8 +103,8 @@ func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
 	return &api.Start{Earliest: roundedTime(start.Earliest, now), Latest: roundedTime(start.Latest, now)}
 }
 
-// foresee looks for the starts of the first tasks in the queue, beside the pictures:
-// with many tasks it takes long.
+// foresee forecasts the starts of the first tasks in the queue, in parallel with the
+// pictures: with many tasks it takes long.
 func (r *Runner) foresee(ctx context.Context) {
 	l := r.picturing
 	for ctx.Err() == nil {

@@ -217,8 +217,8 @@ func (c *change) answer(err error) {
 	}
 }
 
-// refuse answers the changes of a batch that could not be journaled. It returns
-// those to try again. If the disk is not full, the error ends the daemon.
+// refuse answers the changes of a batch that could not be journaled. It returns the changes
+// to try again. If the disk is not full, the error ends the daemon.
 func (r *Runner) refuse(batch []*change, err error) (kept []*change, fatal error) {
 	if !errors.Is(err, journal.ErrFull) {
 		return nil, fmt.Errorf("journal: %w", err)

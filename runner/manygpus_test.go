@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// TestSubmissionWithManyGPUs: what a submission costs does not grow with the pages of all
+// TestSubmissionWithManyGPUs: the cost of a submission does not grow with the pages of all
 // GPUs. Each took two copies of all of them: 90 ms with 10,000 GPUs.
 func TestSubmissionWithManyGPUs(t *testing.T) {
 	g := newRig(t, func(g *rig) {

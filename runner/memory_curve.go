@@ -15,8 +15,8 @@ const maxCurve = 128
 // step, on the GPU where it uses most.
 type curve struct {
 	Began units.Instant `json:"began"` // the first sample
-	// Step is the length of a step in nanoseconds; it grows when there are too
-	// many. 0: each sample is a step.
+	// Step is the length of a step in nanoseconds, and grows when there are too many steps.
+	// With 0 each sample is a step.
 	Step int64 `json:"step,omitempty"`
 	// At are the beginnings of the steps, in nanoseconds after Began. Used has
 	// the same length.

@@ -149,8 +149,8 @@ func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
 	o.Output = notify.Lines(raw)
 }
 
-// lastLines is how many lines of the output are looked at for a message; of these the
-// last that are not empty are in it.
+// lastLines is the number of output lines read for a message; the message has the last
+// non-empty ones.
 const lastLines = 30
 
 // sayIdle completes the last message: for how long the task has done nothing.

@@ -15,18 +15,18 @@ import (
 )
 
 // Messages are made from the journal, not by the loop: it only wakes their reader. So
-// neither a receiver nor a slow disk holds the loop up, and a daemon that was killed
-// loses none: the next one reads on where the outbox ends. See docs/monitoring.md.
+// neither a receiver nor a slow disk delays the loop, and a killed daemon loses none: the
+// next one continues where the outbox ends. See docs/monitoring.md.
 
 // Notifying are the settings of messages.
 type Notifying struct {
 	Rules notify.Rules
-	Pace  notify.Pace // zero: notify.DefaultPace
+	Pace  notify.Pace // zero means notify.DefaultPace
 }
 
 const (
-	// readAtMost is how many events are read at a time, and keptAfter how many without a
-	// message may pass before the place is stored.
+	// readAtMost is the number of events read at a time. The position is stored after
+	// keptAfter events without a message.
 	readAtMost, keptAfter = 2000, 500
 	// readAnyway is the time between two looks into the journal that nobody asked for.
 	readAnyway = time.Minute
@@ -36,19 +36,19 @@ const (
 
 // mailing is the runner's part in messages.
 type mailing struct {
-	mail    *notify.Post  // nil: no messages are sent
+	mail    *notify.Post  // nil if no messages are sent
 	letters chan struct{} // wakes their reader
-	// telling is the last event whose decisions are carried out: of these nothing but
-	// WakeAt is stored later.
+	// telling is the last event with executed decisions: for events up to it only WakeAt is
+	// stored later.
 	telling atomic.Int64
 }
 
-// messenger makes messages of what the journal has. Its fields are its own goroutine's.
+// messenger makes messages from the journal. Its fields are its own goroutine's.
 type messenger struct {
 	r      *Runner
 	seq    int64 // everything up to here was read
 	stored int64 // everything up to here is in the outbox
-	// faults are the GPUs that are not well, with the sentence that was told.
+	// faults are the broken GPUs, with the fault that was reported.
 	faults map[mapper.GPUID]string
 	failed bool
 }
@@ -74,8 +74,9 @@ func (r *Runner) SetMessageRules(rules notify.Rules) {
 	}
 }
 
-// newMessenger finds the place from which messages are made: events after it are
-// told, also those that come before the messenger works. nil: no messages are sent.
+// newMessenger finds the position from which messages are made: each event after it may
+// give one, also events that come before the messenger runs. It returns nil if no messages
+// are sent.
 func (r *Runner) newMessenger() *messenger {
 	if r.mail == nil {
 		return nil
@@ -199,7 +200,7 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return c
 }
 
-// wakeMessages tells the reader that there may be something to tell.
+// wakeMessages wakes the reader if there may be a message.
 func (r *Runner) wakeMessages(ev mapper.Event, decisions []mapper.Decision) {
 	if r.mail == nil || !tells(ev, decisions) {
 		return
@@ -232,8 +233,8 @@ func tells(ev mapper.Event, decisions []mapper.Decision) bool {
 	return false
 }
 
-// ofFaults are the messages of GPUs that a sample finds broken, or well again. faults
-// is what was told before.
+// ofFaults returns the messages about GPUs that a sample finds broken, or healthy again.
+// faults holds the faults reported before.
 func (m *messenger) ofFaults(p past, ev mapper.Sampled, faults map[mapper.GPUID]string) (list []notify.Owned) {
 	for _, g := range ev.GPUs {
 		was, is := faults[g.ID], g.Fault
@@ -251,7 +252,7 @@ func (m *messenger) ofFaults(p past, ev mapper.Sampled, faults map[mapper.GPUID]
 	return list
 }
 
-// ofMissing are the messages of GPUs that a daemon does not find any more.
+// ofMissing returns the messages about GPUs that a daemon no longer finds.
 func (m *messenger) ofMissing(ctx context.Context, p past, faults map[mapper.GPUID]string) (list []notify.Owned) {
 	var pages []mapper.GPU
 	if m.r.look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {

@@ -87,7 +87,7 @@ func (g *rig) channels(all ...api.NotifyChannel) {
 	}
 }
 
-// TestMessages: what happens to tasks and GPUs is told, with the words that matter.
+// TestMessages: events of tasks and GPUs give messages, with the words that matter.
 func TestMessages(t *testing.T) {
 	mine, ops := newMailbox(t), newMailbox(t)
 	g := newRig(t, posting(ops.channel("ops")))
@@ -200,7 +200,7 @@ func TestMessagesOfAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.eventually("its end", func() bool { _, n := box.of("long", api.NotifyStopped); return n == 1 })
-	ids := map[string]bool{} // one whose answer the first daemon did not hear comes twice
+	ids := map[string]bool{} // a message comes twice if the first daemon missed the answer
 	for _, m := range box.all() {
 		if m.Event == api.NotifyStarted {
 			ids[m.ID] = true
@@ -211,7 +211,7 @@ func TestMessagesOfAdopted(t *testing.T) {
 	}
 }
 
-// TestMessagesPrivate: what a channel leads to is in its user's file and nowhere else,
+// TestMessagesPrivate: the destination of a channel is in its user's file and nowhere else,
 // and other users see nothing of it.
 func TestMessagesPrivate(t *testing.T) {
 	box := newMailbox(t)
@@ -265,7 +265,7 @@ func TestMessagesPrivate(t *testing.T) {
 	}
 }
 
-// TestNotifyRefused: a task whose messages would go nowhere is refused.
+// TestNotifyRefused: a task is refused if its messages would go nowhere.
 func TestNotifyRefused(t *testing.T) {
 	box := newMailbox(t)
 	g := newRig(t, posting())

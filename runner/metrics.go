@@ -21,7 +21,7 @@ import (
 // unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
 const unlooked = "not-looked-at"
 
-// glance is what a scrape takes from the state, in the loop.
+// glance is the part of the state that a scrape reads in the loop.
 type glance struct {
 	gpus     []mapper.GPU
 	headroom units.Bytes
@@ -49,7 +49,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 			s.Held++
 		}
 	}
-	slices.Reverse(waiting) // the oldest first: their reasons are looked at
+	slices.Reverse(waiting) // the oldest first: their reasons are computed
 	g := glance{kept: map[mapper.GPUID]bool{}, views: map[mapper.TaskID]queueView{}, away: map[mapper.GPUID]int{}}
 	if err := r.look(ctx, func(s *mapper.State) { r.glance(s, &g, placed, waiting) }); err != nil {
 		return s, err
@@ -79,7 +79,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 // maxMeasured bounds the unfinished tasks that one page looks at.
 const maxMeasured = 100_000
 
-// glance reads what a page needs from the state.
+// glance reads the state for a page.
 func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
 	for i := range g.gpus {
@@ -95,7 +95,7 @@ func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 		going, runs := s.Speed(rec.ID())
 		g.views[rec.ID()] = queueView{going: going, runs: runs}
 	}
-	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // those without a view were not looked at
+	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // tasks without a view were not looked at
 		v := queueView{code: unlooked}
 		if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
 			v.code = x.code
@@ -158,7 +158,7 @@ func (r *Runner) taskFigures(rec *Record, of *glance) metrics.Task {
 	return out
 }
 
-// userFigures are what each user has now and has had.
+// userFigures returns the current and past use of each user.
 func (r *Runner) userFigures(accounts []mapper.Account) ([]metrics.User, float64) {
 	joules, held, idle := r.energy.sums(r.Clock.Now())
 	users := map[string]*metrics.User{}
@@ -189,8 +189,8 @@ func (r *Runner) userFigures(accounts []mapper.Account) ([]metrics.User, float64
 	return all, idle
 }
 
-// MetricsPage is the page of metrics, with or without figures of single tasks and
-// users, for an address beside the socket.
+// MetricsPage returns the page of metrics, with or without figures of single tasks and
+// users, for an address of its own beside the API's socket.
 func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.pages.Handler(names))
@@ -200,7 +200,7 @@ func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
 	return mux
 }
 
-// maxScrapers is how many connections the port for Prometheus has at once.
+// maxScrapers is the largest number of simultaneous connections to the port for Prometheus.
 const maxScrapers = 64
 
 // ServeMetrics answers with the page on l until ctx ends.

@@ -7,9 +7,8 @@ import (
 	"carma/mapper"
 )
 
-// observe counts what an event and the decisions on it have brought, for the page of
-// metrics. It is called once for each event, after the decisions have become durable,
-// and waits for nobody.
+// observe counts the effects of an event and its decisions, for the page of metrics. It is
+// called once for each event, after the decisions have become durable, and never blocks.
 func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
 	r.wakeMessages(ev, decisions)
 	at := mapper.EventTime(ev)

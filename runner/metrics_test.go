@@ -46,8 +46,7 @@ func bySocket(g *rig) *http.Client {
 	}}}
 }
 
-// value is the only figure of a family whose labels have all these values; -1: there is
-// none.
+// value returns the only figure of a family that has labels with all these values, or -1.
 func value(f *dto.MetricFamily, labels ...string) float64 {
 	for _, m := range f.GetMetric() {
 		text := ""
@@ -72,8 +71,7 @@ func value(f *dto.MetricFamily, labels ...string) float64 {
 	return -1
 }
 
-// TestMetricsPage: a page tells what the daemon does, the same as its API, and its
-// counters count.
+// TestMetricsPage: a page agrees with the daemon's API, and its counters count.
 func TestMetricsPage(t *testing.T) {
 	g := newRig(t)
 	g.script("long:1", untilStopped)

@@ -24,23 +24,23 @@ type monitor struct {
 	nudge  chan struct{}
 
 	score    func([]float64) float64           // of a window's readings
-	spend    func(units.Instant, []gpu.Sample) // accounts what a sample shows; nil: nobody does
-	clients  func([]gpu.Sample)                // looks at clients of MPS; nil: nobody does
-	hosts    func() []mapper.HostSample        // what the machine's memory is used for; nil: that is not booked
+	spend    func(units.Instant, []gpu.Sample) // accounts the energy of a sample, or nil
+	clients  func([]gpu.Sample)                // follows MPS clients in a sample, or nil
+	hosts    func() []mapper.HostSample        // samples host memory; nil if none is allocated
 	promised *promised                         // memory that tasks were promised
-	reset    func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
+	reset    func([]mapper.GPUID)              // is called with GPUs that are no longer broken, or nil
 
 	mu     sync.Mutex
 	round  chan struct{} // closed and replaced when a sample was read and reported
 	latest []gpu.Sample
-	last   []mapper.GPUSample // what the mapper was told
+	last   []mapper.GPUSample // the last sample given to the mapper
 	seen   map[attemptKey]*sighting
 	idle   map[attemptKey]*gpuWatch
 	broken map[mapper.GPUID]bool // until they are reset
 	window map[string][]reading
 	times  map[timesOf][]timed
-	failed time.Time // since when readings fail (wall clock); zero: they do not
-	fault  string    // what the mapper is told if that lasts
+	failed time.Time // when readings began to fail (wall clock), or zero
+	fault  string    // the fault that the mapper gets if failures last
 }
 
 type attemptKey struct {
@@ -66,8 +66,8 @@ const (
 	activityWindow = 30 * time.Second
 	sampleLimit    = 5 * time.Second       // wall clock
 	sampleLeast    = 50 * time.Millisecond // wall clock, between two samples
-	// unreadable is how long GPUs that cannot be read still get tasks, by their
-	// last sample (wall clock).
+	// unreadable is the time for which unreadable GPUs still get tasks, by their last sample
+	// (wall clock).
 	unreadable = 30 * time.Second
 )
 
@@ -85,7 +85,8 @@ func (m *monitor) wake() {
 	}
 }
 
-// run samples until ctx ends. It reports what differs from what report took before.
+// run samples until ctx ends. It reports changes since the last sample that report
+// accepted.
 func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 	var last toldSample
 	for {
@@ -123,7 +124,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		if ctx.Err() != nil {
 			return mapper.Sampled{}, false
 		}
-		m.lookFor(nil, began) // what was there meanwhile is not known
+		m.lookFor(nil, began) // the processes meanwhile are unknown
 		return m.unread(err, time.Now())
 	}
 	if !m.failed.IsZero() {
@@ -172,8 +173,7 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 	m.lookFor(samples, began)
 }
 
-// unread notes that the GPUs could not be read. If that lasts, all of them have
-// a fault.
+// unread records a failed reading of the GPUs. After unreadable, all of them have a fault.
 func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 	if m.failed.IsZero() {
 		m.failed = now
@@ -252,7 +252,7 @@ func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c
 	return 0, nil
 }
 
-// forget drops what was seen of an attempt.
+// forget drops the observations of an attempt.
 func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -163,7 +163,7 @@ func TestBoardHasData(t *testing.T) {
 	}
 }
 
-// ask asks a Prometheus; empty: it answered with data.
+// ask queries a Prometheus and returns "" if it answered with data.
 func ask(at, expr string) string {
 	resp, err := http.Get("http://" + at + "/api/v1/query?query=" + url.QueryEscape(expr))
 	if err != nil {

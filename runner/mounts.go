@@ -24,13 +24,13 @@ const (
 	// at the launch: a network file system may hang.
 	openLimit  = 5 * time.Second
 	placeLimit = time.Minute
-	// maxOpening is how many such checks may run at a time, hanging ones
-	// included.
+	// maxOpening is the largest number of such checks that run at a time, including hanging
+	// ones.
 	maxOpening = 64
 )
 
-// mayMountAll reports whether a user's mounts need no check: those of root, and
-// of the user that the daemon runs as, who can use the engine directly.
+// mayMountAll reports whether a user's mounts need no check: root's mounts, and those by
+// the user that the daemon runs as, who can use the engine directly.
 func mayMountAll(uid int) bool {
 	return rights.Policy{Account: os.Geteuid()}.MayServer(rights.MountAll, rights.Caller{UID: uid})
 }
@@ -150,7 +150,7 @@ func notMountable(err error) bool {
 	return false
 }
 
-// mountRefusal says why a mount is refused, and what may be mounted.
+// mountRefusal says why a mount is refused, and which mounts are allowed.
 func (r *Runner) mountRefusal(err error) string {
 	if errors.Is(err, unix.EACCES) {
 		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.live().AllowedMounts, ", "))
@@ -166,8 +166,8 @@ func (r *Runner) engineNear() error {
 	return nil
 }
 
-// placeAgain places the mounts of a container that an earlier daemon has made.
-// If the container has started since, done only has to remove its places.
+// placeAgain places the mounts of a container that an earlier daemon has created. If the
+// container has started since, done only has to remove its places.
 func (w *worker) placeAgain(ctx context.Context, c *containers.Container) (done func(), err error) {
 	if c.State != containers.StateCreated {
 		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
@@ -184,11 +184,10 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 	return list
 }
 
-// place replaces the sources of a user's mounts by places that show the files
-// that were opened and checked. For a task without an image, host are the mounts
-// of the machine's folders. done, never nil, removes the places. It leaves
-// them if the daemon is stopping: the engine may be about to use them, and the
-// next daemon goes on.
+// place replaces the sources of a user's mounts by places that show the files that were
+// opened and checked. For a task without an image, host are the mounts of the machine's
+// folders. done, never nil, removes the places. It leaves them if the daemon is stopping:
+// the engine may be about to use them, and the next daemon continues.
 func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in beside) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
 	if !r.hasPlaces(rec) {

@@ -15,12 +15,12 @@ import (
 	"carma/runner/api"
 )
 
-// near is an engine that sees the daemon's files, or not. When it starts a
-// container, it looks at what is mounted.
+// near is an engine that sees the daemon's files, or not. When it starts a container, it
+// checks the mounts.
 type near struct {
 	*containerstest.Fake
 	err error
-	dir string // where it finds what users mount
+	dir string // folder in which it finds users' mounts
 
 	mu   sync.Mutex
 	away bool     // starts get no answer
@@ -122,8 +122,8 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	g.eventually("nothing is left for the engine", func() bool { return n.look() == "[]" })
 }
 
-// TestMountsOfHangingFiles: a file system that does not answer is nobody's
-// fault, and the user is told to try again.
+// TestMountsOfHangingFiles: a file system that does not answer is nobody's fault, and the
+// error asks the user to try again.
 func TestMountsOfHangingFiles(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -138,7 +138,7 @@ func TestMountsOfHangingFiles(t *testing.T) {
 	}
 }
 
-// TestCheckMounts: doctor says where mounts cannot be held, and what helps.
+// TestCheckMounts: doctor says where mounts cannot be held, and the fix.
 func TestCheckMounts(t *testing.T) {
 	for _, c := range []struct {
 		err                    error

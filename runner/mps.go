@@ -14,12 +14,12 @@ import (
 	"carma/runner/mps"
 )
 
-// MPS is how tasks share GPUs through NVIDIA's Multi-Process Service.
+// MPS configures how tasks share GPUs through NVIDIA's Multi-Process Service.
 type MPS struct {
 	Groups *mps.Groups
 	// Auto: where MPS does not work, tasks share without it.
 	Auto bool
-	// Threads is the ceiling on the SMs of a task in percent; 0: none.
+	// Threads limits the SMs of a task in percent, or is 0 for no limit.
 	Threads int
 	// LimitMemory lets MPS refuse a task more than its grant.
 	LimitMemory bool
@@ -28,11 +28,10 @@ type MPS struct {
 	HostIPC bool
 }
 
-// mpsGroup returns the MPS group of an attempt; nil: it is no client. MPS is off,
-// the task has its GPUs for itself, an earlier attempt ended with a fault of an
-// MPS server, or the server could not run as the container's user. A fault ends
-// all clients of the server, and nobody can tell which of them caused it; without
-// MPS the driver keeps them apart.
+// mpsGroup returns the MPS group of an attempt, or nil if it is no client: MPS is off, the
+// task is exclusive, an earlier attempt ended with a fault of an MPS server, or the server
+// could not run as the container's user. A fault ends all clients of the server, and nobody
+// can tell which of them caused it; without MPS the driver isolates them.
 func (w *worker) mpsGroup() *mps.Group {
 	m, t := w.opt.MPS, &w.rec.Task
 	if m == nil || w.noMPS || len(w.launch.Grants) == 0 || t.NextExclusive || faultedByMPS(t, w.launch.Attempt) {
@@ -58,8 +57,8 @@ func faultedByMPS(t *mapper.Task, attempt int) bool {
 	return slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.N < attempt && a.Class == mapper.ExitMPSFault })
 }
 
-// containerUser returns the user and group of the container. ok is false for a
-// user that the image names by a name: only the image's own files tell its number.
+// containerUser returns the user and group of the container. ok is false for a user that
+// the image names by a name: only the image's own files have its number.
 func (r *Record) containerUser() (uid, gid int, ok bool) {
 	if r.UID != 0 {
 		return r.UID, r.GID, true
@@ -96,8 +95,8 @@ func (w *worker) share(spec *containers.Spec) {
 	spec.HostIPC = w.opt.MPS.HostIPC
 }
 
-// mpsGrace is how long a task may take to end by itself after MPS has
-// disconnected it. Then it is killed.
+// mpsGrace is the time that a task has to end after MPS has disconnected it. Then it is
+// killed.
 const mpsGrace = 5 * time.Second
 
 // ownsProcess reports whether a process of this machine is in the container.
@@ -121,8 +120,8 @@ func (w *worker) mpsFault(ctx context.Context, class containers.Class, cuda bool
 	return errors.Is(err, mps.ErrNotRunning) || slices.ContainsFunc(servers, func(s mps.Server) bool { return s.Status == mps.Fault })
 }
 
-// mendMPS restarts what is broken in a group after a fault, when its clients
-// have left. It gives up after half a minute.
+// mendMPS restarts the broken parts of a group after a fault, when its clients have left.
+// It gives up after half a minute.
 func (w *worker) mendMPS(ctx context.Context) {
 	group := w.mpsGroup()
 	if group == nil {

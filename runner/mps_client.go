@@ -12,8 +12,8 @@ import (
 )
 
 // mpsClient is an attempt that was started as a client of MPS, as the driver shows it. A
-// program that misses its server says so (CUDA error 805) and may go on: on the GPU
-// beside the clients, by turns, or on the processor, where it only blocks the GPU.
+// program that misses its server reports that (CUDA error 805) and may continue: on the GPU
+// beside the clients, by time slices, or on the processor, where it only blocks the GPU.
 type mpsClient struct {
 	gpus []mapper.GPUID
 
@@ -22,18 +22,19 @@ type mpsClient struct {
 	// client; apart: there were enough of them.
 	strange int
 	apart   bool
-	// refused: its output has an error of the way to the server. silent counts the
-	// readings since that show nothing of it on its GPUs; touched: one has.
+	// refused: its output reports that it could not reach the server. silent counts the
+	// readings since then that show nothing of it on its GPUs; touched: one has.
 	refused, touched bool
 	silent           int
 	gone             chan struct{} // closed when it is taken to run without its GPUs
 }
 
-// refusedLeast is how many readings in a row must show nothing on its GPUs of a program
-// that could not reach its MPS server, until it is taken to go on without them.
+// refusedLeast is the number of successive readings without the program on its GPUs after
+// which a program that could not reach its MPS server is assumed to run without GPUs.
 const refusedLeast = 30
 
-// follow follows a reading of all GPUs. changed: it is a client no more, or again.
+// follow processes a reading of all GPUs. changed is set if it stopped being a client, or
+// is one again.
 func (c *mpsClient) follow(key attemptKey, samples []gpu.Sample) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,7 @@ func (c *mpsClient) silence(here bool) {
 	}
 }
 
-// hears follows a line of its output.
+// hears processes a line of its output.
 func (c *mpsClient) hears(line []byte) {
 	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !endtext.MPSLost(line) {
 		return
@@ -86,7 +87,7 @@ func (c *mpsClient) hears(line []byte) {
 }
 
 // followClient begins to follow an attempt that is to be a client of MPS, until stop is
-// called. One that goes on without its GPUs is killed: it runs again without MPS.
+// called. An attempt that continues without its GPUs is killed: it runs again without MPS.
 func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 	if w.mpsGroup() == nil {
 		return func() {}
@@ -116,7 +117,8 @@ func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 	}
 }
 
-// setClient notes an attempt to be followed; nil: not any more.
+// setClient registers an attempt to be followed as an MPS client, or removes it if c is
+// nil.
 func (s *sharing) setClient(key attemptKey, c *mpsClient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +132,8 @@ func (s *sharing) setClient(key attemptKey, c *mpsClient) {
 	s.clients[key] = c
 }
 
-// tookTurns notes that an attempt is no client any more, or again; false: it has ended
-// meanwhile, and nobody would take the note back.
+// tookTurns records that an attempt is no longer a client, or is one again. It returns
+// false if the attempt has ended meanwhile, since nobody would remove the record.
 func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +148,8 @@ func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
 	return true
 }
 
-// lookAtClients follows a reading of all GPUs. A task on them that is no client takes
-// turns with the clients, which the mapper must know.
+// lookAtClients processes a reading of all GPUs. A task on them that is no client shares
+// them with the clients by time slices, which the mapper must know.
 func (r *Runner) lookAtClients(samples []gpu.Sample) {
 	r.sharing.mu.Lock()
 	all := make(map[attemptKey]*mpsClient, len(r.sharing.clients))

@@ -13,8 +13,8 @@ import (
 )
 
 // TestStrangeClient: a task that was started as a client of MPS is on the GPU, and the
-// driver does not list it as one. The mapper is told that tasks take turns there, until
-// it is listed.
+// driver does not list it as one. The mapper treats the GPU as time-sliced until it is
+// listed.
 func TestStrangeClient(t *testing.T) {
 	g := newRig(t, auto(t), byMemory)
 	g.script("train", untilStopped)
@@ -38,7 +38,7 @@ func TestStrangeClient(t *testing.T) {
 	g.eventually("MPS goes on", func() bool { return g.told() == mapper.SharingUsers })
 }
 
-// TestFollowClient: what readings say of an attempt.
+// TestFollowClient: the conclusions from readings of an attempt.
 func TestFollowClient(t *testing.T) {
 	key := attemptKey{3, 2}
 	on := func(p ...gpu.Process) gpu.Sample { return gpu.Sample{UUID: "GPU-a", ClientsTold: true, Processes: p} }
@@ -101,8 +101,8 @@ func TestTouchedBefore(t *testing.T) {
 	}
 }
 
-// TestEndedClient: what a late reading shows of an attempt that has ended is not noted:
-// its GPU would count as shared by turns for ever.
+// TestEndedClient: a late reading of an attempt that has ended is not recorded: its GPU
+// would count as time-sliced without end.
 func TestEndedClient(t *testing.T) {
 	var s sharing
 	key, c := attemptKey{1, 1}, &mpsClient{gpus: []mapper.GPUID{"GPU-a"}, apart: true}
@@ -117,7 +117,7 @@ func TestEndedClient(t *testing.T) {
 	}
 }
 
-// TestWithoutItsServer: a program that cannot reach its MPS server and goes on on the
+// TestWithoutItsServer: a program that cannot reach its MPS server and continues on the
 // processor is ended, and runs again without MPS.
 func TestWithoutItsServer(t *testing.T) {
 	g := newRig(t, withMPS(t), byMemory)

@@ -50,8 +50,7 @@ func (g *rig) mps(gpus ...string) *mps.Group {
 	return g.opt.MPS.Groups.Of(os.Getuid(), os.Getgid(), gpus)
 }
 
-// pipeOf returns the pipe folder of a client's container; empty: it is not a
-// client.
+// pipeOf returns the pipe folder of a client's container, or "" if it is not a client.
 func pipeOf(p *containerstest.Process) (pipe string) {
 	for _, kv := range p.Spec.Env { // the last one counts
 		if v, ok := strings.CutPrefix(kv, "CUDA_MPS_PIPE_DIRECTORY="); ok {
@@ -61,10 +60,9 @@ func pipeOf(p *containerstest.Process) (pipe string) {
 	return pipe
 }
 
-// TestMPSClient: a task is a client of the control daemon for its GPUs, within
-// its grant, whatever its own environment says. A task alone on its GPUs is not
-// a client. One on several GPUs has no memory limit: a process that sees fewer of
-// them would lose all limits.
+// TestMPSClient: a task is a client of the control daemon for its GPUs, within its grant,
+// for any environment of its own. A task alone on its GPUs is not a client. One on several
+// GPUs has no memory limit: a process that sees fewer of them would lose all limits.
 func TestMPSClient(t *testing.T) {
 	g := newRig(t, withMPS(t))
 	specs := make(chan *containerstest.Process, 4)
@@ -94,8 +92,8 @@ func TestMPSClient(t *testing.T) {
 	}
 }
 
-// TestMPSFault: if a fault ends two tasks, neither is blamed until it fails
-// alone. Both run again, not together, and the server is mended.
+// TestMPSFault: if a fault ends two tasks, neither is at fault until it fails alone. Both
+// run again, not together, and the server is restarted.
 func TestMPSFault(t *testing.T) {
 	g := newRig(t, withMPS(t), byMemory, func(g *rig) { g.cards = newCards(1, 40*units.GiB) })
 	group := g.mps("GPU-a")
@@ -213,8 +211,8 @@ func TestContainerUser(t *testing.T) {
 	}
 }
 
-// TestNamedUser: a task whose user's number is not known is no client of a user's
-// MPS, but one of a server for all.
+// TestNamedUser: a task with a user of unknown number is no client of a user's MPS, but one
+// of a server for all.
 func TestNamedUser(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}

@@ -11,16 +11,16 @@ import (
 	"carma/runner/api"
 )
 
-// fill has a namespace refuse new pods with an error; nil: it has room.
+// fill makes a namespace refuse new pods with an error, or accept them if err is nil.
 func (p *parted) fill(namespace string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = map[string]error{namespace: err}
 }
 
-// TestNamespaceFull: a task that its namespace has no room for waits and says for which
-// quota; it has no GPU meanwhile, and no attempt of its own. It starts when another task
-// there has ended.
+// TestNamespaceFull: a task waits if its namespace has no room for it, and names the quota;
+// it has no GPU meanwhile, and no attempt of its own. It starts when another task there has
+// ended.
 func TestNamespaceFull(t *testing.T) {
 	g := newRemoteRig(t)
 	g.script("train", untilStopped)
@@ -37,7 +37,7 @@ func TestNamespaceFull(t *testing.T) {
 	if n := len(waiting.Attempts); n > 1 {
 		t.Errorf("%d attempts: %+v", n, waiting.Attempts)
 	}
-	other := g.submit("bob", api.Submit{Image: "train", Namespace: "b", Exclusive: true}) // nothing of it is booked
+	other := g.submit("bob", api.Submit{Image: "train", Namespace: "b", Exclusive: true}) // nothing of it is allocated
 	g.running(other)
 	if text := texts(g.historyOf(second)); !strings.Contains(text, cause) || strings.Contains(text, "sick") {
 		t.Errorf("history: %s", text)
@@ -58,8 +58,8 @@ func TestNamespaceFull(t *testing.T) {
 	}
 }
 
-// TestJobOfAFullNamespace: the pod of a Job waits on when its claim finds no room. The task
-// is not held for another pod, and takes this one when there is room.
+// TestJobOfAFullNamespace: the pod of a Job keeps waiting when its claim finds no room. The
+// task is not held for another pod, and uses this one when there is room.
 func TestJobOfAFullNamespace(t *testing.T) {
 	g, c := newJobRig(t)
 	c.FailAll(containerstest.OpCreate, &containers.StartFault{Scope: containers.ScopeNamespace, Code: "quota", Cause: "its ResourceQuota few is full", Text: "full"})

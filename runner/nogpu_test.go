@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestNoGPURefused: what is about GPUs is refused for a task without one, with what
-// to write instead.
+// TestNoGPURefused: GPU options are refused for a task without a GPU, with what to write
+// instead.
 func TestNoGPURefused(t *testing.T) {
 	for want, s := range map[string]api.Submit{
 		"":                        {NoGPU: true, HostMem: 1 << 30},
@@ -24,8 +24,8 @@ func TestNoGPURefused(t *testing.T) {
 	}
 }
 
-// TestNoGPUGiven: 0 GPUs in a text, such as an image's label, are none; a number that
-// is not given is the label's, else 1.
+// TestNoGPUGiven: 0 GPUs in a text, such as an image's label, means none; without a number
+// the label counts, else 1.
 func TestNoGPUGiven(t *testing.T) {
 	for _, c := range []struct {
 		asked api.Submit

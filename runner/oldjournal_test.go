@@ -23,8 +23,8 @@ import (
 	"carma/runner/journal"
 )
 
-// oldDaemon is what a daemon of an earlier version has left: its journal, in
-// the rig's folder, and its containers, on the rig's engine.
+// oldDaemon is the remains of a daemon of an earlier version: its journal, in the rig's
+// folder, and its containers, on the rig's engine.
 type oldDaemon struct {
 	tasks   []oldTask
 	mu      sync.Mutex
@@ -138,7 +138,7 @@ func (o *oldDaemon) program(_ context.Context, p *containerstest.Process) int {
 	}
 }
 
-// check compares the tasks with what the old daemon said of them.
+// check compares the tasks with the old daemon's records of them.
 func (o *oldDaemon) check(t *testing.T, g *rig) {
 	t.Helper()
 	for _, want := range o.tasks {
@@ -173,8 +173,8 @@ func (o *oldDaemon) once(t *testing.T) {
 	}
 }
 
-// TestOldJournal lets today's daemon take over journals that earlier versions
-// wrote: every task is as it was, its container is the same, and all go on.
+// TestOldJournal lets today's daemon take over journals that earlier versions wrote: every
+// task is unchanged, its container is the same, and all continue.
 func TestOldJournal(t *testing.T) {
 	folders, _ := filepath.Glob("testdata/journals/*/*/tasks.json")
 	if len(folders) < 2 {
@@ -189,10 +189,9 @@ func TestOldJournal(t *testing.T) {
 	}
 }
 
-// TestOtherPolicyOrder lets a program whose policies choose differently take
-// over a journal: launched tasks stay where they are. The journal says best-fit
-// where first-fit decided; that is the same as a first-fit that has changed
-// since.
+// TestOtherPolicyOrder lets a program with policies that choose differently take over a
+// journal: launched tasks stay where they are. The journal says best-fit where first-fit
+// decided; that is the same as a first-fit that has changed since.
 func TestOtherPolicyOrder(t *testing.T) {
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
@@ -204,8 +203,8 @@ func TestOtherPolicyOrder(t *testing.T) {
 	}
 }
 
-// goesOn checks that nothing has changed, lets the programs end, and checks
-// that all tasks that can run then do.
+// goesOn checks that nothing has changed, lets the programs end, and checks that all tasks
+// that can run then do.
 func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 	t.Helper()
 	before := len(g.containers())

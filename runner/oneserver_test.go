@@ -75,8 +75,8 @@ func oneServer(t *testing.T, v any) []byte {
 	return regexp.MustCompile(`\{,`).ReplaceAll(nodes.ReplaceAll(b, nil), []byte("{"))
 }
 
-// sameOnOneServer replays the journal's events as those of one server, compares the
-// decisions with the recorded ones, and returns how many launches these were.
+// sameOnOneServer replays the journal's events as events of one server, compares the
+// decisions with the recorded ones, and returns the number of launches among them.
 func (g *rig) sameOnOneServer() (launches int) {
 	g.t.Helper()
 	j, err := journal.OpenReadOnly(g.dir)

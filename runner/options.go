@@ -13,11 +13,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Estimator predicts at submission what a task will use of its GPUs.
+// Estimator predicts at submission the GPU use of a task.
 type Estimator interface {
 	// Estimate predicts its memory.
 	Estimate(estimator.Query) (estimator.Estimate, error)
-	// Expect predicts its activity and run time; zero: nothing is known.
+	// Expect predicts its activity and run time, or returns zero if nothing is known.
 	Expect(estimator.Query) mapper.Expected
 }
 
@@ -26,27 +26,27 @@ type Options struct {
 	Version string
 	DataDir string
 	Mapper  mapper.Options
-	// Attach is how containers get their GPUs; empty: chosen for the engine and
-	// the machine.
+	// Attach says how containers get their GPUs; empty means chosen for the engine and the
+	// machine.
 	Attach containers.Attach
 	// NearCPUs: a task on GPUs of one NUMA node runs on that node's processors only.
 	NearCPUs bool
-	// Devices adds what every container needs to reach the GPUs; nil: nothing.
+	// Devices returns what every container needs to reach the GPUs. Nil adds nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
-	// DeviceAccess checks whether containers can open their GPUs; nil: that is not
-	// checked, as with simulated GPUs and in a cluster.
+	// DeviceAccess checks whether containers can open their GPUs, or is nil for no checks,
+	// as with simulated GPUs and in a cluster.
 	DeviceAccess DeviceChecker
-	// Boot names the machine's boot; empty: the kernel is asked.
+	// Boot names the machine's boot. If empty, the kernel is asked.
 	Boot string
-	// Speed is how fast a simulated server's time runs from the start on.
+	// Speed is the initial speed of a simulated server's time.
 	Speed float64
 	// SetSpeed is called when the speed of a simulated server changes; nil
 	// where the GPUs are real.
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
-	// Activity is the way to make one score of the readings in a window:
-	// ActivityMean (empty) or ActivityRisk.
+	// Activity says how the readings in a window become one score: ActivityMean (empty) or
+	// ActivityRisk.
 	Activity string
 	// Pull: missing, always or never.
 	Pull string
@@ -56,56 +56,55 @@ type Options struct {
 	AllowedMounts []string
 	// Fittings are the devices and limits that tasks may have.
 	Fittings Fittings
-	// MountDir is where the engine finds what users mount (mounts.DefaultDir).
-	// Empty: it gets the paths that were checked, and follows later changes of
-	// them.
+	// MountDir is the folder of the users' mounts (mounts.DefaultDir). If empty, the engine
+	// gets the paths that were checked, and follows later changes of them.
 	MountDir string
-	// HostTasks is who may run tasks without an image: all, admins, none (empty),
-	// or a group. HostFolders are the machine's folders that these see.
+	// HostTasks names the users who may run tasks without an image: all, admins, none (or
+	// empty), or a group. HostFolders are the machine's folders that these tasks see.
 	HostTasks   string
 	HostFolders []string
-	// Open: everybody sees the environment and output of tasks whose submitters
-	// do not set a visibility.
+	// Open: everybody sees the environment and output of tasks if their submitters do not
+	// set a visibility.
 	Open bool
-	// OOMTexts are texts in errors of programs that mean that GPU memory ran out, besides
-	// those that carma knows.
+	// OOMTexts are error texts of programs that mean that GPU memory ran out, in addition to
+	// the built-in texts.
 	OOMTexts []string
-	// Bounds are what one task may use of the machine.
+	// Bounds limits one task's use of the machine.
 	Bounds Bounds
-	// PerUser is what one user may have of the daemon.
+	// PerUser limits one user's use of the daemon.
 	PerUser PerUser
-	// AdminGroup names the group whose members are administrators, see package rights.
-	// Empty: only root and the daemon's account are.
+	// AdminGroup names the group of the administrators, see package rights. If empty, only
+	// root and the daemon's account are administrators.
 	AdminGroup string
-	// ClusterAdmins are the users of a cluster who may do what admins may, and, with @
+	// ClusterAdmins are the users of a cluster who have the rights of admins, and, with @
 	// before them, groups of it.
 	ClusterAdmins []string
-	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
+	// MPS configures GPU sharing by MPS. Nil means time slices of the driver.
 	MPS *MPS
-	// NoMPS is why MPS is nil though it was wanted; empty: it was not.
+	// NoMPS says why MPS is nil though it was wanted, or is empty if it was not.
 	NoMPS string
-	// Limits are how the GPU memory of tasks is limited, beside MPS.
+	// Limits limits the GPU memory of tasks, beside MPS.
 	Limits Limits
-	// Suspending is how tasks are taken off their GPUs; nil: they are not.
+	// Suspending configures how tasks are suspended, or is nil if they are not.
 	Suspending *Suspending
-	// NoSuspending is why Suspending is nil, where another driver would not help;
-	// empty: there is no such reason.
+	// NoSuspending says why Suspending is nil if another driver would not help, or is empty.
 	NoSuspending string
-	// Closed: containers have no network. Then those of suites lead nowhere else.
+	// Closed: containers have no network. Then suite networks have no access to other
+	// networks either.
 	Closed bool
-	// Calibrate makes the machine's own environment; nil: none is made.
+	// Calibrate makes the machine's own environment, or is nil if none is made.
 	Calibrate Calibrating
-	// Init is the path of the program carma-init, which a proof runs; empty: it
-	// is missing.
+	// Init is the path of the program carma-init, which a proof runs, or empty if it is
+	// missing.
 	Init string
-	// Owner tells the task of a process of this machine; nil: its control groups
-	// tell.
+	// Owner returns the task of a process of this machine. If nil, its control groups
+	// identify it.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Keep bounds how many finished tasks are kept, and how long.
 	Keep Keep
-	// Notify is what is set about messages.
+	// Notify has the settings of messages.
 	Notify Notifying
-	// Probing is when and how tasks are probed.
+	// Probing says when and how tasks are probed.
 	Probing Probing
 }
 

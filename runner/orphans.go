@@ -12,8 +12,8 @@ import (
 	"carma/runner/journal"
 )
 
-// stranger is a container of this data folder that the journal does not know:
-// it is newer than the journal, which has lost its end.
+// stranger is an orphan: a container of this data folder that the journal does not know. It
+// is newer than the journal, which has lost its end.
 type stranger struct {
 	containers.Container
 	task    mapper.TaskID
@@ -21,8 +21,8 @@ type stranger struct {
 	why     string
 }
 
-// strangers returns the containers of this folder that are newer than the
-// journal. Once the daemon runs, only the loop calls it.
+// strangers returns the orphans: containers of this folder that are newer than the journal.
+// Once the daemon runs, only the loop calls it.
 func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 	left, err := r.leftAlone()
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
 		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
 		if err1 != nil || err2 != nil || c.Labels[probe.Label] != "" {
-			continue // a probe ends by itself, and is made again
+			continue // a probe needs no adoption: it ends and is made again
 		}
 		s := stranger{Container: c, task: mapper.TaskID(task), attempt: attempt}
 		if s.why, err = r.whyStrange(s); err != nil {
@@ -52,8 +52,7 @@ func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 	return found, nil
 }
 
-// whyStrange returns why a container is newer than the journal; empty: it is
-// not.
+// whyStrange returns why a container is newer than the journal, or "" if it is not.
 func (r *Runner) whyStrange(s stranger) (string, error) {
 	rec, err := r.Find(s.task.String())
 	if isNotFound(err) {
@@ -81,8 +80,8 @@ func (r *Runner) whyStrange(s stranger) (string, error) {
 	return "", nil
 }
 
-// checkNewer refuses a journal that is older than some containers. If that loss
-// was accepted, it returns these containers, to be taken in.
+// checkNewer refuses a journal that is older than some containers. If that loss was
+// accepted, it returns these containers, to be adopted.
 func (r *Runner) checkNewer(all []containers.Container) ([]stranger, error) {
 	found, err := r.strangers(all)
 	if err != nil {

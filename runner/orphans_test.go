@@ -58,9 +58,9 @@ func (g *rig) labelled() (running []string) {
 	return running
 }
 
-// TestOlderCopyBesideContainers: an older journal beside newer containers is
-// refused, and no container is killed. If the loss is accepted, the containers
-// are taken in and end as tasks, and no number is given twice (finding F7).
+// TestOlderCopyBesideContainers: an older journal beside newer containers is refused, and
+// no container is killed. If the loss is accepted, the containers are adopted and end as
+// tasks, and no number is given twice (finding F7).
 func TestOlderCopyBesideContainers(t *testing.T) {
 	g := newRig(t, byMemory)
 	p := g.gated("train")

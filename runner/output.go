@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// logDrain is how long the output of an ended container may be silent
-	// before the rest is given up.
+	// logDrain is the time without output after which the rest of an ended container's
+	// output is given up.
 	logDrain = 10 * time.Second
-	// stoppedDrain is how long the output of a stopped task is read after its
-	// end: its GPUs, and a user who removes it, wait for that.
+	// stoppedDrain limits reading a stopped task's output after its end: its GPUs, and a
+	// user who removes the task, wait for that.
 	stoppedDrain = 5 * time.Second
 	// lookEvery is at which writing of the output without output a worker looks whether
 	// its file is still there.
@@ -101,7 +101,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 }
 
-// noteMissing notes output that the engine has thrown away.
+// noteMissing records output that the engine has dropped.
 func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
 	m, ok := containers.ParseMissing(text)
 	switch {
@@ -185,7 +185,7 @@ func (w *worker) refillTail(tail *containers.Tail) {
 // outputHealth logs once, not for each task, that output cannot be kept.
 type outputHealth struct {
 	mu   sync.Mutex
-	told error // what was logged last; nil: output can be kept
+	told error // the last error logged, or nil while output can be kept
 }
 
 // lost logs a failure to keep output. If a limit is the reason, the output

@@ -48,8 +48,8 @@ func TestOutputExpires(t *testing.T) {
 	})
 }
 
-// TestEngineThrewAway: if an engine's driver reports missing output, a note
-// stands in its place.
+// TestEngineThrewAway: if an engine's driver reports missing output, a note takes its
+// place.
 func TestEngineThrewAway(t *testing.T) {
 	s := tasklog.Open(t.TempDir(), 0)
 	w, err := s.Writer(1, 1)
@@ -88,7 +88,7 @@ func TestEngineThrewAway(t *testing.T) {
 	}
 }
 
-// verbose is an engine whose containers print without end.
+// verbose is an engine with containers that print without end.
 type verbose struct{ *containerstest.Fake }
 
 func (v verbose) Logs(ctx context.Context, id string, _ time.Time, _ bool, sink containers.LogSink) error {

@@ -18,7 +18,7 @@ type owners struct {
 
 func newOwners() *owners { return &owners{root: "/", of: map[string]attemptKey{}} }
 
-// add notes the container of an attempt; forget undoes it.
+// add records the container of an attempt; forget removes it.
 func (o *owners) add(key attemptKey, names ...string) (forget func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// pageConnections is how many connections to the page's port there may be: a port
-	// does not tell at once whose they are.
+	// pageConnections limits the connections to the page's port: their users are not known
+	// at once.
 	pageConnections = 256
-	// pageSocketConnections is how many there may be to its socket, beside the limit for
-	// each user, which is that of the API.
+	// pageSocketConnections limits the connections to the page's socket. The API's limit for
+	// each user applies too.
 	pageSocketConnections = 1024
 )
 
-// Page is where the page is served.
+// Page says where the web page is served.
 type Page struct {
 	Listeners []net.Listener // on unix sockets and loopback addresses; the daemon closes them
-	// Address and Socket are those of the listeners, empty: none. Note is why one is
+	// Address and Socket are the addresses of the listeners, or empty. Note says why one is
 	// missing though it was configured.
 	Address, Socket, Note string
 }
@@ -72,8 +72,8 @@ func (r *Runner) asUser(ctx context.Context, u web.User) context.Context {
 
 type portPeerKey struct{}
 
-// pagePeer is the user at the other end of a connection to the page: through the
-// socket the caller, through the port as the kernel's table tells.
+// pagePeer returns the user at the other end of a connection to the page: through the
+// socket the caller, through the port the user in the kernel's table.
 func pagePeer(ctx context.Context) (uid int, ok bool) {
 	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
 		return find()

@@ -13,10 +13,10 @@ import (
 	"carma/runner/web"
 )
 
-// TestPageViewers measures what ten open pages cost a daemon with 16 GPUs and 500 tasks,
-// while the memory of all running ones changes each second: processor time by time of
-// the clock. The readers are in the same process and only read. docs/monitoring.md has figures;
-// make test-page measures for longer and without the race detector.
+// TestPageViewers measures the cost of ten open pages for a daemon with 16 GPUs and 500
+// tasks, while the memory of all running ones changes each second: processor time by time
+// of the clock. The readers are in the same process and only read. docs/monitoring.md has
+// figures; make test-page measures for longer and without the race detector.
 func TestPageViewers(t *testing.T) {
 	long, most := 4*time.Second, 0.05
 	if raceDetector { // it takes some ten times as long

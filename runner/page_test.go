@@ -74,7 +74,7 @@ func (v *visitorOf) ask(method, path, body string) (status int, text string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestPageRights: who is signed in may see and do there what the API lets them.
+// TestPageRights: a signed-in user may see and do there what the API allows them.
 func TestPageRights(t *testing.T) {
 	l := newLab(t, 2, 6)
 	for _, socket := range []bool{false, true} {
@@ -198,8 +198,8 @@ func TestPageAndAPI(t *testing.T) {
 	}
 }
 
-// TestLive: the first event has all, later ones have what changed; all viewers get the
-// same, and nothing private.
+// TestLive: the first event has all, later ones have the changes; all viewers get the same,
+// and nothing private.
 func TestLive(t *testing.T) {
 	l := newLab(t, 2, 6)
 	states := make(map[int64]string)
@@ -249,7 +249,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestTimeline: attempts with their GPUs, also those whose tasks are long over.
+// TestTimeline: attempts with their GPUs, also of tasks that ended long ago.
 func TestTimeline(t *testing.T) {
 	l := newLab(t, 2, 6)
 	until := l.Clock.Time()

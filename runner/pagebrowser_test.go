@@ -16,7 +16,7 @@ import (
 	"carma/test/browser"
 )
 
-// pages are all screens, with what shows that they are there.
+// pages are all screens, with a text that shows that each is there.
 var pages = []struct{ name, hash, there string }{
 	{"overview", "#/", `document.querySelectorAll('.card .part').length > 4`},
 	{"tasks", "#/tasks", `document.querySelectorAll('.tasks tbody tr').length > 9`},
@@ -81,7 +81,7 @@ func find(b *browser.Browser, text string) {
 	b.Do(chromedp.KeyEvent(text))
 }
 
-// TestPageKeys goes through what keys and buttons do.
+// TestPageKeys checks the effects of keys and buttons.
 func TestPageKeys(t *testing.T) {
 	l := newLab(t, 2, 8)
 	b := browser.New(t, "http://"+l.port+"/")
@@ -113,7 +113,7 @@ func TestPageKeys(t *testing.T) {
 	b.Do(chromedp.KeyEvent(kb.Enter))
 	b.Await(`document.querySelector('dialog[open]')`)
 	b.Axe("question")
-	if _, err := l.api.Update(l.ctx(), "4", api.Update{Name: new("renamed")}); err != nil { // its row is drawn anew
+	if _, err := l.api.Update(l.ctx(), "4", api.Update{Name: new("renamed")}); err != nil { // its row is drawn again
 		t.Fatal(err)
 	}
 	b.Await(`document.querySelector('[aria-label="Stop task 4, renamed"]')`)

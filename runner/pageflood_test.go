@@ -36,7 +36,7 @@ func TestPageFlood(t *testing.T) {
 		}
 	}()
 	fill("tcp", l.port, placesFor(pageConnections, 8)+50)
-	time.Sleep(100 * time.Millisecond) // the daemon has taken what it takes
+	time.Sleep(100 * time.Millisecond) // the daemon has accepted its maximum
 	if status := visitQuickly(l, "tcp", l.port); status != 0 {
 		t.Errorf("the port is not full: it answers %d", status)
 	}
@@ -51,7 +51,8 @@ func TestPageFlood(t *testing.T) {
 	}
 }
 
-// visitQuickly asks for the page's start; 0: nothing answers within a second.
+// visitQuickly requests the page's start and returns the status, or 0 if nothing answers
+// within a second.
 func visitQuickly(l *lab, network, at string) (status int) {
 	c, err := net.DialTimeout(network, at, time.Second)
 	if err != nil {

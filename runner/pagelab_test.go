@@ -15,8 +15,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// The name of a task that is a program, if anybody takes it for HTML. It is no name
-// that the API takes, so it is also printed, and given as an argument and a label.
+// The name of a task that is a program, if it is interpreted as HTML. The API refuses it as
+// a name, so it is also printed, and given as an argument and a label.
 const script = `<script>document.title='taken'</script><img src=x onerror="document.title='taken'">`
 
 // lab is a daemon with the page on a port and on a socket, and tasks of several users.
@@ -103,7 +103,7 @@ func (l *lab) submit(gpus, tasks int) {
 	l.sample(gpus, 0)
 }
 
-// sample has every task use most of what it booked, a little more each time.
+// sample makes every task use most of its grant, a little more each time.
 func (l *lab) sample(gpus, turn int) {
 	list, err := l.ListGPUs(l.ctx())
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"carma/runner/tasklog"
 )
 
-// pieceBytes is how much of a line that goes on is written at once.
+// pieceBytes is the size of the pieces in which a long line is written.
 const pieceBytes = 16 << 10
 
-// pieces writes a task's output to its log. An engine may hand on a progress bar by
-// a few updates at a time, for whom progress is read. They are put together here, so
-// that the log has no more pieces than of another long line. A daemon that is killed
-// loses none: the next one reads them again.
+// pieces writes a task's output to its log. An engine may pass on a progress bar a few
+// updates at a time, and progress is read from these. They are joined here, so that the log
+// has no more pieces than for another long line. A killed daemon loses none: the next one
+// reads them again.
 type pieces struct {
 	out *tasklog.Writer
 
 	at     time.Time // of the latest piece
 	stream containers.Stream
-	text   []byte // what waits of a line that goes on
+	text   []byte // the waiting part of an unfinished line
 }
 
 // write takes a line, or a piece of one.
@@ -44,7 +44,7 @@ func (p *pieces) write(at time.Time, stream containers.Stream, text []byte, part
 	return err
 }
 
-// flush writes what waits.
+// flush writes the waiting part.
 func (p *pieces) flush() error {
 	if len(p.text) == 0 {
 		return nil

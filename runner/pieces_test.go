@@ -10,8 +10,8 @@ import (
 	"carma/runner/tasklog"
 )
 
-// TestPieces: the small pieces of a bar are few in the log, whose text and order stay.
-// After a kill, the pieces that waited come again.
+// TestPieces: the small pieces of a bar are few in the log; its text and order stay. After
+// a kill, the pieces that waited come again.
 func TestPieces(t *testing.T) {
 	s := tasklog.Open(t.TempDir(), 0)
 	out, err := s.Writer(1, 1)

@@ -13,7 +13,7 @@ import (
 	"carma/runner/rights"
 )
 
-// clauseSuspended is why a suspended task comes back only to some GPUs.
+// clauseSuspended says why a suspended task can resume only on some GPUs.
 const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
 
 // Pin binds a task to GPUs, or to none.
@@ -39,9 +39,9 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 	})
 }
 
-// goesTo finds the GPUs that a task is to go to, by index or UUID, each once. It refuses
-// what is not there, and GPUs on which a task on so many, with so much memory on each,
-// could never run. Only the loop calls it.
+// goesTo finds the GPUs that a task is pinned to, by index or UUID, each once. It refuses
+// missing GPUs, and GPUs on which a task with this number and memory could never run. Only
+// the loop calls it.
 func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []mapper.GPUID, err error) {
 	all := r.state.GPUs()
 	for _, name := range names {
@@ -67,8 +67,8 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 	return ids, nil
 }
 
-// asked is the event that binds a submitted task to the GPUs that were named for it;
-// nil: none were. Only the loop calls it.
+// asked returns the event that binds a submitted task to its named GPUs, or nil if none
+// were named. Only the loop calls it.
 func (r *Runner) asked(now units.Instant, req mapper.Request, c *candidate) (mapper.Event, error) {
 	names := c.rec.Submit.GPUIDs
 	if len(names) == 0 {

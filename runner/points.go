@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beside is what a container has beside a user's mounts.
+// beside describes what a container has in addition to a user's mounts.
 type beside struct {
 	// files: it gets files of its suite, so root must not be able to write to the
 	// mounts.
 	files bool
-	// points are what the runtime mounts or enters, and makes where it is missing.
+	// points are the paths that the runtime mounts or enters, and creates if they are
+	// missing.
 	points []point
 }
 
@@ -33,7 +34,7 @@ type point struct {
 // enginePoints are files that the engine mounts in every container.
 var enginePoints = []point{{"/etc/hosts", false}, {"/etc/hostname", false}, {"/etc/resolv.conf", false}}
 
-// besideOf returns what a container has beside the first n of its mounts.
+// besideOf describes what a container has in addition to the first n of its mounts.
 func besideOf(spec *containers.Spec, n int, files bool) beside {
 	in := beside{files: files}
 	folder := func(path string) { in.points = append(in.points, point{path, true}) }

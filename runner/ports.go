@@ -54,7 +54,7 @@ func (b *portBook) of(key attemptKey) ([]api.OpenPort, <-chan struct{}) {
 	return b.open[key], b.changed
 }
 
-// set notes the open ports of an attempt; none: it has ended.
+// set stores the open ports of an attempt; an empty list removes the attempt.
 func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,8 +67,8 @@ func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
 	b.changed = make(chan struct{})
 }
 
-// openPorts has the container's ports opened, where its engine does not do it, and
-// notes where they are. close forgets them.
+// openPorts opens the container's ports if its engine does not do it, and records their
+// addresses. closed forgets them.
 func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 	key := attemptKey{w.launch.Task, w.launch.Attempt}
 	publisher, can := able[containers.Publisher](w.Driver)

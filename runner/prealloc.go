@@ -17,8 +17,8 @@ const (
 	reservesStays = 2 * time.Minute // without any change since
 )
 
-// preallocates reports whether an attempt seems to have reserved most of a card at
-// its start. until is the end of what was seen.
+// preallocates reports whether an attempt seems to have reserved most of a card at its
+// start. until is the end of the observations.
 func (c *curve) preallocates(capacity units.Bytes, every time.Duration, until units.Instant) bool {
 	if c == nil || len(c.At) == 0 || capacity <= 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 // TestPreallocates: a program that takes most of a card at once and stays there is
-// told from one that grows to as much, or changes later.
+// distinguished from one that grows to as much, or changes later.
 func TestPreallocates(t *testing.T) {
 	const every, card = time.Second, 40 * units.GiB
 	for _, row := range []struct {

@@ -47,7 +47,7 @@ type probers struct {
 // prober is the probe of one task.
 type prober struct {
 	end     context.CancelFunc
-	running time.Time // since when; zero: it waits for its turn
+	running time.Time // when it began, or zero while it waits for its turn
 }
 
 func newProbers() probers {
@@ -60,9 +60,8 @@ func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
 	return asked && r.live().Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
 }
 
-// probeIfDue starts the probe of a task whose memory is still to be estimated,
-// once the task waits for no other: its program may read what the others write.
-// Only the loop calls it.
+// probeIfDue starts the probe of a task that has no memory estimate yet, once the task
+// waits for no other: its program may read what the others write. Only the loop calls it.
 func (r *Runner) probeIfDue(rec *Record) {
 	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
@@ -180,7 +179,7 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	return network, err
 }
 
-// clearProbes removes what a killed daemon left of a task's probe.
+// clearProbes removes the remains of a task's probe after a daemon was killed.
 func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) error {
 	_, err := r.engine.retry(ctx, func() error {
 		found, err := r.Driver.List(ctx, labels)
@@ -200,7 +199,8 @@ func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) erro
 	return err
 }
 
-// probing tells where the probe of a task stands, in words; empty: it has none.
+// probing says in words what the probe of a task does now, or returns "" if the task has
+// none.
 func (r *Runner) probing(id mapper.TaskID) string {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()

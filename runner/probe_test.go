@@ -50,8 +50,7 @@ func mark(p *containerstest.Process) string {
 	return ""
 }
 
-// tell prints what the probe's Python side prints about a network with a batch
-// size.
+// tell prints the output of the probe's Python side about a network with a batch size.
 func tell(p *containerstest.Process, batch int) {
 	var z bytes.Buffer
 	w := zlib.NewWriter(&z)
@@ -88,8 +87,8 @@ func (g *rig) probesLeft() int {
 	return n
 }
 
-// TestProbe: the estimate of the network that a probe finds is booked, and
-// nothing is left behind.
+// TestProbe: the estimate of the network that a probe finds is allocated, and no container
+// or file is left.
 func TestProbe(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("train", trains(6))
@@ -107,8 +106,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeFindsNothing: the estimate without a probe is used, and the reason
-// is told.
+// TestProbeFindsNothing: the estimate without a probe is used, with the reason.
 func TestProbeFindsNothing(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -221,8 +219,8 @@ func TestProbeNotNeeded(t *testing.T) {
 	}
 }
 
-// probed adds an image whose probes are counted. Its runs end at once, or when
-// hold is cleared.
+// probed adds an image that counts its probes. Its runs end at once, or when hold is
+// cleared.
 func (g *rig) probed() (probes *atomic.Int32, hold *atomic.Bool) {
 	probes, hold = new(atomic.Int32), new(atomic.Bool)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {

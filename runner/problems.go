@@ -34,8 +34,8 @@ func (t *troubles) now() ([]api.Trouble, <-chan struct{}) {
 	return t.all, t.changed
 }
 
-// set replaces the troubles and returns those that are new and those that are
-// over. A trouble with other counts or times is the same.
+// set replaces the troubles and returns the new ones and the ended ones. A trouble that
+// differs only in counts or times is the same.
 func (t *troubles) set(all []api.Trouble) (began, ended []api.Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func sameTrouble(a, b api.Trouble) bool {
 	return a.GPU == nil || *a.GPU == *b.GPU
 }
 
-// noteTrouble logs what began and what is over, once. The loop calls it after
+// noteTrouble logs each problem when it begins and when it ends. The loop calls it after
 // each round.
 func (r *Runner) noteTrouble() {
 	began, ended := r.trouble.set(r.findTrouble())

@@ -49,7 +49,7 @@ func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.SpeedView) {
 	}
 }
 
-// withoutOutput returns progress without what was read or computed from the task's output.
+// withoutOutput returns progress without the parts from the task's output.
 func withoutOutput(p *api.Progress) *api.Progress {
 	if p == nil {
 		return nil
@@ -66,7 +66,7 @@ func withoutOutput(p *api.Progress) *api.Progress {
 	return hidden
 }
 
-// viewSlowdown returns what a task's neighbours cost it; nil: it has none.
+// viewSlowdown returns the slowdown by a task's neighbours, or nil if it has none.
 func (r *Runner) viewSlowdown(g mapper.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 // gone is a time for which an attempt was suspended; to is 0 while it is.
 type gone struct{ from, to units.Instant }
 
-// followAway tells the reader of a task's output, and its terminal, when the task leaves
-// its GPUs and when it is back.
+// followAway reports to the reader of a task's output, and to its terminal, when the task
+// is suspended and resumed.
 func (r *Runner) followAway(ev mapper.Event) {
 	switch ev := ev.(type) {
 	case mapper.SuspendDone:
@@ -29,7 +29,7 @@ func (r *Runner) followAway(ev mapper.Event) {
 	}
 }
 
-// awayText tells whoever looks at a task's terminal that it stands still.
+// awayText tells attached users that the task is suspended.
 func awayText(t *mapper.Task) string {
 	if t.Suspension == nil {
 		return "it is off its GPU"
@@ -60,8 +60,8 @@ func (f *follower) returns(at units.Instant) {
 	}
 }
 
-// lived is the time of the reader, which stands still while the attempt is suspended:
-// else that would look like a pause of the program, with more to come.
+// lived returns the reader's time, which does not advance while the attempt is suspended: a
+// suspension must not look like a pause of the program.
 func (f *follower) lived(at units.Instant) time.Time {
 	out := at
 	for _, g := range f.gone {

@@ -11,9 +11,8 @@ import (
 	"carma/runner/progress"
 )
 
-// follower reads from the output of one attempt how far it has come. A daemon
-// that takes over an attempt begins with an empty one: what an earlier daemon has
-// kept is not read again.
+// follower reads the progress of one attempt from its output. When a daemon takes over an
+// attempt, its follower is empty: output that an earlier daemon stored is not read again.
 type follower struct {
 	mu      sync.Mutex // guards all below
 	sources [2]source  // of the two streams
@@ -27,10 +26,10 @@ type follower struct {
 	gone    []gone // when the attempt was suspended, as far as this daemon has seen it
 }
 
-// aloneTime is when an attempt was alone on its GPUs last.
+// aloneTime is the last interval in which an attempt was alone on its GPUs.
 type aloneTime struct {
 	from, settled units.Instant // from settled on, its speed counts in any case
-	until         units.Instant // 0: it never was
+	until         units.Instant // 0 if it was never alone
 	over          bool
 }
 
@@ -40,7 +39,7 @@ const (
 	// If a line is older than the one before by more than clockBack, the wall
 	// clock was set back.
 	clockBack = time.Second
-	// Of a flood so many lines are read a second of the wall clock, and at once. The
+	// Limits of the lines read in a flood: per second of the wall clock, and at once. The
 	// rest costs next to nothing.
 	floodRate, floodBurst = 2000, 4000
 )
@@ -67,7 +66,7 @@ func (f *follower) read(clock *Clock, at time.Time, stream containers.Stream, li
 		return
 	}
 	f.left--
-	if f.torn { // a line that had begun does not go on here
+	if f.torn { // an unfinished line does not continue here
 		f.torn = false
 		f.reader.Feed(f.lived(f.latest), progress.Stream(stream), []byte{'\n'})
 	}
@@ -75,7 +74,7 @@ func (f *follower) read(clock *Clock, at time.Time, stream containers.Stream, li
 	f.source(stream).printed = partial && len(line) < pieceBytes
 }
 
-// standing reads the bars whose lines go on. The caller holds the mutex.
+// standing reads bars on unfinished lines. The caller holds the mutex.
 func (f *follower) standing(now units.Instant) {
 	for _, stream := range []containers.Stream{containers.Stdout, containers.Stderr} {
 		if f.source(stream).printed {
@@ -84,8 +83,8 @@ func (f *follower) standing(now units.Instant) {
 	}
 }
 
-// follows is the daemon's time of a line: not before the line that came before it,
-// and not after now, whatever becomes of the wall clock.
+// follows returns the daemon's time of a line: not before the previous line, and not after
+// now, whatever happens to the wall clock.
 func follows(before, at, now units.Instant) units.Instant {
 	if at > now || at < before.Add(-clockBack) {
 		at = now
@@ -93,8 +92,8 @@ func follows(before, at, now units.Instant) units.Instant {
 	return max(before, at)
 }
 
-// progress returns how far the attempt has come, and the numbers of parameters
-// that it has printed; false: it has printed nothing that tells its progress.
+// progress returns the attempt's progress and the numbers of parameters that it has
+// printed, or false if it has printed nothing about its progress.
 func (f *follower) progress(now units.Instant) (progress.Progress, progress.Parameters, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +104,7 @@ func (f *follower) progress(now units.Instant) (progress.Progress, progress.Para
 	return p, params, ok
 }
 
-// followers are those of the attempts whose output is read.
+// followers holds the followers of the attempts whose output is read.
 type followers struct {
 	nudge chan struct{} // wakes the pacer
 
@@ -138,7 +137,7 @@ func (fs *followers) add(key attemptKey) (f *follower, done func()) {
 	}
 }
 
-// get returns the follower of an attempt; nil: its output is not read.
+// get returns the follower of an attempt, or nil if its output is not read.
 func (fs *followers) get(key attemptKey) *follower {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -166,7 +165,7 @@ func (r *Runner) progressOf(t *mapper.Task) (progress.Progress, progress.Paramet
 	return progress.Progress{}, progress.Parameters{}, false
 }
 
-// params are the numbers of parameters that the output has named; nil: none.
+// params returns the numbers of parameters that the output has named, or nil.
 func (f *follower) params() *progress.Parameters {
 	if f == nil { // the container has never run
 		return nil

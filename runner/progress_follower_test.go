@@ -11,8 +11,7 @@ import (
 	"carma/mapper"
 )
 
-// TestFollows: the time of a line goes on with the daemon's, whatever becomes of
-// the wall clock.
+// TestFollows: the time of a line follows the daemon's, whatever happens to the wall clock.
 func TestFollows(t *testing.T) {
 	hour := units.Instant(time.Hour)
 	for _, row := range []struct {
@@ -39,8 +38,8 @@ func (f *follower) trains(clock *Clock, at *time.Time, from, to int, seconds flo
 	}
 }
 
-// TestPace: what is told of a task, and when. Its neighbours change at 0 and 20
-// minutes; a step takes 5 s, and then 10.
+// TestPace: which throughput of a task is reported, and when. Its neighbours change at 0
+// and 20 minutes; a step takes 5 s, and then 10.
 func TestPace(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	const settles = time.Minute
@@ -84,7 +83,7 @@ func TestPace(t *testing.T) {
 	if p, ok = tell(); !ok || p.Rate != 0.1 || p.Alone != 0.2 || p.Since != came {
 		t.Errorf("beside a neighbour: %+v, %v", p, ok)
 	}
-	// It slows down by itself, but within a minute.
+	// It slows down without a change of neighbours, but within a minute.
 	f.trains(clock, &at, 96, 98, 20)
 	if p, ok := tell(); ok {
 		t.Errorf("again within a minute: %+v", p)
@@ -95,8 +94,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceUnit: the rate of another counter is of another unit, and irregular
-// lines tell no rate.
+// TestPaceUnit: the rate of another counter is of another unit, and irregular lines give no
+// rate.
 func TestPaceUnit(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at, clock := start, NewClock(1)
@@ -124,8 +123,7 @@ func TestPaceUnit(t *testing.T) {
 }
 
 // TestSuspendedIsNoPause: while an attempt is suspended, no time passes for its progress:
-// speed and time left are those of before. Without that, the same output has its end
-// later.
+// speed and time left stay as before. Without that, the same output has its end later.
 func TestSuspendedIsNoPause(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	left := func(tell bool) (time.Duration, float64, time.Time, time.Time) {
@@ -156,7 +154,7 @@ func TestSuspendedIsNoPause(t *testing.T) {
 	}
 }
 
-// TestLived: of each instant only what was not suspended before it counts.
+// TestLived: each instant counts only the unsuspended time before it.
 func TestLived(t *testing.T) {
 	var none *follower
 	none.leaves(1)
@@ -177,8 +175,8 @@ func TestLived(t *testing.T) {
 	}
 }
 
-// TestAloneTime: of when a task was alone, what comes after settling counts, else
-// all of it, up to when the first neighbour came.
+// TestAloneTime: of the time alone, the part after settling counts, else all of it, up to
+// the start of the first neighbour.
 func TestAloneTime(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at, clock := start, NewClock(1)
@@ -208,8 +206,8 @@ func TestAloneTime(t *testing.T) {
 	}
 }
 
-// TestFollowFlood: of a flood most lines are left out, and what comes after it is
-// read, without the beginning of a line from before.
+// TestFollowFlood: of a flood most lines are left out, and later output is read, without
+// the beginning of a line from before.
 func TestFollowFlood(t *testing.T) {
 	at, clock := time.Unix(1_700_000_000, 0), NewClock(1)
 	clock.wall, clock.sim = at, units.InstantOf(at)

@@ -10,8 +10,8 @@ import (
 	"carma/containers/containerstest"
 )
 
-// showing plays `carma-init show`: it prints what the container sees, except
-// the variables in without.
+// showing plays `carma-init show`: it prints the container's view, except the variables in
+// without.
 func showing(gpus string, without ...string) containerstest.Script {
 	return func(_ context.Context, p *containerstest.Process) int {
 		for _, kv := range p.Spec.Env {
@@ -24,8 +24,8 @@ func showing(gpus string, without ...string) containerstest.Script {
 	}
 }
 
-// TestProve: the proof reports what a container saw. It fails if that is not
-// what the container was given, and leaves nothing behind.
+// TestProve: the proof reports a container's view. It fails if that differs from the
+// container's grant, and leaves no container.
 func TestProve(t *testing.T) {
 	l := newLimitRig(t, "615.1", withMPS(t))
 	l.script("good", showing("gpu GPU-a, 256"))

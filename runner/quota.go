@@ -11,9 +11,9 @@ import (
 	"carma/runner/rights"
 )
 
-// Quotas lists what users and groups have and may have: users first, who asks among
-// them. Those of names, users or @groups of this machine, are there even if carma knows
-// of no task of theirs.
+// Quotas lists the usage and quotas of users and groups: users first, among them the
+// caller. Given names, users or @groups of this machine, are listed even if carma knows of
+// no task of theirs.
 func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
 	seesAll := r.mayServer(rights.SeeUse, who)
@@ -64,7 +64,7 @@ func there(name string) bool {
 	return err == nil
 }
 
-// accountOf is what a user has and may have.
+// accountOf returns a user's usage and quota.
 func accountOf(s *mapper.State, user string) *api.Account { return accountView(s, s.Account(user)) }
 
 func accountView(s *mapper.State, a mapper.Account) *api.Account {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// atOnce is how many requests of one user are handled at a time; more wait.
-	// Root's do not wait. Streams do not count: their connections are bounded.
+	// atOnce is the number of requests of one user that are handled at a time; more wait.
+	// Root's requests do not wait. Streams do not count: their connections are limited.
 	atOnce = 64
 	// smallRequest is the size in bytes up to which requests do not wait for
 	// large ones. Larger ones are handled one at a time: decoded they take many
@@ -23,8 +23,8 @@ const (
 	// most tasks on it.
 	pageBytes = 2 << 20
 	pageTasks = 1000
-	// maxUnsent is how many listings one user may have under way, those
-	// included that wait to be read.
+	// maxUnsent is the largest number of unfinished listings of one user, including listings
+	// that wait to be read.
 	maxUnsent = 4
 )
 
@@ -60,8 +60,8 @@ func (t *turnstile) of(uid int) *turns {
 	return c
 }
 
-// take waits for places, one after the other. leave gives them back. ok is
-// false if the caller has gone away meanwhile; then no place is taken.
+// take waits for places, one after the other. leave gives them back. ok is false if the
+// caller has disconnected meanwhile; then no place is taken.
 func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) {
 	leave = func() {}
 	for _, c := range places {
@@ -150,14 +150,14 @@ func (b *answerBuffer) Header() http.Header         { return b.header }
 func (b *answerBuffer) WriteHeader(status int)      { b.status = status }
 func (b *answerBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
 
-// listing reports whether a request is for many tasks. Such answers are made
-// one at a time, so that submissions and stops do not wait for them.
+// listing reports whether a request is for many tasks. Such answers are computed one at a
+// time, so that submissions and stops do not wait for them.
 func listing(req *http.Request) bool {
 	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || req.URL.Path == "/v1/timeline" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
 }
 
-// page cuts a listing, newest first, to one page. next is the number to ask
-// with for the tasks before; 0: there are none.
+// page cuts a listing, newest first, to one page. next is the number to ask with for the
+// older tasks, or 0 if there are none.
 func page(recs []*Record, limit int) (some []*Record, next int64) {
 	bytes := int64(0)
 	for i, rec := range recs {

@@ -14,8 +14,8 @@ import (
 	"carma/runner/jsonform"
 )
 
-// rowForms returns what the rows of a journal may have: how their types are
-// written, and the type of each kind of row.
+// rowForms returns the allowed content of a journal's rows: how their types are written,
+// and the type of each kind of row.
 var rowForms = sync.OnceValues(func() (*jsonform.Types, map[string]reflect.Type) {
 	types := &jsonform.Types{Words: map[reflect.Type][]string{}, Forms: map[reflect.Type]reflect.Type{}}
 	for _, list := range append(mapper.Words(), words.Codes()) {
@@ -34,9 +34,9 @@ var rowForms = sync.OnceValues(func() (*jsonform.Types, map[string]reflect.Type)
 	return types, rows
 })
 
-// Readable returns a [journal.Newer] if this program does not understand what a
-// start reads of the journal: the newest snapshot, the events and decisions
-// after it, the records of tasks and the suites.
+// Readable returns a [journal.Newer] if this program does not understand the rows of a
+// journal that a start reads: the newest snapshot, the events and decisions after it, the
+// records of tasks and the suites.
 func Readable(j *journal.Reader) error {
 	rows, err := rowsOf(j)
 	if err != nil {
@@ -131,10 +131,10 @@ func (r rows) checkAfter(j *journal.Reader, after int64) error {
 	return nil
 }
 
-// check returns a [journal.Newer] if this program does not know the kind of a
-// row, a field or a value in it. n is the row's event, or its task; of a suite,
-// the highest task when it was made. Rows from before
-// schema 4 may have fields that are gone; a kind must be known.
+// check returns a [journal.Newer] if this program does not know the kind of a row, a field
+// or a value in it. n is the row's event, or its task; for a suite, the highest task when
+// it was stored. Rows from before schema 4 may have fields that are gone; a kind must be
+// known.
 func (r rows) check(kind string, n int64, body []byte) error {
 	types, known := rowForms()
 	of, ok := known[kind]

@@ -37,8 +37,8 @@ func journalItems() (all []string) {
 	return all
 }
 
-// TestJournalItems compares what rows may have with what the first program of
-// schema 4 wrote and with the features since.
+// TestJournalItems compares the allowed content of rows with the content that the first
+// program of schema 4 wrote and with the features since.
 func TestJournalItems(t *testing.T) {
 	now := journalItems()
 	if *writeItems {
@@ -121,9 +121,8 @@ var laterRows = []struct {
 	{"field of a record", "task", `"submit":{`, `"submit":{"airbag":true,`, "field submit.airbag in task"},
 }
 
-// TestLaterRows has a later version add something to a journal with a running
-// task. This program refuses it before it does anything, and says what it does
-// not know and who wrote it.
+// TestLaterRows has a later version add something to a journal with a running task. This
+// program refuses it before it does anything, and names the unknown content and its writer.
 func TestLaterRows(t *testing.T) {
 	g := newRig(t)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })
@@ -242,8 +241,8 @@ func changeRow(t *testing.T, from, to, kind, text, by string) {
 	}
 }
 
-// TestReadsItsOwn has this program look at a journal of its own with tasks in
-// several phases: it knows all of it.
+// TestReadsItsOwn has this program check a journal of its own with tasks in several phases:
+// it knows all of it.
 func TestReadsItsOwn(t *testing.T) {
 	g := newRig(t)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })

@@ -14,8 +14,8 @@ import (
 // unbuffered is the variable by which Python hands on each line at once, into a pipe too.
 const unbuffered = "PYTHONUNBUFFERED"
 
-// readCommand reads the command line of a task. It takes the number of GPUs from it if
-// none is given, and notes what else it says. The lines are for the submitter.
+// readCommand reads the command line of a task. It takes the number of GPUs from it if none
+// is given, and stores the rest in rec. The lines are for the submitter.
 func (r *Runner) readCommand(ctx context.Context, rec *Record, image *containers.Image, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	caps := r.opt.Limits.Caps
@@ -33,7 +33,8 @@ func (r *Runner) readCommand(ctx context.Context, rec *Record, image *containers
 	return append(lines, share...), err
 }
 
-// fitCommand compares the GPUs of a task with those that its command line uses.
+// fitCommand compares the number of GPUs of a task with the number that its command line
+// uses.
 func (r *Runner) fitCommand(ctx context.Context, rec *Record, read *command.Reading, given bool) (lines []string, err error) {
 	sub := &rec.Submit
 	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}

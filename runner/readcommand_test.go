@@ -11,7 +11,7 @@ import (
 )
 
 // TestCommandGPUs: the number of GPUs is taken from the command line, or the image's, if
-// none is given; a contradiction is refused, or told where that is wanted.
+// none is given; a contradiction is refused, or reported if the user prefers that.
 func TestCommandGPUs(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("plain", containerstest.Image{})

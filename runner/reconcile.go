@@ -15,12 +15,12 @@ import (
 	"carma/runner/journal"
 )
 
-// lookout tells whether the containers have been compared with the journal
-// since the start. Until then nothing is launched: a container that the journal
-// does not know may have the number of the new task.
+// lookout records whether the containers have been compared with the journal since the
+// start. Until then nothing is launched: a container that the journal does not know may
+// have the number of the new task.
 type lookout struct {
 	mu   sync.Mutex
-	why  string        // why nothing is launched; empty: the comparison is over
+	why  string        // why nothing is launched, or "" once the comparison is over
 	bad  bool          // containers are newer than the journal
 	over chan struct{} // closed when it is over
 }
@@ -101,7 +101,7 @@ func (r *Runner) findCompared() error {
 	return err
 }
 
-// endLookout takes in the strangers that were found, and allows launches.
+// endLookout adopts the orphans that were found, and allows launches.
 func (r *Runner) endLookout(found []stranger) error {
 	if err := r.acceptLoss(found); err != nil {
 		return err
@@ -121,9 +121,9 @@ func (r *Runner) ownContainers(ctx context.Context) ([]containers.Container, err
 	return r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
 }
 
-// lookLate makes the comparison that could not be made at the start, as soon as
-// the engine answers. If containers are newer than the journal then, running
-// tasks go on, and nothing is launched until a restart after a repair.
+// lookLate makes a comparison that was not possible at the start, as soon as the engine
+// answers. If containers are newer than the journal then, running tasks continue, and
+// nothing is launched until a restart after a repair.
 func (r *Runner) lookLate(ctx context.Context) {
 	if r.lookout.reason() == "" {
 		return
@@ -161,7 +161,7 @@ func (r *Runner) compare(all []containers.Container) error {
 	return err
 }
 
-// launchable tells whether containers can and may be started, and why not.
+// launchable returns whether containers can and may be started, and why not.
 func (r *Runner) launchable() (up bool, why string) {
 	if up, why = r.engine.status(); !up {
 		return false, why

@@ -7,12 +7,12 @@ import (
 	"carma/mapper"
 )
 
-// lookAway tells the core if the container of an attempt that is thought to run is off
-// its GPUs. It is so if the journal was set back to a copy from before the task was
-// suspended: nobody would ever let it go on.
+// lookAway reports to the core if the container of a running attempt is off its GPUs. That
+// happens if the journal was set back to a copy from before the task was suspended: nobody
+// would ever resume it.
 //
-// On Docker a container that somebody has paused is left alone. Other engines call
-// paused what is frozen, so there such a one is suspended, and comes back.
+// On Docker a container that somebody has paused is left alone. Other engines call frozen
+// containers paused, so there it counts as suspended, and resumes.
 func (w *worker) lookAway(ctx context.Context, id string) {
 	if w.adopted == nil || w.adopted.State != containers.StateRunning || w.opt.Suspending == nil || len(w.launch.Grants) == 0 || w.isTouched() {
 		return

@@ -33,8 +33,8 @@ func (g *rig) sameAttempt(ref string, gpu mapper.GPUID) {
 }
 
 // TestFoundAway: the journal is set back to a copy that does not know that a task was
-// suspended. The next daemon finds it off its GPU: it counts as suspended, and comes
-// back by itself, in the same attempt.
+// suspended. The next daemon finds it off its GPU: it counts as suspended, and resumes
+// without a request, in the same attempt.
 func TestFoundAway(t *testing.T) {
 	t.Run("known", func(t *testing.T) {
 		g, s, ref := suspendable(t)

@@ -22,8 +22,8 @@ type Record struct {
 	// Nonce is random: a container of another task with the same number has
 	// another one. Empty: submitted to a program without nonces.
 	Nonce string `json:"nonce,omitempty"`
-	// Group is the name of the tasks it was submitted with, GroupID the number
-	// of the first of them; empty and 0: it was submitted alone.
+	// Group is the name of the tasks it was submitted with, GroupID the number of the first
+	// of them. They are empty and 0 if it was submitted alone.
 	Group   string        `json:"group,omitempty"`
 	GroupID mapper.TaskID `json:"group_id,omitempty"`
 	User    string        `json:"user"`
@@ -34,17 +34,17 @@ type Record struct {
 	ImageUser string `json:"image_user,omitempty"`
 	// ImageEnv are the image's variables that bound a framework's GPU memory.
 	ImageEnv []string `json:"image_env,omitempty"`
-	// Takes is what its program was recognised as, that takes a share of a GPU by
-	// design; nil: nothing was.
+	// Takes is the recognised program if it takes a share of a GPU by design, or nil.
 	Takes *servers.Found `json:"takes,omitempty"`
-	// Says is what its command line says beside its training, or nil for a task of an
+	// Says has what the command line says beside the training, or is nil for a task of an
 	// older program.
 	Says   *api.Says   `json:"says,omitempty"`
 	Detail string      `json:"detail,omitempty"` // the estimate's sentence
 	Task   mapper.Task `json:"task"`
-	// Job is the Job of the cluster that the task is; nil: it was submitted to carma.
+	// Job is the Job of the cluster that the task is, or nil if the task was submitted to
+	// carma.
 	Job *ofJob `json:"job,omitempty"`
-	// Stop is how the task is to be stopped; nil: nobody has asked.
+	// Stop says how the task is to be stopped, or is nil if nobody has asked.
 	Stop *stopOrder `json:"stop,omitempty"`
 	// Curves are the memory curves of its attempts, by number.
 	Curves map[int]*curve `json:"curves,omitempty"`
@@ -55,7 +55,7 @@ type Record struct {
 	Untouched []int `json:"untouched,omitempty"`
 	// Ends are the observations about the ends of its attempts, by number.
 	Ends map[int]*attemptEnd `json:"ends,omitempty"`
-	// Params are the numbers of parameters that its output has named; nil: none.
+	// Params are the numbers of parameters that its output has named, or nil.
 	Params *progress.Parameters `json:"params,omitempty"`
 
 	hidden bool // a copy for somebody who may not see the values of its environment
@@ -64,8 +64,8 @@ type Record struct {
 // ID is the task's number.
 func (r *Record) ID() mapper.TaskID { return r.Task.ID }
 
-// row returns the record as the journal keeps it. Its body is made when it is
-// written, as a submission may have many.
+// row returns the record in the journal's form. Its body is made when it is written,
+// because a submission may have many.
 func (r *Record) row() journal.TaskRow {
 	return journal.TaskRow{
 		ID: int64(r.Task.ID), Name: r.Name, User: r.User, Group: r.Group,
@@ -82,8 +82,8 @@ func recordOf(row journal.TaskRow) (*Record, error) {
 	return r, nil
 }
 
-// records holds records in memory: those of the unfinished tasks and of the
-// tasks that finished last. The loop writes it, everybody reads it.
+// records holds in memory the records of the unfinished tasks and of the tasks that
+// finished last. The loop writes it, everybody reads it.
 type records struct {
 	mu      sync.RWMutex
 	entries map[mapper.TaskID]*entry
@@ -99,10 +99,10 @@ type records struct {
 type entry struct {
 	rec     *Record
 	version int64
-	changed chan struct{} // closed at the next change of this task; nil: nobody waits
+	changed chan struct{} // closed at the task's next change; nil if nobody waits
 }
 
-// keepFinished is how many finished tasks stay in memory; the journal has all.
+// keepFinished is the number of finished tasks kept in memory; the journal has all.
 const keepFinished = 1000
 
 func newRecords() *records {
@@ -264,8 +264,8 @@ func (rs *records) since(version int64) ([]*Record, int64, <-chan struct{}) {
 	return newer, rs.version, rs.changed
 }
 
-// newest returns at most n of the wanted records with a number below before,
-// newest first; before 0: of all.
+// newest returns at most n of the wanted records with a number below before, newest first.
+// If before is 0, it considers all.
 func (rs *records) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRefusalThatEnds: an engine that refused to follow a container, and follows it now,
-// takes orders: nobody waits until that container ends.
+// accepts other calls: nobody waits until that container ends.
 func TestRefusalThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

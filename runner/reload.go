@@ -28,7 +28,7 @@ type Live struct {
 	Bounds        Bounds // of tasks that are submitted or started from then on
 	Keep          Keep
 	Probing       Probing // except Run
-	// Output bounds the output that is kept; nil: no change.
+	// Output limits the stored output. Nil means no change.
 	Output *tasklog.Limits
 }
 
@@ -47,8 +47,8 @@ func liveOf(o *Options) (*Live, error) {
 	return &l, firstError(err, l.Fittings.check())
 }
 
-// Reconfigure changes options while the daemon runs. It returns when those of
-// the mapper are durable and in force. After an error nothing has changed.
+// Reconfigure changes options while the daemon runs. It returns when the mapper's options
+// are durable and in force. After an error nothing has changed.
 func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live Live) error {
 	if err := options.Validate(); err != nil {
 		return err

@@ -38,9 +38,9 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestReconfigureMore: these change too: how many tasks are kept, what a task
-// may use, who sees its output, how many connections a user may have. A
-// configuration with more than the machine has is refused as a whole.
+// TestReconfigureMore: these change too: how many tasks are kept, the share of a task, who
+// sees its output, how many connections a user may have. A configuration with more than the
+// machine has is refused as a whole.
 func TestReconfigureMore(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "a", "b"))

@@ -61,9 +61,8 @@ func (d *difference) String() string {
 	return fmt.Sprintf("on event %d it was decided %s, this program decides %s", d.Seq, d.Was, d.Here)
 }
 
-// differs compares the decisions that a step has led to with the recorded ones,
-// by code and figures; nil: they are the same. format is the format of the
-// record.
+// differs compares the decisions of a step with the recorded ones, by code and figures, and
+// returns nil if they are equal. format is the format of the record.
 func differs(p past, derived []mapper.Decision, format int) *difference {
 	if format < mapper.DecisionFormat {
 		derived = mapper.InFormat(derived, format)
@@ -93,10 +92,9 @@ func decisionsText(decisions []mapper.Decision) string {
 	return text[1:]
 }
 
-// rebuild replays the events after a snapshot. If this program decides like the
-// one that wrote the journal, the state is the same to the last detail; so
-// rebuild first tries to derive the decisions. If they differ, it follows the
-// stored ones.
+// rebuild replays the events after a snapshot. If this program decides like the one that
+// wrote the journal, the state is the same to the last detail; so rebuild first tries to
+// derive the decisions. If they differ, it applies the stored ones.
 func (r *Runner) rebuild(snap journal.Snapshot) error {
 	other, err := r.replay(snap, false)
 	if err != nil || other == nil {

@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// bodyLimit is how long the daemon waits for all of a request's body.
+	// bodyLimit is the time that the daemon waits for all of a request's body.
 	bodyLimit = 5 * time.Second
 	// maxBody is the most bytes of a request that does not submit several
 	// tasks.
 	maxBody = 1 << 20
 	// maxSubmission is the most bytes of a submission of several tasks.
 	maxSubmission = 16 << 20
-	// maxValues is how many texts, numbers and lists one submission may have,
-	// taskValues one task and any other request.
+	// maxValues is the largest number of texts, numbers and lists in one submission,
+	// taskValues the largest in one task and in any other request.
 	maxValues  = 500_000
 	taskValues = 20_000
-	// maxComplaints is how many mistakes of one task an answer names.
+	// maxComplaints is the largest number of mistakes of one task that an answer names.
 	maxComplaints = 10
-	// largeRequest is the size in bytes above which the memory of a submission
-	// is given back at once.
+	// largeRequest is the size in bytes above which the memory of a submission is released
+	// at once.
 	largeRequest = 1 << 20
 )
 

@@ -95,7 +95,7 @@ func TestPatientReader(t *testing.T) {
 	})
 }
 
-// sleeper is a sender that takes a time for each byte.
+// sleeper is a sender that waits before each byte.
 type sleeper time.Duration
 
 func (s sleeper) Read(b []byte) (int, error) {

@@ -68,9 +68,9 @@ func checkReserve(q api.ReserveRequest) error {
 	return nil
 }
 
-// toReserve are the GPUs of a reservation: those named, or so many that are in
-// order and have the fewest reservations at that time, then the fewest tasks. Only
-// the loop calls it.
+// toReserve returns the GPUs of a reservation: the named ones, or the requested number of
+// GPUs in service that have the fewest reservations at that time, then the fewest tasks.
+// Only the loop calls it.
 func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]mapper.GPUID, error) {
 	all := r.state.GPUs()
 	var ids []mapper.GPUID
@@ -130,7 +130,7 @@ func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
 	}})
 }
 
-// Reservations lists what is reserved and has not ended, the earliest first.
+// Reservations lists the reservations that have not ended, the earliest first.
 func (r *Runner) Reservations(ctx context.Context) ([]api.Reservation, error) {
 	list := []api.Reservation{}
 	err := r.look(ctx, func(s *mapper.State) {

@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestReserve: what is reserved and where a task goes outlasts a restart; others are
-// kept off, and why says for whom.
+// TestReserve: reservations and pins survive a restart; other tasks do not start there, and
+// why names the reservation's user.
 func TestReserve(t *testing.T) {
 	g := newRig(t, byMemory)
 	root := Caller{Name: "root"}

@@ -15,10 +15,10 @@ import (
 	"carma/runner/api"
 )
 
-// resizing is where the limits of an attempt's container are on their way to what is
-// booked of the machine.
+// resizing tracks the requests to bring the limits of an attempt's container to what is
+// allocated of the machine.
 type resizing struct {
-	asked chan struct{} // holds one token: what is booked has changed
+	asked chan struct{} // holds one token: the allocation has changed
 
 	mu   sync.Mutex
 	want int // how often it was asked
@@ -56,7 +56,7 @@ func (z *resizing) end(upTo int, err error) {
 	z.over = make(chan struct{})
 }
 
-// wait returns what came of all that was asked for until now.
+// wait returns the result of all requests until now.
 func (z *resizing) wait(ctx context.Context) error {
 	z.mu.Lock()
 	want := z.want
@@ -66,7 +66,7 @@ func (z *resizing) wait(ctx context.Context) error {
 		select {
 		case <-over:
 		case <-ctx.Done():
-			return nil // it goes on
+			return nil // it continues
 		}
 		z.mu.Lock()
 	}
@@ -74,7 +74,8 @@ func (z *resizing) wait(ctx context.Context) error {
 	return z.err
 }
 
-// booked is what the task asks for now, and what is booked of the machine for the attempt.
+// booked returns the task's current request, and the host resources allocated to the
+// attempt.
 func (w *worker) booked() (api.Submit, mapper.HostShare) {
 	rec, _ := w.records.get(w.launch.Task)
 	if rec == nil {
@@ -86,7 +87,7 @@ func (w *worker) booked() (api.Submit, mapper.HostShare) {
 	return w.rec.Submit, w.launch.Host
 }
 
-// resize sets the limits of the container to what is booked now.
+// resize sets the limits of the container to the current allocation.
 func (w *worker) resize(ctx context.Context, id string) {
 	upTo := w.resizing.begin()
 	failpoint.Hit("resize-limits")
@@ -170,7 +171,8 @@ func (r *Runner) canResize(t *mapper.Task, ask mapper.HostAsk) error {
 	return nil
 }
 
-// resizeLimit is how long an update waits for the engine; it goes on afterwards.
+// resizeLimit is the time that an update waits for the engine; the resize continues
+// afterwards.
 const resizeLimit = 10 * time.Second
 
 // resized returns once the container of a running task has its new limits, or why it

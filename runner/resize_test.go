@@ -10,9 +10,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestHostResized: a running task asks for other host memory and processors. What is
-// booked and what its container may use change at once, what the machine has not got is
-// refused, and the next daemon sets the limits once more.
+// TestHostResized: a running task asks for other host memory and processors. The allocation
+// and the container's limits change at once, more than the machine has is refused, and the
+// next daemon sets the limits once more.
 func TestHostResized(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
 	task := must[api.Task](t)
@@ -64,14 +64,14 @@ func TestHostResized(t *testing.T) {
 	g.eventually("it has its limits again", func() bool { return len(g.engine.CPUs(g.containerName(1, 1))) == 2 })
 	gave(768<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 2)
 
-	// The engine refuses: the booking has changed, and the answer says so.
+	// The engine refuses: the allocation has changed, and the answer says so.
 	g.engine.FailNext(containerstest.OpMemory, errors.New("no such knob"))
 	_, err := g.api.Update(g.ctx(), first, api.Update{HostMem: new(int64(128 << 20))})
 	g.refusedTo(err, 409, "what is booked for task 1 has changed, the limits of its container have not: no such knob; the same command tries again")
 	task(g.api.Update(g.ctx(), first, api.Update{HostMem: new(int64(128 << 20))}))
 	gave(128<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 3)
 
-	// 0 is as if nothing was asked for: all processors, and what nobody has booked.
+	// 0 is as if nothing was asked for: all processors, and all unallocated memory.
 	task(g.api.Update(g.ctx(), first, api.Update{CPUs: new(0.0), HostMem: new(int64(0))}))
 	if h, m := g.phase(first).Attempts[0].Host, g.engine.Memory(g.containerName(1, 1)); h.CPUs != 0 || h.Limit != 768<<20 || m[len(m)-1] != h.Limit || slices.Max(g.engine.Memory(g.containerName(1, 1))) != h.Limit {
 		t.Errorf("it has %+v, and its container was given %d", h, m)

@@ -55,13 +55,13 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 	return placed
 }
 
-// sweep removes containers of this daemon whose attempts are over: an earlier
-// daemon was killed before it could. placed are the attempts that were not over
-// when it was made; newer ones are left alone, and so are containers of others,
-// see [Runner.leftOver]. first is the first number that this daemon gives.
+// sweep removes containers of this daemon that belong to ended attempts: an earlier daemon
+// was killed before it could. placed are the attempts that had not ended when it was made;
+// newer ones are left alone, and so are other owners' containers, see [Runner.leftOver].
+// first is the first number that this daemon gives.
 //
-// It waits until the containers have been compared with the journal: until then one
-// that is about to be taken in looks like one of an attempt that is over.
+// It waits until the containers have been compared with the journal: until then an orphan
+// to be adopted looks like a container of an ended attempt.
 func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
 	select {
 	case <-r.lookout.over:
@@ -87,7 +87,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 		}
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
 		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(mapper.TaskID(task)) == "" {
-			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // it ends by itself
+			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // if this fails, the probe still ends
 			continue
 		}
 		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
@@ -135,9 +135,9 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 	return err == nil && over
 }
 
-// leftOver returns why a container that names an attempt that is over must be
-// left alone; empty: it is that attempt's, and may be removed. first is the
-// first number that this daemon gives.
+// leftOver returns why a container of an attempt that is over must be left alone, or "" if
+// it belongs to that attempt and may be removed. first is the first number that this daemon
+// gives.
 func (r *Runner) leftOver(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
 	rec, err := r.Find(task.String())
 	switch {

@@ -29,7 +29,7 @@ func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again
 	failpoint.Hit("resume-done-aside")
 	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch {
-	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // what is left of it runs
+	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // the rest of it runs
 		w.aside.mu.Lock()
 		w.aside.process = suspend.Process{}
 		w.aside.mu.Unlock()
@@ -57,12 +57,12 @@ func (w *worker) putBack(ctx context.Context, c suspend.Container, d mapper.Resu
 		if refusal, ok := errors.AsType[*suspend.Refusal](err); !ok || refusal.Reason != suspend.ReasonUnknown {
 			return res, err
 		}
-		// It has ended while it was frozen; others of the container are to go on.
+		// It has ended while it was frozen; other processes of the container must run on.
 	}
 	return by.Recover(ctx, c, suspend.Runs, w.facts(0), target)
 }
 
-// target is where a resumed attempt goes.
+// target returns the GPUs and memory for a resumed attempt.
 func (w *worker) target(d mapper.Resume) suspend.Target {
 	t := suspend.Target{Driver: w.opt.Suspending.Driver}
 	for i, g := range d.Grants {
@@ -78,7 +78,7 @@ func (w *worker) target(d mapper.Resume) suspend.Target {
 	return t
 }
 
-// goesTo notes the grants to which the attempt comes back, and returns those before.
+// goesTo records the grants on which the attempt resumes, and returns the previous ones.
 func (w *worker) goesTo(grants []mapper.Grant) (before []mapper.Grant) {
 	before = w.grants()
 	w.aside.mu.Lock()
@@ -87,7 +87,7 @@ func (w *worker) goesTo(grants []mapper.Grant) (before []mapper.Grant) {
 	return before
 }
 
-// limitOn has the driver limit the attempt on the GPUs to which it comes back.
+// limitOn makes the driver limit the attempt on the GPUs on which it resumes.
 func (w *worker) limitOn(ctx context.Context, id string, c suspend.Container) {
 	gpus := w.limited()
 	if len(gpus) == 0 || len(c.PIDs) == 0 {

@@ -21,8 +21,8 @@ type Keep struct {
 const (
 	// houseEvery is the time between two removals of old tasks and output.
 	houseEvery = time.Minute
-	// houseStep is how many tasks are removed at once, housePause the time
-	// until the next ones: submissions do not wait for it.
+	// houseStep is the number of tasks removed at once, housePause the time until the next
+	// removal: submissions do not wait for it.
 	houseStep  = 100
 	housePause = 50 * time.Millisecond
 )
@@ -64,8 +64,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// countOutput tells the store the user of each task with output on disk. Until
-// then only the disk's limit counts that output.
+// countOutput gives the store the user of each task with output on disk. Until then only
+// the disk's limit counts that output.
 func (r *Runner) countOutput(ctx context.Context) {
 	ids, err := r.Logs.Tasks()
 	if err != nil {
@@ -127,9 +127,9 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 	return r.removeSome(ctx, most, 0, min(houseStep, total-r.live().Keep.Tasks, max(above, 1)), needed)
 }
 
-// removeSome removes up to n finished tasks of a user (empty: of anybody),
-// except those that are needed. The tasks that ended first go first. If before
-// is not 0, they ended before that instant.
+// removeSome removes up to n finished tasks of a user, or of anybody if user is empty,
+// except needed tasks. The tasks that ended first go first. If before is not 0, only tasks
+// that ended before that instant are removed.
 func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
 	var ids []mapper.TaskID
 	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // tasks of open groups stay, and may be many
@@ -158,7 +158,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 	return len(ids), nil
 }
 
-// neededTasks are the tasks that an unfinished task follows.
+// neededTasks returns the tasks that an unfinished task depends on.
 func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	err := r.look(ctx, func(s *mapper.State) {
@@ -171,9 +171,8 @@ func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	return needed, err
 }
 
-// expireOutput replaces output by notes: of tasks that ended after gone, and
-// more than Keep.OutputFor ago. It returns the instant up to which that is
-// done.
+// expireOutput replaces output by notes, for tasks that ended after gone and more than
+// Keep.OutputFor ago. It returns the instant up to which that is done.
 func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 	if r.live().Keep.OutputFor == 0 {
 		return gone

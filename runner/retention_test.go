@@ -85,11 +85,11 @@ func TestRetention(t *testing.T) {
 	if err != nil || info.Output == nil || info.Output.Finished != 3 {
 		t.Errorf("info %+v, %v", info.Output, err)
 	}
-	g.keep(Keep{}, nil, append(refs[3:], long)) // what was removed stays removed
+	g.keep(Keep{}, nil, append(refs[3:], long)) // removed tasks stay removed
 }
 
-// TestRetentionByAge: all tasks that ended long enough ago are removed, however
-// many a user has.
+// TestRetentionByAge: all tasks that ended long enough ago are removed, for any number of
+// tasks of a user.
 func TestRetentionByAge(t *testing.T) {
 	g := keeping(t)
 	refs := slices.Concat(g.done(ann, 2), g.done(bob, 2))
@@ -106,7 +106,7 @@ func TestRetentionIsFair(t *testing.T) {
 	g.keep(Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
 }
 
-// TestRetentionSparesNeeded: a task stays while an unfinished task follows it.
+// TestRetentionSparesNeeded: a task stays while an unfinished task depends on it.
 func TestRetentionSparesNeeded(t *testing.T) {
 	g := keeping(t)
 	first := g.gated("gated")

@@ -11,14 +11,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// rule is what a request of the API asks the table of rights, and what it needs of the
+// rule lists the rights that an API request needs, in the table of rights and in the
 // cluster over TLS.
 type rule struct {
 	// acts are the actions that it asks the table about. The first one decides whether
 	// the request is answered; without the right to another one, the answer has less.
 	acts []rights.Action
-	// pods is the right to pods of the namespace of the task, or of the group's tasks,
-	// that a user of the cluster needs beside that, or nil if it is about no task.
+	// pods is the right to pods of the namespace of the task, or of the group's tasks, that
+	// a user of the cluster needs in addition, or nil if it is about no task.
 	pods *containers.Access
 	// anybody reports whether the request is answered without a caller.
 	anybody bool
@@ -42,7 +42,7 @@ func onPods(pods *containers.Access, acts ...rights.Action) rule { return rule{a
 func local(never string, acts ...rights.Action) rule { return rule{acts: acts, never: never} }
 
 var (
-	// shownTask are the actions by which an answer with tasks is made.
+	// shownTask are the actions for the parts of an answer with tasks.
 	shownTask   = []rights.Action{rights.See, rights.ListEnvironment, rights.Output, rights.Progress}
 	shownServer = append([]rights.Action{rights.SeeServer}, shownTask...)
 	// submitting are the actions that a submission may ask about. Placing asks the cluster.

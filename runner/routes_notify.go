@@ -28,7 +28,7 @@ func (r *Runner) poster(ctx context.Context) (Caller, error) {
 	return who, nil
 }
 
-// Notify tells what is set for the caller.
+// Notify returns the caller's message settings.
 func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
 	who, err := r.poster(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func noChannel(name string, have []string) string {
 	return "no channel for messages: " + suggest.OneOf(name, have).Error()
 }
 
-// checkNotify refuses a task whose messages would go nowhere.
+// checkNotify refuses a task if its messages would go nowhere.
 func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 	for _, text := range s.Notify {
 		w, err := api.ParseNotify(text)
@@ -116,7 +116,7 @@ func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
 	return r.mail.Undelivered(rec.UID, int64(rec.ID()))
 }
 
-// checkMessages reports channels whose last message could not be sent. Those of users
+// checkMessages reports channels that could not send their last message. Users' channels
 // are only counted.
 func (r *Runner) checkMessages() api.Check {
 	c := api.Check{Name: "messages", Status: "ok"}

@@ -96,7 +96,7 @@ var bodies = map[string]string{
 }
 
 // TestRoutesAndRights makes each request about a task as each caller, to a task of each
-// kind of owner, private and open, and compares what is refused with the table.
+// kind of owner, private and open, and compares the refusals with the table.
 func TestRoutesAndRights(t *testing.T) {
 	g := newRightsRig(t)
 	ofTasks := slices.DeleteFunc(slices.Sorted(maps.Keys(routes)), func(pattern string) bool {
@@ -134,8 +134,8 @@ func TestRoutesAndRights(t *testing.T) {
 	t.Logf("%d requests", asked)
 }
 
-// TestAnswersAndRights compares what answers tell of private things with the table: the
-// environment, what the output tells of the progress.
+// TestAnswersAndRights compares the private parts of answers with the table: the
+// environment, and the progress from the output.
 func TestAnswersAndRights(t *testing.T) {
 	g := newRightsRig(t)
 	for _, task := range g.tasks {
@@ -237,8 +237,8 @@ func liveRows(t *testing.T, text string) map[string]api.LiveTask {
 	return rows
 }
 
-// TestServerRoutes makes each request about the server as each caller, and compares what
-// is refused with the table.
+// TestServerRoutes makes each request about the server as each caller, and compares the
+// refusals with the table.
 func TestServerRoutes(t *testing.T) {
 	g := newRightsRig(t)
 	asked := 0
@@ -261,7 +261,7 @@ func TestServerRoutes(t *testing.T) {
 }
 
 // TestRoutes checks that there is a row in routes for each request of the API and for
-// nothing else, and that what is about a task, a group or a suite asks about one.
+// nothing else, and that requests about a task, a group or a suite ask for a right to one.
 func TestRoutes(t *testing.T) {
 	text, err := OpenAPI()
 	if err != nil {

@@ -48,15 +48,15 @@ type Runner struct {
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
 	stopping atomic.Bool // the server ends: requests are cut off
-	// For health.go, which does not wait for the loop. busy is when the loop
-	// began its round, in Unix nanoseconds; 0: it waits. unwritable: the
-	// journal refused the last commit.
+	// For health.go, which does not wait for the loop. busy is the begin of the loop's round
+	// in Unix nanoseconds, or 0 while the loop waits. unwritable: the journal refused the
+	// last commit.
 	busy       atomic.Int64
 	unwritable atomic.Bool
 	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
 	// hookRefuses: NVIDIA's hook has refused a device request.
 	hookRefuses atomic.Bool
-	// canaryRuns: the engine's canary is under way. Only the loop uses it.
+	// canaryRuns: the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor
 	energy     *energyBook
@@ -65,7 +65,7 @@ type Runner struct {
 	probers    probers
 	trials     trials
 	gpus       atomic.Pointer[knownGPUs]
-	boot       string // of the machine; empty: not known
+	boot       string // of the machine, or "" if unknown
 	owners     *owners
 	ports      *portBook
 	limiter    limiter
@@ -101,21 +101,21 @@ type Runner struct {
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
 	explained explanations
-	faulty    map[mapper.GPUID]bool // as the last sample told; nil: none has
+	faulty    map[mapper.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[mapper.TaskID]*worker
 	early     []*change // changes of the start that found no room on the disk
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
-	reviews    *reviews // nil: the engine has no users of its own
+	reviews    *reviews // nil if the engine has no users of its own
 	remoteAt   net.Listener
 	remoteCert certs.Get
 
-	work     context.Context // ends when the daemon stops; containers go on
+	work     context.Context // ends when the daemon stops; containers keep running
 	endWork  context.CancelFunc
 	attempts sync.WaitGroup // workers; a draining daemon waits for them
-	side     sync.WaitGroup // what goes on until work ends
+	side     sync.WaitGroup // goroutines that run until work ends
 }
 
 var pid = os.Getpid()
@@ -218,8 +218,8 @@ func (r *Runner) SetSpeed(speed float64) error {
 	return r.note("clock", anchor)
 }
 
-// Run works until ctx ends. It returns nil then: the containers go on and the
-// next daemon finds them.
+// Run works until ctx ends. It returns nil then: the containers keep running and the next
+// daemon finds them.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.endWork()
 	if err := r.greet(ctx); err != nil {
@@ -265,7 +265,7 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	defer end()
 	defer r.audit.Close()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end by itself, drained
+	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end when drained
 	g.Go(func() error { return r.Serve(ctx, l) })
 	if r.remoteAt != nil {
 		g.Go(func() error { return r.serveRemote(ctx) })

@@ -440,8 +440,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// A task that ended in time while no daemon ran has not exceeded its time
-// limit.
+// TestTimeLimitIsNotForTheDaemon: a task that ended in time while no daemon ran has not
+// exceeded its time limit.
 func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	g := newRig(t)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The ways to make one score of the readings in a window.
+// How one score is made of the readings in a window.
 const (
 	// ActivityMean is their mean.
 	ActivityMean = "mean"

@@ -24,9 +24,8 @@ import (
 // ErrSocketInUse is the error if another daemon answers at the socket.
 var ErrSocketInUse = errors.New("another daemon answers")
 
-// Listen opens the unix socket. It replaces one that nobody answers, else the
-// error wraps [ErrSocketInUse]. Everybody on the machine may connect: the
-// kernel tells who they are.
+// Listen opens the unix socket. It replaces one that nobody answers, else the error wraps
+// [ErrSocketInUse]. Everybody on the machine may connect: the kernel identifies them.
 func Listen(socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	return r.serve(ctx, newDoorkeeper(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
 }
 
-// front is the API with what bounds its use.
+// front is the API with its usage limits.
 func (r *Runner) front(ctx context.Context) http.Handler {
 	return r.whileStopping(ctx, r.turns.guard(r.Handler()))
 }
@@ -79,7 +78,7 @@ func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 		}
 		ended := make(chan struct{})
 		go func() { defer close(ended); r.upgraded.Wait() }()
-		wait(limit, ended) // commands are told to end
+		wait(limit, ended) // commands are asked to end
 	}()
 	err := srv.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -145,7 +144,7 @@ func problem(err error) error {
 	case errors.Is(err, containers.ErrUnavailable):
 		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
-		// The daemon is stopping; if it is the caller who went away, nobody reads this.
+		// The daemon is stopping; if the caller has disconnected, nobody reads this.
 		return huma.NewError(errStopping.Status, errStopping.Text)
 	}
 	return huma.Error500InternalServerError(err.Error())

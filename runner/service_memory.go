@@ -15,16 +15,16 @@ import (
 	"carma/runner/helpers"
 )
 
-// HelperBounds are the share of the machine of a helper that does not ask.
+// HelperBounds is the default share of the machine for a helper.
 type HelperBounds struct {
-	HostMem units.Bytes // limit; 0: a part of what a task may have
-	Reserve units.Bytes // booked; 0: a part of the limit
-	CPUs    float64     // limit; 0: a part of what a task may have
+	HostMem units.Bytes // limit; if 0, a part of a task's limit
+	Reserve units.Bytes // reservation; if 0, a part of the limit
+	CPUs    float64     // limit; if 0, a part of a task's limit
 }
 
-// Without a setting, the limit of a helper's memory is one part in helperPart of the
-// most that a task may have, and of its processors one in helperCPUPart; one part in
-// helperReserve of the limit is booked. None is less than the figures below.
+// Without a setting, the limit of a helper's memory is one part in helperPart of the most
+// that a task may have, and of its processors one in helperCPUPart; one part in
+// helperReserve of the limit is allocated. None is less than the figures below.
 const (
 	helperPart    = 8
 	helperCPUPart = 4
@@ -47,16 +47,16 @@ func (b Bounds) helperMem() units.Bytes {
 	return min(b.Default.HostMem, cmp.Or(b.Helper.HostMem, max(b.Most.HostMem/helperPart, leastHelper)))
 }
 
-// reserved is what is booked for a container of a helper: as for tasks what is
-// reserved, else the limit that was asked for, else a part of what it may use.
-// Processors are booked only where they are asked for.
+// reserved returns what is allocated for a helper's container: as for tasks the
+// reservation, else the requested limit, else a part of the default limit. Processors are
+// allocated only on request.
 func (b Bounds) reserved(s *api.Submit) helpers.Share {
 	limit := b.helperMem()
 	own := min(limit, cmp.Or(b.Helper.Reserve, max(limit/helperReserve, leastReserved)))
 	return helpers.Share{HostMem: cmp.Or(s.HostReserve, s.HostMem, int64(own)), CPUs: cmp.Or(s.CPUsReserve, s.CPUs)}
 }
 
-// helperBooks has the books of the machine for helpers.
+// helperBooks allocates the machine's memory and processors to helpers.
 type helperBooks struct{ *Runner }
 
 func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bounds.reserved(s) }
@@ -77,8 +77,8 @@ func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share
 	}})
 }
 
-// noPlace is the answer where helpers have no room; nil: they have, or only look and
-// could have it at another time.
+// noPlace returns the error for helpers that have no room. It returns nil if they have
+// room, or if the caller only looks and they could have room at another time.
 func noPlace(no mapper.Reason, how helpers.How) error {
 	switch {
 	case no.Code == "":
@@ -93,7 +93,8 @@ func noPlace(no mapper.Reason, how helpers.How) error {
 	return &helpers.FullError{Text: words.Reason(no)}
 }
 
-// booked is what the state has for a suite, without its use. Only the loop calls it.
+// booked returns what the state allocates to a suite, without its use. Only the loop calls
+// it.
 func (b helperBooks) booked(suite string) mapper.HelpersShare {
 	for _, h := range b.state.Hosts() {
 		if i := slices.IndexFunc(h.Helpers, func(o mapper.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
@@ -105,8 +106,8 @@ func (b helperBooks) booked(suite string) mapper.HelpersShare {
 	return mapper.HelpersShare{Suite: suite}
 }
 
-// suites are those for which something is booked. Only the loop calls it, or who comes
-// before it.
+// suites returns the suites with an allocation. Only the loop calls it, or the start before
+// the loop.
 func (b helperBooks) suites() (names []string) {
 	for _, h := range b.state.Hosts() {
 		for _, o := range h.Helpers {
@@ -139,7 +140,7 @@ func (h *hostMemory) forgetHelpers(suite string) {
 	delete(h.suites, suite)
 }
 
-// helpers reads what the helpers of each suite use. The caller holds mu.
+// helpers reads the memory use of each suite's helpers. The caller holds mu.
 func (h *hostMemory) helpers() (all []mapper.HelpersUse) {
 	for _, suite := range slices.Sorted(maps.Keys(h.suites)) {
 		var sum units.Bytes

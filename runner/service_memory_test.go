@@ -11,9 +11,9 @@ import (
 	"carma/runner/helpers"
 )
 
-// TestHelperBooks: what helpers have is on the machine's page with what tasks have,
-// and both together do not go beyond it. It outlasts a restart, is given back for a
-// suite that is gone, and the journal can be verified.
+// TestHelperBooks: helpers' allocations are on the machine's page with tasks' allocations,
+// and both together do not exceed it. They survive a restart, are released for a suite that
+// is gone, and the journal can be verified.
 func TestHelperBooks(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
 	g.script("train", untilStopped)
@@ -47,7 +47,7 @@ func TestHelperBooks(t *testing.T) {
 	if err != nil || len(h.Helpers) != 1 || h.Helpers[0].Suite != "lab" || h.Helpers[0].Memory != 400<<20 || h.Booked != 900<<20 || h.CPUsBooked != 0.75 {
 		t.Errorf("%+v, %v", h, err)
 	}
-	g.restart() // no suite is stored, so what was booked is given back
+	g.restart() // no suite is stored, so its allocation is released
 	g.running(second)
 	if h, err := g.hostView(g.ctx()); err != nil || len(h.Helpers) > 0 {
 		t.Errorf("%+v, %v", h, err)
@@ -59,8 +59,7 @@ func TestHelperBooks(t *testing.T) {
 	}
 }
 
-// TestHelperShares: what a helper may use and what is booked for it, with settings and
-// without.
+// TestHelperShares: the limits and the allocation of a helper, with settings and without.
 func TestHelperShares(t *testing.T) {
 	m := Share{HostMem: 80 * units.GiB, CPUs: 16, Pids: 1000}
 	for name, c := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 	"carma/runner/tasklog"
 )
 
-// helperRun is a run of a suite whose helpers' output is kept. It is in the store of
-// the tasks' output, under a number below 0; its attempts are the containers.
+// helperRun is a run of a suite with stored output of helpers. It is in the store of the
+// tasks' output, under a number below 0; its attempts are the containers.
 type helperRun struct {
 	ID    int64         `json:"id"`
 	UID   int           `json:"uid"`
@@ -36,9 +36,9 @@ type helperOutput struct {
 }
 
 const (
-	// helperOutputKey is where the runs are in the journal.
+	// helperOutputKey is the journal key of the runs.
 	helperOutputKey = "helper-output"
-	// helperRuns is of how many suites of a user that have ended it is kept.
+	// helperRuns is the number of ended suites of a user whose output is kept.
 	helperRuns = 64
 )
 
@@ -76,15 +76,15 @@ func (h *helperOutput) keep(o helpers.Owner, suite string, since time.Time, name
 			noteMissing(w, at, line)
 			return
 		}
-		_ = w.Write(at, tasklog.Stream(stream), line, partial) // what is lost is noted in its place
+		_ = w.Write(at, tasklog.Stream(stream), line, partial) // the store records losses
 	})
 	err = firstError(err, w.Close())
 	h.Logs.Done(id, int64(h.Clock.Now()))
 	return err
 }
 
-// open finds the place of a container's output, and notes that it is there. An earlier
-// run of the suite makes way.
+// open returns the place of a container's output, and records it. It drops earlier runs of
+// the suite.
 func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name string) (id int64, attempt int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +133,7 @@ func (h *helperOutput) drop(which func(*helperRun) bool) (n int) {
 	return n
 }
 
-// expire drops what is kept no longer, as output of tasks is.
+// expire drops outdated output, by the limits of tasks' output.
 func (h *helperOutput) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +150,7 @@ func (h *helperOutput) expire() {
 	}
 }
 
-// count tells the store whose the output is.
+// count gives the store the owner of each output.
 func (h *helperOutput) count() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,8 +167,8 @@ func (h *helperOutput) has(id int64) bool {
 	return slices.ContainsFunc(h.runs, func(r helperRun) bool { return r.ID == id })
 }
 
-// find returns a run to which a caller may do something: the own one, or for an
-// administrator that of the only user who has one of this name.
+// find returns a run that a caller may access: the caller's own run, or for an
+// administrator the run of the only user who has one of this name.
 func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +189,7 @@ func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRu
 	return helperRun{}, refusef(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
 }
 
-// EndedSuite tells what is kept of the helpers of a suite that has ended.
+// EndedSuite returns the stored state of the helpers of a suite that has ended.
 func (r *Runner) EndedSuite(who Caller, suite string) (api.SuiteState, error) {
 	run, err := r.helperOut.find(who, rights.SeeSuite, suite)
 	if err != nil {
@@ -202,7 +202,8 @@ func (r *Runner) EndedSuite(who Caller, suite string) (api.SuiteState, error) {
 	return s, nil
 }
 
-// helperOf is the helper's name in that of a container: suite, helper and number.
+// helperOf returns the helper's name from a container's name, which has the parts suite,
+// helper and number.
 func helperOf(suite, name string) string {
 	if len(name) > len(suite) {
 		name = name[len(suite)+1:]

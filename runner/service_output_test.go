@@ -11,9 +11,9 @@ import (
 	"carma/runner/tasklog"
 )
 
-// TestHelperOutput: the output of helpers is kept after their containers are gone, of
-// the latest run, for its owner and admins. It outlasts a restart; what was copied
-// before is not copied again; it goes by age, as that of tasks does.
+// TestHelperOutput: the output of helpers is kept after their containers are gone, of the
+// latest run, for its owner and admins. It survives a restart; copied output is not copied
+// again; it is removed by age, like tasks' output.
 func TestHelperOutput(t *testing.T) {
 	g := newRig(t)
 	begin := time.Now()

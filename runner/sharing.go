@@ -15,19 +15,19 @@ import (
 	"carma/runner/mps"
 )
 
-// sharing is how the tasks on each GPU share it. The mapper predicts for that.
+// sharing records how the tasks on each GPU share it. The mapper's predictions use it.
 type sharing struct {
 	mu sync.Mutex
-	// broken is why tasks are no clients of MPS though it is on, as found while
-	// the daemon runs; empty: they are. Under `auto` only. After retry it is tried
-	// again; zero: it is not.
+	// broken says why tasks are no clients of MPS though it is on, as found while the daemon
+	// runs, or is empty if they are clients. It is set under `auto` only. MPS is tried again
+	// after retry, or never if retry is zero.
 	broken string
 	retry  time.Time
 	// faults counts the tasks that ended by a fault of MPS before one ended well.
 	faults int
 	proven bool
-	// apart are the attempts that are no clients though the mapper takes them for
-	// some, with their GPUs.
+	// apart are the attempts that are no clients though the mapper takes them for clients,
+	// with their GPUs.
 	apart map[attemptKey][]mapper.GPUID
 	// clients are the attempts that were started as clients of MPS.
 	clients map[attemptKey]*mpsClient
@@ -38,12 +38,12 @@ const (
 	// mpsAgain is the time after which a control daemon that did not start is
 	// tried again.
 	mpsAgain = 5 * time.Minute
-	// mpsFaults is how many tasks may end by a fault of MPS, with none that ended
-	// well, until MPS is taken not to work on this machine.
+	// mpsFaults is the number of tasks that end by a fault of MPS, with none that ended
+	// well, after which MPS is assumed not to work on this machine.
 	mpsFaults = 2
 )
 
-// why returns why tasks are no clients of MPS for now; empty: they are.
+// why returns why tasks are no clients of MPS for now, or "" if they are.
 func (s *sharing) why(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *sharing) why(now time.Time) string {
 	return s.broken
 }
 
-// failed notes that a control daemon did not start; nil: it did.
+// failed records the outcome of starting a control daemon; err is nil if it started.
 func (s *sharing) failed(err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *sharing) failed(err error, now time.Time) {
 	}
 }
 
-// ended notes how a client ended. If the first ones all end by a fault of MPS, it
-// does not work in containers here.
+// ended records the end of a client. If the first ones all end by a fault of MPS, it does
+// not work in containers here.
 func (s *sharing) ended(class mapper.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *sharing) ended(class mapper.Class) {
 	}
 }
 
-// setApart notes that an attempt shares its GPUs without MPS, though the mapper
-// takes it for a client; nil: it does not any more.
+// setApart records that an attempt shares its GPUs without MPS, though the mapper takes it
+// for a client. Nil GPUs remove the record.
 func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +99,8 @@ func (s *sharing) noteApart(key attemptKey, gpus []mapper.GPUID) {
 	s.apart[key] = gpus
 }
 
-// sharingOf returns how tasks share a GPU now, and why not by MPS; empty: they
-// do, or nobody wants it.
+// sharingOf returns how tasks share a GPU now, and why not by MPS, or "" if they use it or
+// nobody wants it.
 func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
 	if d.Shares {
 		return d.Sharing, ""
@@ -166,11 +166,11 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 	return found
 }
 
-// tellSharing tells the mapper how the GPUs are shared, if that has changed. The
-// loop must not call it.
+// tellSharing reports to the mapper how the GPUs are shared, if that has changed. The loop
+// must not call it.
 func (r *Runner) tellSharing() {
 	if r.opt.MPS == nil {
-		return // only what becomes of MPS changes it
+		return // only changes of MPS change it
 	}
 	changed := false
 	for id, d := range r.found() {
@@ -223,8 +223,8 @@ func (w *worker) recallMPS(ctx context.Context) {
 	w.tellSharing()
 }
 
-// noteApart notes that an attempt is no client though the mapper takes it for one.
-// It knows those that are alone on their GPUs, and those that a fault has hit.
+// noteApart records an attempt that is no client though the mapper takes it for one. The
+// mapper knows tasks that are alone on their GPUs, and tasks that a fault has hit.
 func (w *worker) noteApart() {
 	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.NextExclusive || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
 		return
@@ -236,7 +236,7 @@ func (w *worker) noteApart() {
 	w.sharing.setApart(w.key(), gpus)
 }
 
-// leaveMPS follows the end of an attempt.
+// leaveMPS handles the end of an attempt.
 func (w *worker) leaveMPS(ctx context.Context, class mapper.Class) {
 	if w.opt.MPS == nil || ctx.Err() != nil {
 		return

@@ -25,7 +25,7 @@ func auto(t *testing.T) func(*rig) {
 	}
 }
 
-// told is how the mapper believes GPU-a to be shared.
+// told returns the mapper's belief about the sharing of GPU-a.
 func (g *rig) told() (how mapper.Sharing) {
 	g.t.Helper()
 	err := g.look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
@@ -51,8 +51,7 @@ func (g *rig) saysSharing() api.Check {
 	return api.Check{}
 }
 
-// TestSharingIsTold: the mapper, carma gpus and doctor are told how tasks share
-// each GPU.
+// TestSharingIsTold: the mapper, carma gpus and doctor see how tasks share each GPU.
 func TestSharingIsTold(t *testing.T) {
 	with := func(change func(*MPS, *gpu.Device)) func(*rig) {
 		return func(g *rig) {
@@ -117,7 +116,7 @@ func TestAutoFallsBack(t *testing.T) {
 		t.Errorf("doctor: %+v", c)
 	}
 
-	// The next daemon finds MPS in order, and the task beside it no client.
+	// The next daemon finds MPS working, and that the task beside it is no client.
 	g.stop()
 	g.opt.MPS.Groups.Binary = works
 	g.start()
@@ -160,8 +159,8 @@ func TestClientIsAdopted(t *testing.T) {
 	}
 }
 
-// TestFirstFaults: if the first clients end by faults of MPS, it does not work
-// here. Once one has ended well, faults are those of programs.
+// TestFirstFaults: if the first clients end by faults of MPS, it does not work here. Once
+// one has ended well, faults are faults of programs.
 func TestFirstFaults(t *testing.T) {
 	now := time.Now()
 	var s sharing

@@ -16,9 +16,9 @@ import (
 // errBridgeGone is Docker's error if its bridge was removed (finding R4).
 var errBridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
 
-// TestSickEngine: an engine that answers and starts nothing costs no task
-// anything. info, why, doctor and the followed output say so once, with cause
-// and remedy. Launching goes on by itself (R4).
+// TestSickEngine: an engine that answers and starts nothing costs no task anything. info,
+// why, doctor and the followed output say so once, with cause and remedy. Launching resumes
+// without an action (R4).
 func TestSickEngine(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -77,8 +77,8 @@ func TestSickEngine(t *testing.T) {
 	}
 }
 
-// TestSickEngineRestart: the state of a sick engine outlives the daemon, and
-// the tasks stay blameless.
+// TestSickEngineRestart: the unhealthy state of an engine survives the daemon, and the
+// tasks stay not at fault.
 func TestSickEngineRestart(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})

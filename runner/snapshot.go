@@ -30,8 +30,8 @@ func (r *Runner) snapshotNow() error {
 	return r.snapshot(r.state, r.seq)
 }
 
-// Events are kept for `carma history` and for replays: at least keepEvents of
-// them, and all that are younger than keepEventsFor.
+// Events are kept for `carma history` and for replays: at least keepEvents of them, and all
+// younger than keepEventsFor.
 const (
 	keepEvents    = 200_000
 	keepEventsFor = 30 * 24 * time.Hour

@@ -9,21 +9,22 @@ import (
 	"carma/runner/limits"
 )
 
-// promised are the soft limits of GPU memory that the driver keeps for tasks. It may
-// count what it keeps as used, also where nobody uses it yet (its manual says that
-// NVML's figures are adjusted; not yet measured). That is not the memory of others.
+// promised are the soft limits of GPU memory that the driver reserves for tasks. It may
+// count the reserved memory as used, also where nobody uses it yet (its manual says that
+// NVML's figures are adjusted; not yet measured). That is not the memory of other
+// processes.
 type promised struct {
 	mu sync.Mutex
 	of map[string]promise // by container
 }
 
-// promise is what one container was promised.
+// promise is the memory promised to one container.
 type promise struct {
 	key attemptKey
 	on  map[string]units.Bytes // by GPU
 }
 
-// set notes the limits of an attempt's container.
+// set stores the limits of an attempt's container.
 func (p *promised) set(id string, key attemptKey, l map[string]limits.Limit) {
 	on := map[string]units.Bytes{}
 	for uuid, limit := range l {
@@ -44,7 +45,8 @@ func (p *promised) drop(id string) {
 	delete(p.of, id)
 }
 
-// unused is what was promised on a GPU and is not used by those it was promised to.
+// unused returns the memory that is promised on a GPU and not used by the tasks that it was
+// promised to.
 func (p *promised) unused(s *gpu.Sample) (sum units.Bytes) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +62,8 @@ func (p *promised) unused(s *gpu.Sample) (sum units.Bytes) {
 	return sum
 }
 
-// recallLimits finds out what the container of an attempt was promised by an earlier
-// daemon.
+// recallLimits finds the soft limits that an earlier daemon set for the container of an
+// attempt.
 func (w *worker) recallLimits(id string) {
 	if !w.opt.Limits.driver() {
 		return

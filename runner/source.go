@@ -10,19 +10,20 @@ import (
 	"carma/runner/progress"
 )
 
-// An engine's log may have a line only when it ends. A progress bar comes late there.
-// So while the log of a stream is quiet, progress is read from the stream itself, if
-// the driver can attach to it. The log goes on to be kept.
+// An engine's log may have a line only when it ends. A progress bar comes late there. So
+// while the log of a stream is quiet, progress is read from the stream itself, if the
+// driver can attach to it. The log is still stored.
 const (
 	// logQuiet is the time without an entry after which a stream is attached. It is
 	// also the period of attachedMost.
 	logQuiet = 5 * time.Second
-	// attachedMost is how many bytes an attached stream may have in logQuiet. With
-	// more, the log gets a piece every second or so, and reading all twice costs more
-	// than it tells. It also bounds what a program prints while a daemon that stands
-	// still keeps it from printing: the engine waits for a reader after about 1 MB.
+	// attachedMost is the largest number of bytes of an attached stream in logQuiet. With
+	// more, the log gets a piece every second or so, and reading everything twice costs more
+	// than it shows. It also limits what a program prints while a hung daemon does not read:
+	// the engine blocks the program after about 1 MB.
 	attachedMost = 64 << 10
-	// sameWrite is by how much later the log may stamp what was read from the stream.
+	// sameWrite is the largest delay of the log's time stamp after the same text from the
+	// stream.
 	sameWrite = 100 * time.Millisecond
 )
 
@@ -33,7 +34,7 @@ type source struct {
 	printed  bool      // the latest piece is all that was printed until then
 	heard    time.Time // when there was an entry of the log, or the stream was detached
 	latest   time.Time // when the stream had its latest piece
-	again    bool      // the log may have what was read from the stream
+	again    bool      // the log may have text that was read from the stream
 	begun    time.Time // of the period
 	bytes    int       // in the period
 }
@@ -46,9 +47,9 @@ func (f *follower) source(stream containers.Stream) *source {
 	return &f.sources[0]
 }
 
-// logged returns what the reader is to get of an entry of the log: nothing while the
-// stream is attached, nor what was read from it. An entry that was begun before the
-// stream was detached counts from its last carriage return on.
+// logged returns the part of a log entry for the reader: nothing while the stream is
+// attached, nor text that was read from it. An entry that was begun before the stream was
+// detached counts from its last carriage return on.
 func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
 	s.heard = time.Now()
 	switch {
@@ -64,7 +65,7 @@ func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
 }
 
 // takePrinted takes a piece of an attached stream. From the first one on, nothing of the
-// log is read. false: there is so much that the log will do.
+// log is read. It returns false if there is so much output that the log will do.
 func (f *follower) takePrinted(clock *Clock, stream containers.Stream, piece []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *follower) quiet(stream containers.Stream) time.Duration {
 	return logQuiet - time.Since(f.source(stream).heard)
 }
 
-// attach reads a stream whose log is quiet, until ctx or the container ends.
+// attach reads a stream with a quiet log, until ctx or the container ends.
 func (f *follower) attach(ctx context.Context, clock *Clock, driver containers.OutputAttacher, id string, stream containers.Stream) {
 	for f.detached(stream); ; f.detached(stream) {
 		for left := f.quiet(stream); left > 0; left = f.quiet(stream) {

@@ -13,7 +13,7 @@ import (
 	"carma/containers"
 )
 
-// attacher is a driver whose streams a test prints to.
+// attacher is a driver with streams that a test prints to.
 type attacher struct {
 	containers.OutputAttacher
 
@@ -69,8 +69,8 @@ func bars(from, to int) string {
 	return b.String()
 }
 
-// TestAttachedBar: a bar that the log holds back is read from the attached stream; what
-// the log has of it later is not read again; after the stream breaks the log is read.
+// TestAttachedBar: a bar that the log holds back is read from the attached stream; the same
+// text in the log is not read again later; after the stream breaks the log is read.
 func TestAttachedBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, clock, d := new(follower), NewClock(1), &attacher{}
@@ -110,7 +110,7 @@ func TestAttachedBar(t *testing.T) {
 		log(bars(1, 21), true)
 		want("the log has it too", 20, 1)
 
-		// The stream breaks. The log still has what was read of it, and then the rest.
+		// The stream breaks. The log still has the text read from it, and then the rest.
 		_, to := d.now()
 		_ = to.CloseWithError(io.ErrUnexpectedEOF)
 		synctest.Wait()

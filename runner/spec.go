@@ -82,7 +82,8 @@ func (w *worker) spec() (containers.Spec, error) {
 	return spec, w.fit(&spec)
 }
 
-// jobSpec is what an attempt that is a pod of a Job needs: all else is the Job's own.
+// jobSpec returns the spec of an attempt that is a pod of a Job. The Job itself has all
+// other settings.
 func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
 	grant := w.mostGranted()
 	return containers.Spec{
@@ -136,14 +137,14 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	return id, fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
 }
 
-// made follows that the engine has the container. A start that takes long tells later.
+// made records that the container exists. A start that takes long reports it later.
 func (w *worker) made() {
 	if !w.startsLong() {
 		w.handed()
 	}
 }
 
-// handed tells the mapper that the next launch may be handed to the engine.
+// handed reports to the mapper that the next launch may be given to the engine.
 func (w *worker) handed() {
 	ev := mapper.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
 	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {

@@ -12,9 +12,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteWrites is called before each write of SQLite: fails tells whether the
-// write finds no room. SQLite makes system calls through a table in which a
-// test may put its own function.
+// sqliteWrites is called before each write of SQLite: fails reports whether the write finds
+// no room. SQLite makes system calls through a table in which a test may put its own
+// function.
 var sqliteWrites struct {
 	once  sync.Once
 	mu    sync.Mutex

@@ -26,15 +26,15 @@ func (w *worker) startIt(ctx context.Context, id string) error {
 	return nil
 }
 
-// startsLong reports whether the driver's Start tells before its end that others may be
+// startsLong reports whether the driver's Start signals before its end that others may be
 // started.
 func (w *worker) startsLong() bool {
 	_, ok := able[containers.Aborter](w.Driver)
 	return ok
 }
 
-// abortWhenAsked ends a start that goes on when the task is stopped, where a start may
-// take long. Call done when it is over.
+// abortWhenAsked aborts a running start when the task is stopped, if a start may take long.
+// Call done when it is over.
 func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
 	a, ok := able[containers.Aborter](w.Driver)
 	if !ok {
@@ -72,8 +72,8 @@ func (w *worker) hasRun(ctx context.Context, id string) bool {
 	return err == nil && exit.Error == "" && !exit.Started.IsZero()
 }
 
-// clearWithin is how long carma tries to remove a container whose start has
-// failed. Then its attempt ends all the same.
+// clearWithin is the time for which carma tries to remove a container whose start failed.
+// Then its attempt ends all the same.
 const clearWithin = 2 * time.Minute
 
 // clear removes the container of an attempt that could not begin, so that it is

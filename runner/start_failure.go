@@ -9,8 +9,7 @@ import (
 	"carma/mapper"
 )
 
-// beginEnding returns the end of an attempt whose container could not be
-// started.
+// beginEnding returns the end of an attempt if its container could not be started.
 func (w *worker) beginEnding(err error) ending {
 	if errors.Is(err, errGone) || errors.Is(err, containers.ErrNoPod) {
 		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
@@ -18,8 +17,8 @@ func (w *worker) beginEnding(err error) ending {
 	return w.unstarted(containers.StartFaultOf(err), err.Error())
 }
 
-// unstarted returns the end of an attempt whose start failed. The task is at
-// fault, or else the engine, a GPU or a full namespace.
+// unstarted returns the end of an attempt after a failed start. The task is at fault, or
+// else the engine, a GPU or a full namespace.
 func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	if f.Code == containers.HookRefuses && !w.hookRefuses.Swap(true) {
 		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
@@ -57,8 +56,8 @@ func (w *worker) namesOther(f *containers.StartFault) bool {
 	return true
 }
 
-// atFault returns the GPU of the attempt that a fault names; nil: it may be any
-// of them.
+// atFault returns the GPU of the attempt that a fault names, or nil if it may be any of
+// them.
 func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	if f.Device == "" {
 		return nil

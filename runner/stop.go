@@ -38,9 +38,9 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	return r.Find(ref)
 }
 
-// cancel returns the event that stops a task, with its record. If the task is
-// stopping already, the new grace counts only if it is shorter. nil: there is
-// nothing to do. Only the loop calls it.
+// cancel returns the event that stops a task, with its record. If the task is stopping
+// already, the new grace counts only if it is shorter. It returns nil if there is nothing
+// to do. Only the loop calls it.
 func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
 	t, open := r.state.Task(id)
 	rec, _ := r.records.get(id)

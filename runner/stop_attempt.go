@@ -8,12 +8,12 @@ import (
 	"carma/mapper"
 )
 
-// stopOrder is how somebody wants a task to be stopped. It is in the task's
-// record, so that the next daemon goes on with it.
+// stopOrder says how a task is to be stopped. It is in the task's record, so that the next
+// daemon continues with it.
 type stopOrder struct {
-	// At is when it was asked for, by the wall clock.
+	// At is the wall-clock time of the request.
 	At time.Time `json:"at"`
-	// Grace is the time from then to the kill; 0: at once.
+	// Grace is the time from then to the kill. 0 kills at once.
 	Grace time.Duration `json:"grace"`
 }
 
@@ -48,11 +48,10 @@ func (r *Runner) grace(rec *Record) time.Duration {
 	return r.live().StopGrace
 }
 
-// stopper tells a worker that its attempt must end, and when. Safe for
-// concurrent use.
+// stopper signals to a worker that its attempt must end, and when. Safe for concurrent use.
 type stopper struct {
 	mu      sync.Mutex
-	kill    time.Time     // when it is to be killed; zero: nobody has asked
+	kill    time.Time     // when it is to be killed, or zero
 	asked   chan struct{} // closed at the first order
 	changed chan struct{} // closed and replaced when the kill comes sooner
 }
@@ -104,9 +103,9 @@ const (
 	signalLimit = 5 * time.Second
 )
 
-// stopWhenAsked stops the container when the mapper wants it to end: stop
-// signal, grace, kill, and again, whatever single calls answer. ctx ends when
-// the engine has told the container's end.
+// stopWhenAsked stops the container when the mapper wants it to end: stop signal, grace,
+// kill, and again, whatever single calls answer. ctx ends when the engine has reported the
+// container's end.
 func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	select {
 	case <-ctx.Done():
@@ -114,7 +113,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	case <-w.stop.asked:
 	}
 	if left, _ := w.stop.left(); left > 0 {
-		select { // what is under way is undone, so that the program can hear the signal
+		select { // a running suspend is undone, so that the program gets the signal
 		case <-w.aside.over:
 		case <-time.After(left):
 		case <-ctx.Done():

@@ -129,7 +129,7 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// The next daemon goes on with a stop, with the grace that was asked for.
+// TestStopIsDurable: the next daemon continues a stop, with the requested grace.
 func TestStopIsDurable(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.StopGrace = 20 * time.Millisecond })
 	patient, hasty := g.stubborn(), g.stubborn()
@@ -149,7 +149,7 @@ func TestStopIsDurable(t *testing.T) {
 	g.finished(patient)
 }
 
-// If somebody removes a container, the program is not to blame.
+// TestRemovedBySomebodyElse: if somebody removes a container, the program is not at fault.
 func TestRemovedBySomebodyElse(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")

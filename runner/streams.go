@@ -80,7 +80,7 @@ func (s *sender) send(event string, v any) error {
 	return s.write(buf.Bytes())
 }
 
-// write sends an event that is made already.
+// write sends a finished event.
 func (s *sender) write(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,9 +96,8 @@ func (s *sender) write(event []byte) error {
 	return nil
 }
 
-// watchTask sends the present state and every later one until the last. The
-// reason why a task waits changes without an event, so it is looked at once a
-// second.
+// watchTask sends the present state and every later one until the last. The reason why a
+// task waits changes without an event, so it is checked once a second.
 func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 	var last []byte
 	for {
@@ -180,7 +179,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		}
 		if n <= tries(&rec.Task) {
 			if a := rec.Task.Current(); o.Follow && a != nil && a.N == n && !r.Logs.Writing(int64(rec.ID()), n) {
-				select { // its worker, or that of a daemon just started, has not opened the log yet
+				select { // a worker, of this daemon or of one just started, has not opened the log yet
 				case <-changed:
 				case <-time.After(10 * time.Millisecond):
 				case <-ctx.Done():
@@ -212,7 +211,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		told = told && len(trouble) > 0
 		if waits && noted < n-1 {
 			noted = n - 1
-			if rec.Task.Last().Fault != nil { // such starts are repeated: the trouble is told once
+			if rec.Task.Last().Fault != nil { // such starts are repeated: the trouble is reported once
 				continue
 			}
 			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
@@ -255,7 +254,7 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID,
 
 var streamNames = map[tasklog.Stream]string{tasklog.Stdout: "stdout", tasklog.Stderr: "stderr", tasklog.Note: "carma"}
 
-// tries is the number of a task's latest attempt; 0: it has none.
+// tries returns the number of a task's latest attempt, or 0 if it has none.
 func tries(t *mapper.Task) int {
 	if last := t.Last(); last != nil {
 		return last.N
@@ -263,8 +262,8 @@ func tries(t *mapper.Task) int {
 	return 0
 }
 
-// troubleNote tells a follower what keeps a task from starting. All waiting
-// tasks get the same Notice, so that a client that follows many shows it once.
+// troubleNote is the line for followers about a problem that keeps a task from starting.
+// All waiting tasks get the same Notice, so that a client that follows many shows it once.
 func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
 	return api.LogLine{
 		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
@@ -272,7 +271,7 @@ func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
 	}
 }
 
-// relaunchNote tells a follower why there will be another attempt.
+// relaunchNote is the line for followers about the reason for another attempt.
 func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 	need := "with " + t.NextGrant.String()
 	switch {

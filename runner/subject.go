@@ -10,8 +10,8 @@ import (
 	"carma/runner/rights"
 )
 
-// subjectUID is the number by which carma knows a user of a cluster, in records, limits
-// and labels. It follows from the name, so that it is the same on every machine.
+// subjectUID is the number by which carma knows a user of a cluster, in records, limits and
+// labels. It is computed from the name, so it is the same on every machine.
 func subjectUID(name string) int {
 	sum := sha256.Sum256([]byte("kubernetes:" + name))
 	return rights.FirstClusterUser + int(binary.BigEndian.Uint64(sum[:])>>2)

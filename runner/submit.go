@@ -165,7 +165,7 @@ func impossible(err error, declared bool) error {
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
 
-// defaultName is the last part of the name of what a task runs in, or "task".
+// defaultName is the last part of the name of the task's image or environment, or "task".
 func defaultName(s *api.Submit) string {
 	name := s.Stem()
 	if !taskName().MatchString(name) {
@@ -207,7 +207,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	return checkMountPaths(s.Mounts)
 }
 
-// checkNoGPU refuses what a task without a GPU cannot have.
+// checkNoGPU refuses options that a task without a GPU cannot have.
 func checkNoGPU(s api.Submit) error {
 	switch {
 	case !s.NoGPU:
@@ -261,8 +261,8 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	return s, warn
 }
 
-// predict estimates a task's memory, and its load and run time, from all that
-// is known of it. network is what a probe has found, or nil.
+// predict estimates a task's memory, and its load and run time, from everything known of
+// it. network is the result of a probe, or nil.
 func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, mapper.Expected, error) {
 	sub := rec.Submit
 	if sub.NoGPU {

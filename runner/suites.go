@@ -85,8 +85,8 @@ func helperRecord(o helpers.Owner, n int) *Record {
 	return &Record{UID: o.UID, GID: o.GID, User: o.Name, Submit: api.Submit{Mounts: make([]api.Mount, n)}}
 }
 
-// placeHelper checks a helper's mounts as those of a task are, and shows the engine
-// what was checked.
+// placeHelper checks a helper's mounts like a task's mounts, and shows the engine the
+// checked folders.
 func (r *Runner) placeHelper(ctx context.Context, o helpers.Owner, spec *containers.Spec, files bool) error {
 	n := len(spec.Mounts)
 	_, _, err := r.place(ctx, helperRecord(o, n), spec.Name, spec.Mounts, besideOf(spec, n, files))
@@ -117,8 +117,7 @@ func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, err
 	return !slices.ContainsFunc(recs, func(rec *Record) bool { return !rec.Task.Phase.Finished() }), nil
 }
 
-// joinSuite gives an attempt what it has of its suite, and keeps the files that its
-// container gets.
+// joinSuite gives an attempt its part of its suite, and stores the files for its container.
 func (w *worker) joinSuite(spec *containers.Spec) {
 	if w.rec.Group == "" {
 		return
@@ -157,7 +156,7 @@ func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Su
 	return r.suiteState(ctx, ownerOf(who), name)
 }
 
-// checkHelper checks what a helper has in common with a task.
+// checkHelper checks the options that a helper and a task have in common.
 func (r *Runner) checkHelper(who Caller, h *api.Helper) error {
 	s := h.Container
 	if wrong := s.Check(); wrong != nil {
@@ -194,7 +193,7 @@ func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owne
 	var failed error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var last []api.LogLine // the end of what there is, with Tail
+	var last []api.LogLine // the end of the present output, with Tail
 	send := func(l api.LogLine) {
 		if failed == nil {
 			if failed = s.send("log", l); failed != nil {
@@ -221,7 +220,7 @@ func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owne
 		for _, l := range tail {
 			send(l)
 		}
-		if opt.Follow && len(tail) > 0 { // what came since
+		if opt.Follow && len(tail) > 0 { // output since then
 			since := tail[len(tail)-1].At
 			at = r.lineSink(func(l api.LogLine) {
 				if l.At.After(since) {

@@ -11,7 +11,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// facts are what is known of a task that is to be suspended.
+// facts returns what carma knows of a task that is to be suspended.
 func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 	o := w.opt.Suspending
 	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: w.monitor.uses(), MPS: w.mpsGroup() != nil, Bytes: int64(bytes)}
@@ -30,13 +30,13 @@ func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again
 	case o == nil:
 		answer("this daemon cannot suspend programs")
 		return
-	case o.Off && !again: // the core asks only programs that leave by themselves
+	case o.Off && !again: // the core suspends only programs that vacate on request
 		answer("suspend is off in the configuration")
 		return
 	}
 	c := w.container(id)
 	if !d.Leave {
-		c.Leave = "" // it is to come back elsewhere
+		c.Leave = "" // it is to resume on other GPUs
 	}
 	if err := w.setMemory(ctx, id, d.Host); err != nil && !again {
 		answer(err.Error())
@@ -63,8 +63,8 @@ func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again
 	}
 }
 
-// failureText is an error of package suspend for people. It is never empty: that would
-// be no failure.
+// failureText describes an error of package suspend for people. It is never empty: an empty
+// text would mean no failure.
 func failureText(err error) string {
 	if refusal, ok := errors.AsType[*suspend.Refusal](err); ok {
 		return refusal.Text
@@ -75,7 +75,7 @@ func failureText(err error) string {
 	return err.Error()
 }
 
-// askAgain is the pause after the driver could not be asked what became of a task.
+// askAgain is the pause after the driver could not be asked for the state of a task.
 const askAgain = 5 * time.Second
 
 // takeOff suspends a container. While the driver cannot be asked how it ended, it asks

@@ -11,27 +11,27 @@ import (
 	"carma/runner/suspend"
 )
 
-// asideOrder is what the core wants of an attempt that is to be suspended, or to come
-// back: one of Suspend and Resume. Again: an earlier daemon may have begun.
+// asideOrder is the core's order to suspend or resume an attempt: one of suspend and resume
+// is set. again is set if an earlier daemon may have begun it.
 type asideOrder struct {
 	suspend *mapper.Suspend
 	resume  *mapper.Resume
 	again   bool
 }
 
-// aside is where an attempt is between its GPUs and host memory.
+// aside is the suspension state of an attempt.
 type aside struct {
 	orders chan asideOrder // the core waits for an answer, so there is at most one
 	over   chan struct{}   // closed when no order is carried out any more
 
 	mu      sync.Mutex
-	process suspend.Process // that was suspended; zero: not known
+	process suspend.Process // the suspended process, or zero if unknown
 	touched bool            // its container may be frozen
-	grants  []mapper.Grant  // since it came back elsewhere; nil: as launched
-	lost    string          // why it must end; empty: it must not
+	grants  []mapper.Grant  // after a resume on other GPUs; nil before one
+	lost    string          // why it must end, or ""
 }
 
-// begin readies it for an attempt whose task is in a phase.
+// begin prepares it for an attempt with a task in a phase.
 func (a *aside) begin(phase mapper.Phase) {
 	a.orders, a.over = make(chan asideOrder, 1), make(chan struct{})
 	a.touched = phase == mapper.Suspending || phase == mapper.Suspended || phase == mapper.Resuming || phase == mapper.Stopping
@@ -50,8 +50,8 @@ func (r *Runner) order(task mapper.TaskID, o asideOrder) {
 	}
 }
 
-// orderAgain is what an earlier daemon had to do last for a task; ok is false if there
-// was nothing.
+// orderAgain returns the last order of an earlier daemon for a task; ok is false if there
+// was none.
 func orderAgain(t *mapper.Task) (o asideOrder, ok bool) {
 	a, away := t.Alive(), t.Suspension
 	if a == nil || away == nil {
@@ -118,7 +118,7 @@ func (w *worker) touch() {
 	w.aside.touched = true
 }
 
-// grants are those that the attempt has now.
+// grants returns the current grants of the attempt.
 func (w *worker) grants() []mapper.Grant {
 	w.aside.mu.Lock()
 	defer w.aside.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *worker) grants() []mapper.Grant {
 	return w.launch.Grants
 }
 
-// lostWhy is why the attempt must end; empty: it must not.
+// lostWhy returns why the attempt must end, or "" if it need not.
 func (w *worker) lostWhy() string {
 	w.aside.mu.Lock()
 	defer w.aside.mu.Unlock()
@@ -146,15 +146,15 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 	}
 }
 
-// thawIfFrozen lets the threads of the container run that is to be stopped: frozen ones
-// take no signal.
+// thawIfFrozen thaws the container of an attempt that is to be stopped: frozen threads take
+// no signal.
 func (w *worker) thawIfFrozen(ctx context.Context, id string) {
 	if w.isTouched() {
 		w.Runner.thaw(ctx, id, w.containerName(w.launch.Task, w.launch.Attempt))
 	}
 }
 
-// thaw lets the threads of a container run that may have been suspended.
+// thaw thaws a container that may have been suspended.
 func (r *Runner) thaw(ctx context.Context, id, name string) {
 	if r.opt.Suspending == nil {
 		return

@@ -17,17 +17,17 @@ import (
 	"carma/runner/suspend"
 )
 
-// Suspending is how tasks are taken off their GPUs without being ended.
+// Suspending configures how tasks are suspended: they free their GPUs without ending.
 type Suspending struct {
 	By Suspends
 	// Driver is the version of the NVIDIA driver, Arch the machine's as GOARCH has it.
 	Driver, Arch string
-	// Off: nothing is suspended any more. What is suspended comes back all the same.
+	// Off: nothing is suspended any more. Suspended tasks still resume.
 	Off bool
-	// Move: a task may come back to another GPU of the same model.
+	// Move: a task may resume on another GPU of the same model.
 	Move bool
-	// Ready asks whether it works here, which may take a minute. Nothing is suspended
-	// before. nil: it does.
+	// Ready checks whether suspending works here, which may take a minute. Nothing is
+	// suspended before. Nil means that it works.
 	Ready func(context.Context) error
 }
 
@@ -60,8 +60,8 @@ func (s *readiness) get() (bool, string) {
 	return s.yes, s.why
 }
 
-// suspendKind returns what can be done with tasks on a GPU, whether only with those
-// that have it alone, and why not more.
+// suspendKind says how tasks on a GPU can be suspended, whether only tasks that have it
+// alone, and why not more.
 func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool, why string) {
 	o := r.opt.Suspending
 	if o == nil {
@@ -96,7 +96,7 @@ func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool,
 	return kind, alone, why
 }
 
-// findSuspending asks whether suspending works here, and tells the core.
+// findSuspending asks whether suspending works here, and reports it to the core.
 func (r *Runner) findSuspending(ctx context.Context) {
 	o := r.opt.Suspending
 	if o == nil || o.Ready == nil || o.Off {
@@ -131,7 +131,7 @@ func (r *Runner) findSuspending(ctx context.Context) {
 	}
 }
 
-// container returns the container that goes by one of names, with its processes.
+// container returns the container with one of names, with its processes.
 func (o *owners) container(names ...string) suspend.Container {
 	c := suspend.Container{ID: names[0]}
 	all, err := os.ReadDir(filepath.Join(o.root, "proc"))

@@ -24,7 +24,7 @@ type shelf struct {
 	off   map[string]bool // containers that are off their GPUs
 	fails []error         // of the next calls
 	as    []suspend.Outcome
-	held  chan struct{} // not nil: calls wait until it is closed, or their context ends
+	held  chan struct{} // if not nil, calls wait until it is closed or their context ends
 }
 
 func (s *shelf) do(ctx context.Context, call string, c suspend.Container, done suspend.Outcome) (suspend.Result, error) {
@@ -87,7 +87,7 @@ func (s *shelf) said() []string {
 	return slices.Clone(s.calls)
 }
 
-// hold lets no call go on until it is released, or its context ends.
+// hold blocks all calls until it is released, or their context ends.
 func (s *shelf) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (g *rig) inPhase(ref string, p mapper.Phase) {
 	})
 }
 
-// A task leaves its GPU, another takes it, and it comes back to the other one. Its
-// container has room for what was copied, only for so long. It is the same attempt.
+// TestSuspendAndResume: a task is suspended, another takes its GPU, and it resumes on the
+// other one. Its container has room for the copy only meanwhile. It is the same attempt.
 func TestSuspendAndResume(t *testing.T) {
 	g, s, ref := suspendable(t)
 	g.suspend(1)
@@ -177,7 +177,8 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
-// What ends a suspend or a resume: it is told, and the task goes on or starts again.
+// TestSuspendFails: the end of a failed suspend or resume is reported, and the task
+// continues or starts again.
 func TestSuspendFails(t *testing.T) {
 	t.Run("it runs on", func(t *testing.T) {
 		g, s, ref := suspendable(t)
@@ -238,8 +239,8 @@ func TestSuspendFails(t *testing.T) {
 	})
 }
 
-// A suspended task is stopped: its threads are let go, so that they hear the signal.
-// One on the way is brought back first.
+// TestStopSuspended: a suspended task is stopped: its threads are thawed, so that they get
+// the signal. A task that is being suspended is resumed first.
 func TestStopSuspended(t *testing.T) {
 	t.Run("away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
@@ -270,8 +271,8 @@ func (g *rig) stopAndCancel(ref string) {
 	}
 }
 
-// A daemon that ends in the middle leaves the rest to the next one: a suspend is
-// finished, a resume too, and what was suspended is not touched.
+// TestRestartSuspended: a daemon that ends in the middle leaves the rest to the next one: a
+// suspend is finished, a resume too, and a suspended task is not touched.
 func TestRestartSuspended(t *testing.T) {
 	t.Run("suspending", func(t *testing.T) {
 		g, s, ref := suspendable(t)
@@ -326,7 +327,7 @@ func TestRestartSuspended(t *testing.T) {
 	})
 }
 
-// The core hears which GPUs can, and for which tasks.
+// TestSuspendKind: the core gets the GPUs that can suspend, and for which tasks.
 func TestSuspendKind(t *testing.T) {
 	mig := func(g *rig) { g.cards.devices[1].Parent = "GPU-card" }
 	for name, tc := range map[string]struct {

@@ -23,7 +23,7 @@ func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note
 	})
 }
 
-// maySuspend refuses to suspend a task that cannot be, and says what can be done.
+// maySuspend refuses to suspend a task that cannot be suspended, and names alternatives.
 func (r *Runner) maySuspend(t *mapper.Task) error {
 	switch t.Phase {
 	case mapper.Suspending, mapper.Suspended:
@@ -49,7 +49,7 @@ func (r *Runner) maySuspend(t *mapper.Task) error {
 	return nil
 }
 
-// Resume lets a suspended task come back as soon as there is room.
+// Resume lets a suspended task resume as soon as there is room.
 func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, error) {
 	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		switch {
@@ -64,8 +64,8 @@ func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, e
 	})
 }
 
-// suspensionView is where a task stands that is off its GPUs, or on its way; nil: it
-// is not.
+// suspensionView returns the API form of a task's suspension, or nil if the task is neither
+// suspended nor on its way.
 func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 	s := t.Suspension
 	if s == nil || t.Phase == mapper.Stopping {
@@ -92,7 +92,7 @@ func (r *Runner) awayView(t *mapper.Task) api.Away {
 	return v
 }
 
-// awayFor is how long an attempt of a task was off its GPUs, up to now.
+// awayFor returns the time for which an attempt of a task was suspended, up to now.
 func awayFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
 	if s := t.Suspension; s != nil && s.Since > 0 && a.Ended == 0 {
 		return a.SuspendedTime + max(0, now.Sub(s.Since))
@@ -100,8 +100,8 @@ func awayFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration
 	return a.SuspendedTime
 }
 
-// whyAway says where a task stands that is suspending, suspended or resuming, as a
-// sentence. held is what keeps a suspended one from coming back, in words.
+// whyAway describes the state of a task that is suspending, suspended or resuming, as a
+// sentence. held says in words what keeps a suspended task from resuming.
 func (r *Runner) whyAway(t *mapper.Task, held string) string {
 	s := t.Suspension
 	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: s.By, Text: s.Why})
@@ -124,7 +124,7 @@ func (r *Runner) whyAway(t *mapper.Task, held string) string {
 	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
 }
 
-// untilBack is what a task waits for whose programs stand still.
+// untilBack says what ends the suspension of a task.
 func untilBack(t *mapper.Task) string {
 	switch {
 	case t.Phase == mapper.Resuming:

@@ -22,7 +22,7 @@ func (g *rig) happens(events ...mapper.Event) {
 	}
 }
 
-// canSuspend tells the core that the driver can suspend on all GPUs.
+// canSuspend reports to the core that the driver can suspend on all GPUs.
 func (g *rig) canSuspend() {
 	g.t.Helper()
 	found := mapper.GPUsFound{At: g.Clock.Now()}
@@ -37,8 +37,8 @@ func (g *rig) canSuspend() {
 	g.happens(found)
 }
 
-// suspended is a task that was suspended on GPU 0. The core is told that it worked: no
-// driver is asked.
+// suspended runs a task and reports to the core that it was suspended on GPU 0: no driver
+// is asked.
 func (g *rig) suspended(by, why string) (ref string) {
 	g.t.Helper()
 	g.script("stay", untilStopped)
@@ -59,7 +59,7 @@ func (g *rig) why(ref string) api.Why {
 	return why
 }
 
-// TestCannotSuspend: what cannot be suspended says why, and what to do instead.
+// TestCannotSuspend: the refusal of a suspend says why, and what to do instead.
 func TestCannotSuspend(t *testing.T) {
 	g := newRig(t, byMemory)
 	blocker := g.blocker()
@@ -93,7 +93,7 @@ func TestCannotSuspend(t *testing.T) {
 	}
 }
 
-// TestCannotSuspendHere: where another driver would not help, the reason is told.
+// TestCannotSuspendHere: if another driver would not help, the refusal has the reason.
 func TestCannotSuspendHere(t *testing.T) {
 	g := newRig(t, byMemory, func(g *rig) { g.opt.NoSuspending = "its claim keeps the memory" })
 	g.script("stay", untilStopped)
@@ -106,8 +106,7 @@ func TestCannotSuspendHere(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsSeen: who suspended a task, what it has in host memory, and what it
-// waits for.
+// TestSuspendedIsSeen: who suspended a task, its host memory, and what it waits for.
 func TestSuspendedIsSeen(t *testing.T) {
 	g := newRig(t, byMemory)
 	ref := g.suspended("ann", "room for the demo")
@@ -203,8 +202,8 @@ func TestSuspendedLeaves(t *testing.T) {
 	g.refusedTo(err, 409, "has ended")
 }
 
-// TestVerifySuspended: what was suspended is counted from the journal, and how long it
-// was away; one that was not back at its end too.
+// TestVerifySuspended: suspensions and their total time are counted from the journal, also
+// for a task that was still suspended at its end.
 func TestVerifySuspended(t *testing.T) {
 	g, s, ref := suspendable(t)
 	for range 2 {
@@ -234,8 +233,8 @@ func TestVerifySuspended(t *testing.T) {
 	}
 }
 
-// TestSuspendedTerminal: whoever is attached to a task's terminal reads that it is
-// suspended, by whom, and that it is back.
+// TestSuspendedTerminal: users attached to a task's terminal read that it is suspended, by
+// whom, and that it has resumed.
 func TestSuspendedTerminal(t *testing.T) {
 	g, _, _ := suspendable(t)
 	g.script("sh", shell)

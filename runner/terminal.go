@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// consoleWithin is how long a request waits for the worker of a task that runs:
-	// a daemon that has just started looks for the containers first.
+	// consoleWithin is the time that a request waits for the worker of a running task: a
+	// daemon that has just started looks for the containers first.
 	consoleWithin = 20 * time.Second
 	// hangUpGrace is the time that a command has to end when its caller has left.
 	hangUpGrace = 10 * time.Second
-	// hangUpAtEnd bounds what a daemon that stops does about commands.
+	// hangUpAtEnd bounds the time in which a stopping daemon ends commands.
 	hangUpAtEnd = time.Second
 )
 
@@ -76,7 +76,7 @@ func checkExec(e *api.ExecRequest) error {
 	return nil
 }
 
-// inside returns the running container of a task, for those who may enter it.
+// inside returns the running container of a task if the caller may enter it.
 func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail string) (*console, containers.Terminals, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Runner) upgrading(serve func(context.Context, *api.Terminal)) *huma.Str
 	}}
 }
 
-// hijacked is a connection with what was read of it already.
+// hijacked is a connection with the bytes already read from it.
 type hijacked struct {
 	net.Conn
 	r *bufio.Reader
@@ -183,9 +183,8 @@ func (r *Runner) serveAttached(ctx context.Context, c *console, t *api.Terminal)
 	}
 }
 
-// take takes what a viewer sends until they leave. redraw: the terminal's size is
-// changed for a moment, which has programs draw themselves anew. ended: the input
-// has ended.
+// take reads a viewer's frames until the viewer leaves. redraw changes the terminal's size
+// for a moment, which makes programs redraw. ended is true if the input has ended.
 func (c *console) take(ctx context.Context, t *api.Terminal, redraw bool) (ended bool) {
 	for {
 		f, err := t.Read()

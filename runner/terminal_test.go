@@ -43,11 +43,11 @@ func shell(ctx context.Context, p *containerstest.Process) int {
 	return 0
 }
 
-// screen reads what a terminal shows.
+// screen reads the output of a terminal.
 type screen struct {
 	*api.Terminal
 	g    *rig
-	text chan string // what has come so far
+	text chan string // the output so far
 	exit chan string // of the command; "end": of the attempt
 	note chan string
 }
@@ -118,9 +118,8 @@ func (s *screen) ends(want string) {
 	}
 }
 
-// TestTerminal: a task with a terminal shows its prompt to whoever attaches, takes
-// input, goes on when they leave and when the daemon restarts, and its output is
-// kept.
+// TestTerminal: a task with a terminal shows its prompt to attached users, takes input,
+// continues when they leave and when the daemon restarts, and its output is kept.
 func TestTerminal(t *testing.T) {
 	g := newRig(t)
 	g.script("sh", shell)
@@ -155,8 +154,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestInput: an input without a terminal is passed through to its end; it ends too
-// when whoever gave it goes away.
+// TestInput: an input without a terminal is passed through to its end; it ends too when its
+// sender disconnects.
 func TestInput(t *testing.T) {
 	g := newRig(t)
 	g.script("sh", shell)
@@ -265,7 +264,7 @@ func TestInsideWalls(t *testing.T) {
 	}
 }
 
-// TestIdleTold: an idle task is shown as such, its terminal is told, and input helps.
+// TestIdleTold: an idle task is shown as such, its terminal gets a note, and input helps.
 func TestIdleTold(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })
 	g.script("sh", shell)

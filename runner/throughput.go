@@ -14,28 +14,28 @@ import (
 	"carma/runner/progress"
 )
 
-// The pacer tells the mapper how fast tasks go, as their output says. It tells of
-// all tasks in one event, at most every paceEvery of the daemon's time, so that
-// the journal gets at most 120 such events an hour.
+// The pacer reports the speed of tasks to the mapper, from their output. It reports all
+// tasks in one event, at most every paceEvery of the daemon's time, so that the journal
+// gets at most 120 such events an hour.
 const (
 	paceEvery = 30 * time.Second
 	// paceLeast is the wall clock time between two looks, whatever the speed of the
 	// daemon's time.
 	paceLeast = 100 * time.Millisecond
-	// rateErrorMost is the relative error from which on a rate is not told.
+	// rateErrorMost is the relative error above which a rate is not reported.
 	rateErrorMost = 0.15
-	// A task is told of again after paceAgain, if its rate has changed by
-	// rateStep, and by more than it is uncertain, or its share done by shareStep.
+	// A task's throughput is reported again after paceAgain, if its rate has changed by
+	// rateStep and by more than its uncertainty, or its share done by shareStep.
 	paceAgain = time.Minute
 	rateStep  = 0.05
 	shareStep = 0.05
-	// significant is how many digits of a rate are told.
+	// significant is the number of digits of a reported rate.
 	significant = 5
 )
 
-// paceTold is what the mapper was told of an attempt last.
+// paceTold is the last throughput of an attempt that the mapper was given.
 type paceTold struct {
-	at       units.Instant // 0: nothing
+	at       units.Instant // 0 before the first report
 	since    units.Instant // mapper.Speed.Since then
 	unit     string
 	rate, sd float64
@@ -50,7 +50,7 @@ func (r *Runner) tellPaces(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-r.followers.nudge: // time goes at another speed
+		case <-r.followers.nudge: // the speed of time has changed
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -58,7 +58,7 @@ func (r *Runner) tellPaces(ctx context.Context) {
 	}
 }
 
-// tellPace tells of the tasks whose pace is new.
+// tellPace reports the tasks that have a new throughput.
 func (r *Runner) tellPace(ctx context.Context) {
 	all := r.followers.all()
 	if len(all) == 0 {
@@ -78,7 +78,7 @@ func (r *Runner) tellPace(ctx context.Context) {
 		return
 	}
 	ev := mapper.ThroughputReported{At: now}
-	var then []func() // what is noted if the loop takes it
+	var then []func() // recorded if the loop takes it
 	for key, g := range going {
 		if p, told, ok := all[key].pace(now, g); ok {
 			p.Task, p.Attempt = key.task, key.attempt
@@ -94,8 +94,8 @@ func (r *Runner) tellPace(ctx context.Context) {
 	}
 }
 
-// pace returns what to tell of an attempt; false: nothing. Each pace is of a time
-// of its own, after that of the one before.
+// pace returns the throughput to report for an attempt, or false if there is none. Each
+// report covers an interval of its own, after the previous report's interval.
 func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughput, paceTold, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 	return out, told, true
 }
 
-// follow takes note of who is beside an attempt.
+// follow records the neighbours of an attempt.
 func (a *aloneTime) follow(now units.Instant, g mapper.SpeedView) {
 	switch {
 	case len(g.Beside) == 0:
@@ -143,8 +143,8 @@ func (a *aloneTime) follow(now units.Instant, g mapper.SpeedView) {
 	}
 }
 
-// aloneSpeed is the rate of the time alone and its error; 0: not known. The beginning
-// counts where the rest is too short.
+// aloneSpeed returns the rate of the time alone and its error, or 0 if unknown. It includes
+// the beginning if the rest is too short.
 func (f *follower) aloneSpeed() (rate, err float64) {
 	a := &f.alone
 	if a.until == 0 {
@@ -158,7 +158,7 @@ func (f *follower) aloneSpeed() (rate, err float64) {
 	return 0, 0
 }
 
-// differs reports whether there is something new to tell.
+// differs reports whether there is something new to report.
 func (t paceTold) differs(before paceTold) bool {
 	change := math.Abs(math.Log(t.rate / before.rate))
 	return t.at >= before.at.Add(paceAgain) &&
@@ -171,7 +171,7 @@ func (f *follower) tell(told paceTold) {
 	f.told = told
 }
 
-// unitOf names the unit of a rate. After the count has begun anew it is another.
+// unitOf names the unit of a rate. Each restart of the count gives another unit.
 func unitOf(p progress.Progress) string {
 	if p.Restarts > 1 {
 		return fmt.Sprintf("%s %d", p.Unit, p.Restarts)

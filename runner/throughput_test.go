@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// steps is a program that trains 1000 steps: 5 s each, and beside another one 10 s.
-// beside tells whether there is one.
+// steps is a program that trains 1000 steps: 5 s each, and beside another one 10 s. beside
+// reports whether there is one.
 func steps(beside func() bool) containerstest.Script {
 	return func(ctx context.Context, p *containerstest.Process) int {
 		p.Out("number of parameters: 25,557,032")
@@ -36,8 +36,8 @@ func steps(beside func() bool) containerstest.Script {
 	}
 }
 
-// TestProgressTold: in virtual time, a task's progress, its end and what a
-// neighbour costs it are told, and the mapper learns of it in a few events.
+// TestProgressTold: in virtual time, a task's progress, its end and its neighbour's cost
+// are shown, and the mapper learns of it in a few events.
 func TestProgressTold(t *testing.T) {
 	inVirtualTime(t, func(v *virtual) {
 		beside := make(chan bool, 1)

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// timelinePages is how many pages of tasks a timeline looks through.
+	// timelinePages is the largest number of pages of tasks that a timeline reads.
 	timelinePages = 5
-	// timelineAge is how long a timeline serves all who ask for the same, by the
-	// wall clock. timelineMost is the longest time that one may be about.
+	// timelineAge is the wall-clock time for which a timeline is reused for equal requests.
+	// timelineMost is the longest interval of a timeline.
 	timelineAge  = 5 * time.Second
 	timelineMost = 31 * 24 * time.Hour
 )
 
-// timelines are those that were asked for last, by their length in time.
+// timelines caches the last requested timelines by their interval.
 type timelines struct {
 	turn *semaphore.Weighted // one is made at a time
 	last map[[2]time.Time]madeTimeline
@@ -47,7 +47,7 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 	if since.After(until) || until.Sub(since) > timelineMost {
 		return api.Timeline{}, refusef(422, "since must be before until, by at most %d days", int(timelineMost.Hours()/24))
 	}
-	if who, _ := callerFrom(ctx); who.Subject != nil { // what is kept is for those who may know of all
+	if who, _ := callerFrom(ctx); who.Subject != nil { // the cache is for callers who may see all tasks
 		line, err := r.timeline(ctx, since, until)
 		line.Now = now
 		return line, err

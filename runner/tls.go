@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// remoteConnections is how many connections over TLS there may be.
+// remoteConnections limits the connections over TLS.
 const remoteConnections = 1024
 
 // ServeRemote says where RunAndServe answers users of the cluster over TLS. Call it
@@ -41,7 +41,7 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 // remote is the API for users of a cluster.
 func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
 
-// bearer is the user of the cluster whose token a request brings.
+// bearer returns the user of the cluster whose token a request has.
 func (r *Runner) bearer(req *http.Request) (Caller, error) {
 	kind, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(kind, "Bearer") || token == "" {
@@ -101,7 +101,7 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	_, _ = w.Write(text)
 }
 
-// whoami tells a caller who they are for the daemon.
+// whoami returns the caller as the daemon identified it.
 func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
 	who, ok := callerFrom(ctx)
 	if !ok {

@@ -22,18 +22,18 @@ import (
 	"carma/runner/rights"
 )
 
-// parted is a fake engine with namespaces and users, whose rights are verb and resource
-// in a namespace: "get pods/log a".
+// parted is a fake engine with namespaces and users. Their rights are verb and resource in
+// a namespace: "get pods/log a".
 type parted struct {
 	*containerstest.Fake
 
 	mu      sync.Mutex
-	serves  []string // nil: all
+	serves  []string // nil means all
 	rights  map[string][]string
 	silent  bool
 	reviews int
 	specs   []containers.Spec
-	full    map[string]error // what a namespace says of a new pod
+	full    map[string]error // errors for new pods, by namespace
 }
 
 func (p *parted) Unwrap() containers.Driver { return p.Fake }
@@ -116,10 +116,10 @@ func (g *remoteRig) serve() {
 	g.url = server.URL
 }
 
-// forget lets the cluster be asked anew.
+// forget empties the cache, so that the cluster is asked again.
 func (g *remoteRig) forget() { g.Runner.reviews = newReviews(g.engine, time.Now) }
 
-// ask makes a request as a user; empty: without a token.
+// ask makes a request as a user, or without a token if user is empty.
 func (g *remoteRig) ask(user, method, path string, body any) (status int, text string) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), stepTimeout)
@@ -172,8 +172,8 @@ func filled(pattern, task string) (method, path string) {
 	return method, strings.NewReplacer("{task}", task, "{group}", "anns", "{suite}", "x", "{helper}", "y", "{id}", "1").Replace(path)
 }
 
-// TestRemoteToken: without a token, with one that the cluster does not know, and while
-// the cluster does not answer, nothing is done and one line says why. What runs goes on.
+// TestRemoteToken: without a token, with one that the cluster does not know, and while the
+// cluster does not answer, nothing is done and one line says why. Running tasks continue.
 func TestRemoteToken(t *testing.T) {
 	g := newRemoteRig(t)
 	g.script("train", untilStopped)
@@ -213,7 +213,7 @@ func TestRemoteToken(t *testing.T) {
 }
 
 // TestRemoteStranger: a user without rights in another's namespace can do nothing there:
-// not one of the requests about a task or a group lets them, or tells that it exists.
+// none of the requests about a task or a group succeeds, or reveals that it exists.
 func TestRemoteStranger(t *testing.T) {
 	g := newRemoteRig(t)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -281,8 +281,8 @@ func TestRemoteStranger(t *testing.T) {
 	}
 }
 
-// TestRemoteStreams: a stream of all tasks leaves out those of which its reader may not
-// know.
+// TestRemoteStreams: a stream of all tasks leaves out tasks that its reader may not know
+// of.
 func TestRemoteStreams(t *testing.T) {
 	g := newRemoteRig(t)
 	g.script("train", untilStopped)
@@ -313,8 +313,8 @@ func TestRemoteStreams(t *testing.T) {
 }
 
 // TestRemoteRights: each request needs its right in the namespace, and carma's own rule:
-// whoever may see a namespace's pods sees no environment, and output and stopping are
-// the owner's.
+// users who may see a namespace's pods see no environment, and output and stopping are the
+// owner's.
 func TestRemoteRights(t *testing.T) {
 	g := newRemoteRig(t)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -365,8 +365,8 @@ func TestRemoteRights(t *testing.T) {
 	g.finished(id)
 }
 
-// TestRemoteAdmins: what is for admins is for those whom the daemon names, not for the
-// cluster's group that is called like the machine's group of admins.
+// TestRemoteAdmins: admin requests are for the admins named by the daemon, not for a group
+// of the cluster with the same name as the machine's group of admins.
 func TestRemoteAdmins(t *testing.T) {
 	g := newRemoteRig(t)
 	for pattern, rule := range routes {
@@ -393,8 +393,8 @@ func TestRemoteAdmins(t *testing.T) {
 	}
 }
 
-// TestPlacing: where a task runs, and what of it is the machine's and not for users of a
-// cluster.
+// TestPlacing: the namespace and user of a task, and the options that are for the
+// machine's users only.
 func TestPlacing(t *testing.T) {
 	g := newRemoteRig(t)
 	g.engine.serves = []string{"carma", "a", "c"}

@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// asking keeps what the daemon has asked an estimator.
+// asking records the daemon's queries to an estimator.
 type asking struct {
 	Estimator
 	mu   sync.Mutex
@@ -32,8 +32,8 @@ func (a *asking) query() estimator.Query {
 	return a.last
 }
 
-// TestTrainingIsAsked: what a submission says of its training reaches the estimator,
-// stays with the task over a restart, and can be changed.
+// TestTrainingIsAsked: a submission's settings of its training reach the estimator, stay
+// with the task over a restart, and can be changed.
 func TestTrainingIsAsked(t *testing.T) {
 	asked := &asking{}
 	g := newRig(t, func(g *rig) { asked.Estimator, g.estimator = g.estimator, asked })
@@ -94,7 +94,7 @@ func TestTrainingIsChanged(t *testing.T) {
 	}
 }
 
-// TestTrainingIsRefused: the daemon checks what it is sent, whoever sends it.
+// TestTrainingIsRefused: the daemon checks its input from every sender.
 func TestTrainingIsRefused(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -122,8 +122,8 @@ func TestTrainingIsRefused(t *testing.T) {
 	}
 }
 
-// TestKindHasTraining: settings that were given tell kinds apart, those that were read
-// do not: they are in the command.
+// TestKindHasTraining: given settings distinguish kinds, settings that were read do not:
+// they are in the command.
 func TestKindHasTraining(t *testing.T) {
 	rec := func(train map[string]string, network string, read *api.Read) *Record {
 		return &Record{Submit: api.Submit{Image: "i", Command: []string{"a"}, GPUs: 1, BatchSize: 8, Train: train, Network: []byte(network), Read: read, EstModel: "m"}}

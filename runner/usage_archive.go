@@ -20,11 +20,11 @@ import (
 // counted twice or lost, whenever the daemon is killed.
 
 const (
-	// pastKey is the beginning of the keys of days in the journal's meta; the day
-	// follows, as 2006-01-02 in the time of this machine.
+	// pastKey is the beginning of the keys of days in the journal's meta; the day follows,
+	// as 2006-01-02 in the time of this machine.
 	pastKey = "used/"
-	// pastDays is how many days are kept, pastRows how many sums of a day; further
-	// ones of a user are added up without image and group.
+	// pastDays is the number of days kept, pastRows the number of sums of a day; further
+	// sums of a user are added up without image and group.
 	pastDays = 400
 	pastRows = 500
 )
@@ -38,7 +38,7 @@ type pastOf struct {
 	days map[string]pastDay
 }
 
-// forget adds what a task has used to the sums, before its record is deleted.
+// forget adds a task's usage to the sums, before its record is deleted.
 func (p *pastOf) forget(id mapper.TaskID) {
 	rec, _ := p.r.records.get(id)
 	if rec == nil {
@@ -154,7 +154,7 @@ func (r *Runner) dropPast() {
 	oldest := pastKey + r.Clock.Time().Local().AddDate(0, 0, -pastDays).Format(time.DateOnly)
 	all, err := r.Journal.Metas(pastKey)
 	if err != nil {
-		return // the journal's check will tell
+		return // the journal's check reports it
 	}
 	for _, m := range all {
 		if m.Key < oldest {
@@ -166,8 +166,8 @@ func (r *Runner) dropPast() {
 	}
 }
 
-// Used are the sums of the tasks that were removed, by day, from a day on and before
-// another; empty: no bound.
+// Used returns the sums of the removed tasks, by day, from since on and before until. An
+// empty bound does not limit.
 func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, error) {
 	list := []api.Used{}
 	all, err := r.Journal.Metas(pastKey)

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestUsedOfRemoved: what removed tasks have used is kept, once, over restarts and a
-// second removal.
+// TestUsedOfRemoved: the usage of removed tasks is kept, once, over restarts and a second
+// removal.
 func TestUsedOfRemoved(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))

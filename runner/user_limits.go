@@ -10,17 +10,17 @@ import (
 	"carma/runner/rights"
 )
 
-// PerUser bounds what one user may have of the daemon itself. 0 is no limit.
-// Root and admins have no limits.
+// PerUser bounds one user's use of the daemon itself. 0 is no limit. Root and admins have
+// no limits.
 type PerUser struct {
 	Tasks       int         // unfinished tasks
 	Bytes       units.Bytes // size of the requests of these
 	High        int         // of them with priority high
 	Connections int         // open ones
-	// Suites with helpers, helpers in all of them, and volumes of those that are up.
+	// Suites with helpers, all their helpers, and the volumes of suites that are up.
 	Suites, Helpers, Volumes int
-	// MayHigh is who may use priority high: all (also if empty), admins, or names of
-	// users and groups with commas between. Admins always may.
+	// MayHigh names the users who may use priority high: all (or empty), admins, or user and
+	// group names separated by commas. Admins always may.
 	MayHigh string
 }
 
@@ -77,7 +77,7 @@ func (r *Runner) room(in *intake) error {
 	return nil
 }
 
-// checkPriority refuses priority high to those who may not use it.
+// checkPriority refuses priority high to users who may not use it.
 func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 	if _, ok := priorities[s.Priority]; !ok {
 		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)

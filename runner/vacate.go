@@ -15,7 +15,7 @@ import (
 )
 
 // leaveVariable in a task's environment says where its container has the folder through
-// which the task is asked to leave its GPU by itself; see package leave.
+// which the task is asked to vacate its GPU; see package leave.
 const leaveVariable = "CARMA_LEAVE"
 
 // leavePath returns the value of the variable; the last one counts.
@@ -28,7 +28,7 @@ func leavePath(env []string) (path string) {
 	return path
 }
 
-// checkLeave refuses what cannot be a folder in the container.
+// checkLeave refuses paths that cannot be a folder in the container.
 func checkLeave(s api.Submit) error {
 	path := leavePath(s.Env)
 	switch {
@@ -52,8 +52,8 @@ func (r *Runner) leaveFolder(container string) leave.Folder {
 	return leave.Folder(filepath.Join(r.opt.DataDir, "leave", container))
 }
 
-// mayLeave reports whether an attempt may be asked to leave by itself. Its program sees
-// the GPUs that it was launched on alone, so it comes back to these.
+// mayLeave reports whether an attempt may be asked to vacate its GPUs. Its program sees
+// only the GPUs that it was launched on, so it returns to these.
 func (w *worker) mayLeave() bool {
 	o := w.opt.Suspending
 	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
@@ -62,8 +62,8 @@ func (w *worker) mayLeave() bool {
 // offerEvery is the time between two looks at whether a program offers to leave.
 const offerEvery = time.Second
 
-// lookForOffer ticks until an attempt's program has offered to leave by itself, if it
-// may; stop ends that.
+// lookForOffer ticks until an attempt's program has offered to vacate, if it may; stop ends
+// that.
 func (w *worker) lookForOffer() (look <-chan time.Time, stop func()) {
 	if !w.mayLeave() {
 		return nil, func() {}
@@ -72,7 +72,8 @@ func (w *worker) lookForOffer() (look <-chan time.Time, stop func()) {
 	return tick.C, tick.Stop
 }
 
-// tellOffer tells the core if the program offers to leave; false: look again.
+// tellOffer reports to the core that the program offers to vacate. It returns false if
+// there is no offer yet.
 func (w *worker) tellOffer() bool {
 	task, attempt := w.launch.Task, w.launch.Attempt
 	if !w.leaveFolder(w.containerName(task, attempt)).Offered() {
@@ -81,7 +82,7 @@ func (w *worker) tellOffer() bool {
 	known := false
 	_ = w.look(context.Background(), func(s *mapper.State) {
 		t, ok := s.Task(task)
-		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has told it
+		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported it
 	})
 	if !known {
 		w.post(fact(mapper.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))

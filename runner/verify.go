@@ -11,7 +11,7 @@ import (
 	"carma/runner/journal"
 )
 
-// Verification is what [Verify] found in a journal.
+// Verification is the result of [Verify].
 type Verification struct {
 	Events int64 `json:"events"`
 	// First is the number of the first event checked: 1, or, if older events
@@ -25,19 +25,18 @@ type Verification struct {
 	Cancelled  int           `json:"cancelled"`
 	OOMs       int           `json:"ooms"`
 	Relaunches int           `json:"relaunches"`
-	// Suspended and Resumed count how often tasks left their GPUs and came back, Away
-	// is for how long, in all.
+	// Suspended and Resumed count the suspensions and resumes of tasks, Away is the time
+	// between, in all.
 	Suspended int           `json:"suspended"`
 	Resumed   int           `json:"resumed"`
 	Away      time.Duration `json:"away"`
 	// Unfinished tasks at the end.
 	Unfinished int `json:"unfinished"`
-	// Compared is how many recorded decisions this program makes in the same
-	// way.
+	// Compared is the number of recorded decisions that this program makes identically.
 	Compared int `json:"compared"`
-	// Differs is the first event on which this program decides differently from
-	// another program that wrote the journal; empty: there is none. If it is
-	// set, the recorded decisions were checked.
+	// Differs is the first event on which this program decides differently from another
+	// program that wrote the journal, or empty if there is none. If it is set, the recorded
+	// decisions were checked.
 	Differs string `json:"differs,omitempty"`
 	// MostReserved is the highest share of one GPU's memory that was reserved.
 	MostReserved float64 `json:"most_reserved"`
@@ -49,12 +48,11 @@ type Verification struct {
 // maxFaults bounds the report of a journal that is badly broken.
 const maxFaults = 20
 
-// Verify replays the journal in dir through the mapper; a daemon may be
-// running. It checks after every event that no GPU is over-committed, no
-// attempt starts while another of its task runs and no task is lost. program is
-// this program's version. Decisions that this version has recorded must be
-// derived again, equal by code and figures. Decisions of another version stand,
-// and are checked as they are.
+// Verify replays the journal in dir through the mapper; a daemon may be running. It checks
+// after every event that no GPU is over-committed, no attempt starts while another of its
+// task runs and no task is lost. program is this program's version. Decisions that this
+// version has recorded must be derived again, equal by code and figures. Another version's
+// decisions are kept, and are checked as they are.
 func Verify(dir, program string) (Verification, error) {
 	j, err := journal.OpenReadOnly(dir)
 	if err != nil {
@@ -93,7 +91,7 @@ func (v *verifier) damaged(err error) {
 type verifier struct {
 	Verification
 	program string // this one
-	by      string // the version that decided; empty: an older one
+	by      string // the version that decided, or "" for an older one
 	follow  bool   // stored decisions are applied, not derived
 	other   *difference
 	state   *mapper.State
@@ -220,7 +218,7 @@ func (v *verifier) apply(p past, stored bool) {
 	}
 }
 
-// moved counts tasks that left their GPUs and came back.
+// moved counts tasks that were suspended or resumed.
 func (v *verifier) moved(ev mapper.Event) {
 	id, now := mapper.About(ev), v.state.Now()
 	t, _ := v.state.Task(id)

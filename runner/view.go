@@ -43,8 +43,8 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	return recordOf(row)
 }
 
-// queueView is the part of a task that only the state knows: of a waiting one its
-// place and reason, of a running one how fast it goes.
+// queueView is the part of a task that only the state has: of a pending task its place and
+// reason, of a running one its speed.
 type queueView struct {
 	position int
 	waits    string
@@ -59,7 +59,7 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	return r.taskAs(ctx, ref, rights.ListEnvironment)
 }
 
-// Inspect returns a task with the values of its environment, for those who may see them.
+// Inspect returns a task, with the values of its environment if the caller may see them.
 func (r *Runner) Inspect(ctx context.Context, ref string) (api.Task, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		r.viewProgress(&v, t, q.going)
 	} else if t.Phase == mapper.Suspended {
 		r.viewProgress(&v, t, mapper.SpeedView{})
-		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // it stands still
+		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // it makes no progress
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
 	if t.Phase == mapper.Estimating {

@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestAsked: what a listing is asked for holds for each task, and the client's own
-// test says the same.
+// TestAsked: the conditions of a listing hold for each task, and the client's own test
+// agrees.
 func TestAsked(t *testing.T) {
 	at := func(minute int) units.Instant { return units.Instant(time.Duration(minute) * time.Minute) }
 	recs := []*Record{
@@ -58,8 +58,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestWhereAnEstimateComesFrom: once the peak of earlier runs is booked, that
-// is the detail, before the estimator's sentence.
+// TestWhereAnEstimateComesFrom: once the peak of earlier runs is allocated, that is the
+// detail, before the estimator's sentence.
 func TestWhereAnEstimateComesFrom(t *testing.T) {
 	const asked = "workload resnet50: 6.9 GiB measured, 7.0 GiB booked"
 	const unknown = "nothing is known about its memory; --mem or --est-model lets it share at once"

@@ -27,7 +27,7 @@ func in(what containers.Access, namespace string) containers.Access {
 	return what
 }
 
-// namespaceOf is where a task's containers are; empty: the engine has no namespaces.
+// namespaceOf returns the namespace of a task's containers, or "" if the engine has none.
 func (r *Runner) namespaceOf(rec *Record) string {
 	if rec.Submit.Namespace != "" {
 		return rec.Submit.Namespace
@@ -38,12 +38,12 @@ func (r *Runner) namespaceOf(rec *Record) string {
 	return ""
 }
 
-// sight is which tasks a caller may know of. A user of a cluster knows of those in
-// namespaces whose pods they may get; everybody else of all.
+// sight says which tasks a caller may know of. A user of a cluster knows of the tasks in
+// namespaces in which they may get pods; everybody else of all.
 type sight struct {
 	r    *Runner
 	ctx  context.Context
-	who  *containers.Subject // nil: of all
+	who  *containers.Subject // nil means all
 	seen map[string]bool
 	err  error // why it could not be found out; then nothing is seen
 }
@@ -67,7 +67,7 @@ func (s *sight) of(rec *Record) bool {
 	return yes && s.err == nil
 }
 
-// infoFor is what a caller may see of how things are: a user of a cluster nothing of
+// infoFor removes from info what a caller may not see: a user of a cluster sees nothing of
 // other users, and no task that they may not know of.
 func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
 	who, _ := callerFrom(ctx)

@@ -12,16 +12,16 @@ import (
 	"carma/runner/api"
 )
 
-// Why a task waits is computed when somebody asks, and no event has it. So that its
-// history can tell later, the daemon notes the reasons of the tasks that have waited
-// longest, in memory.
+// The reason why a task waits is computed when somebody asks, and no event has it. For the
+// task's history, the daemon stores the reasons of the tasks that have waited longest, in
+// memory.
 
 const (
 	// waitsEvery is the time between two looks, by the wall clock. waitsLooked is at how
 	// many tasks: a look costs the loop one at all GPUs for each.
 	waitsEvery, waitsLooked = 15 * time.Second, 40
-	// waitsEach is how many reasons are kept of a task: the first and the last. waitsKept
-	// is of how many tasks.
+	// waitsEach is the number of reasons kept of a task: the first and the last ones.
+	// waitsKept is the number of tasks with reasons.
 	waitsEach, waitsKept = 12, 2000
 )
 
@@ -40,7 +40,7 @@ func (r *Runner) noteWaits(ctx context.Context) {
 	}
 }
 
-// lookAtWaits notes the reasons that have another code than those before.
+// lookAtWaits stores the reasons with another code than the previous one.
 func (r *Runner) lookAtWaits(ctx context.Context) error {
 	recs := r.records.newest(0, math.MaxInt, func(rec *Record) bool {
 		return rec.Task.Phase == mapper.Queued || rec.Task.Phase == mapper.Recovering
@@ -95,8 +95,8 @@ func (w *waited) reasons(id mapper.TaskID) []happened {
 	return slices.Clone(w.of[id])
 }
 
-// merged adds the reasons to the lines of a life, by time, and returns after how many
-// lines those are missing that were left out.
+// merged adds the reasons to the lines of a life, by time. It returns the number of lines
+// before the gap in them.
 func (l lifeTold) merged(reasons []happened) (all []happened, gap int) {
 	for i, line := range l.lines {
 		for len(reasons) > 0 && reasons[0].At.Before(line.At) {

@@ -43,8 +43,8 @@ func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
 	}
 }
 
-// TestVisibility: what others see of a private and of an open task, and what
-// its owner and admins see.
+// TestVisibility: the parts of a private and of an open task that others see, and that its
+// owner and admins see.
 func TestVisibility(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", printing(3, "ValueError: the key s3cret is wrong"))
@@ -112,8 +112,8 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-// TestVisibilityDefault: the daemon's default is for tasks whose submitters set
-// no visibility. It stays with the task.
+// TestVisibilityDefault: the daemon's default applies to tasks without a visibility of
+// their own. It stays with the task.
 func TestVisibilityDefault(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Open = true })
 	g.script("train", printing(0))
@@ -215,7 +215,7 @@ func TestPerUser(t *testing.T) {
 	g.finished(first)
 	g.runAs(ann, later) // it takes the place of the stopped one
 
-	g.restart() // the counts come back with the journal
+	g.restart() // the journal restores the counts
 	g.refusedAs(ann, later, 429, "user-tasks")
 	g.opt.PerUser.MayHigh = "admins"
 	g.Runner.set.Store(&Live{PerUser: g.opt.PerUser})

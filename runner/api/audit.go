@@ -16,7 +16,7 @@ type AuditRecord struct {
 	// Task is the task that the act was about, or 0. Object names anything else.
 	Task   int64  `json:"task,omitempty"`
 	Object string `json:"object,omitempty" doc:"what it was about, if it was no task: group x, suite y, GPU 0"`
-	// Owner is the user whose task, group or suite it was; empty if it was the server's.
+	// Owner is the owner of the task, group or suite; empty if it was about the server.
 	Owner    string `json:"owner,omitempty"`
 	OwnerUID int    `json:"owner_uid,omitempty"`
 	Detail   string `json:"detail,omitempty" doc:"the program of a command without its arguments, the fields of a change, the reason that was given"`

@@ -8,8 +8,8 @@ import (
 // Bare reports whether a task runs without an image.
 func (s *Submit) Bare() bool { return s.Conda != "" || s.Venv != "" || s.Host }
 
-// Source is what a task runs in, for people: its image, or the environment that
-// it has in place of one.
+// Source names the task's image, or the environment that it has in place of one, for
+// people.
 func (s *Submit) Source() string {
 	switch {
 	case s.Conda != "":
@@ -22,7 +22,7 @@ func (s *Submit) Source() string {
 	return s.Image
 }
 
-// Stem is the last part of the name of what it runs in, without a tag.
+// Stem is the last part of the name of its image or environment, without a tag.
 func (s *Submit) Stem() string {
 	if s.Bare() {
 		if folder := strings.TrimSuffix(s.Conda+s.Venv, "/.venv"); folder != "" {
@@ -37,7 +37,7 @@ func (s *Submit) Stem() string {
 	return name
 }
 
-// checkSource returns what is wrong with what a task runs in, or nil.
+// checkSource returns the error in a task's choice of image or environment, or nil.
 func (s *Submit) checkSource() *FieldError {
 	wrong := func(field, text string) *FieldError { return &FieldError{Field: field, Text: text} }
 	var given []string

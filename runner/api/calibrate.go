@@ -18,7 +18,7 @@ type Calibration struct {
 	Before    Environment `json:"before"`
 }
 
-// Environment is what a process takes of a GPU beside its tensors.
+// Environment is the GPU memory that a process takes beside its tensors.
 type Environment struct {
 	Name    string `json:"name"`
 	About   string `json:"about,omitempty"`
@@ -28,8 +28,8 @@ type Environment struct {
 	NCCL    int64  `json:"nccl,omitempty" doc:"of a communicator of two GPUs, on each; 0: not measured"`
 }
 
-// Calibrate measures what a process takes of a GPU, and makes the machine's own
-// environment of it.
+// Calibrate measures the GPU memory of a process, and makes the machine's own environment
+// from it.
 func (c *Client) Calibrate(ctx context.Context, image string) (Calibration, error) {
 	return CalibrateGPU.send(ctx, c, With[CalibrateRequest]{CalibrateRequest{Image: image}})
 }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Update is what is to be different about a task that has not ended; what is left
-// out stays. What is booked and what it waits for can only be changed while it
-// waits.
+// Update holds changes to a task that has not ended; unset fields stay. What is allocated
+// and what the task waits for can only be changed while it waits.
 type Update struct {
 	Name      *string           `json:"name,omitempty" maxLength:"128" doc:"unique among unfinished tasks"`
 	Labels    map[string]string `json:"labels,omitempty" doc:"to be added or changed"`
@@ -17,7 +16,7 @@ type Update struct {
 	Retries   *int              `json:"retries,omitempty" minimum:"0"`
 	TimeLimit *time.Duration    `json:"time_limit,omitempty" minimum:"0" doc:"in nanoseconds, from the attempt's start; 0: none"`
 	Slot      *time.Duration    `json:"slot,omitempty" minimum:"0"`
-	// The next while it waits or runs; a running task keeps what it uses.
+	// The next can change while it waits or runs; a running task keeps its present use.
 	HostMem     *int64   `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes; 0: as if none was asked for"`
 	CPUs        *float64 `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: as if none were asked for"`
 	HostReserve *int64   `json:"host_reserve,omitempty" minimum:"0" doc:"host memory that is booked for it, in bytes"`
@@ -33,7 +32,7 @@ type Update struct {
 	After     *[]Dependency     `json:"after,omitempty" doc:"replaces what it waits for; only before its first launch"`
 }
 
-// Note is what somebody says of a change they make.
+// Note is the comment of a user on a change they make.
 type Note struct {
 	Why string `json:"why,omitempty" maxLength:"1000" doc:"for people"`
 }
@@ -73,12 +72,12 @@ func (c *Client) Update(ctx context.Context, ref string, u Update) (Task, error)
 	return UpdateTask.send(ctx, c, onTask(ref, u))
 }
 
-// Hold keeps a waiting task from being launched; Release lets it go on.
+// Hold keeps a pending task from being launched; Release releases it.
 func (c *Client) Hold(ctx context.Context, ref string, n Note) (Task, error) {
 	return HoldTask.send(ctx, c, onTask(ref, n))
 }
 
-// Release lets a held task go on.
+// Release releases a held task.
 func (c *Client) Release(ctx context.Context, ref string) (Task, error) {
 	return ReleaseTask.send(ctx, c, onTask(ref, Note{}))
 }
@@ -88,7 +87,7 @@ func (c *Client) Requeue(ctx context.Context, ref string, r RequeueRequest) (Tas
 	return RequeueTask.send(ctx, c, onTask(ref, r))
 }
 
-// Move moves a waiting task among those of its owner.
+// Move moves a pending task within the queue order of its owner's tasks.
 func (c *Client) Move(ctx context.Context, ref string, m MoveRequest) (Task, error) {
 	return MoveTask.send(ctx, c, onTask(ref, m))
 }
@@ -98,12 +97,12 @@ func (c *Client) CloseGPUs(ctx context.Context, r CloseRequest) ([]GPU, error) {
 	return DrainGPUs.send(ctx, c, With[CloseRequest]{r})
 }
 
-// PauseLaunching keeps all that waits waiting, or lets it go on.
+// PauseLaunching pauses all launches, or resumes them.
 func (c *Client) PauseLaunching(ctx context.Context, r CloseRequest) (Info, error) {
 	return PauseLaunches.send(ctx, c, With[CloseRequest]{r})
 }
 
-// Shapes reports whether an update is about what a launch books.
+// Shapes reports whether an update changes what a launch allocates.
 func (u *Update) Shapes() bool {
 	return u.Mem != nil || u.EstModel != nil || len(u.Train) > 0 || u.BatchSize != nil || u.GPUs != nil || u.Exclusive != nil
 }
@@ -159,7 +158,7 @@ func (c *Client) Unreserve(ctx context.Context, id int) error {
 	return err
 }
 
-// Reservations lists what is reserved.
+// Reservations lists the reservations.
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 	return ListReservations.send(ctx, c, None{})
 }

@@ -11,7 +11,7 @@ import (
 // FieldError is a mistake in one field of a submission.
 type FieldError struct {
 	Field string // its name in flags and files
-	Text  string // what is wrong, and what to do
+	Text  string // the problem, and what to do
 }
 
 func (e *FieldError) Error() string { return "--" + e.Field + ": " + e.Text }

@@ -21,7 +21,7 @@ const RetryAfter = "Retry-After"
 // Client talks to a daemon over its unix socket, or over TLS. Safe for concurrent use.
 type Client struct {
 	socket string // its path, or the address
-	base   string // what paths of requests begin with
+	base   string // prefix of the paths of requests
 	remote bool
 	http   *http.Client
 	// Stopping, if not nil, is called when the daemon is stopping. A question
@@ -45,8 +45,8 @@ func NewClient(socket string) *Client {
 	}}}
 }
 
-// NewRemote returns a client for a daemon at https://host:port. by sends requests with
-// what tells who their sender is.
+// NewRemote returns a client for a daemon at https://host:port. by sends requests with the
+// credentials of their sender.
 func NewRemote(address string, by *http.Client) *Client {
 	return &Client{socket: address, base: address, remote: true, http: by}
 }
@@ -78,8 +78,7 @@ type ListOptions struct {
 	After  int64     // of a group: only tasks with higher numbers, or 0
 }
 
-// Fits reports whether a task is one of those that are asked for, pages left out;
-// uid is the caller's.
+// Fits reports whether a task matches the options, except paging; uid is the caller's.
 func (o *ListOptions) Fits(t *Task, uid int) bool {
 	fits := true
 	if o.Name != "" {
@@ -144,8 +143,8 @@ func (c *Client) GPUs(ctx context.Context) ([]GPU, error) { return ListGPUs.send
 // Info describes the daemon.
 func (c *Client) Info(ctx context.Context) (Info, error) { return GetInfo.send(ctx, c, None{}) }
 
-// Quotas lists what users and groups have and may have; those of names, users or @groups
-// of the machine, even if carma knows of no task of theirs.
+// Quotas lists the usage and quotas of users and groups. Given names are users or @groups
+// of the machine; they are listed even if carma knows of no task of theirs.
 func (c *Client) Quotas(ctx context.Context, names ...string) ([]Account, error) {
 	return GetQuotas.send(ctx, c, QuotaOptions{names})
 }
@@ -164,12 +163,12 @@ func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
 	return SetSpeed.send(ctx, c, With[SpeedChange]{SpeedChange{Speed: speed}})
 }
 
-// Drain lets the daemon start nothing more and end with its last running task.
+// Drain makes the daemon start nothing more and end with its last running task.
 func (c *Client) Drain(ctx context.Context) (Info, error) { return DrainDaemon.send(ctx, c, None{}) }
 
-// Logs streams a task's output to fn, in order. With Follow it waits for a
-// task that has not started, goes on across relaunches, and returns the
-// finished task; without, the task as it is now.
+// Logs streams a task's output to fn, in order. With Follow it waits for a task that has
+// not started, continues across relaunches, and returns the finished task; without, the
+// task as it is now.
 func (c *Client) Logs(ctx context.Context, ref string, o LogOptions, fn func(LogLine) error) (Task, error) {
 	var last Task
 	err := stream(ctx, c, ReadLogs, LogsOfTask{TaskPath{ref}, o}, func(event string, data []byte) error {

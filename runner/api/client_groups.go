@@ -7,7 +7,7 @@ func (c *Client) SubmitAll(ctx context.Context, s Submission) (SubmittedAll, err
 	return SubmitTasks.send(ctx, c, WithImages[Submission]{Body: s})
 }
 
-// Preview returns what would become of a submission, and submits nothing.
+// Preview returns the result that a submission would have, and submits nothing.
 func (c *Client) Preview(ctx context.Context, s Submission) (Preview, error) {
 	return PreviewTasks.send(ctx, c, WithImages[Submission]{Body: s})
 }

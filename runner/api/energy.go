@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Energy is what the GPUs have used, in joules. Time in which no daemon ran counts
-// where the same tasks ran all the time.
+// Energy is the energy used by the GPUs, in joules. Time without a daemon counts if the
+// same tasks ran all that time.
 type Energy struct {
 	Since  time.Time          `json:"since" doc:"when it began to be counted"`
 	TasksJ float64            `json:"tasks_j" doc:"joules of all tasks, of removed ones too"`

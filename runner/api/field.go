@@ -21,7 +21,7 @@ import (
 //   - help: one line about it for people. Without this tag it is no Field.
 //   - letter: the short form of its flag.
 //   - value: what the value is called in help, if not after its type.
-//   - name: its name, if not that of its JSON with dashes.
+//   - name: its name, if not the field's JSON name with dashes.
 //   - unit: how its text is read where the type does not say: memory,
 //     parameters, shape, GPUs, "time or 0", in which 0 is kept as
 //     [Never], tasks, or one of units in fitting.go.
@@ -34,24 +34,24 @@ import (
 type Field struct {
 	Name string
 	Help string
-	// Unit stands for the value in a line of help: memory, time, N, word ...;
-	// empty: the field takes no value.
+	// Unit represents the value in a line of help: memory, time, N, word ... It is empty if
+	// the field takes no value.
 	Unit  string
-	Words []string // that can be given; nil: any
-	Label string   // of images; empty: none
-	// Letter is a flag's short form; empty: none.
+	Words []string // the allowed words, or nil for any
+	Label string   // an image label, or "" if none
+	// Letter is a flag's short form, or "" if it has none.
 	Letter string
 	// List: each text is one entry of several.
 	List bool
 
 	index  int             // in Submit
-	train  *models.Setting // in Submit.Train; nil: the field is one of Submit itself
+	train  *models.Setting // in Submit.Train; nil for a field of Submit itself
 	unit   string
 	counts bool // GPUs, of which there may be none
 	parse  func(text string) (any, error)
 }
 
-// fields are made once; their order is that of Submit.
+// fields are made once, in the order of Submit.
 var fields = findFields()
 
 // Fields returns the fields that one text can give, in the order of [Submit].
@@ -96,7 +96,7 @@ func (f *Field) Set(s *Submit, text string) error {
 	return nil
 }
 
-// Clear takes the field's value away.
+// Clear removes the field's value.
 func (f *Field) Clear(s *Submit) {
 	if f.train != nil {
 		s.Train = without(s.Train, f.train.Key())
@@ -118,7 +118,7 @@ func (f *Field) Take(s, from *Submit) {
 	if f.counts {
 		s.NoGPU, s.GPUIDs = from.NoGPU, from.GPUIDs
 	}
-	if f.Name == "est-model" { // what was known of the other model is gone
+	if f.Name == "est-model" { // facts about the other model are dropped
 		s.Network, s.Read = from.Network, nil
 	}
 }
@@ -169,8 +169,8 @@ func findFields() (all []Field) {
 	return all
 }
 
-// reader returns how a text becomes a value of type t, and what help calls the
-// value.
+// reader returns the function that converts a text into a value of type t, and the value's
+// name in help.
 func reader(t reflect.Type, unit string, words []string, least string) (called string, parse func(string) (any, error)) {
 	switch {
 	case words != nil:
@@ -215,7 +215,7 @@ func as[T any](parse func(string) (T, error)) func(string) (any, error) {
 
 func text(s string) (string, error) { return s, nil }
 
-// Never is the time of what is not to happen, where 0 is no choice.
+// Never is the time of an event that is not to happen, where 0 means no choice.
 const Never time.Duration = -1
 
 // spanOrNever reads a time, or 0 for [Never].

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGPUsOfAnother: the number of GPUs is taken over with what goes with it: that it is
-// none, and which they are.
+// TestGPUsOfAnother: the number of GPUs is copied together with its related fields: that it
+// is none, and which GPUs.
 func TestGPUsOfAnother(t *testing.T) {
 	f, _ := FieldNamed("gpus")
 	for text, want := range map[string]struct {

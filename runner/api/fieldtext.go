@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Texts are what [Field.Set] reads back as the field's value: one text, of a list one for
-// each entry. None: it is not given, or no text says it.
+// Texts returns texts that [Field.Set] reads back as the field's value: one text, or one
+// for each entry of a list. It returns none if the field is not given or no text can
+// express it.
 func (f *Field) Texts(s *Submit) []string {
 	if !f.Given(s) || f.Old() {
 		return nil

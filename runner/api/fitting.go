@@ -13,8 +13,8 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// fittings read what docker run calls so, by the unit of the field. They return
-// the text in one form of several that mean the same.
+// fittings normalize the syntax of docker run, by the unit of the field. They return the
+// text in one form of several that mean the same.
 var fittings = map[string]func(string) (string, error){
 	"ulimit":   formed(ParseUlimit),
 	"tmpfs":    formed(ParseTmpfs),

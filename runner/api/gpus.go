@@ -9,13 +9,13 @@ import (
 	"carma/internal/units"
 )
 
-// AllGPUs as a number of GPUs stands for all of the machine.
+// AllGPUs as a number of GPUs means all of the machine.
 const AllGPUs = -1
 
 // GPURequest is the value of docker run's --gpus.
 type GPURequest struct {
-	Count        int64    // AllGPUs: all; 0: none
-	Devices      []string // that were named, each once; none: carma chooses
+	Count        int64    // AllGPUs for all, or 0 for none
+	Devices      []string // named ones, each once; if empty, carma chooses
 	Capabilities []string // of the driver
 }
 
@@ -73,7 +73,7 @@ func ParseGPUs(text string) (g GPURequest, err error) {
 	return g, nil
 }
 
-// Notes are lines about what carma does otherwise than docker.
+// Notes returns lines about differences from docker.
 func (g GPURequest) Notes() (notes []string) {
 	var more []string
 	for _, c := range g.Capabilities {
@@ -101,8 +101,7 @@ var (
 	countedWord = lazyregexp.New(`^(?:all|-1|\d+)$`)
 )
 
-// otherwise says what to write in place of a text that other tools take, or returns
-// nothing.
+// otherwise returns the text to write in place of another tool's syntax, or "".
 func otherwise(text string) string {
 	switch {
 	case countedWord().MatchString(text):

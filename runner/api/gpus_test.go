@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestParseGPUs: what other tools take is read where its meaning is clear, else the error
-// says what to write.
+// TestParseGPUs: other tools' syntax is read if its meaning is clear, else the error says
+// what to write.
 func TestParseGPUs(t *testing.T) {
 	for text, want := range map[string]string{
 		"2": "2", "all": "-1", "-1": "-1", "0": "0", "count=2": "2", `"device=0,1"`: "0 1", "device=GPU-a": "GPU-a", "GPU-8f1e,GPU-8f1f": "GPU-8f1e GPU-8f1f", "MIG-1": "MIG-1",

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// History is what happened to a task, and what was decided about it, as the journal
-// has it.
+// History lists the events and decisions about a task, from the journal.
 type History struct {
 	Task int64 `json:"task"`
 	// Lines are in order, the earliest first. Of a long life the first and the last ones.
 	Lines []Happened `json:"lines"`
-	// LeftOut is how many lines are missing after line number Gap, counted from 1.
+	// LeftOut is the number of lines missing after line number Gap, counted from 1.
 	LeftOut int `json:"left_out,omitempty" doc:"lines that are missing in the middle"`
 	Gap     int `json:"gap,omitempty" doc:"they are missing after so many lines"`
-	// Unread is a time of which the journal was not looked through, because it is long,
-	// or which it does not have any more.
+	// Unread is a time that was not read in the journal, because it is long, or because the
+	// journal no longer has it.
 	Unread *Span     `json:"unread,omitempty" doc:"a time that was not looked through"`
 	Gone   bool      `json:"gone,omitempty" doc:"the journal does not reach back to its submission"`
 	Waits  string    `json:"waits,omitempty" doc:"why it waits now"`
@@ -37,7 +36,7 @@ type Happened struct {
 	Reason  string    `json:"reason_code,omitempty"`
 }
 
-// History tells what happened to a task.
+// History returns the history of a task.
 func (c *Client) History(ctx context.Context, ref string) (History, error) {
 	return GetHistory.send(ctx, c, TaskPath{ref})
 }

@@ -23,16 +23,16 @@ type Info struct {
 	Suspended  int    `json:"suspended,omitempty" doc:"tasks off their GPUs that have not ended"`
 	// Held are unfinished tasks that are in no queue yet.
 	Held int `json:"held"`
-	// Output is what is kept of the tasks' output.
+	// Output describes the stored output of tasks.
 	Output *Output `json:"output,omitempty"`
-	// KeepTasks and KeepTasksFor bound the finished tasks that are kept; 0: no limit.
+	// KeepTasks and KeepTasksFor limit the finished tasks that are kept. 0 is no limit.
 	KeepTasks    int           `json:"keep_tasks,omitempty" doc:"finished tasks kept at most"`
 	KeepTasksFor time.Duration `json:"keep_tasks_for,omitempty" doc:"in nanoseconds: how long finished tasks are kept"`
-	// Host is nil where host memory is not booked, as on simulated servers.
+	// Host is nil if host memory is not allocated, as on simulated servers.
 	Host *Host `json:"host,omitempty"`
-	// Energy is what the GPUs have used; nil: nothing is known yet.
+	// Energy is the energy used by the GPUs, or nil if nothing is known yet.
 	Energy *Energy `json:"energy,omitempty"`
-	// Trouble is what keeps tasks from starting now, the widest scope first.
+	// Trouble lists the problems that keep tasks from starting now, the widest scope first.
 	Trouble []Trouble `json:"trouble,omitempty"`
 	// Paused is set while somebody has paused launching.
 	Paused *Closure `json:"paused,omitempty"`
@@ -41,7 +41,7 @@ type Info struct {
 	Draining bool `json:"draining,omitempty"`
 }
 
-// Output is how much room the tasks' output takes, and how much it may.
+// Output is the disk use of the tasks' output, with its limits.
 type Output struct {
 	Dir   string           `json:"dir"`
 	Bytes int64            `json:"bytes" doc:"what it takes; after a start that is counted in the background"`
@@ -65,8 +65,8 @@ type Trouble struct {
 	Text   string `json:"text" doc:"what it is, a clause"`
 	Cause  string `json:"cause,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when it was first seen, Failures how many starts have failed in a
-	// row, NextTest when the next task is started as a test.
+	// Since is the time when it was first seen, Failures the number of failed starts in a
+	// row, NextTest the time when the next task is started as a test.
 	Since    time.Time `json:"since,omitzero"`
 	Failures int       `json:"failures,omitempty"`
 	NextTest time.Time `json:"next_test,omitzero"`
@@ -89,7 +89,7 @@ type Check struct {
 	Mend string `json:"mend,omitempty"`
 }
 
-// ProveRequest asks for a proof of what limits a task's GPU memory.
+// ProveRequest asks for a proof of the limits on a task's GPU memory.
 type ProveRequest struct {
 	Image string `json:"image" minLength:"1" doc:"an image on this machine; its own program does not run"`
 }
@@ -101,7 +101,8 @@ type SpeedChange struct {
 
 // StopRequest stops a task.
 type StopRequest struct {
-	// Grace in nanoseconds between the stop signal and the kill; 0: default.
+	// Grace is the time in nanoseconds between the stop signal and the kill. 0 is the
+	// default.
 	Grace time.Duration `json:"grace,omitempty" minimum:"0"`
 	// Now kills without a stop signal. Like a shorter grace it also counts for a
 	// task that is stopping already.

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Live is how things are, or what has changed since the event before: then fields
-// without a change are left out. It is the same for every caller, so it has nothing
-// that only some may see.
+// Live is the current state, or the changes since the previous event, without the fields
+// that have not changed. It is the same for every caller, so it has nothing that only some
+// may see.
 type Live struct {
 	Seq   int64     `json:"seq"`
 	Whole bool      `json:"whole,omitempty" doc:"all there is; else changes since the event before"`
 	Now   time.Time `json:"now"`
-	// Info is without what takes long to count.
+	// Info leaves out parts that take long to count.
 	Info *LiveInfo `json:"info,omitempty"`
 	GPUs []GPU     `json:"gpus,omitempty" doc:"all of them"`
 	// Tasks are the unfinished ones and a few that ended last. Of more than 2,000
@@ -71,13 +71,13 @@ type LiveTask struct {
 	Idle      time.Time `json:"idle,omitzero" doc:"since when it does nothing"`
 }
 
-// Timeline is who ran where.
+// Timeline shows which tasks ran where and when.
 type Timeline struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Now   time.Time `json:"now"`
 	Runs  []Run     `json:"runs"`
-	// Cut: there were more tasks than are looked through; the oldest are missing.
+	// Cut: there were too many tasks to read; the oldest are missing.
 	Cut bool `json:"cut,omitempty" doc:"the oldest tasks are missing"`
 }
 
@@ -92,15 +92,15 @@ type Run struct {
 	Until   time.Time `json:"until,omitzero" doc:"absent: it goes on"`
 	Outcome string    `json:"outcome,omitempty"`
 	Again   string    `json:"again,omitempty" doc:"code of the reason why the task ran again"`
-	// Suspended is in nanoseconds; Away is when it was suspended last, if it still is;
-	// Back when it came back last.
+	// Suspended is in nanoseconds; Away is the time of the last suspension, if it still
+	// lasts; Back the time of the last resume.
 	Suspended time.Duration `json:"suspended,omitempty"`
 	Away      time.Time     `json:"away,omitzero"`
 	Back      time.Time     `json:"back,omitzero"`
 	// Memory is in bytes on each GPU.
 	Grant int64 `json:"grant"`
 	Peak  int64 `json:"peak,omitempty"`
-	// Stays is where it was between its suspensions; absent: it was never suspended.
+	// Stays are the task's places between its suspensions. Absent if it was never suspended.
 	Stays []Stay `json:"stays,omitempty" doc:"where it was between its suspensions, the earliest first; absent: it was never suspended. Of many suspensions the last are known"`
 }
 
@@ -115,7 +115,8 @@ type Stay struct {
 type WebLogin struct {
 	Ticket string    `json:"ticket"`
 	Ends   time.Time `json:"ends" doc:"by the wall clock"`
-	// Address is a loopback address with port, Socket a unix socket; empty: none.
+	// Address is a loopback address with port, Socket a unix socket. Each is empty if there
+	// is none.
 	Address string `json:"address,omitempty"`
 	Socket  string `json:"socket,omitempty"`
 	Note    string `json:"note,omitempty" doc:"why one of them is missing though it was configured"`
@@ -124,7 +125,7 @@ type WebLogin struct {
 // Web asks for a login to the page.
 func (c *Client) Web(ctx context.Context) (WebLogin, error) { return GetWebTicket.send(ctx, c, None{}) }
 
-// Live streams how things are, then what changes.
+// Live streams the state, then its changes.
 func (c *Client) Live(ctx context.Context, fn func(Live) error) error {
 	return stream(ctx, c, WatchLive, None{}, func(event string, data []byte) error {
 		var l Live

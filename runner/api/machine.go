@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Host is the machine's memory and processors, as tasks and the helpers of suites have
-// booked them. Memory is in bytes.
+// Host is the machine's memory and processors, with the allocations of tasks and of suites'
+// helpers. Memory is in bytes.
 type Host struct {
 	Total      int64        `json:"total" doc:"memory of the machine"`
 	Memory     int64        `json:"memory" doc:"memory that all tasks together may book"`
@@ -14,11 +14,11 @@ type Host struct {
 	CPUs       float64      `json:"cpus" doc:"processors that all tasks together may book"`
 	CPUsBooked float64      `json:"cpus_booked"`
 	Tasks      []HostMember `json:"tasks"`
-	// Helpers are those of suites; the sums have them too, but Used has not.
+	// Helpers are the helpers of suites; the sums include them, but Used does not.
 	Helpers []HostHelpers `json:"helpers,omitempty"`
 }
 
-// HostHelpers is what the helpers of a suite have of the machine.
+// HostHelpers is the share of the machine that the helpers of a suite have.
 type HostHelpers struct {
 	Suite  string  `json:"suite"`
 	User   string  `json:"user"`
@@ -27,7 +27,7 @@ type HostHelpers struct {
 	CPUs   float64 `json:"cpus,omitempty" doc:"booked"`
 }
 
-// HostMember is what one task has of the machine.
+// HostMember is the share of the machine that one task has.
 type HostMember struct {
 	Task   int64   `json:"task"`
 	Name   string  `json:"name"`
@@ -72,9 +72,9 @@ type GPU struct {
 	Reservations []Reservation `json:"reservations,omitempty" doc:"of it, or of memory on it, the earliest first"`
 	// Closed is set while it is drained.
 	Closed *Closure `json:"closed,omitempty"`
-	// HeldFor is the task this GPU is kept free for; 0: none.
+	// HeldFor is the task that this GPU is reserved for, or 0.
 	HeldFor int64 `json:"held_for,omitempty"`
-	// Suspend is what can be done with tasks there without ending them.
+	// Suspend says how tasks on this GPU can be suspended.
 	Suspend string `json:"suspend,omitempty" enum:"here,move" doc:"tasks on it can be suspended, and come back to it (here) or to others of its model too (move); absent: they cannot"`
 	// Suspended are the tasks that had it when they were suspended.
 	Suspended []Away     `json:"suspended,omitempty" doc:"tasks that had it when they were suspended"`

@@ -8,12 +8,12 @@ import (
 // NamespaceHeader is the header with the namespace of tasks that name none.
 const NamespaceHeader = "Carma-Namespace"
 
-// Me is who the daemon takes a caller for.
+// Me describes the caller as the daemon identified it.
 type Me struct {
 	User  string `json:"user"`
 	UID   int    `json:"uid" doc:"of the daemon's machine; of a user of a cluster, a larger number that carma gives them"`
 	Admin bool   `json:"admin"`
-	// Cluster: the cluster told who it is, not the machine's kernel.
+	// Cluster: the cluster identified the user, not the machine's kernel.
 	Cluster   bool   `json:"cluster,omitempty" doc:"a user of the cluster, as their token tells"`
 	Namespace string `json:"namespace,omitempty" doc:"of the tasks that name none; empty: a task must name one, or there are none"`
 }

@@ -33,8 +33,8 @@ var NotifyDefaults = []string{NotifyFinished, NotifyFailed, NotifyRecovered, Not
 
 // A NotifyWant says of which events of a task a message is sent, and where.
 type NotifyWant struct {
-	Events  []string // none: no message is sent
-	Channel string   // empty: all of the user's
+	Events  []string // if empty, no message is sent
+	Channel string   // empty means all of the user's
 }
 
 func (w NotifyWant) String() string {
@@ -87,12 +87,12 @@ func ParseNotify(text string) (w NotifyWant, err error) {
 	return w, nil
 }
 
-// NotifyChannel is where messages go. It has secrets: it is only ever sent to the
+// NotifyChannel is a destination of messages. It has secrets: it is only ever sent to the
 // daemon, never from it.
 type NotifyChannel struct {
 	Name string `json:"name" maxLength:"32" doc:"small letters, digits and dashes"`
 	Kind string `json:"kind" enum:"webhook,slack,mail,hook" doc:"hook: a program of the administrator's"`
-	// Events: none, those of the settings.
+	// Events of the settings apply if this is empty.
 	Events []string `json:"events,omitempty" maxItems:"16" doc:"the events it gets; empty: those of all channels"`
 	// Output: nil is true.
 	Output *bool `json:"output,omitempty" doc:"whether messages of a failure have the last lines of the output (default true)"`
@@ -116,8 +116,8 @@ type NotifySettings struct {
 	Events   []string        `json:"events,omitempty" maxItems:"16" doc:"for channels without events of their own; empty: the daemon's default"`
 	Channels []NotifyChannel `json:"channels" maxItems:"8"`
 	// The rest is in the administrator's file only. Relay is the mail server for channels
-	// that name none. Allow is where channels of users may lead beside the public internet;
-	// Defaults are the events of those that name none.
+	// that name none. Allow lists the destinations that users' channels may have beside the
+	// public internet; Defaults are the events of channels that name none.
 	Relay    *NotifyChannel `json:"relay,omitempty" doc:"only in the administrator's file"`
 	Allow    []string       `json:"allow,omitempty" doc:"only in the administrator's file"`
 	Defaults []string       `json:"defaults,omitempty" doc:"only in the administrator's file"`
@@ -136,7 +136,7 @@ type NotifyState struct {
 	Dropped int       `json:"dropped,omitempty" doc:"messages that were given up, since the daemon's start"`
 }
 
-// Notify is what is set for the caller.
+// Notify has the caller's message settings.
 type Notify struct {
 	Events   []string      `json:"events" doc:"of channels without events of their own"`
 	Channels []NotifyState `json:"channels"`
@@ -152,7 +152,7 @@ type NotifyTest struct {
 	Server  bool   `json:"server,omitempty" doc:"the administrator's channels; for administrators"`
 }
 
-// NotifyTested is what came of a test message.
+// NotifyTested is the result of a test message.
 type NotifyTested struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"kind"`
@@ -160,7 +160,7 @@ type NotifyTested struct {
 	Text    string `json:"text" doc:"what the receiver answered, in short"`
 }
 
-// Notify tells what is set for the caller.
+// Notify returns the caller's message settings.
 func (c *Client) Notify(ctx context.Context) (Notify, error) { return GetNotify.send(ctx, c, None{}) }
 
 // SetNotify replaces the caller's channels.

@@ -54,7 +54,7 @@ func TestCheckNotify(t *testing.T) {
 	for _, test := range []struct {
 		c     NotifyChannel
 		admin bool
-		want  string // empty: it is fine
+		want  string // empty if it is valid
 	}{
 		{c: hook(same)},
 		{c: mail(same)},

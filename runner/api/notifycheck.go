@@ -27,10 +27,10 @@ var (
 	NotifyTLS     = []string{"starttls", "tls", "none"}
 )
 
-// MostNotifyChannels is how many channels a user may have.
+// MostNotifyChannels is the largest number of channels of a user.
 const MostNotifyChannels = 8
 
-// CheckNotifyName refuses what is not the name of a channel.
+// CheckNotifyName refuses invalid names of channels.
 func CheckNotifyName(name string) error {
 	ok := name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 	if !ok {
@@ -39,8 +39,8 @@ func CheckNotifyName(name string) error {
 	return nil
 }
 
-// Check returns what is wrong with settings. admin: they are the administrator's. No
-// error has a secret in it.
+// Check returns the first error in settings. admin: they are the administrator's. No error
+// has a secret in it.
 func (s *NotifySettings) Check(admin bool) error {
 	if err := checkNotifyEvents(s.Events, admin); err != nil {
 		return err
@@ -227,8 +227,8 @@ func (c *NotifyChannel) checkServer() error {
 	return checkMailAddress("from", c.From)
 }
 
-// checkMailAddress takes a bare address: no name, no line break, one @ (or none, for
-// a user of the relay's own machine).
+// checkMailAddress accepts a bare address: no name, no line break, one @ (or none, for a
+// user of the relay's own machine).
 func checkMailAddress(key, text string) error {
 	a, err := mail.ParseAddress(text)
 	if err != nil && !strings.Contains(text, "@") {
@@ -243,7 +243,7 @@ func checkMailAddress(key, text string) error {
 	return nil
 }
 
-// Target is where a channel leads, for people: without secrets.
+// Target names the destination of a channel for people, without secrets.
 func (c *NotifyChannel) Target() string {
 	switch c.Kind {
 	case "mail":

@@ -9,7 +9,7 @@ import (
 
 // Port is a port of a container that is opened on 127.0.0.1.
 type Port struct {
-	Host     int // 0: any that is free
+	Host     int // 0 means any free port
 	Port     int // of the container
 	Protocol string
 }
@@ -49,7 +49,7 @@ func ParsePort(text string) (p Port, err error) {
 	return p, err
 }
 
-// OpenPort is where a port of a running task can be reached.
+// OpenPort is the address of a port of a running task.
 type OpenPort struct {
 	Port    string `json:"port" doc:"of the container, like 8888/tcp"`
 	Address string `json:"address" doc:"on this machine, like 127.0.0.1:49153"`

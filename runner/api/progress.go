@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Progress is how far a running attempt has come, how fast it goes, and when it
-// will end. Counts come from its output, which is the task's word.
+// Progress is the progress of a running attempt, its speed, and its expected end. Counts
+// come from its output and are not verified.
 type Progress struct {
 	// Done and Total count Unit through the whole run. Total is 0 if its output
 	// does not say it.
@@ -17,21 +17,21 @@ type Progress struct {
 	// Rate is the recent speed, with its relative standard error.
 	Rate      float64 `json:"rate,omitempty" doc:"units per second of the daemon's time, pauses left out"`
 	RateError float64 `json:"rate_error,omitempty" doc:"relative standard error of the rate"`
-	// Throughput is what the program printed, in PerSecond per second.
+	// Throughput is the number that the program printed, in PerSecond per second.
 	Throughput float64   `json:"throughput,omitempty"`
 	PerSecond  string    `json:"per_second,omitempty"`
 	Seen       time.Time `json:"seen,omitzero" doc:"when the count rose last"`
-	// Doubt is why the count is not relied on; empty: it is.
+	// Doubt says why the count is not reliable, or is empty if it is.
 	Doubt  string `json:"doubt,omitempty" doc:"why the rate is not relied on: few lines, irregular, silent; why there is no share: perhaps one epoch of several, perhaps one run of several, perhaps one epoch more, past its end"`
 	Source string `json:"source" doc:"the form of the lines that tell it: tqdm, trainer, lightning, keras, ...; prediction where its output tells nothing; private where the caller may not read the output"`
-	// ETA is when the attempt is expected to end, with the neighbours that it has.
+	// ETA is the expected end of the attempt, with its present neighbours.
 	ETA      time.Time `json:"eta,omitzero" doc:"when it is expected to end"`
 	ETABasis string    `json:"eta_basis,omitempty" enum:"output,prediction" doc:"output: by what it prints; prediction: by earlier runs or its model"`
-	// Slowdown is what its neighbours cost it; nil: it has none.
+	// Slowdown is the cost of its neighbours, or nil if it has none.
 	Slowdown *Slowdown `json:"slowdown,omitempty"`
 }
 
-// Slowdown is how many times as long as alone a task takes beside its neighbours.
+// Slowdown is a task's time beside its neighbours divided by its time alone.
 type Slowdown struct {
 	Value float64 `json:"value" doc:"how many times as long as alone it takes"`
 	Basis string  `json:"basis" enum:"measured,predicted"`
@@ -48,8 +48,8 @@ type TaskRef struct {
 	Name string `json:"name"`
 }
 
-// Start is when a waiting task is expected to start, as tasks run now and as long
-// as nobody submits a task that goes first.
+// Start is the expected start of a pending task, given the running tasks and as long as
+// nobody submits a task that goes first.
 type Start struct {
 	Earliest time.Time `json:"earliest"`
 	// Latest is the start if tasks take longer, as they may.

@@ -49,7 +49,7 @@ func DecodeRegistryAuth(value string) (map[string]containers.Credential, error) 
 	return by, nil
 }
 
-// images are what tasks and helpers run, each once.
+// images returns the images of the task and its helpers, each once.
 func (s Submit) images() []string {
 	if s.Image == "" {
 		return nil

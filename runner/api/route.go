@@ -27,7 +27,7 @@ type Stream struct{}
 // With is the input of a route that has only a body.
 type With[B any] struct{ Body B }
 
-// WithImages is the input of a route whose body names images.
+// WithImages is the input of a route that has images in its body.
 type WithImages[B any] struct {
 	RegistryAuth
 	Body B
@@ -52,7 +52,7 @@ func (r Route[In, Out]) send(ctx context.Context, c *Client, in In) (Out, error)
 	return out, err
 }
 
-// sendPage is send for a route whose answer is a page of a list. next is the number that
+// sendPage is send for a route that answers with a page of a list. next is the number that
 // asks for the next page, or 0 if there is none.
 func (r Route[In, Out]) sendPage(ctx context.Context, c *Client, in In) (out Out, next int64, err error) {
 	path, body := r.request(in)

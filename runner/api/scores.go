@@ -8,8 +8,8 @@ type Scores struct {
 	// Everybody: they are of the tasks of all users.
 	Everybody bool    `json:"everybody"`
 	Families  []Score `json:"families"`
-	// Unscored counts the finished tasks that are in none: they did not end well,
-	// ran too short, had whole GPUs, or took most of a card at their start.
+	// Unscored counts the finished tasks in no family: they did not end well, ran too short,
+	// had whole GPUs, or took most of a card at their start.
 	Unscored int `json:"unscored"`
 }
 
@@ -18,14 +18,14 @@ type Scores struct {
 type Score struct {
 	Family string `json:"family" doc:"method, family of networks and environment of the estimates"`
 	Tasks  int    `json:"tasks"`
-	// Median is that of |likeliest figure / measured - 1|; -1: there is no such figure.
+	// Median is the median of |point estimate / measured - 1|, or -1 if there is none.
 	Median float64 `json:"median_error"`
-	// Above is the share of tasks that used more than was booked from the estimate,
-	// Overhead the mean of booked / measured - 1.
+	// Above is the share of tasks that used more than was allocated from the estimate,
+	// Overhead the mean of allocated / measured - 1.
 	Above    float64 `json:"above_bound"`
 	Overhead float64 `json:"bound_overhead"`
-	// The same of the estimates before earlier runs corrected them. PlainTasks is how
-	// many have such an estimate.
+	// The same of the estimates before earlier runs corrected them. PlainTasks is the number
+	// of tasks with such an estimate.
 	PlainTasks    int     `json:"plain_tasks"`
 	PlainMedian   float64 `json:"plain_median_error"`
 	PlainAbove    float64 `json:"plain_above_bound"`

@@ -1,7 +1,7 @@
 package api
 
-// Dependency is what a task waits for before it is queued: a task, all tasks
-// of a group, or those of an earlier part of the same submission.
+// Dependency is a condition that a task waits for before it is queued. It is about a task,
+// all tasks of a group, or all tasks of an earlier part of the same submission.
 type Dependency struct {
 	Task      string `json:"task,omitempty" maxLength:"200" doc:"number or name of a task, or name of a group"`
 	Part      string `json:"part,omitempty" maxLength:"200" doc:"instead: a part that comes earlier in the same submission"`
@@ -38,21 +38,21 @@ type SubmittedAll struct {
 	Warnings []string    `json:"warnings,omitempty" doc:"each once, of all tasks"`
 }
 
-// Preview is what would become of a submission now. Nothing is submitted.
+// Preview is the result that a submission would have now. Nothing is submitted.
 type Preview struct {
 	Group    string        `json:"group,omitempty"`
 	Tasks    []PreviewTask `json:"tasks"`
 	Warnings []string      `json:"warnings,omitempty"`
 }
 
-// PreviewTask is what would become of one task.
+// PreviewTask is the preview of one task.
 type PreviewTask struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image"`
 	Command  []string `json:"command,omitempty"`
 	GPUCount int      `json:"gpu_count"`
 	Estimate Estimate `json:"estimate"`
-	// Need is the memory per GPU that would be booked, in bytes; 0: whole GPUs.
+	// Need is the memory per GPU that would be allocated, in bytes, or 0 for whole GPUs.
 	Need int64 `json:"need"`
 	// GPUs are the GPUs on which it would start at once. If there are none,
 	// Waits is the reason, one clause.

@@ -14,17 +14,17 @@ const (
 	MaxSuiteVolumes = 64
 )
 
-// Suite is what a suite has beside its tasks: its helpers, which run beside them,
-// and the networks and volumes of both. Its tasks are those of the group of the
-// same name that its owner submits while it is up.
+// Suite is the part of a suite beside its tasks: the helpers that run beside them, and the
+// networks and volumes of tasks and helpers. Its tasks are the group of the same name that
+// its owner submits while the suite is up.
 type Suite struct {
 	// Keep: it stays until it is taken down. Otherwise it ends with the last of
 	// its tasks.
 	Keep    bool     `json:"keep,omitempty" doc:"stay until it is taken down, not only until the last of its tasks has ended"`
 	Helpers []Helper `json:"helpers,omitempty" maxItems:"64"`
-	// Waits is what must be so before the suite is ready: what its tasks wait for.
+	// Waits are the conditions for the suite to be ready; its tasks wait for them.
 	Waits []HelperWait `json:"waits,omitempty" maxItems:"64"`
-	// Tasks is what the tasks of each part have of it.
+	// Tasks gives the tasks of each part their share of the suite.
 	Tasks    map[string]Joined `json:"tasks,omitempty" doc:"what the tasks of each part have of the suite"`
 	Networks []SuiteNetwork    `json:"networks,omitempty" maxItems:"16"`
 	Volumes  []SuiteVolume     `json:"volumes,omitempty" maxItems:"64"`
@@ -34,11 +34,11 @@ type Suite struct {
 // and has no GPU.
 type Helper struct {
 	Name string `json:"name" minLength:"1" maxLength:"64"`
-	// Container is what its container is. Fields about GPUs, estimates and queues
+	// Container describes the helper's container. Fields about GPUs, estimates and queues
 	// must be empty.
 	Container Submit `json:"container"`
 	Joined
-	// Within names another helper whose network it shares instead of having its own.
+	// Within names another helper and shares its network instead of having its own.
 	Within   string `json:"within,omitempty" doc:"another helper whose network it shares, loopback and ports included"`
 	Replicas int    `json:"replicas,omitempty" minimum:"0" maximum:"64" doc:"0: one"`
 	// Restart: no (or empty), always, on-failure or on-failure:N.
@@ -61,9 +61,9 @@ type Helper struct {
 	Stdin      bool              `json:"stdin,omitempty"`
 }
 
-// Joined is what a container has of its suite.
+// Joined lists the networks, volumes, files and hosts that a container has of its suite.
 type Joined struct {
-	// Networks of the suite; none: it reaches nobody.
+	// Networks of the suite. Without one the container has no network.
 	Networks []NetworkPlace `json:"networks,omitempty" maxItems:"16"`
 	Volumes  []VolumePlace  `json:"volumes,omitempty" maxItems:"64"`
 	Files    []SuiteFile    `json:"files,omitempty" maxItems:"1000"`
@@ -107,7 +107,7 @@ type SuiteFile struct {
 	UID  int    `json:"uid"`
 	GID  int    `json:"gid"`
 	Mode uint32 `json:"mode" maximum:"511"`
-	// Writable lets the container change its copy.
+	// Writable allows the container to change its copy.
 	Writable bool `json:"writable,omitempty" doc:"the container may change its copy"`
 }
 
@@ -118,15 +118,15 @@ type HelperPort struct {
 	Protocol  string `json:"protocol,omitempty" enum:"tcp,udp"`
 }
 
-// HelperUlimit is a limit of its processes; -1: none.
+// HelperUlimit is a limit of its processes, or -1 for none.
 type HelperUlimit struct {
 	Name string `json:"name"`
 	Soft int64  `json:"soft"`
 	Hard int64  `json:"hard"`
 }
 
-// HelperHealth is a check of a helper's health. Times are in nanoseconds; 0: the
-// engine's own.
+// HelperHealth is a check of a helper's health. Times are in nanoseconds; 0 is the engine's
+// default.
 type HelperHealth struct {
 	Test        []string      `json:"test,omitempty" maxItems:"1000" doc:"CMD or CMD-SHELL and its words, or NONE; empty: the image's"`
 	Interval    time.Duration `json:"interval,omitempty" minimum:"0"`
@@ -135,21 +135,21 @@ type HelperHealth struct {
 	Retries     int           `json:"retries,omitempty" minimum:"0"`
 }
 
-// HelperWait is another helper that comes first: it has started, is healthy, or
-// has ended with exit code 0.
+// HelperWait is a condition on another helper: it has started, is healthy, or has ended
+// with exit code 0.
 type HelperWait struct {
 	Helper    string `json:"helper"`
 	Condition string `json:"condition" enum:"started,healthy,ok"`
 }
 
-// SuiteState is how a suite with helpers is.
+// SuiteState is the state of a suite with helpers.
 type SuiteState struct {
 	Name string `json:"name"`
 	User string `json:"user"`
 	// Phase: starting, ready (all helpers have started, in their order), failed
 	// (one cannot start), stopping, ended (only output is kept).
 	Phase string `json:"phase" enum:"starting,ready,failed,stopping,ended"`
-	// Reason is why it failed, or the step that it is at.
+	// Reason says why it failed, or which step it is at.
 	Reason   string        `json:"reason,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
 	Since    time.Time     `json:"since"`
@@ -159,7 +159,7 @@ type SuiteState struct {
 	Warnings []string      `json:"warnings,omitempty"`
 }
 
-// HelperState is how one container of a helper is.
+// HelperState is the state of one container of a helper.
 type HelperState struct {
 	Helper    string `json:"helper"`
 	Name      string `json:"name" doc:"as people call it: suite, helper and number"`
@@ -174,23 +174,23 @@ type HelperState struct {
 	Started  time.Time    `json:"started,omitzero"`
 	Ports    []HelperPort `json:"ports,omitempty"`
 	HostMem  int64        `json:"host_mem" doc:"most host memory, in bytes"`
-	// HostReserve is what is booked of the machine's memory for it.
+	// HostReserve is the host memory allocated for it.
 	HostReserve int64   `json:"host_reserve,omitempty" doc:"host memory booked, in bytes"`
 	CPUs        float64 `json:"cpus" doc:"most processors; 0: no limit"`
 	CPUsReserve float64 `json:"cpus_reserve,omitempty" doc:"processors booked"`
 }
 
-// SuiteRemoved is what was removed of a suite.
+// SuiteRemoved lists the removed parts of a suite.
 type SuiteRemoved struct {
 	Helpers  []string `json:"helpers"`
 	Networks []string `json:"networks"`
 	Volumes  []string `json:"volumes"`
 }
 
-// HelperCapabilities are those that a helper has, unless it drops them, and that its
-// file may ask for: by these the programs of images give themselves a user and
-// prepare their folders. MoreCapabilities it may ask for in addition: they reach
-// nothing outside the container, and locked memory counts as its memory.
+// HelperCapabilities are the capabilities that a helper has unless it drops them, and that
+// its file may request: with them, image programs change to another user and prepare their
+// folders. It may request MoreCapabilities in addition: they reach nothing outside the
+// container, and locked memory counts as its memory.
 var (
 	HelperCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
 	MoreCapabilities   = []string{"IPC_LOCK", "SETPCAP"}
@@ -202,12 +202,12 @@ func (c *Client) PutSuite(ctx context.Context, name string, s Suite, check bool)
 	return PutSuite.send(ctx, c, SuitePut{SuitePath: SuitePath{name}, Check: check, Body: s})
 }
 
-// Suite tells how a suite with helpers is.
+// Suite returns the state of a suite with helpers.
 func (c *Client) Suite(ctx context.Context, name string) (SuiteState, error) {
 	return GetSuite.send(ctx, c, SuiteQuery{SuitePath: SuitePath{name}})
 }
 
-// EndedSuite tells of which helpers output is kept after a suite's end.
+// EndedSuite lists the helpers with stored output after a suite's end.
 func (c *Client) EndedSuite(ctx context.Context, name string) (SuiteState, error) {
 	return GetSuite.send(ctx, c, SuiteQuery{SuitePath{name}, true})
 }

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Suspension is where a task stands that is suspending, suspended or resuming: off its
-// GPUs, with what it had there in host memory.
+// Suspension is the state of a task that is suspending, suspended or resuming: off its
+// GPUs, with their contents in host memory.
 type Suspension struct {
-	// By is who suspended it; empty: carma itself.
+	// By names the user who suspended it, or is empty for carma itself.
 	By  string `json:"by,omitempty" doc:"who suspended it; empty: carma"`
 	Why string `json:"why,omitempty"`
-	// Since is when it was off its GPUs; zero: it is not yet.
+	// Since is the time when it left its GPUs, or zero if it has not yet.
 	Since time.Time `json:"since,omitzero" doc:"when it was off its GPUs; absent: it is not yet"`
 	// Host is in bytes.
 	Host int64 `json:"host" doc:"bytes of host memory booked for what it had on GPUs"`
 	// From are the GPUs that it had.
 	From []GPURef `json:"from,omitempty" doc:"GPUs that it had"`
 	Back bool     `json:"back,omitempty" doc:"it comes back as soon as there is room; else it waits to be resumed"`
-	// HeldBy keeps it from coming back until it is released; empty: nobody does.
+	// HeldBy names the user who holds it until it is released, or is empty.
 	HeldBy   string `json:"held_by,omitempty" doc:"who holds it: it comes back only after it is released"`
 	Failures int    `json:"failures,omitempty" doc:"how often it could not come back"`
 	// Stopping: it was asked to end.
@@ -30,7 +30,7 @@ func (c *Client) Suspend(ctx context.Context, ref string, n Note) (Task, error) 
 	return SuspendTask.send(ctx, c, onTask(ref, n))
 }
 
-// Resume lets a suspended task come back as soon as there is room.
+// Resume lets a suspended task resume as soon as there is room.
 func (c *Client) Resume(ctx context.Context, ref string) (Task, error) {
 	return ResumeTask.send(ctx, c, onTask(ref, Note{}))
 }

@@ -27,12 +27,12 @@ type Task struct {
 	Waits     string   `json:"waits,omitempty"`
 	WaitsCode string   `json:"waits_code,omitempty" doc:"the code of that reason"`
 	Estimate  Estimate `json:"estimate"`
-	// Need is the memory per GPU that its next launch books, or its current
-	// one has booked, in bytes; 0 when it gets whole GPUs.
+	// Need is the memory per GPU that its next launch allocates, or its current one has
+	// allocated, in bytes; 0 when it gets whole GPUs.
 	Need      int64     `json:"need"`
 	Alone     bool      `json:"alone,omitempty" doc:"it has, or waits for, GPUs of its own"`
 	Submitted time.Time `json:"submitted"`
-	// Started is the start of the latest attempt; zero: not started.
+	// Started is the start of the latest attempt, or zero before it.
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Attempts []Attempt `json:"attempts,omitempty"`
@@ -40,23 +40,24 @@ type Task struct {
 	EnergyJ float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran, over all attempts; 0: nothing, or not known"`
 	// Ports are its open ports while it runs.
 	Ports []OpenPort `json:"ports,omitempty"`
-	// Progress is how far the running attempt has come.
+	// Progress is the progress of the running attempt.
 	Progress *Progress `json:"progress,omitempty"`
 	// Suspension is set while it is suspending, suspended or resuming.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Idle is set while it runs and has done nothing for a while.
 	Idle *Idle `json:"idle,omitempty"`
-	// Undelivered is told to its owner and administrators, when one task is asked for.
+	// Undelivered is only for its owner and administrators, and only in requests for one
+	// task.
 	Undelivered []string `json:"undelivered,omitempty" doc:"messages about it that could not be delivered, and why; only for its owner and administrators, not in lists"`
 	// Preallocates: it seems to have reserved most of a card at its start, needed or
 	// not. Not in listings.
 	Preallocates bool `json:"preallocates,omitempty" doc:"its latest attempt took most of a card within two samples, and has not changed since; not in listings"`
 	// Takes is its program, if that takes a share of a GPU by design.
 	Takes *Takes `json:"takes,omitempty"`
-	// Says is what its command line says beside its training.
+	// Says has what the command line says beside the training.
 	Says *Says `json:"says,omitempty" doc:"what its command line says beside its training"`
-	// Params and Trainable are numbers of parameters of its model, as its output
-	// named them; 0: it has named none.
+	// Params and Trainable are numbers of parameters of its model, as its output named them,
+	// or 0.
 	Params    float64 `json:"parameters,omitempty" doc:"parameters of its model, as its output named them"`
 	Trainable float64 `json:"trainable_parameters,omitempty" doc:"those that it trains, as its output named them"`
 	// ExitCode is set when the phase is final and the task has run.
@@ -70,16 +71,15 @@ type Task struct {
 type Takes struct {
 	Program string `json:"program" doc:"vLLM, SGLang, TGI, Triton, llama.cpp, JAX or TensorFlow"`
 	By      string `json:"by" doc:"what it was recognised by"`
-	// Share is the part of a GPU's whole memory; 0: not known.
+	// Share is the part of a GPU's whole memory, or 0 if unknown.
 	Share float64 `json:"share,omitempty"`
 	From  string  `json:"from,omitempty" doc:"where the share comes from"`
-	// Sets is the flag or the variable that carma sets from the memory that was
-	// declared; empty: none.
+	// Sets is the flag or the variable that carma sets from the declared memory, or empty.
 	Sets string `json:"sets,omitempty"`
 	Note string `json:"note,omitempty"`
 }
 
-// Says is what the command line of a task says.
+// Says holds findings from the command line of a task.
 type Says struct {
 	GPUs        string `json:"gpus,omitempty" doc:"the words that its number of GPUs was taken from"`
 	Resume      string `json:"resume,omitempty" doc:"the words that say what it resumes from"`
@@ -91,8 +91,8 @@ type Says struct {
 // in its terminal.
 type Idle struct {
 	Since time.Time `json:"since"`
-	// Ends is when it will be stopped for that; zero: it will not, or has not been
-	// warned yet.
+	// Ends is the time when it will be stopped for that, or zero if it will not be or has
+	// not been warned yet.
 	Ends time.Time `json:"ends,omitzero" doc:"when it will be stopped for that"`
 	// Unused: it has never had memory on its GPUs.
 	Unused bool `json:"unused,omitempty" doc:"it has never had memory on its GPUs"`
@@ -106,8 +106,8 @@ func (t *Task) Finished() bool {
 // Attempt is one run of a task.
 type Attempt struct {
 	N int `json:"n"`
-	// Starts is how many failed starts in a row it stands for, all for reasons
-	// that are not the task's; N is the number of the last. 0: one.
+	// Starts is the number of failed starts in a row that it stands for, none of them the
+	// task's fault; N is the number of the last. 0 means one.
 	Starts    int       `json:"starts,omitempty"`
 	Container string    `json:"container" doc:"container name"`
 	GPUs      []GPURef  `json:"gpus"`
@@ -115,19 +115,19 @@ type Attempt struct {
 	Launched  time.Time `json:"launched"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	// Suspended is how long it was off its GPUs, up to now.
+	// Suspended is the time for which it was suspended, up to now.
 	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
-	// Leaves: its program leaves its GPUs by itself when it is asked to.
+	// Leaves: its program vacates its GPUs on request.
 	Leaves bool `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
-	// Devices says why it cannot open its GPUs any more, or is empty.
+	// Devices says why it can no longer open its GPUs, or is empty.
 	Devices   string `json:"devices,omitempty" doc:"why its programs can no longer open its GPUs; empty: they can, or that is not known"`
 	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, suspected-gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int    `json:"exit_code"`
 	Peak      int64  `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Untouched bool   `json:"untouched,omitempty" doc:"it was measured that it had no memory on its GPUs; without this and without peak it is not known"`
-	// Host is what is booked of the machine; zero: nothing is.
+	// Host is the share of the machine allocated to it, or zero.
 	Host HostShare `json:"host,omitzero"`
-	// EnergyJ is its share of what its GPUs have used while it ran.
+	// EnergyJ is its share of its GPUs' energy use while it ran.
 	EnergyJ   float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran; 0: nothing, or not known"`
 	Blameless bool    `json:"blameless,omitempty"`
 	Message   string  `json:"message,omitempty"`
@@ -135,7 +135,7 @@ type Attempt struct {
 	Remark string `json:"remark,omitempty" doc:"what to know beside the outcome, such as an error in the output of a task that ended with 0"`
 	// Witnesses are the observations that the outcome was concluded from.
 	Witnesses []Witness `json:"witnesses,omitempty" doc:"what the outcome was concluded from, the deciding ones first"`
-	// Reason is why the task ran again after it.
+	// Reason says why the task ran again after it.
 	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
 	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason"`
 	// Curve is its memory use over time; not in listings.
@@ -157,7 +157,7 @@ type CurvePoint struct {
 	Used int64     `json:"used" doc:"bytes"`
 }
 
-// HostShare is what is booked of the machine for an attempt. Memory is in bytes.
+// HostShare is the share of the machine allocated to an attempt. Memory is in bytes.
 type HostShare struct {
 	Memory int64   `json:"memory" doc:"host memory booked"`
 	Limit  int64   `json:"limit,omitempty" doc:"the most that it may use"`

@@ -11,14 +11,14 @@ import (
 	"sync"
 )
 
-// TerminalProtocol is what a connection is upgraded to when a terminal is attached or
-// a command is run in a task. From then on both sides send frames.
+// TerminalProtocol is the protocol of a connection that attaches a terminal or runs a
+// command in a task. After the upgrade both sides send frames.
 const TerminalProtocol = "carma-terminal/1"
 
-// FrameKind says what a [Frame] is.
+// FrameKind is the kind of a [Frame].
 type FrameKind byte
 
-// What the caller sends, and what the daemon does.
+// Frames of the caller, and frames of the daemon.
 const (
 	FrameInput  FrameKind = 'i' // input
 	FrameEnd    FrameKind = 'e' // the input has ended
@@ -27,7 +27,7 @@ const (
 
 	FrameStdout FrameKind = 'o' // output; of a terminal all of it
 	FrameStderr FrameKind = 'r'
-	FrameExit   FrameKind = 'x' // the command's exit code, as text; empty: the attempt has ended
+	FrameExit   FrameKind = 'x' // the command's exit code as text; empty after the attempt's end
 	FrameNote   FrameKind = 'n' // a sentence of the daemon; the connection ends
 )
 
@@ -112,7 +112,7 @@ func (t *Terminal) Resize(to TerminalSize) error {
 	return t.Write(FrameSize, b)
 }
 
-// Stream is a writer whose data goes out as frames of one kind.
+// Stream returns a writer that sends its data as frames of one kind.
 func (t *Terminal) Stream(kind FrameKind) io.Writer { return frameWriter{t, kind} }
 
 type frameWriter struct {
@@ -145,7 +145,7 @@ func (c *Client) Exec(ctx context.Context, ref string, e ExecRequest) (*Terminal
 	return c.upgrade(ctx, path, body)
 }
 
-// upgrade makes a request whose connection then is the caller's.
+// upgrade makes a request and gives its connection to the caller.
 func (c *Client) upgrade(ctx context.Context, path string, body any) (*Terminal, error) {
 	b, err := json.Marshal(body)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // Tmpfs is a folder of a container that is in memory.
 type Tmpfs struct {
 	Target   string
-	Size     int64  // bytes; 0: the daemon chooses
-	Mode     string // octal; empty: 1777
+	Size     int64  // bytes; if 0, the daemon chooses
+	Mode     string // octal; empty is 1777
 	ReadOnly bool
 	Exec     bool // programs in it can run
 	UID, GID int  // owner; root by default

@@ -70,15 +70,15 @@ func merged(train, over map[string]string) map[string]string {
 	return all
 }
 
-// ChangeTraining puts settings over those that are there.
+// ChangeTraining overrides existing settings with the given ones.
 func (s *Submit) ChangeTraining(train map[string]string) {
 	if len(train) > 0 {
 		s.Train = merged(s.Train, train)
 	}
 }
 
-// setSharding takes a word for parallel as the training's sharding: --parallel is a
-// number of tasks for arrays, and the way to spread a training for everybody else.
+// setSharding takes a word for parallel as the training's sharding: --parallel is a number
+// of tasks for arrays, and the sharding of a training in all other tasks.
 func setSharding(s *Submit, text string) error {
 	f, _ := FieldNamed("sharding")
 	if f.Set(s, text) == nil {

@@ -60,7 +60,7 @@ func (e *StatusError) Error() string { return e.Detail }
 // help.
 func (e *StatusError) Usage() bool { return e.Status >= 400 && e.Status < 500 }
 
-// read decodes an answer to what was asked.
+// read decodes an answer; what names the request in errors.
 func read[A any](c *Client, resp *http.Response, what string) (answer A, err error) {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {

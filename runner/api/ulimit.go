@@ -15,7 +15,7 @@ type Ulimit struct {
 	Soft, Hard int64
 }
 
-// ulimitNames are those that docker run knows.
+// ulimitNames are the names that docker run knows.
 var ulimitNames = []string{"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
 
 func (u Ulimit) String() string { return fmt.Sprintf("%s=%d:%d", u.Name, u.Soft, u.Hard) }

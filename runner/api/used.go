@@ -2,9 +2,8 @@ package api
 
 import "context"
 
-// Used is what the tasks of one user, account, group and image that were removed have
-// used of one GPU on one day. The counts of tasks are on the day of their end, in a
-// row without a GPU.
+// Used is the use of one GPU on one day by the removed tasks of one user, account, group
+// and image. The counts of tasks are on the day of their end, in a row without a GPU.
 type Used struct {
 	Day     string `json:"day" doc:"2006-01-02, in the daemon's time zone"`
 	User    string `json:"user"`
@@ -35,8 +34,8 @@ func (u Used) Same(o Used) bool {
 		(u.GPU == nil) == (o.GPU == nil) && (u.GPU == nil || *u.GPU == *o.GPU)
 }
 
-// Used lists what removed tasks have used, by day: from since on, before until, as
-// 2006-01-02; empty: no bound.
+// Used lists the usage of removed tasks by day, from since on and before until, as
+// 2006-01-02. An empty date is no bound.
 func (c *Client) Used(ctx context.Context, since, until string) ([]Used, error) {
 	return GetUsed.send(ctx, c, UsedOptions{since, until})
 }

@@ -12,7 +12,7 @@ type Why struct {
 	Summary    string   `json:"summary"`
 	ReasonCode string   `json:"reason_code,omitempty" doc:"the code of that reason"`
 	GPUs       []WhyGPU `json:"gpus,omitempty"`
-	// Start is when a waiting task is expected to start; nil: it is not known.
+	// Start is the expected start of a pending task, or nil if unknown.
 	Start *Start `json:"start,omitempty"`
 	// Priority and Account are of an unfinished task.
 	Priority string    `json:"priority,omitempty"`
@@ -20,8 +20,8 @@ type Why struct {
 	Now      time.Time `json:"now"`
 }
 
-// Account is what one user has now, or all users of a group, and may have; a quota
-// of 0 is none.
+// Account is the usage and quota of one user, or of all users of a group. A quota of 0 is
+// no quota.
 type Account struct {
 	User        string  `json:"user,omitempty"`
 	Group       string  `json:"group,omitempty" doc:"in place of a user"`

@@ -52,7 +52,7 @@ type Log struct {
 	limit int64 // of a file
 
 	mu     sync.Mutex
-	file   *os.File // nil: not opened yet
+	file   *os.File // nil until it is opened
 	size   int64
 	closed bool
 	quiet  map[reading]time.Time // when an act of reading was recorded last, by the wall clock
@@ -142,7 +142,7 @@ func (l *Log) write(line []byte) error {
 	if err == nil {
 		err = l.file.Sync()
 	}
-	if err != nil { // no half line may stand before the next one
+	if err != nil { // no half line may precede the next one
 		return fmt.Errorf("audit log: %w", errors.Join(err, l.file.Truncate(l.size)))
 	}
 	l.size += int64(n)

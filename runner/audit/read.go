@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// Read returns the newest records that fit, at most so many, in order of time. more
-// reports whether there are older ones that fit. damaged is the number of lines that are
-// no records.
+// Read returns the newest records that fit, at most limit, in order of time. more reports
+// whether there are older ones that fit. damaged is the number of lines that are no
+// records.
 func (l *Log) Read(limit int, fits func(*Record) bool) (list []Record, more bool, damaged int, err error) {
 	contents, err := l.contents()
 	if err != nil {
@@ -38,7 +38,8 @@ func (l *Log) Read(limit int, fits func(*Record) bool) (list []Record, more bool
 	return list, false, damaged, nil
 }
 
-// contents returns what is in the files, the newest first, as they are between two records.
+// contents returns the content of the files, the newest first, as it is between two
+// records.
 func (l *Log) contents() (all [][]byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +53,7 @@ func (l *Log) contents() (all [][]byte, err error) {
 	return all, nil
 }
 
-// lastLine returns the last line of b without its end, and what stands before it.
+// lastLine returns the last line of b without its end, and the bytes before it.
 func lastLine(b []byte) (line, rest []byte) {
 	b = bytes.TrimSuffix(b, []byte{'\n'})
 	i := bytes.LastIndexByte(b, '\n') + 1

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// write makes a pair of files, signed by an authority of its own.
+// write makes a pair of files, signed by a new authority.
 func write(t *testing.T, certificate, key string) []byte {
 	t.Helper()
 	a, err := Own(t.TempDir(), []string{"lab.example", "10.0.0.7"})

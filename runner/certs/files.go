@@ -13,10 +13,10 @@ import (
 // Get is the certificate for a new connection, as [tls.Config] asks for it.
 type Get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// Files serves a certificate from two files in PEM. They are looked at for each new
-// connection and read again when one of them has changed. While the new pair does not
-// fit together, as in the middle of a renewal, the old one is served; trouble, if not
-// nil, is told once of each such pair.
+// Files serves a certificate from two files in PEM. They are checked for each new
+// connection and read again when one of them has changed. While the new pair does not fit
+// together, as in the middle of a renewal, the old one is served; trouble, if not nil, is
+// called once for each such pair.
 func Files(certificate, key string, trouble func(error)) (Get, error) {
 	f := &files{paths: [2]string{certificate, key}, trouble: trouble}
 	if err := f.read(f.looks()); err != nil {
@@ -34,7 +34,7 @@ type files struct {
 	now  *tls.Certificate
 }
 
-// look is how a file looks from outside.
+// look is the size and modification time of a file.
 type look struct {
 	at   time.Time
 	size int64

@@ -26,12 +26,12 @@ import (
 const (
 	caFor   = 10 * 365 * 24 * time.Hour
 	leafFor = 90 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is replaced.
+	// renewBefore is the time before its end at which a certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// Authority is a certificate authority of the daemon's own. Clients trust its
-// certificate, CA; what it signs is for the daemon alone, and never leaves its memory.
+// Authority is a certificate authority of the daemon's own. Clients trust its certificate,
+// CA; the certificates that it signs are for the daemon alone, and never leave its memory.
 type Authority struct {
 	// CA is the file that clients are given. Fingerprint is the SHA-256 of its
 	// certificate, in hex.
@@ -129,7 +129,7 @@ func makeAuthority(dir, caFile, keyFile string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// The certificate comes last: without it, all is made again.
+	// The certificate comes last: without it, both files are made again.
 	if err := writePEM(keyFile, 0o600, "PRIVATE KEY", secret); err != nil {
 		return err
 	}

@@ -1,6 +1,5 @@
-// Package gpu describes the GPUs of this machine: which there are, how much
-// memory each has in use and by whom, how busy it is and whether it has a
-// fault.
+// Package gpu describes the GPUs of this machine: the list of them, the memory in use on
+// each and its processes, its activity and its faults.
 //
 // It decides nothing. A [Source] is one way to read them (a simulated server;
 // NVML on a real one); the monitor of package runner turns its samples into
@@ -29,11 +28,11 @@ type Source interface {
 	Close() error
 }
 
-// Owner tells the task and attempt of a process, by its number in the daemon's
-// PID namespace. ok is false for a process in none of carma's containers.
+// Owner returns the task and attempt of a process, by its number in the daemon's PID
+// namespace. ok is false for a process in none of carma's containers.
 type Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 
-// Attributing is a Source that sees processes and must be told their tasks.
+// Attributing is a Source that sees processes and needs an Owner to find their tasks.
 // Without an Owner all are foreign. Call SetOwner before the first Sample.
 type Attributing interface {
 	SetOwner(Owner)
@@ -45,24 +44,24 @@ type Noting interface {
 	Notes() []string
 }
 
-// Remembering is a Source that watches for the reset of a broken GPU. What it finds
-// out itself lasts until its end; the daemon keeps it longer and tells the next one.
+// Remembering is a Source that watches for the reset of a broken GPU. Its own findings last
+// until its end; the daemon keeps them longer and passes them to the next one.
 type Remembering interface {
-	// Remember says that a GPU was broken when the last daemon ended, and why. told:
-	// its driver had asked for a reset. Samples have that fault until it is mended.
+	// Remember says that a GPU was broken when the last daemon ended, and why. told: its
+	// driver had asked for a reset. Samples have that fault until it is fixed.
 	Remember(ctx context.Context, uuid, fault string, told bool) error
-	// Forgive says that somebody has mended a GPU, or wants it to be used all the same.
+	// Forgive says that somebody has fixed a GPU, or wants it to be used all the same.
 	Forgive(ctx context.Context, uuid string) error
 }
 
-// Coming is a Source whose GPUs come and go while it is open. It may have none at the
-// beginning. Samples of a GPU that is not listed yet, or not any more, are ignored.
+// Coming is a Source with GPUs that appear and disappear while it is open. It may have none
+// at the beginning. Samples of GPUs that it does not list now are ignored.
 type Coming interface {
 	// News gets a token when GPUs lists others than before.
 	News() <-chan struct{}
 }
 
-// Lagging is a Source whose samples come from other machines, and late.
+// Lagging is a Source with delayed samples, from other machines.
 type Lagging interface {
 	// CatchUp waits until samples of these GPUs are of a time after end, by the clock of
 	// their machine, or ctx ends.
@@ -82,7 +81,7 @@ const (
 	MetricsDCGM = "dcgm-exporter"
 	// MetricsUtilization is NVML's GPU utilization, which is coarse.
 	MetricsUtilization = "utilization"
-	// MetricsNone: nothing tells. A GPU with processes counts as fully active.
+	// MetricsNone: no source. A GPU with processes counts as fully active.
 	MetricsNone = "none"
 )
 
@@ -92,27 +91,26 @@ type Device struct {
 	Index    int         `json:"index"`
 	Model    string      `json:"model"`
 	Capacity units.Bytes `json:"capacity"`
-	// Parent is the UUID of the card that a MIG instance is a part of; else
-	// empty.
+	// Parent is the UUID of the card that a MIG instance is a part of, or empty.
 	Parent string `json:"parent,omitempty"`
 	// Exclusive: only one process at a time may use it (compute mode
 	// exclusive-process).
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Link names the cards that NVLink joins with this one, by the lowest index among
-	// them; Socket is its NUMA node. Empty: none, or not known.
+	// Link names the cards that NVLink joins with this one, by the lowest index among them;
+	// Socket is its NUMA node. Each is empty if there is none or it is unknown.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
-	// Sharing is how tasks share it, if Shares says that the source knows; else the
-	// daemon finds that out.
+	// Sharing says how tasks share it, if Shares says that the source knows; else the daemon
+	// finds out.
 	Sharing mapper.Sharing `json:"sharing,omitempty"`
 	Shares  bool           `json:"shares,omitempty"`
-	// Node is the machine of a cluster that it is in, and Boot that machine's boot;
-	// empty: this machine.
+	// Node is the machine of a cluster that it is in, and Boot that machine's boot. Both are
+	// empty on this machine.
 	Node string `json:"node,omitempty"`
 	Boot string `json:"boot,omitempty"`
 }
 
-// Sample is what one GPU shows at one moment.
+// Sample is one reading of one GPU.
 type Sample struct {
 	UUID string
 	// Used is the memory in use on the whole device.
@@ -120,9 +118,9 @@ type Sample struct {
 	// SMACT, SMOCC and DRAMA are SM activity, SM occupancy and DRAM activity,
 	// 0 to 1, over the last sampling interval.
 	SMACT, SMOCC, DRAMA float64
-	// Metrics is where these come from, one of the Metrics constants; empty on
-	// a simulated GPU. Coarse: they are upper bounds from the share of time in
-	// which any kernel ran, not a measure of how busy the SMs were.
+	// Metrics is the origin of these values, one of the Metrics constants, and empty on a
+	// simulated GPU. Coarse: they are upper bounds from the share of time in which any
+	// kernel ran, not a measure of the SMs' activity.
 	Metrics string
 	Coarse  bool
 	// TemperatureC is in degrees Celsius; 0 when unknown.
@@ -133,26 +131,24 @@ type Sample struct {
 	PowerW float64
 	// EnergyJ is a counter in joules since the source was opened.
 	EnergyJ float64
-	// CounterJ is the card's own counter in joules, which goes on while nobody
-	// reads it, until the driver is loaded again; 0: it has none that is the
-	// GPU's alone.
+	// CounterJ is the card's own counter in joules, which runs also while nobody reads it,
+	// until the driver is loaded again. It is 0 if no counter is the GPU's alone.
 	CounterJ float64
-	// Processes are those with memory on the device.
+	// Processes are the processes with memory on the device.
 	Processes []Process
-	// ClientsTold: the driver has told which of them are clients of MPS.
+	// ClientsTold: the driver has reported which of them are clients of MPS.
 	ClientsTold bool
-	// Fault is empty if the device is well, else what is wrong with it and what
-	// to do. The text stays the same as long as the fault does.
+	// Fault is empty if the device is healthy, else it describes the problem and its fix.
+	// The text stays the same as long as the fault does.
 	Fault string
 	// Lasts: the fault lasts until the GPU is reset, and this source would see that.
 	// Told: the driver itself says that it must be reset.
 	Lasts, Told bool
-	// Warnings are what an administrator should know of a device that is well
-	// enough to work on.
+	// Warnings are for an administrator, about a device that can still be used.
 	Warnings []string
 }
 
-// Accounting is a source whose driver records the highest memory use of each process
+// Accounting is a source with a driver that records the highest memory use of each process
 // (NVML's accounting mode), also after the process has ended.
 type Accounting interface {
 	// Accounted returns the highest memory use of a process on a GPU in bytes, or false
@@ -168,14 +164,13 @@ type Process struct {
 	Task    mapper.TaskID
 	Attempt int
 	Used    units.Bytes
-	// Peak is the highest Used since the process began; 0: the source cannot
-	// tell.
+	// Peak is the highest Used since the process began, or 0 if the source does not know it.
 	Peak units.Bytes
 	// Active is the share of time in which a kernel of the process ran, 0 to 1, since
 	// the last sample or over the driver's own interval. It bounds the SM activity
 	// that the process causes. It is known only if Timed.
 	Active float64
 	Timed  bool
-	// Client: it is a client of MPS, if the sample says that this is told.
+	// Client: it is a client of MPS. Valid if ClientsTold is set in the sample.
 	Client bool
 }

@@ -10,9 +10,9 @@ import (
 // kernel module, its program, and the device of Windows' subsystem for Linux.
 var signs = []string{"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/sys/module/nvidia", "/usr/bin/nvidia-smi", "/dev/dxg"}
 
-// NVIDIAHere says what shows that this machine has NVIDIA GPUs or their driver, though
-// the driver may not work; empty: nothing. root is where the machine's files are, / in
-// all but tests.
+// NVIDIAHere names a sign that this machine has NVIDIA GPUs or their driver, though the
+// driver may not work, or returns "" if there is none. root has the machine's files; it is
+// / except in tests.
 func NVIDIAHere(root string) (sign string) {
 	for _, path := range signs {
 		if _, err := os.Stat(filepath.Join(root, path)); err == nil {

@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// Share is what the helpers of a suite have of the machine.
+// Share is the part of the machine that the helpers of a suite have.
 type Share struct {
 	HostMem int64   // bytes
 	CPUs    float64 // processors
@@ -20,7 +20,7 @@ type Share struct {
 type How int
 
 const (
-	// Look enters nothing: it only refuses what the machine can never give.
+	// Look stores nothing: it only refuses more than the machine can ever give.
 	Look How = iota
 	// Ask enters a share if there is room for it now.
 	Ask
@@ -28,26 +28,25 @@ const (
 	Must
 )
 
-// FullError says that a share does not fit now. Text is why, for people.
+// FullError says that a share does not fit now. Text gives the reason, for people.
 type FullError struct{ Text string }
 
 func (e *FullError) Error() string { return e.Text }
 
-// Machine has the books of the machine that helpers share with tasks.
+// Machine allocates the machine's resources, which helpers share with tasks.
 type Machine interface {
-	// Reserved is what is booked for one container of a helper.
+	// Reserved returns the share to allocate for one container of a helper.
 	Reserved(*api.Submit) Share
-	// Book enters what the helpers of a suite have from now on, instead of what they
-	// had; the zero Share: nothing. It is durable when this returns. With Ask the error
-	// may be a [FullError].
+	// Book replaces the allocation of a suite's helpers; the zero Share releases it. It is
+	// durable when this returns. With Ask the error may be a [FullError].
 	Book(ctx context.Context, suite string, s Share, how How) error
-	// Follow begins to read what a container uses, by its names in control groups;
-	// Forget ends that for all containers of a suite.
+	// Follow begins to read a container's memory use, by its names in control groups; Forget
+	// ends that for all containers of a suite.
 	Follow(suite, container, id string)
 	Forget(suite string)
 }
 
-// shareOf is what is booked for all helpers of a suite.
+// shareOf returns the share to allocate for all helpers of a suite.
 func (m *Manager) shareOf(s *api.Suite) (all Share) {
 	for i := range s.Helpers {
 		one, n := m.Machine.Reserved(&s.Helpers[i].Container), max(1, s.Helpers[i].Replicas)
@@ -60,7 +59,7 @@ func (m *Manager) shareOf(s *api.Suite) (all Share) {
 // fullPause is the time between two looks whether there is room on the machine.
 const fullPause = time.Second
 
-// book books what a suite has of the machine, and waits until there is room. Helpers
+// book allocates a suite's share of the machine, and waits until there is room. Helpers
 // that were up before this daemon have it already.
 func (m *Manager) book(ctx context.Context, s *suite, k *kept, fresh bool) error {
 	how := Must
@@ -86,7 +85,7 @@ func (m *Manager) book(ctx context.Context, s *suite, k *kept, fresh bool) error
 	}
 }
 
-// unbook gives back what a suite had of the machine.
+// unbook releases a suite's allocation.
 func (m *Manager) unbook(ctx context.Context, k *kept) error {
 	suite := k.key().String()
 	m.Machine.Forget(suite)
@@ -96,7 +95,7 @@ func (m *Manager) unbook(ctx context.Context, k *kept) error {
 	return nil
 }
 
-// settle gives back what is booked for suites that are gone: the journal was set back.
+// settle releases the allocations of suites that are gone: the journal was set back.
 func (m *Manager) settle(ctx context.Context) {
 	names := slices.Clone(m.Booked)
 	m.mu.Lock()
@@ -111,7 +110,7 @@ func (m *Manager) settle(ctx context.Context) {
 	}
 }
 
-// Owners are the owners of the suites, by the name under which they are booked.
+// Owners returns the owners of the suites, by the name of their allocation.
 func (m *Manager) Owners() map[string]Owner {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// ledger is a machine with an amount of memory; what is booked stays over restarts.
+// ledger is a machine with an amount of memory; allocations stay over restarts.
 type ledger struct {
 	most, taken int64 // by tasks
 	of          map[string]Share
@@ -52,8 +52,8 @@ func (g *rig) Follow(suite, container, _ string) {
 
 func (g *rig) Forget(string) {}
 
-// TestBooks: a suite starts when the machine has room for its helpers, and says what
-// it waits for. What it has is given back when it is gone.
+// TestBooks: a suite starts when the machine has room for its helpers, and says what it
+// waits for. Its allocation is released when it is gone.
 func TestBooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -88,8 +88,8 @@ func TestBooks(t *testing.T) {
 	})
 }
 
-// TestBooksAfterRestart: helpers that run keep what they have however full the machine
-// is, and what a suite that is gone had is given back.
+// TestBooksAfterRestart: running helpers keep their allocation however full the machine is,
+// and the allocation of a suite that is gone is released.
 func TestBooksAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -99,7 +99,7 @@ func TestBooksAfterRestart(t *testing.T) {
 		time.Sleep(time.Second)
 		g.kill()
 		g.books.taken = 1000
-		g.books.of = map[string]Share{"7/gone": {HostMem: 5}} // an older daemon booked nothing
+		g.books.of = map[string]Share{"7/gone": {HostMem: 5}} // an older daemon allocated nothing
 		g.start()
 		time.Sleep(time.Second)
 		if state := g.state(ada, "lab"); state.Phase != ready || len(g.books.of) != 1 || g.books.of["1000/lab"].HostMem != 2 {

@@ -82,7 +82,7 @@ type checker struct {
 	helpers           map[string]*api.Helper
 }
 
-// helper refuses what a helper cannot have.
+// helper refuses options that a helper cannot have.
 func (c *checker) helper(h *api.Helper) error {
 	if err := onlyContainer(&h.Container); err != nil {
 		return err
@@ -141,7 +141,7 @@ func onlyContainer(s *api.Submit) error {
 	return nil
 }
 
-// joined checks what a container has of the suite, beside what covers paths in it.
+// joined checks a container's part of the suite, and whether something covers paths in it.
 func (c *checker) joined(j *api.Joined, covered Covered) error {
 	for _, n := range j.Networks {
 		if !c.networks[n.Network] {
@@ -172,8 +172,8 @@ func (c *checker) joined(j *api.Joined, covered Covered) error {
 	return nil
 }
 
-// within checks whose network a helper shares: that of one container with a network of
-// its own.
+// within checks the helper whose network h shares: it must be one container with a network
+// of its own.
 func (c *checker) within(h *api.Helper) error {
 	if h.Within == "" {
 		return nil
@@ -192,7 +192,7 @@ func (c *checker) within(h *api.Helper) error {
 	return nil
 }
 
-// waits checks what comes before a helper or the tasks.
+// waits checks the conditions before a helper or the tasks.
 func (c *checker) waits(what string, list []api.HelperWait) error {
 	for _, w := range list {
 		if c.helpers[w.Helper] == nil {

@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// TestWalls: the API refuses what reaches out of a helper's container, whatever the
+// TestWalls: the API refuses options that reach out of a helper's container, whatever the
 // command line has checked.
 func TestWalls(t *testing.T) {
 	g := newRig(t)
@@ -73,8 +73,8 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// TestOpenRoot: where everybody can enter the engine's folder, only root's helpers
-// and those that run as their owner may be.
+// TestOpenRoot: if everybody can enter the engine's folder, the only allowed helpers are
+// root's and helpers that run as their owner.
 func TestOpenRoot(t *testing.T) {
 	g := newRig(t)
 	defer g.kill()

@@ -50,8 +50,8 @@ func (m *Manager) bringDown(ctx context.Context, s *suite, k *kept) {
 	}
 }
 
-// clear removes the containers of a suite, those first that wait for others, then
-// its networks and, if asked, its volumes.
+// clear removes the containers of a suite, starting with containers that wait for others,
+// then its networks and, if asked, its volumes.
 func (m *Manager) clear(ctx context.Context, k *kept) (removed api.SuiteRemoved, err error) {
 	removed = api.SuiteRemoved{Helpers: []string{}, Networks: []string{}, Volumes: []string{}}
 	found, err := m.found(ctx, k)
@@ -101,8 +101,8 @@ func (m *Manager) clear(ctx context.Context, k *kept) (removed api.SuiteRemoved,
 	return removed, m.clearGrounds(ctx, k, &removed)
 }
 
-// keepOutput keeps what a container that has ended has printed. If that fails, the
-// container is removed anyway.
+// keepOutput stores the output of a container that has ended. If that fails, the container
+// is removed anyway.
 func (m *Manager) keepOutput(ctx context.Context, k *kept, c containers.Container) {
 	if m.Keep == nil {
 		return
@@ -111,7 +111,7 @@ func (m *Manager) keepOutput(ctx context.Context, k *kept, c containers.Containe
 	err := m.Keep(k.Owner, k.Name, k.Since, name, func(after time.Time, sink containers.LogSink) error {
 		return try(ctx, func() error {
 			return m.Driver.Logs(ctx, c.ID, after, false, func(at time.Time, stream containers.Stream, line []byte, partial bool) {
-				after = at // a second try goes on there
+				after = at // a second try continues there
 				sink(at, stream, line, partial)
 			})
 		})
@@ -121,13 +121,13 @@ func (m *Manager) keepOutput(ctx context.Context, k *kept, c containers.Containe
 	}
 }
 
-// people is what people call a container: suite, helper and number.
+// people returns the display name of a container: suite, helper and number.
 func people(suite string, c containers.Container) string {
 	return suite + "-" + c.Labels[LabelHelper] + "-" + c.Labels[LabelNumber]
 }
 
-// remove ends a container with its grace, and removes it. h is nil if it is not
-// known what it was.
+// remove ends a container with its grace, and removes it. h is nil if its helper is
+// unknown.
 func (m *Manager) remove(ctx context.Context, k *kept, c containers.Container, h *api.Helper, grace time.Duration) error {
 	if grace == 0 && h != nil {
 		grace = h.Container.StopGrace
@@ -149,7 +149,7 @@ func (m *Manager) remove(ctx context.Context, k *kept, c containers.Container, h
 	return err
 }
 
-// sweep removes what no suite has: a daemon was killed after it had forgotten the
+// sweep removes resources of no suite: a daemon was killed after it had forgotten the
 // suite, or its journal was set back. Volumes stay.
 func (m *Manager) sweep(ctx context.Context) {
 	var list []containers.Container

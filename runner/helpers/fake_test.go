@@ -19,11 +19,11 @@ import (
 
 // engine is a driver that keeps containers, networks and volumes as names.
 type engine struct {
-	containers.Driver // what is not here is not called
+	containers.Driver // other methods are not called
 	mu                sync.Mutex
 	made              map[string]*container
 	networks, volumes map[string]map[string]string // labels by name
-	did               []string                     // what was asked for, in order
+	did               []string                     // requests, in order
 	missing           map[string]bool              // images that cannot be had
 	refuse            error                        // of Start
 }
@@ -220,18 +220,18 @@ type rig struct {
 	t      *testing.T
 	engine *engine
 	store  memory
-	// ended are the groups whose tasks have ended.
+	// ended are the groups with only ended tasks.
 	endedMu sync.Mutex
 	ended   map[string]bool
 	limits  Limits
 	books   ledger   // endedMu guards it, and the next
-	keptOf  []string // whose output was kept, and how many containers there were
+	keptOf  []string // owners of kept output, and the numbers of containers
 	kill    func()
-	change  func(*Deps)                // what differs from the usual dependencies, or nil
+	change  func(*Deps)                // changes the usual dependencies, or nil
 	given   map[string][]api.SuiteFile // by container; endedMu guards it
 }
 
-// give notes the files of a container, and what it would mount.
+// give records the files of a container, and returns its mounts.
 func (g *rig) give(name string, files []api.SuiteFile) (shown []containers.Mount) {
 	g.endedMu.Lock()
 	defer g.endedMu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// ownedBy returns the files with those that have no owner given to a container's user,
-// if that is a number, else to root.
+// ownedBy returns the files, where files without an owner get the container's user if that
+// is a number, else root.
 func ownedBy(files []api.SuiteFile, user string) []api.SuiteFile {
 	files = slices.Clone(files)
 	uid, gid, _ := strings.Cut(user, ":")
@@ -34,7 +34,7 @@ func ownedBy(files []api.SuiteFile, user string) []api.SuiteFile {
 	return files
 }
 
-// Covered lists the targets of what else a container mounts.
+// Covered lists the targets of a container's other mounts.
 type Covered struct {
 	Mounts []string // folders and files of the host, and volumes
 	Tmpfs  []string
@@ -91,7 +91,7 @@ func below(at, dir string) bool {
 	return at == dir || dir == "/" || strings.HasPrefix(at, dir+"/")
 }
 
-// coveredIn returns what a helper mounts beside its files.
+// coveredIn returns the mounts of a helper beside its files.
 func coveredIn(h *api.Helper) (c Covered) {
 	for _, m := range h.Container.Mounts {
 		c.Mounts = append(c.Mounts, m.Target)
@@ -111,8 +111,8 @@ func (c Covered) withVolumes(j *api.Joined) Covered {
 	return c
 }
 
-// onlyFiles reports whether all that a suite has beside its tasks are files. The
-// default network does not count: without helpers, tasks need no names.
+// onlyFiles reports whether a suite has only files beside its tasks. The default network
+// does not count: without helpers, tasks need no names.
 func onlyFiles(s *api.Suite) bool {
 	for _, n := range s.Networks {
 		if n != (api.SuiteNetwork{Name: defaultNetwork}) {

@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestFilesBesideMounts: a file whose path meets a mount is refused, whatever way the
-// path is written, for every user.
+// TestFilesBesideMounts: a file with a path that collides with a mount is refused, for
+// every spelling of the path and every user.
 func TestFilesBesideMounts(t *testing.T) {
 	g := newRig(t)
 	defer g.kill()
@@ -51,9 +51,9 @@ func TestFilesBesideMounts(t *testing.T) {
 	}
 }
 
-// TestFilesGiven: a helper's files are given before its container is made, to the user
-// that it runs as, and mounted read-only unless they are its own copies. An engine that
-// cannot show files refuses them at once.
+// TestFilesGiven: a helper's files are written before its container is created, for the
+// user that it runs as, and mounted read-only unless they are its own copies. An engine
+// that cannot show files refuses them at once.
 func TestFilesGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -81,7 +81,7 @@ func TestFilesGiven(t *testing.T) {
 	})
 }
 
-// TestFilesOfTasks: an engine without networks and volumes takes a suite that has only
+// TestFilesOfTasks: an engine without networks and volumes accepts a suite that has only
 // files beside its tasks, and no other. The tasks keep their network.
 func TestFilesOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

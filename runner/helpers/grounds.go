@@ -55,7 +55,7 @@ func (m *Manager) written(k *kept, volume string) bool {
 	return slices.ContainsFunc(k.Suite.Helpers, func(h api.Helper) bool { return asOwner(k, &h) && has(h.Joined) })
 }
 
-// open lets any user of a container write in a new volume, as root would in other
+// open makes a new volume writable for any user of a container, like for root in other
 // places. Nobody outside reaches it: the engine's folder is root's.
 func (m *Manager) open(folder string) {
 	if _, err := os.Stat(folder); err != nil {

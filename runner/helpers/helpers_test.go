@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestOrder: a helper starts when those that it waits for are so; down goes the
-// other way, and leaves the volume unless it is asked for.
+// TestOrder: a helper starts when the helpers that it waits for have reached their
+// condition. Down runs in reverse order, and keeps the volume unless asked to remove it.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -51,8 +51,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestKilled: a daemon that was killed at any point finds what it has made, makes
-// the rest, and goes on taking down.
+// TestKilled: a daemon that was killed at any point finds its resources, creates the rest,
+// and continues to take down.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestOrphans: what no suite has is removed at the start, except volumes.
+// TestOrphans: resources of no suite are removed at the start, except volumes.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)
@@ -161,8 +161,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestAgain: a second up changes what differs and leaves the rest running; what the
-// suite has no more goes.
+// TestAgain: a second up changes what differs and leaves the rest running; resources that
+// the suite no longer has are removed.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)

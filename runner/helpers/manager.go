@@ -17,7 +17,7 @@ import (
 	"carma/runner/pull"
 )
 
-// Owner is whose a suite is.
+// Owner is the owner of a suite.
 type Owner struct {
 	UID, GID int
 	Name     string
@@ -27,9 +27,9 @@ type Owner struct {
 // for root, who can use the engine directly.
 func (o Owner) Ordinary() bool { return o.UID != 0 }
 
-// Limits are what one user may have.
+// Limits are the limits for one user.
 type Limits struct {
-	Suites, Helpers, Volumes int // 0: no limit
+	Suites, Helpers, Volumes int // 0 is no limit
 	// Pull: missing, always or never.
 	Pull string
 	// Grace is the time between a stop signal and the kill, where the helper says
@@ -45,12 +45,12 @@ type Store interface {
 	Drop(key string) error
 }
 
-// Deps are what a [Manager] works with.
+// Deps are the dependencies of a [Manager].
 type Deps struct {
-	// Instance labels what is made, so that several daemons can share an engine.
+	// Instance labels resources, so that several daemons can share an engine.
 	Instance string
 	Driver   containers.Driver
-	// Host is the same driver; nil: it can run no helpers, and Why says why.
+	// Host is the same driver, or nil if it cannot run helpers; then Why says why.
 	Host  containers.Hoster
 	Why   error
 	Store Store
@@ -60,22 +60,23 @@ type Deps struct {
 	Root    func() string
 	Limits  func() Limits
 	Machine Machine
-	// Booked are the suites for which something was booked when the daemon began.
+	// Booked are the suites with an allocation when the daemon began.
 	Booked []string
 	// Bound sets the limits of a helper's container.
 	Bound func(*containers.Spec, *api.Submit)
-	// Place replaces the sources of the mounts of an owner's container by places that show what was
-	// checked. They must stay as long as the engine may start the container again,
+	// Place replaces the sources of the mounts of an owner's container by places that show
+	// the checked files. They must stay as long as the engine may start the container again,
 	// until Unplace. With files, Place refuses a mount that root could write to.
 	Place func(ctx context.Context, o Owner, spec *containers.Spec, files bool) error
 	// Give writes the files of a container and returns the mounts that show them,
 	// until Unplace too.
 	Give    func(name string, files []api.SuiteFile) ([]containers.Mount, error)
 	Unplace func(o Owner, name string)
-	// Shown returns nil if the engine can show files of the daemon; nil: it can.
+	// Shown returns nil if the engine can show files of the daemon. A nil Shown means it
+	// can.
 	Shown func() error
-	// Keep keeps the output of a container that is about to be removed, for its
-	// owner; read gives it, after an instant. nil: it goes.
+	// Keep stores the output of a container that is about to be removed, for its owner; read
+	// gives the output after an instant. If Keep is nil, the output is dropped.
 	Keep func(o Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error
 	// Newest is the highest number that a task has.
 	Newest func() (int64, error)
@@ -90,7 +91,7 @@ type Deps struct {
 // Manager has the suites of all users. Safe for concurrent use.
 type Manager struct {
 	Deps
-	work context.Context // ends when the daemon stops; containers go on
+	work context.Context // ends when the daemon stops; containers keep running
 	all  sync.WaitGroup  // goroutines that bring suites up or down
 
 	mu     sync.Mutex
@@ -105,8 +106,7 @@ type key struct {
 
 func (k key) String() string { return strconv.Itoa(k.uid) + "/" + k.name }
 
-// New returns a manager with the suites that are stored. [Manager.Run] goes on with
-// them.
+// New returns a manager with the stored suites. [Manager.Run] continues them.
 func New(d Deps) (*Manager, error) {
 	m := &Manager{Deps: d, suites: map[key]*suite{}}
 	names, err := m.index()
@@ -142,13 +142,13 @@ type kept struct {
 	Down *down `json:"down,omitempty"`
 }
 
-// Form returns an empty value of what the store has of a suite.
+// Form returns an empty value of the stored form of a suite.
 func Form() any { return kept{} }
 
 // IsSuite reports whether a key of the store has a suite.
 func IsSuite(key string) bool { return strings.HasPrefix(key, storeKey("")) }
 
-// down is how a suite is taken down. Grace 0: as the helpers say.
+// down is an order to take a suite down. With Grace 0 the helpers' settings apply.
 type down struct {
 	Volumes bool          `json:"volumes,omitempty"`
 	Grace   time.Duration `json:"grace,omitempty"`
@@ -207,11 +207,11 @@ func (m *Manager) forget(k key) error {
 	return m.Store.Put(indexKey, b)
 }
 
-// lookEvery is how often it is looked whether the tasks of a suite have ended.
+// lookEvery is the time between two checks whether the tasks of a suite have ended.
 const lookEvery = time.Second
 
-// Run goes on with the stored suites and takes suites down when their tasks have
-// ended, until ctx ends. What runs in containers stays.
+// Run continues the stored suites and takes suites down when their tasks have ended, until
+// ctx ends. Containers keep running.
 func (m *Manager) Run(ctx context.Context) {
 	m.mu.Lock()
 	m.work = ctx
@@ -228,7 +228,7 @@ func (m *Manager) Run(ctx context.Context) {
 		case <-ctx.Done():
 			tick.Stop()
 			m.mu.Lock()
-			m.work = nil // nothing is begun any more
+			m.work = nil // nothing more is begun
 			m.mu.Unlock()
 			m.all.Wait()
 			return
@@ -238,7 +238,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// endFinished takes down the suites whose tasks have ended.
+// endFinished takes down suites after the end of their tasks.
 func (m *Manager) endFinished() {
 	m.mu.Lock()
 	open := map[*suite]kept{}

@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// levels tells how many helpers come before each, in a row; helpers that wait for
-// each other are an error.
+// levels returns the number of helpers that come before each, in a row; helpers that wait
+// for each other are an error.
 func levels(list []api.Helper) (map[string]int, error) {
 	of := map[string]*api.Helper{}
 	for i := range list {
@@ -43,7 +43,7 @@ func levels(list []api.Helper) (map[string]int, error) {
 	return level, nil
 }
 
-// after lets a helper that shares the network of another come after that.
+// after makes a helper that shares the network of another start after it.
 func after(s *api.Suite) {
 	s.Helpers = slices.Clone(s.Helpers)
 	for i := range s.Helpers {

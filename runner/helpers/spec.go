@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// The labels of what belongs to a suite. A network or volume that suites share has
-// the first two, and its own name.
+// The labels of the resources of a suite. A network or volume that suites share has the
+// first two, and its own name.
 const (
 	LabelInstance = "carma.helpers"
 	LabelOwner    = "carma.suite-uid"
@@ -22,12 +22,12 @@ const (
 	LabelHelper   = "carma.helper"
 	LabelNumber   = "carma.helper-number"
 	LabelName     = "carma.suite-name" // of a network or volume
-	// LabelMade is a digest of what a container was made from. It is compared, but
-	// does not identify the container.
+	// LabelMade is a digest of a container's specification. It is compared, but does not
+	// identify the container.
 	LabelMade = "carma.helper-made"
 )
 
-// labels are those of everything that belongs to a suite alone.
+// labels returns the labels of everything that belongs to a suite alone.
 func (m *Manager) labels(k *kept) map[string]string {
 	return map[string]string{LabelInstance: m.Instance, LabelOwner: strconv.Itoa(k.Owner.UID), LabelSuite: k.Name}
 }
@@ -120,7 +120,7 @@ func protocol(name string) string {
 	return name
 }
 
-// joined is what a container has of its suite.
+// joined returns the networks, volumes and hosts of a container in its suite.
 func (m *Manager) joined(k *kept, j *api.Joined) *containers.Hosted {
 	h := &containers.Hosted{Hosts: j.Hosts}
 	for _, n := range j.Networks {
@@ -142,9 +142,9 @@ func made(h *api.Helper) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Join returns what a task of a suite has of it, and the files that its container
-// gets. Both are nil if the owner has no such suite that is up, or if the suite has
-// nothing for this part. A suite that has only files leaves the task's network alone.
+// Join returns a task's part of its suite, and the files for its container. Both are nil if
+// the owner has no such suite that is up, or if the suite has nothing for this part. A
+// suite that has only files leaves the task's network alone.
 func (m *Manager) Join(o Owner, group, part, user string) (*containers.Hosted, []api.SuiteFile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// State tells how a suite is.
+// State returns the state of a suite.
 func (m *Manager) State(ctx context.Context, o Owner, name string) (api.SuiteState, error) {
 	m.mu.Lock()
 	s := m.suites[key{o.UID, name}]
@@ -50,7 +50,7 @@ func (m *Manager) State(ctx context.Context, o Owner, name string) (api.SuiteSta
 	return answer, nil
 }
 
-// one tells how one container of a helper is.
+// one returns the state of one container of a helper.
 func (m *Manager) one(ctx context.Context, k *kept, h *api.Helper, n int, found map[string]containers.Container) (api.HelperState, error) {
 	spec, booked := m.spec(k, h, n), m.Machine.Reserved(&h.Container)
 	s := api.HelperState{
@@ -82,8 +82,8 @@ func (m *Manager) one(ctx context.Context, k *kept, h *api.Helper, n int, found 
 	return s, nil
 }
 
-// Logs sends the output of one container to sink, named as in [api.HelperState].
-// With follow it goes on over restarts, until the container is gone.
+// Logs sends the output of one container to sink, named as in [api.HelperState]. With
+// follow it continues over restarts, until the container is gone.
 func (m *Manager) Logs(ctx context.Context, o Owner, suite, name string, follow bool, sink containers.LogSink) error {
 	m.mu.Lock()
 	s := m.suites[key{o.UID, suite}]
@@ -121,7 +121,7 @@ func (m *Manager) Logs(ctx context.Context, o Owner, suite, name string, follow 
 	}
 }
 
-// phase is that of a suite; empty: it is gone.
+// phase returns the phase of a suite, or "" if it is gone.
 func (m *Manager) phase(k *kept) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *Manager) Known(o Owner, suite, name string) error {
 	return nil
 }
 
-// named is the container that people call by a name; empty: there is none.
+// named returns the container with a display name, or "" if there is none.
 func (m *Manager) named(k *kept, name string) string {
 	for i := range k.Suite.Helpers {
 		h := &k.Suite.Helpers[i]

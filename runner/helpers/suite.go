@@ -32,27 +32,27 @@ const (
 	stopping = "stopping"
 )
 
-// suite is a suite with what is being done about it. The manager's mu guards it.
+// suite is a suite with its running work. The manager's mu guards it.
 type suite struct {
 	kept
-	by            pull.Credentials // for the images of what is begun next
+	by            pull.Credentials // for images of the next work
 	phase, reason string
-	cancel        func()        // ends what is being done
-	done          chan struct{} // closed when it has ended; nil: nothing was begun
+	cancel        func()        // cancels the running work
+	done          chan struct{} // closed when it has ended; nil if nothing was begun
 	changed       chan struct{} // closed and replaced at each change
 	removed       api.SuiteRemoved
 	gone          bool
 }
 
-// tell notes how a suite is. The caller holds mu.
+// tell sets the state of a suite. The caller holds mu.
 func (s *suite) tell(phase, reason string) {
 	s.phase, s.reason = phase, reason
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// begin starts bringing a suite up or down, after what is being done has ended.
-// fresh: somebody has asked for it now. The caller holds mu.
+// begin starts bringing a suite up or down, after the running work has ended. fresh:
+// somebody has asked for it now. The caller holds mu.
 func (m *Manager) begin(s *suite, fresh bool) {
 	if m.work == nil || m.work.Err() != nil {
 		return // [Manager.Run] does it, of this daemon or the next
@@ -97,8 +97,8 @@ func (m *Manager) begin(s *suite, fresh bool) {
 // sentence is an error as one line without the engine's own line breaks.
 func sentence(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Up brings a suite up, or changes one that is up to what is asked for. It returns
-// when that is stored. With check it only says whether it could.
+// Up brings a suite up, or changes one that is up to the new description. It returns when
+// that is stored. With check it only says whether it could.
 func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, by pull.Credentials, check, unlimited bool) error {
 	if m.Host == nil && !onlyFiles(&s) {
 		return refusef(http.StatusUnprocessableEntity, "suite %s has helpers, networks or volumes, and %v; write x-carma: {task: true} to make a helper a task, or use a daemon with --driver docker", name, m.Why)
@@ -165,7 +165,7 @@ func (m *Manager) untilDown(ctx context.Context, k key) error {
 	}
 }
 
-// room refuses what would bring a user over a limit. The caller holds mu.
+// room refuses a suite that would bring a user over a limit. The caller holds mu.
 func (m *Manager) room(o Owner, name string, s *api.Suite) error {
 	limit := m.Limits()
 	suites, helpers, volumes := 1, containersOf(s), len(s.Volumes)
@@ -192,8 +192,8 @@ func containersOf(s *api.Suite) (n int) {
 	return n
 }
 
-// Find returns the owner of the suite of a name: the caller's own, else, for an
-// admin, that of another user if there is only one.
+// Find returns the owner of the suite of a name: the caller, else, for an admin, another
+// user if only one has such a suite.
 func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
 	return Owner{}, refusef(http.StatusNotFound, "no suite %s of yours has helpers", name)
 }
 
-// Down takes a suite down. It returns when that is done, with what was removed.
+// Down takes a suite down. It returns the removed resources when that is done.
 func (m *Manager) Down(ctx context.Context, o Owner, name string, volumes bool, grace time.Duration) (api.SuiteRemoved, error) {
 	m.mu.Lock()
 	s := m.suites[key{o.UID, name}]

@@ -33,8 +33,8 @@ func try(ctx context.Context, call func() error) error {
 	}
 }
 
-// bringUp makes all of a suite that is missing. fresh: what was made from another
-// description or image is made anew.
+// bringUp creates a suite's missing resources; fresh also recreates resources whose
+// description or image changed.
 func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, by pull.Credentials, fresh bool) error {
 	if m.Host == nil && !onlyFiles(&k.Suite) {
 		return m.Why
@@ -99,20 +99,20 @@ func (m *Manager) clearOthers(ctx context.Context, k *kept, found map[string]con
 	return nil
 }
 
-// ascent is a suite on its way up.
+// ascent is the start of a suite.
 type ascent struct {
 	*Manager
 	suite   *suite
 	kept    *kept
 	by      pull.Credentials
 	fresh   bool
-	found   map[string]containers.Container // not changed any more
+	found   map[string]containers.Container // not changed after it is set
 	started map[string]chan struct{}        // closed when a helper has started
-	renewed sync.Map                        // names of helpers of which a container was made anew
+	renewed sync.Map                        // names of helpers with a recreated container
 }
 
-// isNew reports whether the container of a helper was made by this ascent: one that
-// shared the network of the one before has none any more. Empty: no helper.
+// isNew reports whether this ascent created the container of a helper: a container that
+// shared the previous one's network has none any more. An empty name is no helper.
 func (a *ascent) isNew(helper string) bool {
 	if helper == "" {
 		return false
@@ -122,7 +122,7 @@ func (a *ascent) isNew(helper string) bool {
 	return renewed || !was
 }
 
-// helper starts a helper when what it waits for is so.
+// helper starts a helper when its conditions are met.
 func (a *ascent) helper(ctx context.Context, h *api.Helper) error {
 	if err := a.waitFor(ctx, h.Name, h.Waits); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (a *ascent) start(ctx context.Context, h *api.Helper, n int) error {
 	return nil
 }
 
-// outdated removes a container that was made from another description or image, or
-// that the engine could not start again.
+// outdated removes a container with another description or image, or one that the engine
+// could not start again.
 func (a *ascent) outdated(ctx context.Context, h *api.Helper, spec *containers.Spec) error {
 	c, there := a.found[spec.Name]
 	if !there {
@@ -231,7 +231,7 @@ func (a *ascent) pull(ctx context.Context, h *api.Helper) error {
 	return nil
 }
 
-// step tells what is being done.
+// step reports the present step.
 func (a *ascent) step(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestWithin: a helper that shares the network of another starts after that, and is
-// made anew with it.
+// TestWithin: a helper that shares the network of another starts after it, and is recreated
+// with it.
 func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t)

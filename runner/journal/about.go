@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// aboutStep is how many events [Reader.About] looks through before it asks whether
-// anybody still waits for it.
+// aboutStep is the number of events [Reader.About] reads before it checks whether the
+// caller has cancelled.
 const aboutStep = 4096
 
 // About returns the events and decisions that are about a task, of events numbered
@@ -31,8 +31,8 @@ func (r *Reader) About(ctx context.Context, task, first, last int64) (events []E
 	return events, decisions, err
 }
 
-// named is how a body names a task. In JSON the number ends with a comma or a brace,
-// which the reader of the rows sees.
+// named returns the JSON texts by which a body names a task. In JSON the number ends with a
+// comma or a brace, which the reader of the rows checks.
 func named(task int64) (field, id []byte) {
 	return fmt.Appendf(nil, `"task":%d`, task), fmt.Appendf(nil, `"id":%d`, task)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAbout: what a task is about is found among others, in parts, and a number is not
-// taken for the beginning of another's.
+// TestAbout: the events about a task are found among others, in parts, and a number does
+// not match a longer one that begins with it.
 func TestAbout(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	b := Batch{Events: []Event{

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Backup writes a copy of the journal in dir and checks it; a daemon may be
-// running. to is a file that does not exist yet, or a folder: the name in it
-// has the time. It returns the file, and in words what is in it.
+// Backup writes a copy of the journal in dir and checks it; a daemon may be running. to is
+// a file that does not exist yet, or a folder: the name in it has the time. It returns the
+// file, and its content in words.
 func Backup(dir, to string) (file, stand string, err error) {
 	if _, err := CheckFolder(dir); err != nil {
 		return "", "", err
@@ -58,7 +58,7 @@ func vacuumInto(dir, path string) (head, error) {
 	return checkFile(path)
 }
 
-// CheckFile checks a backup and returns in words what is in it.
+// CheckFile checks a backup and describes its content in words.
 func CheckFile(path string) (stand string, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", err
@@ -97,9 +97,9 @@ func checkFile(path string) (head, error) {
 	return h, err
 }
 
-// CheckFolder checks the journal in dir and compares it with its witness; a
-// daemon may be running. It returns in words what is in it. If the journal is
-// damaged, the error is a [Refusal].
+// CheckFolder checks the journal in dir and compares it with its witness; a daemon may be
+// running. It describes the content in words. If the journal is damaged, the error is a
+// [Refusal].
 func CheckFolder(dir string) (stand string, err error) {
 	// The witness is read first: it may lag behind the database, and never
 	// leads.
@@ -129,10 +129,10 @@ func CheckFolder(dir string) (stand string, err error) {
 	return h.stand(), nil
 }
 
-// Restore puts a backup in place of the journal in dir. The old files are kept
-// in a folder of their own. acceptLoss lets the next start take in the
-// containers that the backup does not know. It returns what it did, in lines
-// for people. While a daemon runs, the error wraps [ErrLocked].
+// Restore puts a backup in place of the journal in dir. The old files are kept in a folder
+// of their own. acceptLoss lets the next start adopt the containers that the backup does
+// not know. It returns what it did, in lines for people. While a daemon runs, the error
+// wraps [ErrLocked].
 func Restore(dir, file string, acceptLoss bool) (report []string, err error) {
 	stand, err := CheckFile(file)
 	if err != nil {

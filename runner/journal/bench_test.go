@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCommit commits what a round of the daemon stores: events, as many
-// decisions, and task records as large as their JSON is.
+// BenchmarkCommit commits a round of the daemon: events, as many decisions, and task
+// records as large as their JSON is.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {

@@ -34,19 +34,18 @@ type TaskRow struct {
 	ID        int64 // from 1
 	Name      string
 	User      string
-	Group     string // of tasks that were submitted together; empty: none
+	Group     string // for tasks submitted together, or ""
 	Phase     string
 	Finished  bool
 	Submitted int64 // nanoseconds since the Unix epoch
 	Ended     int64 // the same; 0 while it is not finished
 	Body      []byte
-	// Make returns the body when it is written; nil: it is Body. So the bodies
-	// of one commit need not all be in memory at once. It may be called several
-	// times.
+	// Make returns the body when it is written; if nil, Body is used. So the bodies of one
+	// commit need not all be in memory at once. It may be called several times.
 	Make func() ([]byte, error)
 }
 
-// Batch is what one commit stores.
+// Batch is the content of one commit.
 type Batch struct {
 	Events []Event
 	// Decisions may belong to these events or to earlier ones. A stored
@@ -60,8 +59,8 @@ type Batch struct {
 	Removed []int64
 	// Meta replaces the values of these keys.
 	Meta []MetaRow
-	// Decided is the number of the last event whose decisions are all stored
-	// with this commit; 0: as before. See [Reader.Decided].
+	// Decided is the number of the last event whose decisions are all stored with this
+	// commit. 0 leaves it as before. See [Reader.Decided].
 	Decided int64
 }
 
@@ -168,10 +167,10 @@ func (t TaskRow) store(s *sql.Stmt, body []byte) error {
 	return err
 }
 
-// write runs fn in a transaction, which is rolled back if fn fails. fn changes
-// h to the head after it. The witnesses are written last, so they may lag
-// behind the database and never lead. There is no context: after a write that
-// was given up halfway, the caller would not know what is stored.
+// write runs fn in a transaction, which is rolled back if fn fails. fn changes h to the
+// head after it. The witnesses are written last, so they may lag behind the database and
+// never lead. There is no context: after an interrupted write, the caller would not know
+// what is stored.
 func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitForever is the child: it commits for ever. After each acknowledged
-// commit it prints the number of its last event.
+// commitForever is the child: it commits until it is killed. After each acknowledged commit
+// it prints the number of its last event.
 func commitForever(dir string) error {
 	j, err := Open(dir)
 	if err != nil {
@@ -108,9 +108,8 @@ func TestKill9(t *testing.T) {
 	}
 }
 
-// killAfter starts a child, reads n acknowledgements, reads the journal beside
-// it, kills it at whatever it does, and returns the last number it
-// acknowledged.
+// killAfter starts a child, reads n acknowledgements, reads the journal beside it, kills it
+// at any point, and returns the last number it acknowledged.
 func killAfter(t *testing.T, exe, dir string, n int) (acked int64) {
 	t.Helper()
 	cmd := exec.Command(exe)
@@ -136,7 +135,7 @@ func killAfter(t *testing.T, exe, dir string, n int) (acked int64) {
 				t.Errorf("second daemon: %v", err)
 			}
 		case n:
-			if err := cmd.Process.Kill(); err != nil { // what is in the pipe is acknowledged too
+			if err := cmd.Process.Kill(); err != nil { // numbers in the pipe are acknowledged too
 				t.Fatal(err)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// frozen is a journal as kill -9 has left it: its files, with all that was
-// acknowledged. They can be put back any number of times, with damage.
+// frozen is a journal after kill -9: its files, with all acknowledged rows. They can be
+// restored any number of times, with damage.
 type frozen struct {
 	dir   string
 	o     Options
@@ -23,8 +23,8 @@ type frozen struct {
 
 const frozenTasks = 60
 
-// inMemory returns a folder on a disk whose sync costs nothing, if there is
-// one: these tests open hundreds of journals.
+// inMemory returns a folder on a disk with free syncs, if there is one: these tests open
+// hundreds of journals.
 func inMemory(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "carma-journal-")
 	if err != nil {
@@ -403,8 +403,8 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
-// TestOtherHistory: a database that goes on from the same point, but with other
-// events than were written last, as many of them or more.
+// TestOtherHistory: a database that continues from the same point, but with other events
+// than were written last, as many of them or more.
 func TestOtherHistory(t *testing.T) {
 	f := freeze(t, Options{})
 	goOn := func(kind string, commits int) map[string][]byte {
@@ -454,7 +454,7 @@ func TestCopiedFolder(t *testing.T) {
 	mustOpen(t, moved) // the same files
 }
 
-// TestOthersCanWrite: a folder whose content others may change is refused.
+// TestOthersCanWrite: a folder that others can write to is refused.
 func TestOthersCanWrite(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
 		dir := filepath.Join(t.TempDir(), "d")

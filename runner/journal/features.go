@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// Feature is something in the rows of a journal that earlier programs do not
-// know. The journal notes a feature in the transaction that first writes one of
-// its items, and from then on a program without this feature refuses the
-// journal.
+// Feature is something in the rows of a journal that earlier programs do not know. The
+// journal records a feature in the transaction that first writes one of its items, and from
+// then on a program without this feature refuses the journal.
 type Feature struct {
 	// Name is for people, and never changes.
 	Name string
@@ -28,7 +27,7 @@ var features = []Feature{}
 // need is a feature that a journal has.
 type need struct {
 	Name string `json:"name"`
-	// Since is the version of the program that wrote it first; empty: not known.
+	// Since is the version of the program that wrote it first, or empty if unknown.
 	Since string `json:"since,omitempty"`
 	// Event and Task, of the feature schema 4, are the last event and the highest
 	// task that programs of earlier schemas have written.
@@ -97,9 +96,9 @@ func checkFeatures(q querier) error {
 	return h.understood()
 }
 
-// writes reports whether a row has something of the feature. A key or a value
-// of the same spelling elsewhere in the row counts as well: then the feature is
-// noted earlier than it must be.
+// writes reports whether a row has something of the feature. A key or a value of the same
+// spelling elsewhere in the row counts as well: then the feature is recorded earlier than
+// necessary.
 func (f Feature) writes(form string, body []byte) bool {
 	return slices.ContainsFunc(f.Items, func(item string) bool {
 		if kind, _, _ := strings.Cut(item, " "); kind == "event" || kind == "decision" || kind == "key" {
@@ -128,8 +127,8 @@ func (h *head) note(version, form string, body []byte) error {
 // Newer says that a newer carma has written something that this one does not
 // know. It wraps [ErrNewer].
 type Newer struct {
-	What string // what is not known
-	// Version is a version that can go on; empty: not known.
+	What string // the unknown feature
+	// Version is a version that can continue, or empty if unknown.
 	Version string
 }
 

@@ -46,8 +46,8 @@ func noted(t *testing.T, j *Journal) (names []string) {
 	return names
 }
 
-// TestFeatureNoted checks that each kind of row notes its feature in its own
-// transaction, once, and that a failed transaction notes none.
+// TestFeatureNoted checks that each kind of row records its feature in its own transaction,
+// once, and that a failed transaction records none.
 func TestFeatureNoted(t *testing.T) {
 	row := func(body string) []byte { return []byte(body) }
 	for name, c := range map[string]struct {
@@ -247,8 +247,7 @@ func TestUpgradeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestReadableAsked checks when the rows are looked at: not if this very program
-// wrote last.
+// TestReadableAsked checks when the rows are checked: not if this very program wrote last.
 func TestReadableAsked(t *testing.T) {
 	refuse := errors.New("not readable")
 	for _, c := range []struct {

@@ -28,8 +28,8 @@ func fillUp(t *testing.T, j *Journal) (acked int64) {
 	return 0
 }
 
-// checkFull checks that nothing of the failed commit is stored, for this
-// journal and for others, and that reading goes on.
+// checkFull checks that nothing of the failed commit is stored, for this journal and for
+// others, and that reading still works.
 func checkFull(t *testing.T, j *Journal, acked int64) {
 	t.Helper()
 	got := collect(t, &j.Reader, 0)

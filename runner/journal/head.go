@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// head is where the journal stands. It is the only row of a table of that name,
+// head is the position of the journal. It is the only row of a table of that name,
 // rewritten in every transaction. The witnesses have a copy of it.
 type head struct {
 	// id identifies this history. A journal that was cut back, or replaced by a
@@ -18,7 +18,7 @@ type head struct {
 	commits int64 // transactions, from 1
 	event   int64 // number of the last event
 	chain   int64 // its sum
-	base    int64 // number of the last event that was pruned, 0: none
+	base    int64 // number of the last event that was pruned, or 0
 	link    int64 // its sum
 	decided int64 // see Reader.Decided
 	task    int64 // the highest number a task has ever had
@@ -26,8 +26,8 @@ type head struct {
 	// instance is the value of InstanceKey: with it the containers can be found
 	// when the database is gone.
 	instance string
-	// features is the JSON list of what a program must know to read the journal,
-	// see [Feature]. writer is the version of the program that wrote last. The
+	// features is the JSON list of the features that a program must know to read the
+	// journal, see [Feature]. writer is the version of the program that wrote last. The
 	// witnesses have neither.
 	features, writer string
 }
@@ -58,8 +58,8 @@ const (
 	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-// renew gives another id to a journal that goes on from an earlier point: it is
-// not compared with what was written under the old one.
+// renew gives another id to a journal that continues from an earlier point: it is not
+// compared with rows under the old one.
 func (h *head) renew() error {
 	_, err := rand.Read(h.id[:])
 	return err
@@ -101,7 +101,7 @@ func (h *head) sound(id []byte, want int64, err error, sum func(head) int64) err
 	return nil
 }
 
-// head returns where the journal stands.
+// head returns the position of the journal.
 func (r *Reader) head() (head, error) {
 	h, err := readHead(r.q)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHeadOfAnotherType: a value of the head that is no number any more is damage, as any
+// TestHeadOfAnotherType: a value of the head that has become no number is damage, like any
 // other changed bit; other errors of reading are not.
 func TestHeadOfAnotherType(t *testing.T) {
 	db, err := connectFile(t.TempDir()+"/other.db", 1, nil)

@@ -28,7 +28,7 @@ var fixed = []struct {
 	{64, make([]byte, 28), nil, "what nobody uses"},
 }
 
-// headerLen is how much of a file SQLite calls its header.
+// headerLen is the size in bytes of the header of an SQLite file.
 const headerLen = 100
 
 // checkHeader reports damage to the header of a database file. A missing or
@@ -66,8 +66,8 @@ func readHeader(path string) ([]byte, error) {
 	return h, nil
 }
 
-// mendHeader writes the fixed bytes of a database header. It also makes SQLite
-// take the number of pages from the size of the file.
+// mendHeader writes the fixed bytes of a database header. It also makes SQLite compute the
+// number of pages from the size of the file.
 func mendHeader(path string) (err error) {
 	h, err := readHeader(path)
 	if h == nil || err != nil {

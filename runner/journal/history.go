@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// pageSize is how many rows an iteration has in memory. It reads page by page,
+// pageSize is the number of rows that an iteration has in memory. It reads page by page,
 // because the write-ahead log grows as long as a read lasts.
 const pageSize = 256
 
@@ -60,9 +60,8 @@ func (r *Reader) Events(after int64) iter.Seq2[Event, error] {
 	}
 }
 
-// eventPage returns the events up to the first bad one, and what is wrong with
-// that. chain is the sum of the event before the page. The returned sum is that
-// of the page's last event.
+// eventPage returns the events up to the first bad one, and the error in that. chain is the
+// sum of the event before the page. The returned sum is the sum of the page's last event.
 func (r *Reader) eventPage(after, chain int64) ([]Event, int64, error) {
 	rows, err := r.q.Query("SELECT seq, at, kind, body, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, pageSize)
 	var page []Event
@@ -134,9 +133,9 @@ func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
 	return page, rows.Err()
 }
 
-// Decided returns the number of the last event whose decisions are all stored,
-// as the last commit with a Batch.Decided said. In a journal of an older carma,
-// which did not say it, it is the last event with a stored decision; 0: none.
+// Decided returns the number of the last event whose decisions are all stored, from the
+// last commit with a Batch.Decided. In a journal of an older carma, which did not store it,
+// it is the last event with a stored decision, or 0.
 func (r *Reader) Decided() (seq int64, err error) {
 	h, err := r.head()
 	return h.decided, err

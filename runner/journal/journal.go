@@ -2,16 +2,16 @@
 // applied, the decisions they led to, snapshots of the state, and a record of
 // every task for listings.
 //
-// State is the newest snapshot plus the events after it with their decisions.
-// An event is stored before it is applied, its decisions before they are
-// carried out; [Reader.Decided] tells up to which event. The package stores
-// bodies as they are and does not know what is in them.
+// State is the newest snapshot plus the events after it with their decisions. An event is
+// stored before it is applied, its decisions before they are carried out; [Reader.Decided]
+// returns the last event with stored decisions. The package stores bodies as they are and
+// does not know their content.
 //
-// It is one SQLite database in WAL mode, synced at every commit. Each row has a
-// checksum of its own, because SQLite pages have none. The checksum of an event
-// covers the event before. SQLite drops a damaged end of its log silently. So
-// the last commit is also noted in a small file beside the database, the
-// witness: a journal without that commit is refused.
+// It is one SQLite database in WAL mode, synced at every commit. Each row has a checksum of
+// its own, because SQLite pages have none. The checksum of an event covers the event
+// before. SQLite drops a damaged end of its log silently. So the last commit is also
+// recorded in a small file beside the database, the witness: a journal without that commit
+// is refused.
 package journal
 
 import (
@@ -31,7 +31,7 @@ import (
 	_ "modernc.org/sqlite" // the database driver
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	// ErrLocked: another daemon has the journal open.
 	ErrLocked error = unchanged("in use")
@@ -42,7 +42,7 @@ var (
 	ErrFull = errors.New("no space left")
 	// ErrNotFound: no such task or key.
 	ErrNotFound = errors.New("not found")
-	// ErrDamaged: the stored data is not what was written.
+	// ErrDamaged: the stored data differs from the written data.
 	ErrDamaged = errors.New("damaged")
 	// ErrUncertain: it is not known whether the call was stored.
 	ErrUncertain = errors.New("not known to be stored")
@@ -51,7 +51,7 @@ var (
 const (
 	dataFile = "carma.db"
 	lockFile = "lock"
-	// readers is how many listings can run at once.
+	// readers is the number of listings that can run at once.
 	readers = 4
 )
 
@@ -69,8 +69,8 @@ type Journal struct {
 	witnesses witnesses
 	spare     int64    // bytes, as in Options
 	version   string   // as in Options
-	upgrade   *Upgrade // of this open; nil: there was none
-	// written is told how long each write took; nil: nobody asks. Guarded by mu.
+	upgrade   *Upgrade // of this open, or nil if there was none
+	// written gets the duration of each write, or is nil. Guarded by mu.
 	written func(time.Duration)
 }
 
@@ -80,15 +80,14 @@ type Options struct {
 	// it notices that the whole folder was set back. It may be lost, and it is
 	// no error if it cannot be written. Empty: there is none.
 	Outside string
-	// Spare is how many bytes of the disk are kept as spare room, at most a
-	// sixteenth of the disk; see [Journal.GiveUpSpare].
+	// Spare is the number of bytes of the disk kept as spare room, at most a sixteenth of
+	// the disk; see [Journal.GiveUpSpare].
 	Spare int64
-	// Version is the version of this program. The journal notes it with what it
-	// writes.
+	// Version is the version of this program. The journal stores it with its rows.
 	Version string
-	// Readable looks for rows that this program does not understand, before
-	// anything is done with them. It is called if another version wrote last, or
-	// if the versions do not tell. Nil: nothing is looked at.
+	// Readable looks for rows that this program does not understand, before anything is done
+	// with them. It is called if another version wrote last, or if the versions are
+	// inconclusive. If it is nil, no rows are checked.
 	Readable func(*Reader) error
 }
 
@@ -98,7 +97,7 @@ type Reader struct {
 	dir string
 	ro  *sql.DB
 	q   querier // ro, or a transaction of it
-	// pace is called between the rows of a check, and may wait; nil: no pauses.
+	// pace is called between the rows of a check, and may wait. Nil makes no pauses.
 	pace func() error
 }
 
@@ -112,8 +111,7 @@ type querier interface {
 // they are missing. An error wraps [ErrLocked] if another process has the
 // journal. A journal that was not closed is recovered to its last commit.
 //
-// A journal that is not what was last written there is refused with a
-// [Refusal].
+// A journal that differs from the last one written there is refused with a [Refusal].
 func Open(dir string) (*Journal, error) { return OpenWith(dir, Options{}) }
 
 // OpenWith is Open with options.
@@ -183,8 +181,8 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	return j, err
 }
 
-// sameProgram reports whether two versions are surely of one program. A version
-// that a build from changed files has may be that of several.
+// sameProgram reports whether two versions are surely of one program. Several programs
+// built from changed files may have the same version.
 func sameProgram(a, b string) bool {
 	return a == b && a != "" && !strings.Contains(a, "dev") && !strings.Contains(a, "dirty")
 }
@@ -233,9 +231,8 @@ func (r *Reader) View(fn func(*Reader) error) error {
 // Close releases a journal opened with [OpenReadOnly].
 func (r *Reader) Close() error { return r.ro.Close() }
 
-// Close moves what is in the write-ahead log into the database and releases
-// the journal. Nothing is lost if it fails or is never called: all that was
-// committed is found by the next Open.
+// Close moves the write-ahead log into the database and releases the journal. Nothing is
+// lost if it fails or is never called: the next Open finds all commits.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -29,7 +29,7 @@ func mustCommit(t testing.TB, j *Journal, b Batch) int64 {
 	return first
 }
 
-// events makes n events whose bodies tell them apart.
+// events makes n events with distinct bodies.
 func events(n int, tag string) []Event {
 	evs := make([]Event, n)
 	for i := range evs {
@@ -98,9 +98,9 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// A test on a running machine cannot show what a power failure does: data that
-// SQLite has handed to the kernel survives the death of the process with any
-// settings. So this one only checks that the settings are in force.
+// A test on a running machine cannot show the effect of a power failure: data that SQLite
+// has handed to the kernel survives the death of the process with any settings. So this one
+// only checks that the settings are in force.
 func TestDurabilitySettings(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "busy_timeout": "10000"} {

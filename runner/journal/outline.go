@@ -14,9 +14,9 @@ type Outline struct {
 // Oldest selects finished tasks, in order of their ends. Instants are in
 // nanoseconds since the Unix epoch.
 type Oldest struct {
-	User   string // only this user's; empty: everyone's
-	From   int64  // only those that ended then or later
-	Before int64  // only those that ended before; 0: any
+	User   string // only this user's, or everyone's if empty
+	From   int64  // only tasks that ended then or later
+	Before int64  // only tasks that ended before, or any if 0
 	Limit  int
 }
 

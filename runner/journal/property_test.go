@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is what a journal should hold.
+// model is the expected content of a journal.
 type model struct {
 	events    []Event // events[i] has number i+1; pruned ones stay here
 	first     int64

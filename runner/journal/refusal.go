@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// Refusal says why a journal is not opened: it is not, or may not be, what was
-// last written. Nothing has been changed.
+// Refusal says why a journal is not opened: it is not, or may not be, the last one written.
+// Nothing has been changed.
 type Refusal struct {
 	Err   error    // wrapped: ErrDamaged, or another cause
 	What  string   // in one line
-	Facts []string // what is known, a line each
-	Mend  string   // the command after which the next start goes on
+	Facts []string // known facts, a line each
+	Mend  string   // the command after which the next start works
 }
 
 func (r *Refusal) Error() string {
@@ -36,7 +36,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Usage is true: nothing has happened, and repeating will not help.
 func (r *Refusal) Usage() bool { return true }
 
-// Whole is the error in several lines: what is known, and the command that goes on.
+// Whole is the error in several lines: the facts, and the command that repairs it.
 func (r *Refusal) Whole() string { return r.Error() }
 
 // unchanged is an error before anything has happened. Repeating will not help.
@@ -47,7 +47,7 @@ func (u unchanged) Error() string { return string(u) }
 // Usage is true, as of a [Refusal].
 func (u unchanged) Usage() bool { return true }
 
-// MendCommand is the command after which the next start goes on.
+// MendCommand is the command after which the next start works.
 func MendCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
 }
@@ -80,7 +80,7 @@ func refusal(dir string, err error) error {
 	return r
 }
 
-// lost returns the refusal of a journal that is not what a witness saw.
+// lost returns the refusal of a journal that differs from the one its witness saw.
 func (j *Journal) lost(what, detail string, seen head) error {
 	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: MendCommand(j.dir)}
 	if detail != "" {
@@ -100,8 +100,7 @@ func (j *Journal) lost(what, detail string, seen head) error {
 	return r
 }
 
-// private refuses a folder that others can change: the daemon would trust what
-// they put there.
+// private refuses a folder that others can change: the daemon would trust their files.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -129,7 +128,7 @@ func private(dir string) error {
 	return nil
 }
 
-// checkEnd checks what a start depends on in a journal that is too large to be
+// checkEnd checks the parts that a start depends on, in a journal that is too large to be
 // checked whole: its last event must be the one that its head names.
 func (j *Journal) checkEnd() error {
 	if j.at.event == 0 {

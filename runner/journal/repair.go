@@ -14,17 +14,16 @@ import (
 
 // RepairOptions say what Repair may do.
 type RepairOptions struct {
-	// Do changes the journal; else Repair only tells what it would do.
+	// Do changes the journal; else Repair only reports what it would do.
 	Do bool
-	// AcceptLoss lets the next start take in containers that the journal does
-	// not know.
+	// AcceptLoss lets the next start adopt containers that the journal does not know.
 	AcceptLoss bool
 	// Version is the version of this program.
 	Version string
 }
 
-// AcceptLossKey is the key in meta that lets a start take in what the journal
-// does not know.
+// AcceptLossKey is the key in meta that lets a start adopt containers that the journal does
+// not know.
 const AcceptLossKey = "accept-loss"
 
 // Repair replaces the journal in dir by a new one with its sound part, up to
@@ -84,9 +83,9 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	return append(report, "what was there is kept in "+aside), nil
 }
 
-// openDamaged opens the copy of a journal that Repair reads. It mends the
-// database's description of itself in that copy, as far as that is known.
-// mended is the number of places.
+// openDamaged opens the copy of a journal that Repair reads. It repairs the database's
+// description of itself in that copy, as far as that is known. mended is the number of
+// places.
 func openDamaged(dir, version string) (_ *sql.DB, mended int, err error) {
 	path := filepath.Join(dir, dataFile)
 	if errors.Is(checkHeader(path), ErrDamaged) {
@@ -118,7 +117,7 @@ func openDamaged(dir, version string) (_ *sql.DB, mended int, err error) {
 	}
 	switch {
 	case err == nil && v < schemaVersion:
-		// Only a sound journal is taken over from an earlier schema.
+		// Only a sound journal is migrated from an earlier schema.
 		if err := migrate(db, version); err != nil {
 			return nil, mended, fmt.Errorf("it is of schema %d and cannot be taken over: %w; put a backup in its place: carma journal restore", v, err)
 		}
@@ -197,9 +196,9 @@ func copyFile(from, to string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// install puts the database in from into dir, and keeps the old files aside. At
-// any moment either the witness is the old one, or the new journal is complete:
-// after a crash in between, the next start refuses the journal.
+// install puts the database in from into dir, and moves the old files to the folder aside.
+// At any moment either the witness is the old one, or the new journal is complete: after a
+// crash in between, the next start refuses the journal.
 func install(dir, from string, h head) (aside string, err error) {
 	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102-150405.000"))
 	if err := os.Mkdir(aside, 0o700); err != nil {

@@ -11,26 +11,25 @@ type salvage struct {
 	db     *sql.DB
 	known  head // the database's own; the zero value if it cannot be read
 	events []link1
-	// cut is the first event whose decisions are damaged, of those after the
-	// snapshot that the state is loaded from; 0: none.
+	// cut is the first event after the snapshot with damaged decisions, or 0. The state is
+	// loaded from that snapshot.
 	cut       int64
 	snapshots []int64 // sound ones, ascending
 	dropped   []string
 }
 
-// link1 is an event's place in the chain; sound: its sum follows from the sum
-// stored for the event before.
+// link1 is an event's place in the chain; sound: its sum matches the sum stored for the
+// event before.
 type link1 struct {
 	seq, at, sum int64
 	sound        bool
 }
 
-// span is the part of the history that is kept: events first to last. link is
-// the sum of the event before first, chain that of last, and at the time of
-// last.
+// span is the part of the history that is kept: events first to last. link is the sum of
+// the event before first, chain the sum of last, and at the time of last.
 type span struct{ first, last, link, chain, at int64 }
 
-// survey finds out what is sound, without changing anything.
+// survey finds the sound parts, without changing anything.
 func survey(db *sql.DB) *salvage {
 	s := &salvage{db: db}
 	s.known, _ = readHead(db)
@@ -130,9 +129,9 @@ func (s *salvage) snapshotIn(first, last int64) (found int64) {
 	return found
 }
 
-// cutBack ends the span before the first event whose decisions are damaged: a
-// state built without them would be another one. Decisions before the newest
-// snapshot are history, and do not count.
+// cutBack ends the span before the first event with damaged decisions: a state built
+// without them would be another one. Decisions before the newest snapshot are history, and
+// do not count.
 func (s *salvage) cutBack(b span) span {
 	from := s.snapshotIn(b.first-1, b.last)
 	_ = both(s.db, "decisions", "seq", decisionColumns, scanDecision, func(d stored[Decision]) {

@@ -16,7 +16,7 @@ import (
 // from the number of a newer schema.
 const schemaVersion = 4
 
-// featureSchema is the first schema whose head lists features.
+// featureSchema is the first schema with a list of features in the head.
 const featureSchema = 4
 
 // migrations[i] takes a journal from version i to i+1.
@@ -98,8 +98,7 @@ var steps = map[int]func(tx *sql.Tx, version string) error{
 	4: listFeatures,
 }
 
-// migrate brings a journal to this program's schema. version is that of this
-// program.
+// migrate brings a journal to this program's schema. version is this program's version.
 func migrate(db *sql.DB, version string) error {
 	tx, err := db.Begin()
 	if err != nil {
@@ -150,8 +149,8 @@ func version(q querier) (int, error) {
 	return max(v, 0), nil
 }
 
-// schemaSince returns the version of the program that brought a journal to a
-// newer schema, or "" if that schema does not tell it as this one does.
+// schemaSince returns the version of the program that brought a journal to a newer schema,
+// or "" if that schema does not store it in the same form.
 func schemaSince(q querier, v int) (since string) {
 	var h head
 	if q.QueryRow("SELECT features FROM head WHERE one = 1").Scan(&h.features) != nil {

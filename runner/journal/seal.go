@@ -74,8 +74,8 @@ func listFeatures(tx *sql.Tx, version string) error {
 	return h.store(s)
 }
 
-// sealEvents goes through the events page by page: no statement may read a
-// table while another one writes to it.
+// sealEvents reads the events page by page: no statement may read a table while another one
+// writes to it.
 func sealEvents(tx *sql.Tx, h *head) error {
 	err := tx.QueryRow("SELECT coalesce((SELECT min(seq) - 1 FROM events), (SELECT max(seq) FROM snapshots), 0)").Scan(&h.base)
 	if err != nil {

@@ -56,7 +56,7 @@ func fillOld(t *testing.T, db *sql.DB, first, last int64) {
 	exec("INSERT INTO snapshots VALUES (?, 5, x'7374', ?)", first+2, sum(first+2, 5, "", []byte("st")))
 }
 
-// TestSchema2: a journal of schema 2 is taken over with all it has.
+// TestSchema2: a journal of schema 2 is migrated with all its content.
 func TestSchema2(t *testing.T) {
 	for _, first := range []int64{1, 40} { // the second: older events were pruned
 		dir := t.TempDir()

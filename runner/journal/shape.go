@@ -14,7 +14,7 @@ import (
 type object struct {
 	id              int64
 	kind, name, tbl string
-	sql             string // empty: SQLite made it by itself
+	sql             string // empty if SQLite created it
 }
 
 // text is the object without its row number, which differs in a copy.
@@ -58,8 +58,8 @@ func shapes() (all [schemaVersion + 1][]object, err error) {
 	return all, nil
 }
 
-// schema returns the schema version of a journal. An error says that it is
-// newer than ours, or that the tables are not those of its version.
+// schema returns the schema version of a journal. An error says that it is newer than this
+// program's, or that the tables do not match its version.
 func schema(q querier) (v int, err error) {
 	v, err = version(q)
 	if err != nil && !errors.Is(err, ErrNewer) {
@@ -77,14 +77,14 @@ func schema(q querier) (v int, err error) {
 	case differ == 0:
 		return v, fmt.Errorf("%w: it says that it is of schema %d, and its tables are those of schema %d", ErrDamaged, v, is)
 	case err != nil:
-		return v, err // nobody knows here what tables a newer one has
+		return v, err // the tables of a newer one are unknown here
 	}
 	_, differ = nearest(known[v:v+1], found)
 	return v, fmt.Errorf("%w: %d descriptions of its tables and indexes are not those of schema %d", ErrDamaged, differ, v)
 }
 
-// nearest returns the schema version whose shape differs least from the found
-// one, and in how many tables and indexes.
+// nearest returns the schema version with the least difference in shape to the found one,
+// and the number of tables and indexes that differ.
 func nearest(known [][]object, found []object) (is, differ int) {
 	for v := range known {
 		missing, strange := compareShapes(known[v], found)
@@ -95,8 +95,8 @@ func nearest(known [][]object, found []object) (is, differ int) {
 	return is, differ
 }
 
-// compareShapes returns the objects that are known and not found, and those
-// that are found and not known.
+// compareShapes returns the objects that are known and not found, and the objects that are
+// found and not known.
 func compareShapes(known, found []object) (missing, strange []object) {
 	there := map[string]bool{}
 	for _, o := range found {
@@ -116,8 +116,8 @@ func compareShapes(known, found []object) (missing, strange []object) {
 	return missing, strange
 }
 
-// reshape gives a damaged database the descriptions of the nearest schema: they
-// do not change where the rows are stored. mended is the number of changes.
+// reshape gives a damaged database the descriptions of the nearest schema: they do not
+// change where the rows are stored. mended is the number of changes.
 func reshape(path string) (mended int, err error) {
 	db, err := connectFile(path, 1, []string{"busy_timeout(10000)", "writable_schema(1)"})
 	if err != nil {

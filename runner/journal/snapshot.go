@@ -8,11 +8,10 @@ import (
 
 // Snapshot is the state after event Seq.
 type Snapshot struct {
-	Seq  int64 // 0: the empty state, before the first event
+	Seq  int64 // 0 is the empty state, before the first event
 	At   int64 // nanoseconds since the Unix epoch
 	Body []byte
-	// Damaged says what is wrong with newer snapshots that Load passed over;
-	// for the log.
+	// Damaged describes the errors in newer snapshots that Load skipped, for the log.
 	Damaged error
 }
 

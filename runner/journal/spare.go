@@ -29,10 +29,9 @@ func (j *Journal) spareSize() int64 {
 // If so, a call that found no room may work now.
 func (j *Journal) GiveUpSpare() bool { return giveUpSpare(j.dir) }
 
-// giveUpSpare hands the spare room to SQLite's log at once, before another
-// program takes it: commits go there, and need no other room. The log may be
-// opened beside SQLite, which does not lock it. The database file may not:
-// closing it would end SQLite's locks.
+// giveUpSpare gives the spare room to SQLite's log at once, before another program takes
+// it: commits go there, and need no other room. The log may be opened beside SQLite, which
+// does not lock it. The database file may not: closing it would end SQLite's locks.
 func giveUpSpare(dir string) bool {
 	path := filepath.Join(dir, spareFile)
 	info, err := os.Stat(path)
@@ -51,8 +50,8 @@ func giveUpSpare(dir string) bool {
 	return true
 }
 
-// KeepSpare takes the spare room up again if the disk has room for twice as much.
-// It reports whether there is spare room now, or none is wanted.
+// KeepSpare allocates the spare room again if the disk has room for twice as much. It
+// reports whether there is spare room now, or none is wanted.
 func (j *Journal) KeepSpare() bool {
 	size := j.spareSize()
 	path := filepath.Join(j.dir, spareFile)

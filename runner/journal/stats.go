@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// OnCommit has f told how long each write took, the sync to the disk included. f
+// OnCommit has f called with the duration of each write, including the sync to the disk. f
 // must not call the journal. Call OnCommit before the first write.
 func (j *Journal) OnCommit(f func(time.Duration)) {
 	j.mu.Lock()
@@ -25,8 +25,8 @@ func (r *Reader) Size() (bytes int64) {
 	return bytes
 }
 
-// SnapshotAt is the daemon's time of the newest snapshot, in nanoseconds since 1970;
-// 0: there is none.
+// SnapshotAt returns the daemon's time of the newest snapshot, in nanoseconds since 1970,
+// or 0 if there is none.
 func (r *Reader) SnapshotAt() (at int64, err error) {
 	if err := r.q.QueryRow("SELECT coalesce(max(at), 0) FROM snapshots").Scan(&at); err != nil {
 		return 0, fmt.Errorf("journal: snapshots: %w", classify(r.dir, err))

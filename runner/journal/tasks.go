@@ -10,13 +10,13 @@ import (
 // Filter selects task records; the zero value selects all.
 type Filter struct {
 	Unfinished  bool   // only tasks that have not ended
-	EndedBefore int64  // only finished tasks that ended before this instant; 0: any
-	User        string // only this user's; empty: everyone's
-	Group       string // only those of this group; empty: any
-	Before      int64  // only numbers below this one, for the next page; 0: any
-	From        int64  // only numbers from this one on, the lowest first; 0: any
-	Limit       int    // at most so many; 0: no limit
-	Bytes       int64  // stop after the record with which the bodies reach so many bytes; 0: no limit
+	EndedBefore int64  // only finished tasks that ended before this instant, or any if 0
+	User        string // only this user's, or everyone's if empty
+	Group       string // only tasks of this group, or any if empty
+	Before      int64  // only numbers below this one, for the next page, or any if 0
+	From        int64  // only numbers from this one on, the lowest first, or any if 0
+	Limit       int    // largest number of records, or 0 for no limit
+	Bytes       int64  // stop after the record with which the bodies reach this many bytes, or 0 for no limit
 }
 
 const (
@@ -102,8 +102,8 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	return r.someTasks(0, where, args...)
 }
 
-// someTasks stops after the row with which the bodies reach so many bytes; 0:
-// at the last row.
+// someTasks stops after the row with which the bodies reach this many bytes, or with 0 at
+// the last row.
 func (r *Reader) someTasks(bytes int64, where string, args ...any) (tasks []TaskRow, err error) {
 	have := int64(0)
 	rows, err := r.q.Query("SELECT "+taskColumns+" FROM tasks "+where, args...)
@@ -173,8 +173,7 @@ func (r *Reader) Meta(key string) (value []byte, err error) {
 	return value, nil
 }
 
-// SetMeta stores value under key, replacing what was there. Keys are single
-// words.
+// SetMeta stores value under key, replacing an earlier value. Keys are single words.
 func (j *Journal) SetMeta(key string, value []byte) error {
 	return j.write("set "+key, func(tx *sql.Tx, h *head) error {
 		if key == InstanceKey && len(value) <= maxInstance {

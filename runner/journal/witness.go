@@ -219,8 +219,8 @@ func openOutside(path string, h head, file uint64) (*witness, error) {
 	return openWitness(path, false, h, file)
 }
 
-// compare refuses the journal if its witness has seen another one. h is what
-// the witness has seen, was the inode that it noted, file the present inode.
+// compare refuses the journal if its witness has seen another one. h is the head in the
+// witness, was the inode in the witness, file the present inode.
 func (j *Journal) compare(h head, was, file uint64) error {
 	switch {
 	case h.id != j.at.id:

@@ -1,6 +1,5 @@
-// Package jsonform compares JSON with the Go types that read it. It finds what
-// encoding/json passes over silently: fields and values that the types do not
-// know.
+// Package jsonform compares JSON with the Go types that read it. It finds fields and values
+// that the types do not know, which encoding/json skips silently.
 package jsonform
 
 import (
@@ -19,26 +18,26 @@ import (
 type Types struct {
 	// Words are the values of types that are words. The empty word is always one.
 	Words map[reflect.Type][]string
-	// Forms are the types whose fields JSON has in place of a type with a
-	// MarshalJSON or UnmarshalJSON of its own. It may be the type itself. Without
-	// an entry, such a type may be written in any form.
+	// Forms give, for a type with a MarshalJSON or UnmarshalJSON of its own, the type with
+	// the fields of its JSON. It may be the type itself. Without an entry, such a type may
+	// be written in any form.
 	Forms map[reflect.Type]reflect.Type
 
 	mu    sync.Mutex
 	known map[reflect.Type]*form
 }
 
-// form is what JSON of a type may have; nil: anything.
+// form describes the JSON that a type may have. Nil allows anything.
 type form struct {
-	fields map[string]*form // of an object; nil: any
+	fields map[string]*form // of an object, or nil for any
 	elem   *form            // of an array, or of an object without fields
-	words  map[string]bool  // nil: any text
+	words  map[string]bool  // allowed texts, or nil for any
 }
 
 // Unknown is a field or a value that the type of some JSON does not know.
 type Unknown struct {
 	Path  string // of the field
-	Value string // the value; empty: the field is not known
+	Value string // the value, or "" if the field is unknown
 }
 
 func (u *Unknown) Error() string {
@@ -156,8 +155,7 @@ var (
 	textual     = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// written returns the type in whose form a type is written, or nil if that may be
-// any.
+// written returns the type that describes the JSON of a type, or nil if that may be any.
 func (t *Types) written(of reflect.Type) reflect.Type {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -175,7 +173,7 @@ func (t *Types) written(of reflect.Type) reflect.Type {
 	return of
 }
 
-// fields returns the fields of a struct by their names in JSON, with those of
+// fields returns the fields of a struct by their names in JSON, including the fields of
 // embedded structs.
 func fields(of reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}

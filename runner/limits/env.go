@@ -23,8 +23,8 @@ const (
 
 var heeded = []string{jaxPreallocate, jaxFraction, jaxFractionOld, tfGrowth, torchConf, torchConfOld}
 
-// Heeded returns the entries of an environment, KEY=value, that decide what
-// [Growth] and [Fractions] set.
+// Heeded returns the entries of an environment, KEY=value, that decide the results of
+// [Growth] and [Fractions].
 func Heeded(env []string) (out []string) {
 	for _, kv := range env {
 		key, _, _ := strings.Cut(kv, "=")

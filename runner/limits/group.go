@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// cgroupRoot is where control groups of version 2 are mounted.
+// cgroupRoot is the mount point of control groups of version 2.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// GroupOf returns the control group of a process, as a path for the tool. The
-// limit must be set on this group: with one on a group above, the container
-// still sees the whole card. The root group, and a group outside what this
-// process sees, are refused. root is where /proc is found: "/".
+// GroupOf returns the control group of a process, as a path for the tool. The limit must be
+// set on this group: with one on a group above, the container still sees the whole card.
+// The root group, and a group outside this process's view, are refused. root has /proc:
+// "/".
 func GroupOf(root string, pid int) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {

@@ -14,17 +14,16 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// Keeper sets the limits of containers and clears them again. The driver adds a
-// group's soft limit, which is guaranteed memory, to those of all groups above it.
-// It subtracts it only when the limit is set to 0, not when the group is removed.
-// So the Keeper writes a note before it sets a limit, and removes the note after
-// it has cleared the limit. All methods may be called from several goroutines,
-// for different containers.
+// Keeper sets the limits of containers and clears them again. The driver adds a group's
+// soft limit, which is guaranteed memory, to the soft limits of all groups above it. It
+// subtracts it only when the limit is set to 0, not when the group is removed. So the
+// Keeper writes a note before it sets a limit, and removes the note after it has cleared
+// the limit. All methods may be called from several goroutines, for different containers.
 type Keeper struct {
 	Tool Tool
 	// Dir is the folder of the notes.
 	Dir string
-	// Root is where /proc and /sys are found; empty: "/".
+	// Root is the folder with /proc and /sys. Empty means "/".
 	Root string
 }
 
@@ -33,14 +32,12 @@ type note struct {
 	ID     string           `json:"id"`
 	Group  string           `json:"group"`
 	Limits map[string]Limit `json:"limits"` // by GPU
-	// Boot is the kernel's boot ID: after another boot nothing is guaranteed
-	// any more.
+	// Boot is the kernel's boot ID: after another boot nothing is guaranteed.
 	Boot string `json:"boot"`
 }
 
-// Limit limits the container id, which is parked and whose process is pid, on
-// the GPUs that l names by UUID. It may be repeated. After an error some of the
-// limits may be set.
+// Limit limits the parked container id with process pid, on the GPUs that l names by UUID.
+// It may be repeated. After an error some of the limits may be set.
 func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
 	group, err := GroupOf(k.root(), pid)
 	if err != nil {
@@ -57,7 +54,7 @@ func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Lim
 	return nil
 }
 
-// Noted returns the limits that a container was given, by GPU; nil: none are noted.
+// Noted returns the limits that a container was given, by GPU, or nil if none are noted.
 func (k *Keeper) Noted(id string) map[string]Limit {
 	n, err := k.read(id)
 	if err != nil {
@@ -75,9 +72,9 @@ func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	return k.Tool.Get(ctx, n.Group, gpu)
 }
 
-// Clear clears a container's limits, while its control group is there, and
-// forgets them. A container without limits is no error. An error says what may
-// stay guaranteed; the container is forgotten all the same, unless ctx ended.
+// Clear clears a container's limits, while its control group is there, and forgets them. A
+// container without limits is no error. An error lists limits that may stay guaranteed; the
+// container is forgotten all the same, unless ctx ended.
 func (k *Keeper) Clear(ctx context.Context, id string) error {
 	n, err := k.read(id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -106,7 +103,7 @@ func (k *Keeper) clear(ctx context.Context, n note) error {
 	return errors.Join(all...)
 }
 
-// leaked returns an error if a group is gone whose soft limit was not cleared.
+// leaked returns an error if a group is gone and its soft limit was not cleared.
 func (k *Keeper) leaked(n note) error {
 	var left []string
 	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
@@ -120,9 +117,9 @@ func (k *Keeper) leaked(n note) error {
 	return fmt.Errorf("control group %s is gone with %s guaranteed in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(left, ", "))
 }
 
-// Sweep forgets the containers whose control groups are gone, and returns what
-// may still be guaranteed to them. Call it at the start. The limits of groups
-// that are there are cleared when their containers are removed.
+// Sweep forgets containers if their control groups are gone, and returns what may still be
+// guaranteed to them. Call it at the start. Limits of existing groups are cleared when
+// their containers are removed.
 func (k *Keeper) Sweep() (leaked []error) {
 	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
 	if err != nil {
@@ -151,7 +148,7 @@ func (k *Keeper) root() string {
 	return k.Root
 }
 
-// boot returns the kernel's boot ID; empty: unknown.
+// boot returns the kernel's boot ID, or "" if unknown.
 func (k *Keeper) boot() string {
 	b, err := os.ReadFile(filepath.Join(k.root(), "proc/sys/kernel/random/boot_id"))
 	if err != nil {

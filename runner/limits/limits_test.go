@@ -43,7 +43,7 @@ func (m *machine) write(name, text string) {
 	}
 }
 
-// process makes a process in a group of its own and returns the group's folder.
+// process creates a process in a new group and returns the group's folder.
 func (m *machine) process(pid int, group string) string {
 	m.Helper()
 	m.write(fmt.Sprintf("proc/%d/cgroup", pid), "0::"+group+"\n")
@@ -109,7 +109,7 @@ func TestDetect(t *testing.T) {
 		name, version string
 		change        func(*machine)
 		uid           int
-		why           string // empty: it can
+		why           string // empty if it can
 		kernel        bool
 	}{
 		{"can", "615.36.01", func(*machine) {}, 0, "", false},

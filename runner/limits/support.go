@@ -13,12 +13,12 @@ import (
 // firstDriver is the first version of the driver with limits.
 const firstDriver = 615
 
-// Support tells whether this machine's driver can limit control groups.
+// Support says whether this machine's driver can limit control groups.
 type Support struct {
-	// Why says what is missing, and Mend what to do about it. Each is a
-	// sentence, or empty if limits can be set.
+	// Why says what is missing, and Mend how to fix it. Each is a sentence, or empty if
+	// limits can be set.
 	Why, Mend string
-	// Driver is its version; empty: unknown.
+	// Driver is its version, or empty if unknown.
 	Driver string
 	// Kernel: the kernel's dmem controller (Linux 6.14 and later) keeps the
 	// limits, not the driver itself.

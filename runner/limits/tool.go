@@ -23,12 +23,13 @@ const mib = 1 << 20
 // initializes the GPU first.
 const answerLimit = 20 * time.Second
 
-// Limit is what a control group may use of one GPU, in bytes.
+// Limit is the limit of a control group on one GPU, in bytes.
 type Limit struct {
 	// Soft is guaranteed to the group. If a client below its own soft limit
 	// needs memory, MPS may end one above its.
 	Soft int64
-	// Hard is where allocations fail; 0: only when the card is full.
+	// Hard is the use at which allocations fail. With 0 they fail only when the card is
+	// full.
 	Hard int64
 }
 
@@ -36,7 +37,7 @@ type Limit struct {
 // is in this type and nowhere else; it is as in NVIDIA's guide to MPS, "MPS v3
 // Memory Partitioning". The zero value is the tool in PATH.
 type Tool struct {
-	Path string // of the program; empty: [Binary] in PATH
+	Path string // of the program; empty means [Binary] in PATH
 }
 
 // set returns the arguments that set a limit. The sub-command must come first;
@@ -108,8 +109,7 @@ func (t Tool) Version(ctx context.Context) (string, error) {
 
 var versionLine = lazyregexp.New(`(?mi)^\s*driver version\s*:\s*(\d+(?:\.\d+)*)\s*$`)
 
-// Knows reports whether the tool has the sub-command: an error says what it
-// answered instead.
+// Knows returns nil if the tool has the sub-command, else an error with the tool's answer.
 func (t Tool) Knows(ctx context.Context) error {
 	_, err := t.run(ctx, "memory-limits", "--help")
 	return err

@@ -10,8 +10,8 @@ import (
 	"carma/internal/units"
 )
 
-// Read returns the memory of the machine that can be had without swapping, and all of
-// it; 0: not known. root is where /proc is found; empty: /.
+// Read returns the memory of the machine that can be had without swapping, and all of it,
+// or 0 if unknown. root is the folder with /proc; empty means /.
 func Read(root string) (free, total units.Bytes) {
 	b, _ := os.ReadFile(filepath.Join("/", root, "proc/meminfo"))
 	for line := range strings.Lines(string(b)) {

@@ -1,11 +1,10 @@
 // Package metrics is the daemon's page for Prometheus: its names, its counters
 // and how a state becomes figures.
 //
-// It knows nothing of the daemon: the runner hands it a [State] for each scrape
-// and tells a [Tally] what happens. Names follow Prometheus: base units, _total
-// for counters, _info for labels that never change. The labels of GPUs (gpu, UUID,
-// device, modelName, Hostname) are those of dcgm-exporter, so that both can be
-// joined in a query.
+// It knows nothing of the daemon: the runner hands it a [State] for each scrape and reports
+// events to a [Tally]. Names follow Prometheus: base units, _total for counters, _info for
+// labels that never change. The labels of GPUs (gpu, UUID, device, modelName, Hostname) are
+// the labels of dcgm-exporter, so that both can be joined in a query.
 package metrics
 
 import (

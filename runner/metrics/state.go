@@ -2,11 +2,11 @@ package metrics
 
 import "time"
 
-// State is what a page shows as it is now. Memory is in bytes, energy in joules.
+// State is the data of one page. Memory is in bytes, energy in joules.
 type State struct {
 	Now      time.Time // of the daemon: on a simulated server not the clock's
 	GPUs     []GPU
-	Tasks    []Task // those that have GPUs
+	Tasks    []Task // tasks with GPUs
 	Queue    []Queue
 	Held     int // unfinished tasks in no queue: held, or waiting for others
 	Away     int // suspended tasks
@@ -16,7 +16,7 @@ type State struct {
 	Ready    bool // tasks that are submitted now can be kept and started
 	Paused   bool
 	Draining bool
-	Troubles map[string]int // what keeps tasks from starting, by scope
+	Troubles map[string]int // problems that keep tasks from starting, by scope
 	Journal  Journal
 }
 
@@ -39,17 +39,17 @@ type Task struct {
 	ID         int64
 	Name, User string
 	Phase      string
-	Estimate   int64 // on each GPU; 0: it gets whole GPUs
+	Estimate   int64 // on each GPU, or 0 if it gets whole GPUs
 	Attempts   int
 	Progress   float64 // 0 to 1; negative: not known
-	Slowdown   float64 // how many times as long as alone it takes; 0: nobody is beside it
+	Slowdown   float64 // its time relative to its time alone, or 0 without neighbours
 	Started    time.Time
 	Idle       bool
 	EnergyJ    float64
 	On         []Place
 }
 
-// Place is what a task has of one GPU.
+// Place is a task's share of one GPU.
 type Place struct {
 	UUID              string
 	Grant, Used, Peak int64
@@ -63,7 +63,7 @@ type Queue struct {
 	Oldest time.Duration
 }
 
-// User is what one user has.
+// User is the usage of one user.
 type User struct {
 	Name             string
 	Running, Waiting int
@@ -78,6 +78,6 @@ type User struct {
 // Journal is about the daemon's journal.
 type Journal struct {
 	Bytes    int64
-	Snapshot time.Time // of the newest one; zero: there is none
+	Snapshot time.Time // of the newest one, or zero if there is none
 	Full     bool
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Tally counts what happens from the daemon's start on. Safe for concurrent use.
+// Tally counts events from the daemon's start on. Safe for concurrent use.
 type Tally struct {
 	finished, relaunches, ooms, suspensions, faults, messages *prometheus.CounterVec
 	waits                                                     prometheus.Histogram
@@ -74,17 +74,17 @@ func (t *Tally) Watch(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid) }
 // Fault counts a fault of a GPU.
 func (t *Tally) Fault(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid).Inc() }
 
-// Waited notes how long a task waited for its first launch.
+// Waited counts a task's wait for its first launch.
 func (t *Tally) Waited(d time.Duration) { t.waits.Observe(max(0, d).Seconds()) }
 
-// Estimated notes how much of an estimate a task used.
+// Estimated counts the used share of an estimate.
 func (t *Tally) Estimated(method string, used, estimate int64) {
 	if used > 0 && estimate > 0 {
 		t.errors.WithLabelValues(method).Observe(float64(used) / float64(estimate))
 	}
 }
 
-// Committed notes the time of a commit.
+// Committed counts the duration of a commit.
 func (t *Tally) Committed(d time.Duration) { t.commits.Observe(d.Seconds()) }
 
 // Message counts n messages of one kind of channel; result is sent, retried or dropped.

@@ -1,20 +1,19 @@
 // Package mounts makes sure that a container gets the file or folder that was
 // checked, and no other.
 //
-// A path proves nothing: between the check and the engine's mount its owner can
-// replace it by a link to /. So the source is opened with the rights of the user
-// who asks for it ([Gate.Open]). The open descriptor always means the same object.
-// The kernel tells where that object lies; it must be in an allowed folder. Then
-// the descriptor is bound to a place in a folder that only root can enter
-// ([Stage.Place]), and the engine mounts that place. Changes of the path have no
-// effect any more.
+// A path proves nothing: between the check and the engine's mount its owner can replace it
+// by a link to /. So the source is opened with the rights of the user who asks for it
+// ([Gate.Open]). The open descriptor always means the same object. The kernel reports the
+// path of that object; it must be in an allowed folder. Then the descriptor is bound to a
+// place in a folder that only root can enter ([Stage.Place]), and the engine mounts that
+// place. Later changes of the path have no effect.
 //
 // /proc/PID/fd/N as the source of the engine's mount does not work: the runtime
 // mounts in a namespace of its own, and the kernel refuses a descriptor of
 // another one (EINVAL).
 //
-// At the place of a folder root can create nothing, where the file system has mounts
-// with mapped users: the container's runtime works as root and is led by links.
+// At the place of a folder root can create nothing, if the file system has mounts with
+// mapped users: the container's runtime works as root and follows links.
 //
 // The package also keeps files that carma gives containers ([Files]).
 //

@@ -46,12 +46,11 @@ func (s Files) Write(name string, files []File) (paths []string, err error) {
 	return paths, nil
 }
 
-// Clear removes the files of a container. One that has started keeps what its mounts
-// show. A name without files is no error.
+// Clear removes the files of a container. A started container keeps its mounts. A name
+// without files is no error.
 func (s Files) Clear(name string) error { return os.RemoveAll(filepath.Join(s.Dir, name)) }
 
-// Sweep removes the files that an earlier daemon left, except those of the names to
-// keep.
+// Sweep removes the files of an earlier daemon, except names to keep.
 func (s Files) Sweep(keep func(name string) bool) error {
 	names, err := os.ReadDir(s.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,7 +74,7 @@ func (f *File) write(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // not there any more after the rename
+	defer os.Remove(file.Name()) // after the rename it does not exist
 	defer file.Close()
 	if err := f.own(file); err != nil {
 		return err

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestWrite: the files of a container have their owner and mode, and nobody else
-// can enter their folder. A second call changes only what differs, and never a file
-// that the container may write to. Clear removes all, Sweep those of other names.
+// TestWrite: the files of a container have their owner and mode, and nobody else can enter
+// their folder. A second call changes only what differs, and never a file that the
+// container may write to. Clear removes all files of a name, Sweep the files of other
+// names.
 func TestWrite(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

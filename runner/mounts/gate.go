@@ -28,15 +28,14 @@ func (e *OutsideError) Error() string {
 
 // Source is an open file or folder that may be mounted. Close it.
 type Source struct {
-	// Path is where it was when it was opened.
+	// Path is its path at the time it was opened.
 	Path string
 	// ReadOnly: nothing can be written at its place, sub-mounts included.
 	ReadOnly bool
-	// Guarded makes it an error, [ErrNoGuard], if root could write to a folder at its
-	// place.
+	// Guarded makes it an error, [ErrNoGuard], if root could write to a folder at its place.
 	Guarded bool
-	// Name is that of its place; empty: its number among the sources. With a name
-	// it finds its place also if there are other sources than before.
+	// Name is the name of its place. If empty, that is its number among the sources. With a
+	// name it finds its place also if there are other sources than before.
 	Name string
 
 	file *os.File
@@ -49,11 +48,10 @@ func (s *Source) IsDir() bool { return s.dir }
 // Close closes the source; its places stay.
 func (s *Source) Close() { _ = s.file.Close() }
 
-// Open opens the source of a mount as user u, and checks that it lies in an
-// allowed folder. The result is one object, whatever becomes of the path. The
-// user needs the right to enter every folder on the path, and the source if it
-// is a folder. The kernel checks what the task does inside, because the task
-// runs as the same user.
+// Open opens the source of a mount as user u, and checks that it lies in an allowed folder.
+// The result is one object, whatever happens to the path. The user needs the right to enter
+// every folder on the path, and the source if it is a folder. The kernel checks the task's
+// accesses inside, because the task runs as the same user.
 func (g Gate) Open(u User, path string) (*Source, error) {
 	if u.UID == standIn {
 		return nil, fmt.Errorf("user %d cannot mount folders: root's files are shown as that user's", standIn)
@@ -158,7 +156,7 @@ func (g Gate) open(u User) (folders []int) {
 	return folders
 }
 
-// find finds out what kind of file the source is. A deleted file is refused.
+// find determines the kind of file of the source. A deleted file is refused.
 func (s *Source) find() error {
 	info, err := s.file.Stat()
 	if err != nil {

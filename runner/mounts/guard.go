@@ -20,16 +20,16 @@ var ErrNoGuard = errors.New("its file system cannot be mounted without root's ri
 // is the last one before the kernel's "no user".
 const standIn = 1<<32 - 2
 
-// withoutRoot is a user namespace for mounts in which every user is itself, except
-// that root's files are those of standIn. So there is no user 0.
+// withoutRoot is a user namespace for mounts in which every user is itself, except that
+// standIn owns root's files. So there is no user 0.
 var withoutRoot = sync.OnceValues(func() (*os.File, error) {
 	return mount.GetUsernsFD(fmt.Sprintf("0:%d:1,1:1:%d", standIn, standIn-1), "0:0:4294967295")
 })
 
 // bindWithoutRoot binds an open folder to a place where root can create nothing. A
-// container runtime works as root: it makes missing mount points and working folders,
-// and follows links of the image and of the folder to them. Here it cannot, whatever
-// path it was led by. Everybody else has the rights that they have in the folder.
+// container runtime works as root: it makes missing mount points and working folders, and
+// follows links of the image and of the folder to them. Here it cannot, whatever path led
+// it there. Everybody else has their usual rights in the folder.
 func (s *Source) bindWithoutRoot(place string) error {
 	users, err := withoutRoot()
 	if err != nil {
@@ -56,9 +56,9 @@ func (s *Source) moveWithoutRoot(users *os.File, place string, depth uint) error
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// Make makes a folder or an empty file below the source, and the folders above it, with
-// the rights of user u. What is there stays. A link on the way ends it without an
-// error: the container's runtime follows it, and then the mount is there or not.
+// Make makes a folder or an empty file below the source, and the folders above it, with the
+// rights of user u. Existing ones stay. A link in the path ends it without an error: the
+// container's runtime follows it, and then the mount is there or not.
 func (s *Source) Make(u User, below string, dir bool) error {
 	return u.do(func() error {
 		at, err := unix.Openat(int(s.file.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

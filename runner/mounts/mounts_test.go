@@ -66,7 +66,7 @@ func link(t *testing.T, to, at string) {
 	}
 }
 
-// TestGate: who may mount what.
+// TestGate: the folders that each user may mount.
 func TestGate(t *testing.T) {
 	w := world(t)
 	at := func(p string) string { return filepath.Join(w, p) }
@@ -84,7 +84,7 @@ func TestGate(t *testing.T) {
 	tests := map[string]struct {
 		allowed []string
 		source  string
-		want    string // where it is; empty: refused
+		want    string // its place, or "" if refused
 	}{
 		"its home":                      {[]string{"~"}, "home/ann", "home/ann"},
 		"below its home":                {[]string{"~"}, "home/ann/data", "home/ann/data"},
@@ -157,7 +157,7 @@ func TestGroups(t *testing.T) {
 	s.Close()
 }
 
-// tries is how often the race is run: make test-security runs it 100,000 times.
+// tries is the number of runs of the race: make test-security runs it 100,000 times.
 var tries = flag.Int("tries", 5_000, "how often the race for a path is run")
 
 // TestRace: while a path is opened, its owner swaps it, its target and its

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSeal: a place that is read-only is so with what is mounted in it, also if it
-// is placed again. The folder itself can be written to as before. A place with a
-// name keeps it.
+// TestSeal: a read-only place is read-only with its sub-mounts, also if it is placed again.
+// The folder itself stays writable. A place with a name keeps it.
 func TestSeal(t *testing.T) {
 	w := world(t)
 	s := stage(t)

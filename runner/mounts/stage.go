@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultDir is where daemons of root place the mounts of users. It is in no
+// DefaultDir is the folder in which daemons of root place the mounts of users. It is in no
 // folder that anybody clears, because below it are the users' own files.
 const DefaultDir = "/run/carma-mounts"
 
@@ -31,7 +31,7 @@ type Stage struct {
 func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
 	dir := filepath.Join(s.Dir, name)
 	err := os.MkdirAll(dir, 0o700)
-	for tries := 0; errors.Is(err, os.ErrNotExist) && tries < 10; tries++ { // another daemon has swept the folder away
+	for tries := 0; errors.Is(err, os.ErrNotExist) && tries < 10; tries++ { // another daemon has removed the folder
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Stage) Clear(name string) error {
 func clear(place string) error {
 	for {
 		if err := apart(place); errors.Is(err, unix.EINVAL) {
-			break // nothing is mounted there any more
+			break // nothing more is mounted there
 		} else if err != nil {
 			return &os.PathError{Op: "unmount", Path: place, Err: err}
 		}
@@ -185,8 +185,7 @@ func clear(place string) error {
 	return unix.Unlink(place)
 }
 
-// Sweep removes the places that an earlier daemon left, except those of the
-// names to keep.
+// Sweep removes the places of an earlier daemon, except names to keep.
 func (s *Stage) Sweep(keep func(name string) bool) error {
 	names, err := os.ReadDir(s.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -200,9 +199,9 @@ func (s *Stage) Sweep(keep func(name string) bool) error {
 	return err
 }
 
-// SweepEmpty removes the empty folders of other daemons beside this one's. They
-// are of no use, and a daemon that runs makes its own again. Nothing is
-// unmounted, and nothing in them is removed.
+// SweepEmpty removes the empty folders of other daemons beside this one's. They are of no
+// use, and a running daemon makes its own again. It unmounts nothing, and removes nothing
+// in them.
 func (s *Stage) SweepEmpty() {
 	all := filepath.Dir(s.Dir)
 	names, err := os.ReadDir(all)

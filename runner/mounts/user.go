@@ -15,10 +15,10 @@ import (
 type User struct {
 	UID, GID int
 	Groups   []int  // supplementary groups
-	Home     string // empty: none
+	Home     string // or "" if none
 }
 
-// ErrOthers: only a daemon of root can find out what another user may reach.
+// ErrOthers: only a daemon of root can determine which files another user may reach.
 var ErrOthers = errors.New("this daemon does not run as root, so only its own user can mount folders")
 
 // do runs f with the file rights of a user: its user, its groups and no
@@ -57,7 +57,7 @@ func (u User) assume() error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); e != 0 {
 		return e
 	}
-	const ask = ^uintptr(0) // no id: it tells the present one
+	const ask = ^uintptr(0) // no id: the call returns the present one
 	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(u.GID), 0, 0)
 	if gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ask, 0, 0); uint32(gid) != uint32(u.GID) {
 		return syscall.EPERM

@@ -8,8 +8,8 @@ import (
 
 // Limits bound a task's use of each GPU it sees.
 type Limits struct {
-	// Memory is the limit for each GPU in bytes, in the order in which the task
-	// sees them. 0: no limit on that GPU.
+	// Memory is the limit for each GPU in bytes, in the order in which the task sees them. 0
+	// is no limit on that GPU.
 	Memory []int64
 	// Threads is the ceiling on the SMs it may use at a time, in percent; 0:
 	// none.

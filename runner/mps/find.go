@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// serverProgram is what the control program starts for its clients.
+// serverProgram is the program that the control program starts for its clients.
 const serverProgram = "nvidia-cuda-mps-server"
 
 // driverFolders are the places of a driver's programs if the driver is mounted
 // into the machine and not installed.
 var driverFolders = []string{"/usr/local/nvidia/bin", "/usr/lib/nvidia/current", "/opt/nvidia/bin"}
 
-// Find returns the path of a control program, by its name or path; empty:
-// [Binary]. A name is looked for in PATH, then where mounted drivers have their
-// programs. Without the server's program beside it or in PATH it is of no use:
-// that is an error too. Errors are ErrNotInstalled.
+// Find returns the path of a control program, by its name or path; empty means [Binary]. A
+// name is searched in PATH, then in the folders where mounted drivers have their programs.
+// It is also an error if the server's program is neither beside it nor in PATH. Errors are
+// ErrNotInstalled.
 func Find(control string) (path string, err error) {
 	if control == "" {
 		control = Binary

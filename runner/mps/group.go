@@ -24,7 +24,7 @@ type Groups struct {
 	// Dir holds a folder for each trust group, and in it one for each set of
 	// GPUs with the pipe and log folders of its control daemon.
 	Dir string
-	// Binary is the control program; empty: [Binary].
+	// Binary is the control program. Empty means [Binary].
 	Binary string
 	// Shared puts all users into one trust group; else each user has one.
 	Shared bool
@@ -40,7 +40,7 @@ type Group struct {
 	GID  int
 }
 
-// about is the file that tells what a folder is for.
+// about is the file that describes the purpose of a folder.
 type about struct {
 	Name string   `json:"name"`
 	UID  int      `json:"uid"`
@@ -179,7 +179,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("MPS group %s has %d clients, which would die with it", e.Group, e.Clients)
 }
 
-// Mend restarts what a fault has stopped: a control daemon that is gone, and a
+// Mend restarts the parts that a fault has stopped: a control daemon that is gone, and a
 // server in FAULT without clients. It reports whether something was wrong.
 func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error) {
 	servers, err := group.Servers(ctx)
@@ -195,7 +195,7 @@ func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error)
 		}
 		wrong = true
 		if len(s.Clients) > 0 {
-			continue // they are on their way out
+			continue // they are ending
 		}
 		if _, err := group.Ask(ctx, fmt.Sprintf("shutdown_server %d -f", s.PID)); err != nil {
 			return true, err

@@ -12,8 +12,8 @@ import (
 // groups exclude each other on one GPU.
 var ComputeModes = []string{"default", "exclusive-process"}
 
-// SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi;
-// empty: the one in PATH. Only an administrator may.
+// SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi; empty means
+// the one in PATH. Only an administrator may.
 func SetComputeMode(ctx context.Context, smi string, gpus []string, mode string) error {
 	if smi == "" {
 		smi = "nvidia-smi"

@@ -1,11 +1,10 @@
 // Package mps starts, asks and stops NVIDIA's Multi-Process Service, which
 // lets the kernels of several processes run on one GPU at the same time.
 //
-// There is one control daemon for each trust group and set of GPUs: a fault of
-// one client takes down all clients of its server, and a server answers one
-// user unless told otherwise. The daemon's own program, nvidia-cuda-mps-control,
-// is asked through its command line, as its manual describes (interface
-// version 2).
+// There is one control daemon for each trust group and set of GPUs: a fault of one client
+// takes down all clients of its server, and a server answers one user by default. The
+// daemon's own program, nvidia-cuda-mps-control, is asked through its command line, as its
+// manual describes (interface version 2).
 package mps
 
 import (
@@ -34,7 +33,7 @@ const Binary = "nvidia-cuda-mps-control"
 
 // Control is one control daemon. Its zero Credential runs it as this process.
 type Control struct {
-	Binary string // path or name; empty: Binary
+	Binary string // path or name; empty means Binary
 	// Pipe and Log are its folders. Clients find it by Pipe.
 	Pipe, Log string
 	// GPUs are the UUIDs of the devices it shows its clients.
@@ -133,7 +132,7 @@ func (c *Control) Quit(ctx context.Context) error {
 	}
 }
 
-// Ask gives the control daemon one command and returns what it prints.
+// Ask gives the control daemon one command and returns its output.
 func (c *Control) Ask(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -186,9 +185,8 @@ func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
 // maxAnswer is the most bytes of an answer that are kept.
 const maxAnswer = 1 << 20
 
-// output runs cmd and returns the beginning of what it prints. It uses a file
-// and not a pipe: a process that cmd leaves in the background may keep a pipe
-// open.
+// output runs cmd and returns the beginning of its output. It uses a file and not a pipe: a
+// process that cmd leaves in the background may keep a pipe open.
 func output(cmd *exec.Cmd) (string, error) {
 	f, err := os.CreateTemp("", "carma-mps-*")
 	if err != nil {
@@ -203,7 +201,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(text[:n]), err
 }
 
-// PID returns the control daemon's process number; 0: not known.
+// PID returns the control daemon's process number, or 0 if unknown.
 func (c *Control) PID() int {
 	text, err := os.ReadFile(filepath.Join(c.Pipe, Binary+".pid"))
 	if err != nil {

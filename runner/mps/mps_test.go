@@ -57,7 +57,7 @@ func play(t *testing.T, g *Group, commands ...string) {
 	}
 }
 
-// TestGroup follows a control daemon through its life.
+// TestGroup takes a control daemon through its life.
 func TestGroup(t *testing.T) {
 	g, ctx := groups(t), t.Context()
 	group := g.Of(os.Geteuid(), os.Getegid(), []string{"GPU-b", "GPU-a"})
@@ -201,8 +201,8 @@ func logOf(t *testing.T, g *Group) string {
 	return string(log)
 }
 
-// TestLibraries: the server finds its libraries where this process does, and its
-// own program beside the control program.
+// TestLibraries: the server finds the libraries that this process finds, and its own
+// program beside the control program.
 func TestLibraries(t *testing.T) {
 	t.Setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
 	g := groups(t)

@@ -22,7 +22,7 @@ type Server struct {
 // Client is a process connected to a server.
 type Client struct {
 	PID     int    `json:"pid"`
-	GPU     string `json:"gpu,omitempty"` // the UUID, perhaps cut short; empty: not told
+	GPU     string `json:"gpu,omitempty"` // the UUID, perhaps cut short, or "" if not reported
 	Command string `json:"command,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (c *Control) Servers(ctx context.Context) ([]Server, error) {
 	return servers, nil
 }
 
-// describe adds what ps tells of the clients; older drivers do not have ps.
+// describe adds the output of ps about the clients; older drivers do not have ps.
 func (c *Control) describe(ctx context.Context, servers []Server) {
 	out, err := c.Ask(ctx, "ps")
 	if err != nil {

@@ -60,7 +60,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// More than a channel holds: the newest stay, and the next letter tells.
+// TestOverflow: of more than a channel holds, the newest stay, and the next letter reports
+// it.
 func TestOverflow(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	o.pace.Collect = time.Second
@@ -80,7 +81,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// A channel that is mended, or taken away, does not wait for the next try.
+// TestMended: a channel that is fixed, or removed, does not wait for the next try.
 func TestMended(t *testing.T) {
 	r, o := receive(t, nil), newOffice(t)
 	o.pace.Retry, o.pace.Longest = time.Hour, time.Hour
@@ -138,8 +139,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Errors of connections are told in words of our own: those of the libraries have
-// addresses, and those of receivers what these like.
+// Errors of connections are reported in words of our own: the libraries' errors have
+// addresses, and the receivers' errors any text.
 func TestTransport(t *testing.T) {
 	for want, err := range map[string]error{
 		"the connection failed":                  errors.New("secret"),

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// guard decides to which addresses the daemon connects for users. Without it a user
-// could have root's daemon send requests to services that listen on this machine or
-// in the private network, and trust who can reach them.
+// guard decides to which addresses the daemon connects for users. Without it a user could
+// have root's daemon send requests to services that listen on this machine or in the
+// private network, and that trust every sender there.
 //
 // The check is made on the address of each connection, as the kernel gets it, after
 // every name has been resolved: a name that changes its address between a check and
@@ -27,8 +27,8 @@ type guard struct {
 
 // Allowed is a host, or addresses, that the administrator allows.
 type Allowed struct {
-	Host string // small letters; empty: addresses
-	Port string // empty: any
+	Host string // small letters; empty for addresses
+	Port string // empty for any
 	Net  netip.Prefix
 }
 
@@ -54,8 +54,8 @@ func ParseAllowed(text string) (Allowed, error) {
 	return Allowed{Host: strings.ToLower(host), Port: port}, nil
 }
 
-// closed are the networks that are not the public internet, beside those that
-// netip.Addr knows. IANA's registries of special-purpose addresses have them.
+// closed are the networks that are not the public internet, in addition to the networks
+// that netip.Addr knows. IANA's registries of special-purpose addresses have them.
 var closed = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
@@ -77,8 +77,8 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// errRefused: the address is not one that users may have the daemon connect to. It does
-// not name the address: that would tell users about the network.
+// errRefused: the address is not one that users may have the daemon connect to. It does not
+// name the address: that would reveal the network to users.
 var errRefused = errors.New("it is at an address of this machine or of a private network; the administrator can allow it (allow, in its notify.yaml)")
 
 // may reports whether a connection for a host may go to an address.

@@ -19,10 +19,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// hookOutput is how much of a hook's output is logged, in bytes.
+// hookOutput is the largest part of a hook's output that is logged, in bytes.
 const hookOutput = 2 << 10
 
-// hookUser is who a hook runs as if nobody is named and the daemon is root.
+// hookUser is the user of hooks if none is named and the daemon is root.
 const hookUser = "nobody"
 
 // hook runs a program of the administrator's with the letter as JSON on its input.
@@ -54,7 +54,7 @@ func (h *hook) deliver(ctx context.Context, l *letter) (string, error) {
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that it left
 	}
 	if text := strings.TrimSpace(out.String()); text != "" {
 		h.log.Info().Str("hook", h.path).Str("output", text).Msg("the hook has printed")
@@ -71,7 +71,7 @@ func (h *hook) deliver(ctx context.Context, l *letter) (string, error) {
 	return "", temporary("it could not be started: %v", err)
 }
 
-// credential is who the hook runs as; nil: as the daemon, which is not root.
+// credential returns the hook's user, or nil for the daemon's user, which is not root.
 func (h *hook) credential() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		if u, err := user.Current(); h.as != "" && (err != nil || u.Username != h.as) {
@@ -92,8 +92,8 @@ func (h *hook) credential() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{}}, nil
 }
 
-// trusted refuses a program that others than root and the daemon's user could change:
-// the file, what it leads to, or a folder on the way.
+// trusted refuses a program that others than root and the daemon's user could change: the
+// file, its link target, or a folder in their paths.
 func trusted(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// ranAs runs a hook that tells who it is: user, group, other groups, and
-// capabilities.
+// ranAs runs a hook that prints its user, group, other groups, and capabilities.
 func ranAs(t *testing.T, as string) (lines []string, err error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")

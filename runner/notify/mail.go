@@ -27,8 +27,8 @@ type mailer struct {
 	roots *tls.Config
 }
 
-// deliver sends a mail of its own to each address: one that is refused does not keep
-// the others from getting theirs. Their Message-ID is the letter's.
+// deliver sends a separate mail to each address: a refused address does not keep the others
+// from getting theirs. Their Message-ID is the letter's.
 func (m *mailer) deliver(ctx context.Context, l *letter) (string, error) {
 	client, err := m.client()
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *mailer) deliver(ctx context.Context, l *letter) (string, error) {
 		if err := client.Send(msg); err != nil && !msg.IsDelivered() {
 			last = m.failed(err)
 			if f, ok := last.(*failure); !ok || !f.final {
-				return "", last // those that have it get it again
+				return "", last // receivers who have it get it again
 			}
 			refused++
 		}
@@ -112,8 +112,8 @@ func helo(host string) string {
 	return host
 }
 
-// write makes the mail. The library encodes what a header cannot have; the title has
-// no line break in the first place.
+// write makes the mail. The library encodes characters that a header cannot have; the title
+// has no line break in the first place.
 func (m *mailer) write(l *letter, to string, n int) (*gomail.Msg, error) {
 	msg := gomail.NewMsg()
 	if err := errors.Join(msg.From(m.by.From), msg.To(address(to, m.host))); err != nil {

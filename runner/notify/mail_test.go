@@ -29,7 +29,7 @@ type postOffice struct {
 	roots    *tls.Config
 	implicit bool // TLS from the start
 	starttls bool
-	password string // empty: no login
+	password string // empty for no login
 	mu       sync.Mutex
 	mails    []string // recipient, then the text
 	logins   int

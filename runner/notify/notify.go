@@ -5,8 +5,8 @@
 // place in the journal that they come from, and both are stored together. So each
 // message is sent at least once, whenever the daemon is killed; its id stays the same.
 //
-// Each channel has a worker of its own. A receiver that hangs holds up its own
-// messages only. What comes while a channel waits goes out as one message.
+// Each channel has a worker of its own. A receiver that hangs delays its own messages only.
+// Messages that come while a channel waits go out as one message.
 //
 // Users name addresses, and the daemon may be root: see [guard]. It opens no file of a
 // user either: a link could lead it to others' secrets, and it cannot read a home on NFS.
@@ -16,8 +16,8 @@
 // A channel collects for 2 s and sends at most every 15 s, each sending within 15 s. The
 // first 20 entries of a message are sent in full; up to 5 keep their lines of output. After
 // a failure it tries again after 5 s, then 10 s, up to 15 minutes, for a day; Retry-After
-// is honoured up to an hour. That a message was delivered is noted without a sync, so a
-// crash of the machine may repeat it.
+// is honoured up to an hour. Deliveries are recorded without a sync, so a crash of the
+// machine may repeat a message.
 package notify
 
 import (
@@ -36,7 +36,7 @@ type Message struct {
 	Name  string    `json:"name,omitempty"`
 	User  string    `json:"user,omitempty"`
 	Group string    `json:"group,omitempty"`
-	// ExitCode is set if its program has ended by itself.
+	// ExitCode is set if its program has exited and was not stopped.
 	ExitCode *int `json:"exit_code,omitempty"`
 	// Reason is a sentence of carma's.
 	Reason   string  `json:"reason,omitempty"`
@@ -50,20 +50,20 @@ type Message struct {
 // Owned is a message with who may get it.
 type Owned struct {
 	Message
-	UID    int      // of the task's owner; below 0: nobody
+	UID    int      // of the task's owner; below 0 for nobody
 	Wants  []string // the task's own choice, as api.ParseNotify reads it
 	Public string   // the reason for people who may not see all
 }
 
-// forOthers is the message without what only its owner may see.
+// forOthers is the message without the parts for its owner alone.
 func (o Owned) forOthers() Message {
 	m := o.Message
 	m.Output, m.Reason = nil, o.Public
 	return m
 }
 
-// wants reports whether a task's own choice sends an event to a channel; chosen is
-// false if it chose nothing.
+// wants reports whether a task's own choice sends an event to a channel; chosen is false if
+// it chose nothing.
 func wants(list []string, event, channel string) (is, chosen bool) {
 	for _, text := range list {
 		if w, err := api.ParseNotify(text); err == nil && (w.Channel == "" || w.Channel == channel) && w.Has(event) {
@@ -82,19 +82,21 @@ type key struct {
 	Name string `json:"name"`
 }
 
-// Bounds of what is kept and sent.
+// Bounds of stored and sent messages.
 const (
-	// most messages wait in a channel; older ones are dropped.
+	// most is the number of messages that wait in a channel; older ones are dropped.
 	most = 2000
-	// inFull are told in full in one sending; of more only the numbers are.
+	// inFull is the number of messages with full text in one sending; further ones are only
+	// numbers.
 	inFull = 20
-	// withOutput is up to how many messages have the output of what failed.
+	// withOutput is the largest number of messages in a sending that includes output of
+	// failed tasks.
 	withOutput = 5
-	// giveUp is after how long a message is dropped that could not be sent.
+	// giveUp is the age at which an unsent message is dropped.
 	giveUp = 24 * time.Hour
 )
 
-// Pace is how a channel sends.
+// Pace has the intervals and limits of a channel's sending.
 type Pace struct {
 	// Collect is the wait for more messages before the first goes out. Rest is the time
 	// between two sendings.
@@ -105,5 +107,5 @@ type Pace struct {
 	Limit time.Duration
 }
 
-// DefaultPace is how the daemon sends.
+// DefaultPace is the pace of the daemon.
 var DefaultPace = Pace{Collect: 2 * time.Second, Rest: 15 * time.Second, Retry: 5 * time.Second, Longest: 15 * time.Minute, Limit: 15 * time.Second}

@@ -131,8 +131,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// What was not delivered when the daemon died comes later, with the same id; what was
-// does not come again.
+// TestKill: messages that were not delivered when the daemon died come later, with the same
+// id; delivered ones do not come again.
 func TestKill(t *testing.T) {
 	var up sync.Mutex
 	works := false

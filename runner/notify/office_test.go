@@ -97,14 +97,14 @@ func (o *office) put(seq int64, list ...Owned) {
 	}
 }
 
-// receiver is a webhook that keeps what it gets.
+// receiver is a webhook that stores its messages.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	got    []letter
 	bodies []string
 	heads  []http.Header
-	answer func(w http.ResponseWriter, r *http.Request, n int) // nil: 200
+	answer func(w http.ResponseWriter, r *http.Request, n int) // nil answers 200
 }
 
 func receive(t *testing.T, answer func(http.ResponseWriter, *http.Request, int)) *receiver {
@@ -127,7 +127,7 @@ func receive(t *testing.T, answer func(http.ResponseWriter, *http.Request, int))
 
 func (r *receiver) letters() []letter { r.mu.Lock(); defer r.mu.Unlock(); return slices.Clone(r.got) }
 
-// ids are those of all messages that came, doubles included.
+// ids returns the ids of all messages that came, doubles included.
 func (r *receiver) ids() (ids []string) {
 	for _, l := range r.letters() {
 		for _, m := range l.Messages {

@@ -17,10 +17,9 @@ import (
 // outbox is the file of the messages that are not delivered yet, and of the place in
 // the journal up to which all messages are in it.
 //
-// It has one JSON object per line. A batch of messages ends with its place. Messages
-// behind the last place are read as if they were not there: they are made again.
-// That a message was delivered is noted without a sync: after a crash of the machine
-// it is sent twice rather than not at all.
+// It has one JSON object per line. A batch of messages ends with its place. Messages behind
+// the last place are ignored: they are made again. Deliveries are recorded without a sync:
+// after a crash of the machine a message is sent twice rather than not at all.
 type outbox struct {
 	path  string
 	f     *os.File
@@ -36,7 +35,7 @@ type place struct {
 	State json.RawMessage `json:"state,omitempty"`
 }
 
-// parcel is a message on its way to some channels.
+// parcel is a message for some channels, not delivered yet.
 type parcel struct {
 	Message
 	At time.Time `json:"put"` // by the wall clock
@@ -55,7 +54,7 @@ type delivered struct {
 	To  key      `json:"to"`
 }
 
-// maxDone is how many deliveries are noted before the file is written anew.
+// maxDone is the number of recorded deliveries at which the file is rewritten.
 const maxDone = 2000
 
 // openOutbox reads the file. known is false if there is none: then nothing was ever
@@ -110,7 +109,7 @@ func without(list []parcel, d delivered) (rest []parcel) {
 	return rest
 }
 
-// rewrite replaces the file by one with what waits.
+// rewrite replaces the file by one with the waiting messages.
 func (b *outbox) rewrite(waiting []parcel) error {
 	var buf bytes.Buffer
 	if err := encode(&buf, waiting, b.place); err != nil {
@@ -140,7 +139,7 @@ func encode(buf *bytes.Buffer, list []parcel, at place) error {
 	return e.Encode(line{Place: &at})
 }
 
-// put stores messages and the place behind them; nil: both are durable.
+// put stores messages and the place behind them. Both are durable if it returns nil.
 func (b *outbox) put(list []parcel, at place) error {
 	var buf bytes.Buffer
 	if err := encode(&buf, list, at); err != nil {
@@ -158,7 +157,7 @@ func (b *outbox) put(list []parcel, at place) error {
 	return nil
 }
 
-// delivered notes what need not be sent again.
+// delivered marks messages as delivered.
 func (b *outbox) delivered(d delivered) error {
 	raw, err := json.Marshal(line{Done: &d})
 	if err != nil {

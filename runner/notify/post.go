@@ -17,13 +17,12 @@ import (
 	"carma/runner/api"
 )
 
-// Options are what a Post works with.
+// Options are the settings of a Post.
 type Options struct {
 	Dir  string // its own folder; made if it is missing
 	Host string // this machine's name, for people
 	Log  zerolog.Logger
-	// Count counts n messages by kind of channel and what became of them: sent,
-	// retried or dropped.
+	// Count counts n messages by kind of channel and result: sent, retried or dropped.
 	Count func(kind, result string, n int)
 	Pace  Pace
 }
@@ -31,7 +30,7 @@ type Options struct {
 // Rules are the administrator's, and can change at any time.
 type Rules struct {
 	Server api.NotifySettings
-	// Trouble is why the administrator's file is not in force; empty: it is.
+	// Trouble says why the administrator's file is not in force, or is empty if it is.
 	Trouble string
 }
 
@@ -47,11 +46,11 @@ type Post struct {
 	queues map[key]*queue
 	box    *outbox
 	tested map[int]time.Time // when users asked for a test last
-	work   context.Context   // nil: it does not run yet
+	work   context.Context   // nil until it runs
 	all    sync.WaitGroup    // workers
 }
 
-// Open reads what an earlier daemon has left in its folder.
+// Open loads an earlier daemon's messages from its folder.
 func Open(o Options) (*Post, error) {
 	if err := os.MkdirAll(filepath.Join(o.Dir, "users"), 0o700); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (p *Post) Close() error {
 	return p.box.f.Close()
 }
 
-// SetRules puts the administrator's rules in force. With trouble those before stay.
+// SetRules puts the administrator's rules in force. With trouble the previous rules stay.
 func (p *Post) SetRules(r Rules) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +213,8 @@ func eventsOf(c *api.NotifyChannel, s *api.NotifySettings, otherwise []string) [
 	return otherwise
 }
 
-// channel finds a channel as it is set now, with its sender; nil: there is none.
+// channel returns a channel with its current settings and its sender, or nil if there is
+// none.
 func (p *Post) channel(k key) (*api.NotifyChannel, sender, error) {
 	s, g := p.users[k.UID], guard{allow: p.allow}
 	if k.UID == admin {

@@ -15,7 +15,7 @@ import (
 // gone. Guarded by the Post's lock.
 type queue struct {
 	waiting []item
-	dropped int // that the next letter tells of
+	dropped int // that the next letter reports
 	given   int // given up since the daemon's start
 	busy    bool
 	tries   int       // failures in a row
@@ -24,7 +24,7 @@ type queue struct {
 
 	sent, failed time.Time
 	err          string
-	lost         []lost // what was given up last, the oldest first
+	lost         []lost // messages given up last, the oldest first
 }
 
 type item struct {
@@ -72,7 +72,7 @@ func (p *Post) start(k key, q *queue) {
 	p.all.Go(func() { p.deliver(k, q) })
 }
 
-// deliver sends what waits in a queue, and ends when nothing does.
+// deliver sends the messages of a queue, and ends when the queue is empty.
 func (p *Post) deliver(k key, q *queue) {
 	for {
 		if !p.rest(q) {
@@ -90,7 +90,7 @@ func (p *Post) deliver(k key, q *queue) {
 			q.busy = false
 			p.mu.Unlock()
 			return
-		case c == nil: // it was taken away
+		case c == nil: // it was removed
 			p.giveUp(k, q, batch, "the channel was taken away")
 			p.mu.Unlock()
 			continue
@@ -103,7 +103,7 @@ func (p *Post) deliver(k key, q *queue) {
 	}
 }
 
-// rest waits until the channel may send; false: the daemon ends.
+// rest waits until the channel may send. It returns false if the daemon ends.
 func (p *Post) rest(q *queue) bool {
 	for {
 		p.mu.Lock()
@@ -141,7 +141,7 @@ func (p *Post) send(ctx context.Context, c *api.NotifyChannel, by sender, batch 
 	return err
 }
 
-// outcome notes what came of a letter.
+// outcome records the result of sending a letter.
 func (p *Post) outcome(k key, q *queue, c *api.NotifyChannel, batch []item, dropped int, err error) {
 	if err != nil && p.work.Err() != nil {
 		return // it was cut off
@@ -191,7 +191,7 @@ func (p *Post) backoff(tries int) time.Duration {
 	return d
 }
 
-// dropOld gives up what has waited too long.
+// dropOld gives up messages that have waited too long.
 func (p *Post) dropOld(k key, q *queue) {
 	old := 0
 	for old < len(q.waiting) && time.Since(q.waiting[old].at) > giveUp {
@@ -216,7 +216,7 @@ func (p *Post) giveUp(k key, q *queue, list []item, why string) {
 	p.gone(k, q, slices.Clone(list))
 }
 
-// gone takes messages off a queue, and notes that they need not be sent again.
+// gone removes messages from a queue, and marks them as not to be sent again.
 func (p *Post) gone(k key, q *queue, list []item) {
 	d, is := delivered{To: k}, map[string]bool{}
 	for _, x := range list {
@@ -233,7 +233,7 @@ func (p *Post) gone(k key, q *queue, list []item) {
 	}
 }
 
-// parcels is what waits in all queues.
+// parcels returns the messages that wait in all queues.
 func (p *Post) parcels() (all []parcel) {
 	for k, q := range p.queues {
 		for _, x := range q.waiting {

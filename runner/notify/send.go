@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// letter is what goes out at a time: one message, or several in one.
+// letter is one sending: one message, or several in one.
 type letter struct {
 	ID       string    `json:"id"` // of the first message and how many there are
 	Server   string    `json:"server"`
@@ -26,18 +26,18 @@ type letter struct {
 	short string // the text without output
 }
 
-// sender delivers letters to one channel. deliver returns what the receiver said, in
-// short; an error is a *failure.
+// sender delivers letters to one channel. deliver returns the receiver's answer, in short;
+// an error is a *failure.
 type sender interface {
 	deliver(ctx context.Context, l *letter) (said string, err error)
 }
 
-// failure is why a letter was not delivered. Its text has neither a secret nor what the
-// receiver wrote.
+// failure says why a letter was not delivered. Its text has neither a secret nor any of the
+// receiver's text.
 type failure struct {
 	text  string
 	final bool          // another try would fail alike
-	after time.Duration // the receiver's wish; 0: none
+	after time.Duration // requested by the receiver, or 0
 }
 
 func (f *failure) Error() string { return f.text }
@@ -65,8 +65,8 @@ func (p *Post) senderOf(c *api.NotifyChannel, relay *api.NotifyChannel, g guard)
 	return newPoster(c, g), nil
 }
 
-// transport turns an error of a connection into a failure, in words of our own: those
-// of the libraries have addresses and secrets in them.
+// transport turns an error of a connection into a failure, in words of our own: the
+// libraries' errors have addresses and secrets in them.
 func transport(err error) error {
 	var dns *net.DNSError
 	var unknown x509.UnknownAuthorityError

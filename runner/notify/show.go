@@ -21,7 +21,7 @@ func (p *Post) Channels(uid int) []api.NotifyState {
 	return p.states(uid, &s, p.defaults())
 }
 
-// Server are the administrator's channels, and what is wrong with the file.
+// Server returns the administrator's channels, and the error in the file.
 func (p *Post) Server() (list []api.NotifyState, trouble string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *Post) states(uid int, s *api.NotifySettings, otherwise []string) []api.
 	return list
 }
 
-// Failing counts the channels whose last letter failed: of users, and by name the
-// administrator's with what was wrong.
+// Failing counts the channels that could not send their last letter: of users, and by name
+// the administrator's with the error.
 func (p *Post) Failing() (users int, server []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +83,8 @@ var ErrNoChannel = errors.New("no such channel")
 // testRest is the time between two tests of one user.
 const testRest = 5 * time.Second
 
-// Test sends a test message now, past the queue, and tells what came of it. server:
-// to the administrator's channels. name may be empty: to all.
+// Test sends a test message now, past the queue, and returns the results. server sends to
+// the administrator's channels. An empty name means all channels.
 func (p *Post) Test(ctx context.Context, uid int, who string, server bool, name string) ([]api.NotifyTested, error) {
 	of := uid
 	if server {

@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// verbs are what an event says of a task.
+// verbs are the words of an event about a task.
 var verbs = map[string]string{
 	api.NotifyStarted: "started", api.NotifyFinished: "finished", api.NotifyFailed: "failed", api.NotifyStopped: "was stopped",
 	api.NotifyRecovered: "goes back to the queue", api.NotifyIdle: "does nothing", api.NotifyDevice: "cannot open its GPUs any more", api.NotifySuspended: "is suspended", api.NotifyResumed: "goes on",
@@ -143,8 +143,8 @@ func oneLine(text string) string {
 	return text
 }
 
-// Lines are the last lines of an output as messages have them: at most 10, without
-// control characters, and what a progress bar has overwritten left out.
+// Lines returns the last lines of an output in the form for messages: at most 10, without
+// control characters and without text that a progress bar has overwritten.
 func Lines(raw [][]byte) (lines []string) {
 	for _, b := range raw {
 		text := strings.TrimRight(string(b), "\r\n")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lostKept is how many messages that were given up each channel remembers.
+// lostKept is the number of given-up messages that each channel remembers.
 const lostKept = 200
 
 // lost is a message that was given up.
@@ -18,7 +18,7 @@ type lost struct {
 	at    time.Time
 }
 
-// remember notes messages that are given up, with what was wrong.
+// remember stores messages that are given up, with the error.
 func (q *queue) remember(list []item, why string) {
 	for _, x := range list {
 		if x.m.Task != 0 {
@@ -28,10 +28,10 @@ func (q *queue) remember(list []item, why string) {
 	q.lost = slices.Delete(q.lost, 0, max(0, len(q.lost)-lostKept))
 }
 
-// Undelivered tells, a line each, which messages about a task its owner has not got and
-// why: those that wait after a failure, and since the daemon's start those given up. It
-// has no addresses, and none of the receivers' words. Empty: nothing is known to be
-// missing.
+// Undelivered lists, a line each, the messages about a task that its owner has not got, and
+// why: messages that wait after a failure, and messages given up since the daemon's start.
+// It has no addresses, and none of the receivers' words. It is empty if no message is known
+// to be missing.
 func (p *Post) Undelivered(uid int, task int64) (lines []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUndelivered: a message that a receiver refuses for good is remembered with its
-// task, of so many messages.
+// TestUndelivered: a message that a receiver refuses for good is remembered with its task,
+// up to a number of messages.
 func TestUndelivered(t *testing.T) {
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(http.StatusNotFound) })
 	o := newOffice(t).open()

@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// maxAnswer is how many bytes of an answer are read, so that the connection can end
-// well. Nothing of them is kept.
+// maxAnswer is the number of bytes of an answer that are read, so that the connection can
+// end well. They are not kept.
 const maxAnswer = 4 << 10
 
 // poster sends to a webhook or Slack.

@@ -14,7 +14,7 @@ import (
 // not the whole: from and to are shares.
 var partOfRun = map[string][2]float64{"dinov2": {0, 1990. / 125000}, "hf_resumed": {0.5, 1}}
 
-// What a recording tells, as docs/progress.md says it.
+// The results of a recording, in the words of docs/progress.md.
 const (
 	tellsShare   = "share"
 	tellsLate    = "share, late" // in less than half of the second half
@@ -22,11 +22,11 @@ const (
 	tellsNothing = "nothing"
 )
 
-// played is what the reader returned while a recording was played.
+// played is the reader's output while a recording was played.
 type played struct {
 	shares       int // pieces after which there was a share
 	pieces       int // in the second half of the time
-	shared, rate int // of those: with a share, with a rate
+	shared, rate int // pieces with a share, and with a rate
 	form         Form
 }
 
@@ -43,9 +43,9 @@ func (p played) tells() string {
 }
 
 // TestCases: of each program a share is within 3 % of the truth or withheld, also while its
-// rate is doubted, and each tells what docs/progress.md says. A trusted time to the end is
-// within a tenth of the run, once a quarter has passed. It is so, too, where an engine's log
-// holds bars back until their line ends.
+// rate is doubted, and each gives the result in docs/progress.md. A trusted time to the end
+// is within a tenth of the run, once a quarter has passed. The same holds where an engine's
+// log holds bars back until their line ends.
 func TestCases(t *testing.T) {
 	paths, err := filepath.Glob("testdata/cases/*.rec")
 	if err != nil || len(paths) == 0 {
@@ -78,7 +78,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestCounts: the count of a program that does not tell its total goes on from one epoch
+// TestCounts: the count of a program that does not print its total continues from one epoch
 // to the next.
 func TestCounts(t *testing.T) {
 	for name, want := range map[string]struct {
@@ -137,8 +137,8 @@ func TestFolds(t *testing.T) {
 // than a few lines have the share of before.
 func TestStartedAgain(t *testing.T) {
 	const few = 6
-	// A script of folds tells where it is by the number of the fold alone. What prepares
-	// for long tells nothing until it trains.
+	// A script of folds shows its position by the number of the fold alone. A script with
+	// long preparation shows nothing until it trains.
 	stale := map[string]bool{"folds": true, "trl_2": true}
 	for name := range tableOfPrograms(t) {
 		if _, part := partOfRun[name]; part || stale[name] {
@@ -229,7 +229,7 @@ func awayBy(share, truth, most float64, pieces []piece, i int) bool {
 	return math.Abs(share-truth) > most+gap
 }
 
-// programRow is what docs/progress.md says of a recording.
+// programRow is the row of a recording in docs/progress.md.
 type programRow struct{ form, tells string }
 
 // tableOfPrograms reads the table of docs/progress.md, by recordings. Where the

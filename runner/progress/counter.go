@@ -1,11 +1,11 @@
 package progress
 
-// counter is one thing that a program counts up: a bar, the steps of a log
-// line. Bars without a name are told apart by their totals.
+// counter is one thing that a program counts up: a bar, the steps of a log line. The totals
+// distinguish bars without a name.
 type counter struct {
 	form     Form
 	name     string
-	unnamed  float64 // total of a bar without a name; 0: it has one
+	unnamed  float64 // total of a bar without a name, or 0 if it has one
 	strength int
 	aside    bool
 
@@ -28,19 +28,19 @@ type counter struct {
 	fresh         int     // lines that may be of the run before
 
 	index    float64 // epoch in which done was counted
-	runs     float64 // runs that are over, if no line tells epochs
+	runs     float64 // runs that are over, if no line shows epochs
 	overall  bool    // it counts through the epochs
 	through  int     // epochs through which it counted on
 	before   float64 // done when a line said first that an epoch has begun
 	boundary float64 // done when epoch index began
 	bounds   int     // epochs that began while it counted
-	scope    scope   // what its total covers, as its form, its name or settings say
+	scope    scope   // the range of its total, from its form, name or settings
 	resumed  bool    // it began far above zero
-	passed   float64 // what its bar said to have passed when it was first seen; -1: nothing
+	passed   float64 // time passed according to its bar when first seen, or -1
 
-	outer     int     // the bar that it is nested in; -1: none
-	outerDone float64 // that one's count when this began to run
-	rests     bool    // it stands still while one within it moves
+	outer     int     // the bar that it is nested in, or -1
+	outerDone float64 // that bar's count when this one began to run
+	rests     bool    // it does not move while one within it moves
 	unit      string
 	clock     barClock
 }
@@ -57,8 +57,8 @@ func (k *counter) is(m mark) bool {
 	return true
 }
 
-// alike is how many times the total of a bar may differ from the one before it. Bars that
-// are named after their metrics have one name in training and in validation.
+// alike is the largest ratio between the totals of two bars that count as the same bar.
+// Bars that are named after their metrics have one name in training and in validation.
 const alike = 2
 
 // renamed reports whether a mark is of this bar, which has got a name since it was printed
@@ -117,7 +117,7 @@ func (k *counter) counts() bool { return k.moves >= 2 || k.rises >= atOnce }
 // atOnce is the number of rises that count although their lines came at one time.
 const atOnce = 4
 
-// renew makes the counter begin at a count. What it has told before was no count.
+// renew makes the counter begin at a count. Earlier numbers were no count.
 func (k *counter) renew(step, at float64) {
 	k.done, k.from, k.latest, k.first = step, step, at, at
 	k.moves, k.rises, k.moved, k.lower, k.active, k.stride = 0, 0, at, 0, 0, 0
@@ -134,8 +134,8 @@ func (k *counter) begunBefore() bool {
 	return speed*(k.passed+1) < k.from/4 // bars print whole seconds
 }
 
-// complete reports whether a run of the counter is over, or nearly: the last
-// lines of a bar may not have been looked at.
+// complete reports whether a run of the counter is over, or nearly: the last lines of a bar
+// may have been skipped.
 func (k *counter) complete() bool { return k.total > 0 && k.done >= 0.9*k.total }
 
 // stale reports whether a count is of the run before: of a process that has not
@@ -167,20 +167,20 @@ func (k *counter) advance(to, at float64) {
 	k.lower = 0
 }
 
-// barClock turns the time that a bar prints into ours. Output that waits in a
-// buffer arrives in lumps, with the time only of the last line; what a bar says
-// to have passed tells when each was printed.
+// barClock converts the time that a bar prints into ours. Output that waits in a buffer
+// arrives in lumps, with the time only of the last line; the elapsed time in a bar shows
+// when each was printed.
 type barClock struct {
 	began  bool
 	offset float64 // our time when the bar began, at most
 	passed float64
 	lump   float64 // time of the latest lump
 	least  float64 // of its lines, the least delay
-	late   int     // lumps in a row of which no line was in time
-	broken bool    // the bar's clock goes at another pace than ours
+	late   int     // lumps in a row without a line in time
+	broken bool    // the bar's clock runs at another speed than ours
 }
 
-// onTime is the delay that is none: bars print whole seconds.
+// onTime is the delay in seconds that counts as none: bars print whole seconds.
 const onTime = 2
 
 // at returns when a line was printed that came at the given time.

@@ -4,18 +4,18 @@ package progress
 type counters struct {
 	list    [8]counter
 	n       int
-	main    int // its number and one more; 0: none yet
+	main    int // its number and one more, or 0 if none yet
 	epochs  epochs
-	version int  // rises when the count begins anew
+	version int  // rises when the count restarts
 	trainer bool // Hugging Face's dictionaries were seen
 	told    told
 	outer   outer
-	several bool // a run that was over, or nearly, has begun anew: there may be more
+	several bool // a run that was over, or nearly, has restarted: there may be more
 
 	left timeLeft
 }
 
-// outcome is what a mark was about.
+// outcome classifies the effect of a mark.
 type outcome int
 
 const (
@@ -24,8 +24,8 @@ const (
 	training         // training moved
 )
 
-// take follows a mark that is not aside. It says what the mark was about, and
-// when the line was printed.
+// take applies a mark that is not aside. It returns what the mark was about, and when the
+// line was printed.
 func (c *counters) take(m mark, at float64) (outcome, float64) {
 	before := c.main
 	if m.form == Dictionary {
@@ -127,7 +127,7 @@ func (c *counters) find(m mark, at float64) int {
 	return i
 }
 
-// step moves a counter to what a mark says.
+// step moves a counter to the count of a mark.
 func (c *counters) step(i int, m mark, at float64) {
 	k := &c.list[i]
 	k.strength = max(k.strength, m.strength)
@@ -177,7 +177,7 @@ func (c *counters) step(i int, m mark, at float64) {
 // weak reports whether a counter is one of epochs or shares.
 func (k *counter) weak() bool { return k.unit == EpochsU || k.unit == Shares || k.form == Figure }
 
-// newEpoch follows a line that has a later epoch and a step.
+// newEpoch processes a line that has a later epoch and a step.
 func (k *counter) newEpoch(index, step, at float64) {
 	if k.scope == scopeRun {
 		k.overall = true
@@ -208,7 +208,7 @@ func (c *counters) nextRun() {
 	}
 }
 
-// setting takes what a line tells of the run's length. It reports whether it was one.
+// setting reads a line about the run's length. It reports whether it was one.
 func (c *counters) setting(line string) bool {
 	found := c.told.read(line)
 	if found && !c.epochs.told {
@@ -217,9 +217,9 @@ func (c *counters) setting(line string) bool {
 	return found
 }
 
-// runsThrough reports whether a counter can count through the epochs: its share
-// of its total is about that of the epochs. Lines that come once in several epochs
-// may show rising steps of each.
+// runsThrough reports whether a counter can count through the epochs: its share of its
+// total is about the epochs' share. Lines that come once in several epochs may show rising
+// steps of each.
 func (c *counters) runsThrough(k *counter) bool {
 	if k.total <= 0 || c.epochs.total <= 0 {
 		return true
@@ -229,9 +229,8 @@ func (c *counters) runsThrough(k *counter) bool {
 	return share > -2*epoch && share < 2*epoch
 }
 
-// countsOn follows a step that is higher than before although a line has begun
-// another epoch: the counter counts through epochs, unless it was the last
-// line of its run.
+// countsOn processes a step that is higher than before although a line has begun another
+// epoch: the counter counts through epochs, unless it was the last line of its run.
 func (k *counter) countsOn(step, index float64) {
 	within := k.total > 0 && k.done < 0.9*k.total && k.stride > 0 && step-k.done <= 2*k.stride
 	if k.through == 0 {
@@ -267,8 +266,7 @@ func (c *counters) runAgain(i int, m mark, at float64) {
 	}
 }
 
-// restart begins the count anew: the program has started again, or trains
-// another model.
+// restart resets the count: the program has started again, or trains another model.
 func (c *counters) restart() {
 	c.version++
 	c.left = timeLeft{anew: c.left.anew}
@@ -309,9 +307,9 @@ func (c *counters) nest(i int) {
 	}
 }
 
-// refute takes a bar for an evaluation if the one around it has moved on by two
-// without it. If the one around it has come to rest for longer than it ran, it
-// was none, until it moves again.
+// refute treats a bar as an evaluation if the one around it has moved on by two without it.
+// If the one around it has not moved since the bar began, and the bar has run for longer,
+// the bar is no evaluation, and the outer one does not count until it moves again.
 func (c *counters) refute(i int) {
 	const rest = 60 // seconds
 	k := &c.list[i]

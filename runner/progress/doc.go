@@ -1,7 +1,6 @@
-// Package progress reads how far a training has come from what it prints:
-// tqdm's bars, Hugging Face's Trainer, Lightning, Keras, YOLO, the log lines of
-// timm, torchvision, OpenMMLab, fairseq, Megatron and the like, and plain
-// "step 120/5000".
+// Package progress reads the progress of a training from its output: tqdm's bars, Hugging
+// Face's Trainer, Lightning, Keras, YOLO, the log lines of timm, torchvision, OpenMMLab,
+// fairseq, Megatron and the like, and plain "step 120/5000".
 //
 // A [Reader] belongs to one attempt of one task. It is fed with the output as
 // it arrives ([Reader.Feed], [Reader.Line]) and says at any time
@@ -13,39 +12,37 @@
 //
 // # For a scheduler
 //
-// Lines tell no speed that could be compared between programs; they tell how
-// the speed of one program changes. When a neighbour came at time c:
+// Lines give no speed that could be compared between programs; they show how the speed of
+// one program changes. When a neighbour came at time c:
 //
 //	alone, ok1 := r.Speed(began, c)
 //	beside, ok2 := r.Since(c.Add(settling))
 //	ratio := beside.Rate / alone.Rate // 0.8: a fifth slower
 //	// believe it where |1 - ratio| is well above ratio * math.Hypot(beside.Error, alone.Error)
 //
-// Progress.Rate is the speed of the last 16 intervals between lines, and at
-// least a minute, so it has followed a change after as many; Since has it after
-// the first few, with an error that says how few. Both leave out pauses (evaluation, checkpoints);
-// Progress.Remaining counts them in.
+// Progress.Rate is the speed of the last 16 intervals between lines, and at least a minute,
+// so it has followed a change after as many; Since has it after the first few, with an
+// error that reflects their small number. Both leave out pauses (evaluation, checkpoints);
+// Progress.Remaining includes them.
 //
 // # Bounds
 //
-// Memory is constant: 24 KiB, and a line of up to 4 KiB per stream. Of the
-// output at most 2000 lines a second are looked at and 50 are parsed, in bursts
-// of up to 300; the rest costs a search for line ends. BenchmarkFlood and
-// BenchmarkTraining say what that is: 0.02 to 0.2 ms a MB of a flood at 100 MB/s,
-// 10 to 30 us a parsed line. Times are data: no clock is read, so equal output
-// at equal times gives equal results.
+// Memory is constant: 24 KiB, and a line of up to 4 KiB per stream. Of the output at most
+// 2000 lines a second are read and 50 are parsed, in bursts of up to 300; the rest costs a
+// search for line ends. By BenchmarkFlood and BenchmarkTraining that is 0.02 to 0.2 ms a MB
+// of a flood at 100 MB/s, and 10 to 30 us a parsed line. Times are data: no clock is read,
+// so equal output at equal times gives equal results.
 //
 // # What is not read
 //
-// The number of epochs where it is not printed (Lightning's bar, timm,
-// torchvision, fairseq): then Total is 0 and Rate is known. Folds and stages:
-// each begins the count anew. A bar without a name that neither counts epochs
-// nor lies in one that does may be one epoch of several: the doubt PerhapsOf.
-// Tables, Rich's live displays of several lines, words of other languages,
-// progress that goes to files or trackers only. An inference job's "Generating"
-// or "Predicting" bar counts as preparation. docs/progress.md lists programs, and
-// TestCases plays a recording of each.
+// The number of epochs if it is not printed (Lightning's bar, timm, torchvision, fairseq):
+// then Total is 0 and Rate is known. Folds and stages: each restarts the count. A bar
+// without a name that neither counts epochs nor lies in one that does may be one epoch of
+// several: the doubt PerhapsOf. Tables, Rich's live displays of several lines, words of
+// other languages, progress that goes to files or trackers only. An inference job's
+// "Generating" or "Predicting" bar counts as preparation. docs/progress.md lists programs,
+// and TestCases plays a recording of each.
 //
-// What is printed is the task's word: a program can print what it likes. Use it
-// to display and to schedule the task's own GPUs, never as proof of anything.
+// Output is not verified: a program can print anything. Use it to display and to schedule
+// the task's own GPUs, never as proof of anything.
 package progress

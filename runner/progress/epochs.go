@@ -1,16 +1,15 @@
 package progress
 
-// epochs is where a run stands among its epochs, as lines said. Of lines that
-// begin an epoch and lines that end one the index is right for both, as it only
-// moves on.
+// epochs is the position of a run among its epochs, from the lines read. Some lines begin
+// an epoch and others end one; the index is right for both, as it only increases.
 type epochs struct {
 	known   bool
 	index   float64 // epochs that are over
-	total   float64 // 0: not known
+	total   float64 // 0 if unknown
 	fromOne bool    // no epoch 0 was seen
 	behind  int     // lines in a row that were about an earlier epoch
-	// seen is an epoch that one line has told, and no other has confirmed; 0: none. A
-	// program that prints its settings may print any number.
+	// seen is an epoch that only one line has named so far, or 0. A program that prints its
+	// settings may print any number.
 	seen float64
 	told bool // total stood beside the epoch itself
 	// open: the epochs count from 0, and total may be their number or the last one's:
@@ -21,8 +20,8 @@ type epochs struct {
 	back bool
 }
 
-// again is how many lines in a row about an earlier epoch, or of a lower
-// count, mean that the run has begun anew; fewer are another process's.
+// again is the number of lines in a row about an earlier epoch, or with a lower count, that
+// mean a restart of the run; fewer are another process's lines.
 const again = 3
 
 type move int
@@ -35,7 +34,7 @@ const (
 	none    // the number is no epoch, or not yet
 )
 
-// confirms reports whether an epoch that no line leads up to was told before.
+// confirms reports whether an earlier line named an epoch that no line leads up to.
 func (e *epochs) confirms(index float64) bool {
 	before := e.seen
 	e.seen = index
@@ -57,7 +56,7 @@ func (e *epochs) settle(setting float64) {
 // openLeast is the number of epochs from which one more or less makes no difference.
 const openLeast = 40
 
-// take follows a mark that has an epoch.
+// take processes a mark that has an epoch.
 func (e *epochs) take(m mark) move {
 	if m.epochs > 0 {
 		e.total, e.told = m.epochs, true
@@ -66,13 +65,13 @@ func (e *epochs) take(m mark) move {
 	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && (index > e.total || index == 0 && e.fromOne) {
 		return none // above the number of epochs, or below the first: another count
 	}
-	// A bar that names its epoch without their number is Lightning's, which counts from
-	// 0, or one of a program whose first epoch is 1.
+	// A bar that names its epoch without their number is Lightning's, which counts from 0,
+	// or another program's that counts from 1.
 	zero := m.zero && !(m.form == Lightning && (e.fromOne || !e.known && m.epoch == 1))
 	switch {
 	case m.completed:
 	case m.epoch == 0:
-		if e.known && e.fromOne { // what was taken for the first was the second
+		if e.known && e.fromOne { // the supposed first epoch was the second
 			e.fromOne = false
 		}
 	case !zero && (e.fromOne || !e.known):

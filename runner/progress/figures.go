@@ -3,7 +3,7 @@ package progress
 // figures is the throughput that is printed, and a count made of it for tasks
 // that print nothing else.
 type figures struct {
-	last  float64 // per second; 0: none was seen
+	last  float64 // per second, or 0 if none was seen
 	per   string
 	at    float64
 	count float64

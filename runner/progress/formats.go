@@ -17,9 +17,10 @@ const (
 	scopeEpoch         // one epoch
 )
 
-// format is the printed form of one or more programs. Its expression is searched in
-// clean lines that contain hint, or one of several with semicolons between. The names of its groups say what it yields; a digit at
-// the end of a name tells the groups of alternatives apart:
+// format is the printed form of one or more programs. Its expression is searched in clean
+// lines that contain hint, or one of several with semicolons between. The names of its
+// groups say what it yields; a digit at the end of a name distinguishes the groups of
+// alternatives:
 //
 //	label           the text before a bar; labels says what it yields
 //	epoch, epochs   the epoch and their number
@@ -46,7 +47,7 @@ type format struct {
 	form       Form
 	unit       string
 	strength   int
-	// scope is what the counter covers, leftScope what the printed time left covers.
+	// scope is the range of the counter, leftScope the range of the printed time left.
 	scope, leftScope scope
 	// zero: epochs count from 0. last: epochs is the last epoch's number, from 0.
 	// over: the line closes its epoch. labeled: the counter's name is its label.
@@ -152,8 +153,8 @@ var formats = []format{
 		expr: lazyregexp.New(`^ *(?P<word>.{0,40}\b(?:progress|complete|completed|done|training)[ :=]*)?[\[(]? *(?P<share>\d{1,3}(?:\.\d+)?) ?%(?:$|[ ,;:.)\]|](?P<word2>.*))`)},
 }
 
-// Parts of expressions: an amount, an epoch and a step of so many, and a time as clocks
-// or words show it.
+// Parts of expressions: an amount, an epoch and a step with their totals, and a time as
+// clocks or words show it.
 const (
 	amount       = `\d[\d.]*[kmgt]?`
 	stepIn       = ` *(?:/ *(?P<epochs>\d+) *(?:\( *\d+%\))?)? *\]? *[:\[ ] *(?P<step>\d+) */ *(?P<steps>\d+)`
@@ -163,7 +164,7 @@ const (
 	counts       = `(?P<per>img|imgs|images?|samples?|seqs?|sequences?|examples?|tokens?|toks?|words?)`
 )
 
-// besideBar is what stands behind a bar: what passed and remains, and the speed.
+// besideBar are the texts behind a bar: elapsed and remaining time, and the speed.
 var besideBar = []format{
 	{hint: "<", expr: lazyregexp.New(`(?P<elapsed>\d[\d:.]*)s?<(?:\d[\d:.]*|\?)`)},
 	{hint: "/", expr: lazyregexp.New(`(?P<rate>\d[\d.]*[kmg]?) ?(?P<unit>[a-z]+)/s\b|(?P<each>\d[\d.]*)s/(?P<unit2>[a-z]+)`)},
@@ -174,8 +175,8 @@ var besideWords = []format{
 	{hint: "eta;left;remaining;to ", expr: lazyregexp.New(`\b(?:eta|(?:time )?(?:remaining|left|to (?:finish|go|completion))(?: time)?)\b *[:=]? *(?P<left>` + timeText + `)|(?P<left2>` + timeText + `) *(?:left|remaining|to go)\b`)},
 }
 
-// figures are the throughputs that stand beside a count: 1158.7 images/s; ips: 96.2,
-// wps=962, tokens_per_second: 76477.73, SamplesPerSec=83.5; timm's time: 0.221s, 1158.7/s.
+// besideAll are the throughputs beside a count: 1158.7 images/s; ips: 96.2, wps=962,
+// tokens_per_second: 76477.73, SamplesPerSec=83.5; timm's time: 0.221s, 1158.7/s.
 var besideAll = []format{
 	{hint: "g/s;gs/s;e/s;es/s;q/s;qs/s;n/s;ns/s;k/s;ks/s;d/s;ds/s;s per s", expr: lazyregexp.New(`(?P<figure>\d[\d,]*\.?\d* ?[kmg]?)` + counts + `(?:/| per )s(?:ec(?:ond)?)?\b`)},
 	{hint: "g/s;s/s;k/s;ips;wps;tps;per_s;spersec", expr: lazyregexp.New(`(?:(?:^|[^a-z_])(?P<per>img/s|images/s|ips|wps|tps|tok/s|tokens/s|tokens_per_second|samples/s|samples_per_second)|(?P<per2>samplespersec))(?:ec)?['"]? *[:=]? *(?P<figure>\d[\d,]*\.?\d*)`)},
@@ -276,7 +277,7 @@ func (m *mark) take(f *format, found []string) {
 	}
 }
 
-// beside takes what some formats read in a line, one throughput at most.
+// beside reads a line with some formats, one throughput at most.
 func (m *mark) beside(line string, formats []format) {
 	for i := range formats {
 		if f := &formats[i]; m.figure < 0 && hinted(line, f.hint) {

@@ -7,7 +7,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// labels are what the descriptions before bars tell; the first that fits does.
+// labels are the meanings of the descriptions before bars; the first that fits applies.
 var labels = []format{
 	{name: "epochs", unit: EpochsU, expr: lazyregexp.New(`^(?:train(?:ing)?[^a-z0-9]*)?epochs?(?:[^a-z0-9]*progress)?$`)},
 	{name: "yolo", form: YOLO, strength: 3, scope: scopeEpoch, last: true, expr: lazyregexp.New(`^ *(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+(?:g|gb|m|mb) `)},
@@ -64,8 +64,8 @@ var preparing = []string{
 	"unpack", "unzip", "dataset", "reference", "decompress", "verif", "check", "compil", "link", "install", "plot",
 }
 
-// asideLabel reports whether a bar's label, or what a line has before its
-// numbers, names something else than training.
+// asideLabel reports whether a bar's label, or the text before a line's numbers, names
+// something else than training.
 func asideLabel(s string) bool {
 	if strings.Contains(s, "map50") || strings.Contains(s, "map@") { // YOLO's validation
 		return true

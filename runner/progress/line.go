@@ -2,8 +2,8 @@ package progress
 
 import "bytes"
 
-// maxLine is how much of a line is kept, in bytes; the rest is skipped. The
-// longest bars seen, with ten metrics behind them, have some 400.
+// maxLine is the number of bytes of a line that are kept; the rest is skipped. The longest
+// bars seen, with ten metrics behind them, have some 400.
 const maxLine = 4096
 
 // lineBuffer holds the line that has begun on one stream.
@@ -14,7 +14,7 @@ type lineBuffer struct {
 	read bool    // the text was read before its line ended; see [Reader.Standing]
 }
 
-// add keeps what still fits.
+// add appends the part that still fits.
 func (l *lineBuffer) add(b []byte, at float64) {
 	if len(b) == 0 {
 		return
@@ -62,12 +62,12 @@ func lineEnd(chunk []byte) int {
 	return end
 }
 
-// graphic stands for a run of characters outside ASCII: bars, dots, arrows.
+// graphic replaces a run of characters outside ASCII: bars, dots, arrows.
 const graphic = 1
 
-// clean returns a line as the parsers want it, appended to to: without escape
-// sequences and control characters, in small letters, and a run of other than
-// ASCII as one byte graphic.
+// clean returns a line in the form for parsers, appended to to: without escape sequences
+// and control characters, in small letters, and a run of other than ASCII as one byte
+// graphic.
 func clean(to, line []byte) []byte {
 	for i := 0; i < len(line); i++ {
 		b := line[i]
@@ -115,8 +115,8 @@ func escape(b []byte) int {
 	return 2
 }
 
-// hints are what a line that counts something has beside digits, if neither a
-// slash nor a percent sign.
+// hints are the texts that mark a line as counting something, beside digits, if it has
+// neither a slash nor a percent sign.
 var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param"), []byte("remaining"), []byte(" left"), []byte("fold"), []byte("trial"), []byte("round"),
 	[]byte("iters"), []byte("up. "), []byte("eta"), []byte("kimg")}
 

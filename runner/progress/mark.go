@@ -42,10 +42,10 @@ const (
 // unset is a number that a line does not say.
 const unset = -1
 
-// mark is what one line says. Numbers are unset where it says nothing.
+// mark is the content of one line. Numbers are unset where the line has none.
 type mark struct {
 	form Form
-	name string // tells counters of one form apart: a bar's description, without digits
+	name string // distinguishes counters of one form: a bar's description, without digits
 	// aside: evaluation, preparation of data, downloads: not training.
 	aside bool
 	// strength of the counter as the one of training: 3 named so, 2 likely,
@@ -56,18 +56,18 @@ type mark struct {
 	zero          bool    // this form counts epochs from 0
 	last          bool    // epochs is the last epoch's number, counted from 0
 	over          bool    // the line closes its epoch
-	completed     bool    // epoch is how many are over
+	completed     bool    // epoch is the number of completed epochs
 
 	step, steps float64
 	unit        string
-	// scope is what steps covers, leftScope what left covers.
+	// scope is the range of steps, leftScope the range of left.
 	scope, leftScope scope
 
 	elapsed float64 // seconds since the bar began
-	left    float64 // seconds to the end of what leftScope says
+	left    float64 // seconds to the end of leftScope
 	pace    float64 // steps per second, as printed
 	figure  float64 // images, samples or tokens per second, as printed
-	per     string  // what figure counts
+	per     string  // the unit of figure
 }
 
 func newMark(form Form, strength int) mark {
@@ -140,7 +140,8 @@ func duration(s string) float64 {
 	return min(total, most)
 }
 
-// seconds are the units of time, in seconds, by their names or the first letters of those.
+// seconds are the units of time, in seconds, by their names or the first letters of the
+// names.
 var seconds = map[string]float64{"us": 1e-6, "ms": 1e-3, "mil": 1e-3, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 // secondsOf returns how many seconds a unit of time has.

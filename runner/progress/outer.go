@@ -9,7 +9,7 @@ import (
 var (
 	// foldRE is a run of several equal ones: "Fold 1/5", "===== fold 3 of 5 =====".
 	foldRE = lazyregexp.New(`(?:^|[^a-z0-9_.-])(?:fold|split|repeat|repetition|replicate|bag|seed|trial|run|member)(?: +(?:no\.?|number|id|#))? *[:=#\[(]* *#?(\d+) *(?:(?:/|of|out of) *(\d+))?(?:$|[^\d.a-z%])`)
-	// announcedRE is what may stand before a run's number: "Training on fold 3",
+	// announcedRE matches the text before a run's number: "Training on fold 3",
 	// "INFO:root:Fold 3".
 	announcedRE = lazyregexp.New(`^(?:(?:info|warning):[\w.]+:?)? *(?:now )?(?:(?:training|train|starting|start|beginning|begin|running|run|processing|process|current)(?: (?:on|of|for|with|in))?)?$`)
 	// searchRE are the words of programs that train several models: Optuna, Ray Tune,
@@ -21,13 +21,12 @@ var (
 type outer struct {
 	known    bool    // there are several runs
 	index    float64 // runs that are over
-	total    float64 // 0: not known
+	total    float64 // 0 if unknown
 	fromZero bool
 	first    bool
 }
 
-// read takes what a clean line says of the runs. It reports whether another run has
-// begun.
+// read reads a clean line about the runs. It reports whether another run has begun.
 func (o *outer) read(line string) bool {
 	if !hinted(line, "fold;split;rep;bag;seed;trial;run;member;fitting") {
 		return false
@@ -36,7 +35,7 @@ func (o *outer) read(line string) bool {
 		o.known, o.total = true, 0
 		return false
 	}
-	// What is announced stands at the beginning of a line, or behind a word that says so;
+	// An announced run is at the beginning of a line, or behind a word that says so;
 	// elsewhere, only "k/n" counts.
 	f := foldRE().FindStringSubmatchIndex(line)
 	if f == nil {

@@ -2,9 +2,9 @@ package progress
 
 import "slices"
 
-// point is a count at a time. paused is how much of the time until then were
-// pauses, skipped how much of the count was not worked for: steps of a run
-// before, which a resumed program jumps over.
+// point is a count at a time. paused is the part of the time until then that was pauses,
+// skipped the part of the count without work: steps of a run before, which a resumed
+// program jumps over.
 type point struct {
 	n                         int // points before it, dropped ones too
 	at, paused, done, skipped float64
@@ -14,18 +14,18 @@ type point struct {
 func worked(a, b point) float64 { return (b.at - a.at) - (b.paused - a.paused) }
 func did(a, b point) float64    { return (b.done - a.done) - (b.skipped - a.skipped) }
 
-// mostPoints is how many points are kept: the older, the fewer. Within each perAge-th of
+// mostPoints is the number of points kept: the older, the fewer. Within each perAge-th of
 // the points since one, one is kept.
 const mostPoints, perAge = 512, 24
 
-// gap is the least time between two points, in seconds: what comes within it
-// counts as one, with the last count. A buffer that is emptied is one point.
+// gap is the least time between two points, in seconds: counts within it are one point,
+// with the last count. A buffer that is emptied is one point.
 const gap = 1.0
 
-// pause is how many times longer than usual an interval is that holds a pause;
-// pauseSeen is that number if an evaluation was seen in it. skip is how many
-// times shorter one is that jumps. Neighbours on a GPU may make a task as much
-// slower, but then for longer than again intervals.
+// An interval that is pause times longer than usual holds a pause; with an evaluation in
+// it, pauseSeen times is enough. An interval that is skip times shorter is a jump.
+// Neighbours on a GPU may make a task as much slower, but then for longer than again
+// intervals.
 const (
 	pauseAlone = 3.0
 	pauseSeen  = 1.5
@@ -107,8 +107,8 @@ func (p *pace) thin() {
 // last is the latest point kept.
 func (p *pace) last() point { return p.kept[p.n-1] }
 
-// interval looks at the time from a to b: what is longer than usual is a pause,
-// unless it goes on.
+// interval examines the time from a to b: an unusually long interval is a pause, unless the
+// slowness lasts.
 func (p *pace) interval(a, b point) {
 	seconds, steps := b.at-a.at, b.done-a.done
 	excess, jump := p.judge(seconds, steps, p.besides)
@@ -134,8 +134,8 @@ func (p *pace) interval(a, b point) {
 	p.paused += excess
 }
 
-// judge tells how much of an interval was a pause, in seconds, or how many of
-// its steps were jumped over.
+// judge returns the seconds of an interval that were a pause, or the number of its steps
+// that were jumped over.
 func (p *pace) judge(seconds, steps float64, aside bool) (excess, jump float64) {
 	usual, n := p.median()
 	if n < 4 {
@@ -182,13 +182,14 @@ func (p *pace) shift(i int, seconds, steps float64) {
 	}
 }
 
-// remember keeps what is usual.
+// remember stores a usual time per step.
 func (p *pace) remember(secondsPerStep float64) {
 	p.usual[p.usualN%len(p.usual)] = secondsPerStep
 	p.usualN++
 }
 
-// median is what is usual, in seconds per step, and of how many intervals.
+// median returns the usual time in seconds per step, and the number of intervals it is
+// from.
 func (p *pace) median() (float64, int) {
 	n := min(p.usualN, len(p.usual))
 	if n == 0 {

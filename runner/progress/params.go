@@ -7,10 +7,10 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Parameters is how many numbers a model learns, as its program printed it.
+// Parameters are the numbers of parameters of a model, as its program printed them.
 type Parameters struct {
-	// Total and Trainable are numbers of parameters; 0: not printed. With a
-	// quantized or sharded model they are what the program thinks they are.
+	// Total and Trainable are numbers of parameters, or 0 if not printed. For a quantized or
+	// sharded model they are the program's own count.
 	Total, Trainable float64
 }
 
@@ -23,7 +23,7 @@ var modelSizes = [...]func() *regexp.Regexp{
 	lazyregexp.New(`(?P<non>non-)?\b(?:(?:total|number of|num|n|all)[ _]?)?(?P<trainable>trainable[ _]?)?(?:param(?:eter)?s?|param count)(?: on [^:]*)?['"]? ?[:=] *(?P<n>\d[\d,]*(?:\.\d+)? ?(?:[kmb]\b)?)`),
 }
 
-// read takes what a clean line says about parameters.
+// read reads a clean line about parameters.
 func (p *Parameters) read(line string) {
 	if !strings.Contains(line, "param") {
 		return
@@ -43,7 +43,7 @@ func (p *Parameters) read(line string) {
 	}
 }
 
-// Parameters returns what was printed about the model's size; false: nothing.
+// Parameters returns the printed size of the model, or false if none was printed.
 func (r *Reader) Parameters() (Parameters, bool) {
 	return r.params, r.params != Parameters{}
 }

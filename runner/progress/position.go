@@ -1,16 +1,16 @@
 package progress
 
-// position is where the training stands.
+// position is the position of the training in its run.
 type position struct {
-	done, total   float64 // total 0: not known
+	done, total   float64 // total is 0 if unknown
 	unit          string
 	form          Form
-	epoch, epochs float64 // the present one, from 1; 0: not known
+	epoch, epochs float64 // the present one, from 1, or 0 if unknown
 	doubt         Doubt   // why total may not be the run's
 	scale         scale
 }
 
-// scale says what is counted. Counts of different scales do not compare.
+// scale identifies the counted unit. Counts of different scales do not compare.
 type scale int
 
 const (
@@ -98,8 +98,8 @@ func (c *counters) position() position {
 }
 
 // throughTotal returns the total of a counter that counts through the epochs and prints
-// none, or 0: by its count when the latest epoch began, or the setting that this confirms.
-// The last epoch may be shorter than the others.
+// none, or 0. It uses the count when the latest epoch began, or the setting that this
+// confirms. The last epoch may be shorter than the others.
 func (c *counters) throughTotal(k *counter, epochs float64) float64 {
 	const exact = 0.03 // the count when the epoch began is known to a line
 	var total float64
@@ -144,8 +144,8 @@ func (c *counters) ofSeveral(p *position) {
 	}
 }
 
-// within is the steps done in the present epoch: none if the counter was last
-// seen in the one before.
+// within returns the steps done in the present epoch: none if the counter was last seen in
+// the one before.
 func (c *counters) within(k *counter) float64 {
 	switch {
 	case c.inner(k) && c.list[k.outer].done > k.outerDone, !c.inner(k) && c.epochs.known && c.epochs.index > k.index:

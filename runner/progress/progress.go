@@ -2,18 +2,17 @@ package progress
 
 import "time"
 
-// Progress is how far a training has come.
+// Progress is the progress of a training.
 type Progress struct {
-	// Done and Total count Unit through the whole run, all epochs. Total is 0 if
-	// no line tells it. Done never falls while Restarts stays the same.
+	// Done and Total count Unit through the whole run, all epochs. Total is 0 if no line has
+	// it. Done never falls while Restarts stays the same.
 	Done, Total float64
 	Unit        string // steps, images, samples, tokens, epochs or percent
-	// Epoch is the present epoch, from 1, Epochs how many there will be; 0: not
-	// known.
+	// Epoch is the present epoch, from 1, Epochs the number of epochs. Each is 0 if unknown.
 	Epoch, Epochs float64
-	// Rate is the recent speed while it trains, in units per second, over the
-	// last 16 intervals between counts, and at least a minute; 0: not known. RateError is its relative
-	// standard error; 1: only what the program printed.
+	// Rate is the recent speed while it trains, in units per second, over the last 16
+	// intervals between counts, and at least a minute, or 0 if unknown. RateError is its
+	// relative standard error, or 1 if the rate is only what the program printed.
 	Rate, RateError float64
 	// Share is Done/Total, 0 to 1, and 0 if Total is not known or may be another
 	// counter's: one epoch of several, one run of several, a run that is over.
@@ -21,15 +20,15 @@ type Progress struct {
 	// Remaining is the time to the end, with pauses as frequent as up to now;
 	// -1: not known, as Share.
 	Remaining time.Duration
-	// Seen is when Done rose last. Source is the form of the line.
+	// Seen is the time when Done rose last. Source is the form of the line.
 	Seen   time.Time
 	Source Form
-	// Throughput is what the program printed last, in PerSecond per second, for
-	// example images; 0: nothing.
+	// Throughput is the number that the program printed last, in PerSecond per second, for
+	// example images, or 0.
 	Throughput float64
 	PerSecond  string
-	// Restarts rises when the count begins anew: the program has started again,
-	// or another counter turned out to be the training's.
+	// Restarts rises when the count restarts: the program has started again, or another
+	// counter turned out to be the training's.
 	Restarts int
 	// Trusted says whether Rate, and Remaining if it is known, may be relied on;
 	// Doubt says why not.
@@ -37,7 +36,7 @@ type Progress struct {
 	Doubt   Doubt
 }
 
-// Doubt is why progress is not trusted.
+// Doubt says why progress is not trusted.
 type Doubt string
 
 // The doubts.
@@ -47,11 +46,11 @@ const (
 	Irregular Doubt = "irregular"
 	Silent    Doubt = "silent"
 	PerhapsOf Doubt = "perhaps one epoch of several"
-	// SeveralRuns: the count has begun anew, or lines tell of folds or trials.
+	// SeveralRuns: the count has restarted, or lines mention folds or trials.
 	SeveralRuns Doubt = "perhaps one run of several"
 	// LastEpoch: "epoch 0/5" may be one of five epochs or of six.
 	LastEpoch Doubt = "perhaps one epoch more"
-	// PastEnd: the count has reached its total, and the program goes on.
+	// PastEnd: the count has reached its total, and the program still runs.
 	PastEnd Doubt = "past its end"
 )
 
@@ -65,8 +64,7 @@ const (
 	irregular   = 0.25
 )
 
-// Progress returns how far the training has come by now; false: no line has
-// told.
+// Progress returns the progress of the training by now, or false if no line has shown any.
 func (r *Reader) Progress(now time.Time) (Progress, bool) {
 	if r.count.main == 0 {
 		return Progress{}, false
@@ -103,10 +101,10 @@ func (r *Reader) Progress(now time.Time) (Progress, bool) {
 // longestLeft bounds the time to the end, in seconds: 100 years.
 const longestLeft = 100 * 365 * 86400
 
-// afterEnd is how long a program may take to end once its count has, in seconds.
+// afterEnd is the time in seconds that a program may run after its count has ended.
 const afterEnd = 5
 
-// doubt is what speaks against a share or a rate.
+// doubt returns the reason against a share or a rate.
 func (r *Reader) doubt(s Speed, quiet float64, c position) Doubt {
 	over := c.total > 0 && r.high >= c.total
 	switch {

@@ -53,8 +53,8 @@ func sane(t interface{ Errorf(string, ...any) }, p, before Progress) {
 	}
 }
 
-// TestProperties: whatever comes, in whatever pieces: the promises are kept,
-// the same bytes in other pieces give the same, memory is bounded.
+// TestProperties: for any input in any pieces, the promises are kept, the same bytes in
+// other pieces give the same, memory is bounded.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var whole, cut Reader
@@ -154,8 +154,8 @@ func FuzzFeed(f *testing.F) {
 	})
 }
 
-// benchmarkOutput feeds a program's output at 100 MB/s, or as fast as it was
-// printed if slow, and reports what a MB costs.
+// benchmarkOutput feeds a program's output at 100 MB/s, or as fast as it was printed if
+// slow, and reports the cost of a MB.
 func benchmarkOutput(b *testing.B, output []byte, perSecond int) {
 	const chunk = 16 << 10
 	var r Reader

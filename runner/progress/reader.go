@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Stream tells the output streams of a task apart: a line does not go on in
-// another stream. The numbers are those of packages containers and tasklog.
+// Stream distinguishes the output streams of a task: a line does not continue in another
+// stream. The numbers equal the numbers in packages containers and tasklog.
 type Stream uint8
 
 // The streams. Any other counts as Stdout.
@@ -19,7 +19,7 @@ const (
 // safe for use by several goroutines at once.
 type Reader struct {
 	lines  [2]lineBuffer
-	look   bucket // lines that are looked at
+	look   bucket // lines that are read
 	parse  bucket // lines that are parsed
 	count  counters
 	pace   pace
@@ -32,25 +32,25 @@ type Reader struct {
 	now   float64   // time of the latest output
 	seen  float64   // when the counter moved last
 	heard float64   // when the line that said so came
-	lull  float64   // the longest time between two of those of late
+	lull  float64   // the longest recent time between two such lines
 
 	// Of count, when pace began.
 	version  int
 	scale    scale
 	restarts int
 	high     float64 // the highest count since then
-	printed  float64 // steps per second, as printed; 0: not printed
+	printed  float64 // steps per second as printed, or 0 if not printed
 	after    int     // lines of other counters since the count reached its total
 
 	clean []byte
 }
 
-// What is looked at and parsed, in lines a second and at once. Training loops
-// print less; what prints more is sampled.
+// Limits of reading and parsing, in lines a second and at once. Training loops print less;
+// more output is sampled.
 const (
 	lookRate, lookBurst   = 2000, 4000
 	parseRate, parseBurst = 50, 300
-	// costlyLine: a line costs one parse for each so many bytes of it.
+	// costlyLine: a line costs one parse for each of this many bytes.
 	costlyLine = 512
 )
 
@@ -60,7 +60,7 @@ type bucket struct {
 	began      bool
 }
 
-// fill adds what the time since the last call gives.
+// fill adds the allowance for the time since the last call.
 func (b *bucket) fill(now, rate, burst float64) {
 	if !b.began {
 		b.tokens, b.began = burst, true
@@ -113,13 +113,13 @@ func (r *Reader) begun(stream Stream) *lineBuffer {
 	return &r.lines[0]
 }
 
-// standsFor is how long the text of a bar stands, in seconds, until it counts as a
-// line: a program may write it in several pieces.
+// standsFor is the time in seconds after which the text of a bar counts as a line: a
+// program may write it in several pieces.
 const standsFor = 1
 
-// Standing reads the line that a stream has begun, if it stands there for a while at
-// the given time. Bars that begin with their carriage return end with the next one.
-// Call it only if no piece of the line is on its way.
+// Standing reads the line that a stream has begun, if it has not changed for a while at the
+// given time. Bars that begin with their carriage return end with the next one. Call it
+// only if no piece of the line is on its way.
 func (r *Reader) Standing(at time.Time, stream Stream) {
 	if l := r.begun(stream); !l.read && len(l.text) > 0 && r.seconds(at)-l.at >= standsFor {
 		l.read = true
@@ -148,7 +148,7 @@ func (r *Reader) clock(at time.Time) {
 
 // seconds converts a time to seconds since the first output.
 func (r *Reader) seconds(at time.Time) float64 {
-	const longest = 1 << 32 // seconds; what is further away is nonsense
+	const longest = 1 << 32 // seconds; longer times are nonsense
 	return min(max(at.Sub(r.zero).Seconds(), -longest), longest)
 }
 
@@ -188,7 +188,7 @@ func (r *Reader) line(text []byte, at float64) {
 	r.take(m, at)
 }
 
-// take follows what a line says.
+// take processes the mark of a line.
 func (r *Reader) take(m mark, at float64) {
 	if m.form == Figure {
 		m.step, m.name, m.unit = r.figure.count, m.per, m.per

@@ -21,7 +21,7 @@ func (k *task) print(after time.Duration, format string, a ...any) {
 	k.Feed(k.at, Stdout, fmt.Appendf(nil, format, a...))
 }
 
-// confirm takes the counters for confirmed, as if they had moved twice.
+// confirm marks the counters as confirmed, as if they had moved twice.
 func (k *task) confirm() {
 	for i := range k.count.list[:k.count.n] {
 		k.count.list[i].moves = 2
@@ -60,7 +60,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// TestLines are single lines as programs print them, and what they say.
+// TestLines are single lines as programs print them, and their content.
 func TestLines(t *testing.T) {
 	for line, want := range map[string]struct{ done, total, epoch float64 }{
 		"Step: 120":                 {120, 0, 0},
@@ -117,7 +117,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRanksOfBars: so do bars that tell no epoch.
+// TestRanksOfBars: bars that show no epoch do so, too.
 func TestRanksOfBars(t *testing.T) {
 	k := newTask()
 	for range 3 {
@@ -135,7 +135,7 @@ func TestRanksOfBars(t *testing.T) {
 	}
 }
 
-// TestStartsAgain: a program that begins anew in the same attempt.
+// TestStartsAgain: a program that restarts in the same attempt.
 func TestStartsAgain(t *testing.T) {
 	k := newTask()
 	for s := 0; s <= 500; s += 10 {
@@ -169,8 +169,8 @@ func TestTrainsAgain(t *testing.T) {
 	}
 }
 
-// TestSeldom: a line in several epochs, whose step is higher each time by chance, is
-// still one of its epoch.
+// TestSeldom: a line in several epochs that by chance has a higher step each time is still
+// one of its epoch.
 func TestSeldom(t *testing.T) {
 	k := newTask()
 	for _, l := range [][2]int{{1, 550}, {4, 918}, {7, 1297}, {11, 112}, {14, 491}, {17, 871}, {20, 1250}, {20, 1563}} {
@@ -229,8 +229,8 @@ func TestLongEvaluation(t *testing.T) {
 	}
 }
 
-// TestOtherClock: times in a bar that go at another pace than ours, as those of
-// a program in a machine that was suspended, are not used.
+// TestOtherClock: times in a bar that run at another speed than ours, as in a machine that
+// was suspended, are not used.
 func TestOtherClock(t *testing.T) {
 	k := newTask()
 	for s := 0; s <= 300; s++ {
@@ -304,8 +304,8 @@ func TestSampled(t *testing.T) {
 	k.want(t, 21000, 50000, Steps)
 }
 
-// TestCursor: what is written to prepare the next line, Keras's backspaces and
-// tqdm's way up, is not when the line was printed.
+// TestCursor: text that prepares the next line, Keras's backspaces and tqdm's cursor
+// movement, does not set the time of the line.
 func TestCursor(t *testing.T) {
 	for _, then := range []string{"\b\b\b\b", "\x1b[A", "\x1b[0m"} {
 		k := newTask()
@@ -351,7 +351,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestLine: what engines hand over, lines without their ends and parts of lines.
+// TestLine: the output of engines, lines without their ends and parts of lines.
 func TestLine(t *testing.T) {
 	var r Reader
 	for i := range 3 {
@@ -432,8 +432,8 @@ func TestFastBar(t *testing.T) {
 	}
 }
 
-// TestThroughEpochs: a count through the epochs whose lines come now and then tells the
-// total to a line, and none while a line is much of it.
+// TestThroughEpochs: a count through the epochs with lines now and then gives the total to
+// a line, and none while a line is much of it.
 func TestThroughEpochs(t *testing.T) {
 	const epochs, steps, every, lines = 40, 15, 10, 59
 	k := newTask()

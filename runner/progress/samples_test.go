@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// piece is what was written at once.
+// piece is the text of one write.
 type piece struct {
 	at   time.Duration
 	text string
@@ -55,16 +55,16 @@ func parseRecording(t testing.TB, name string, b []byte, scale float64) []piece 
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// sample is what a recording has to give.
+// sample is the expected result of a recording.
 type sample struct {
 	name string
-	// at is when it is looked at, as a share of its time.
+	// at is the time of the check, as a share of the recording's time.
 	at          float64
 	done, total float64
 	unit        string
 	epoch       float64
 	epochs      float64
-	rate        float64 // 0: none; else within 10 %
+	rate        float64 // 0 for none; else within 10 %
 	source      Form
 	params      Parameters
 	per         string

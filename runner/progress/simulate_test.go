@@ -114,9 +114,9 @@ var programs = []program{
 	{name: "no evaluation", form: "words", epochs: 4, steps: 1000, step: 0.5, every: 50, jitter: 0.8, late: 4},
 }
 
-// TestRemaining: on runs with jitter, bursts, epochs and evaluations the time to
-// the end is right within a tenth, and half an evaluation, once one was seen: a
-// share of those so far is expected, not whole ones.
+// TestRemaining: on runs with jitter, bursts, epochs and evaluations the time to the end is
+// right within a tenth, and half an evaluation, once one was seen: a share of the
+// evaluations so far is expected, not whole ones.
 func TestRemaining(t *testing.T) {
 	for _, prog := range programs {
 		for seed := range uint64(5) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Speed is how fast a task went in some time.
+// Speed is the speed of a task in some interval.
 type Speed struct {
 	Rate  float64 // units per second, pauses left out
 	Error float64 // relative standard error of Rate, up to 1
@@ -15,9 +15,9 @@ type Speed struct {
 	Seconds   float64
 }
 
-// Speed returns how fast the task went between two times; false if fewer than
-// two counts are from then, or the count has begun anew since. Of times long
-// past fewer counts are kept: one in a 24th of the counts since.
+// Speed returns the task's speed between two times. It returns false if fewer than two
+// counts are from then, or the count has restarted since. Of times long past fewer counts
+// are kept: one in a 24th of the counts since.
 func (r *Reader) Speed(from, until time.Time) (Speed, bool) {
 	return speed(r.pace.between(r.seconds(from), r.seconds(until)))
 }
@@ -27,9 +27,9 @@ func (r *Reader) Since(from time.Time) (Speed, bool) {
 	return speed(r.pace.between(r.seconds(from), math.Inf(1)))
 }
 
-// speed is that of points in order of time: the mean, and its standard error by
-// the scatter of the intervals. The ends of intervals that come early or late
-// do not add up, so the error is rather too large.
+// speed returns the speed of points in order of time: the mean, and its standard error from
+// the scatter of the intervals. Ends of intervals that come early or late do not add up, so
+// the error is rather too large.
 func speed(points []point) (Speed, bool) {
 	if len(points) < 2 {
 		return Speed{}, false

@@ -2,10 +2,10 @@ package progress
 
 import "strings"
 
-// table is a table of a program that prints a header and then a row for each epoch, or
-// each so many steps: fastai, LAMMPS.
+// table is a table of a program that prints a header and then a row for each epoch, or each
+// number of steps: fastai, LAMMPS.
 type table struct {
-	columns int // 0: no header was seen
+	columns int // 0 until a header is seen
 	unit    string
 }
 

@@ -2,17 +2,17 @@ package progress
 
 import "math"
 
-// timeLeft is the total as it follows from the printed time to the end: the program
-// knows the total, and its speed is that of the whole run so far.
+// timeLeft is the total computed from the printed time to the end: the program knows the
+// total, and its speed is the speed of the whole run so far.
 type timeLeft struct {
-	total  float64 // in the counter's unit; 0: not known
+	total  float64 // in the counter's unit, or 0 if unknown
 	spread float64 // how much the latest estimates differ from the mean, relative
 
 	seen   bool
 	first  float64 // the epoch in which a time was seen first
 	least  float64 // the shortest time since the last rise
 	most   float64 // the longest time
-	anew   bool    // the time ran out and began anew: it is the time to an epoch's end
+	anew   bool    // the time ran out and restarted: it is the time to an epoch's end
 	counts int
 }
 
@@ -30,7 +30,7 @@ func (l *timeLeft) follow(left, epoch float64) {
 	l.least, l.most = min(l.least, left), max(l.most, left)
 }
 
-// scopeOf returns what a printed time covers.
+// scopeOf returns the range of a printed time.
 func (l *timeLeft) scopeOf(m mark, e *epochs) scope {
 	switch {
 	case l.anew:
@@ -43,7 +43,7 @@ func (l *timeLeft) scopeOf(m mark, e *epochs) scope {
 	return scopeUnknown
 }
 
-// estimate follows the time to the end that a line has.
+// estimate processes the time to the end in a line.
 func (c *counters) estimate(s *pace, m mark, done float64) {
 	if m.left < 0 {
 		return

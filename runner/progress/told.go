@@ -13,9 +13,9 @@ var (
 	runStepsRE = lazyregexp.New(`(?:^|[^a-z0-9])(?:total|max|maximum|num[ _-]train|train)[ _-](?:(?:train|training|optimization|optimizer|update|gradient|num|number of)[ _-])*(?:steps?|iters?|iterations|updates?|timesteps)\b['"]?[^0-9:=,.a-z|]{0,12}(?: ?[:=] ?| |\.{2,} ?)['"]?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
 	// epochStepsRE is the number of steps of one epoch.
 	epochStepsRE = lazyregexp.New(`\b(?:steps|batches|iters|iterations)(?:[ _-]per|/| each|[ _-]in[ _-]each)[ _-]?epoch\b[^:=]{0,16}[:=] ?(\d[\d,]*)(?:$|[^\d.a-z%/])`)
-	// epochsRE is how many epochs there will be.
+	// epochsRE matches the number of epochs of the run.
 	epochsRE = lazyregexp.New(`(?:^|[^a-z_-])(?:--)?(?:(?:num|number of|n|max|total|train|training|num[ _-]train)[ _-])?(?:epochs|(?:max|num|total|n)[ _-]epoch)\b['"]?[^0-9:=,.a-z|]{0,12}(?:[:=] ?| |\.{2,} ?)['"]?(\d+)(?:$|[^\d.a-z%/])`)
-	// startRE is the number of steps that a line tells as the training starts: "Starting
+	// startRE is the number of steps in a line at the start of the training: "Starting
 	// training..., iters: 1000", "Total epochs: 8; iters: 5000".
 	startRE = lazyregexp.New(`\b(?:training\b[^0-9a-z]{0,8}|epochs: \d+; )(?:iters|iterations|steps): (\d+)(?:\.?$|[^\d.a-z%/])`)
 	// imagesRE is the number of images of the whole run, in thousands.
@@ -25,7 +25,7 @@ var (
 // optionRE is an option of a command line.
 var optionRE = lazyregexp.New(` --[a-z]`)
 
-// setting is a number that the program has told before it trains; 0: none was told.
+// setting is a number that the program printed before it trains, or 0 if it printed none.
 // Different values of one setting are no value.
 type setting float64
 
@@ -39,13 +39,14 @@ func (s *setting) set(v float64) {
 // get returns the value, or 0 if there is none.
 func (s *setting) get() float64 { return max(0, float64(*s)) }
 
-// told are the settings that say how long a run is. They count nothing; they confirm
-// the counters that count to them.
+// told are the settings that give the length of a run. They count nothing; they confirm the
+// counters that count to them.
 type told struct {
 	runSteps, epochSteps, epochs, runImages setting
 }
 
-// tells are the forms of settings. Of those with one hint a line has the first.
+// tells are the forms of settings. If several have the same hint, the first that matches a
+// line counts.
 var tells = []struct {
 	hint  string
 	expr  func() *regexp.Regexp
@@ -76,7 +77,7 @@ func (t *told) read(line string) bool {
 	return read != ""
 }
 
-// scopeOf returns what a counter with a total covers, as settings say.
+// scopeOf returns the range of a counter with a total, according to settings.
 func (t *told) scopeOf(total float64) scope {
 	switch {
 	case total <= 0:

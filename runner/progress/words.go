@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// rankRE is what launchers put before the lines of a process: torchrun,
+	// rankRE matches the prefix that launchers put before the lines of a process: torchrun,
 	// srun --label, mpirun --tag-output.
 	rankRE = lazyregexp.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
 	// wordRE is a word that counts, where one begins, and its number.
@@ -116,7 +116,7 @@ func (m *mark) word(before, word, n, of string) bool {
 	return true
 }
 
-// behindStamp leaves out what log lines begin with: a time, and whose line it is.
+// behindStamp removes the beginning of log lines: a time, and the line's source.
 func behindStamp(s string) string {
 	for _, sign := range []string{" - ", "]: ", "| "} {
 		if i := strings.LastIndex(s, sign); i >= 0 {

@@ -1,13 +1,13 @@
 // Package pull fetches images from their registries, with the credential of the user who
 // asks, and decides who may use an image that was fetched with one.
 //
-// An image that the registry gives to anybody is everybody's. One that it gives only for a
-// credential is for the users whose own credential it took: the list is kept, by the
-// image's id. Another user shows theirs, and the registry decides. Images that were put on
-// the machine in another way, by docker pull or docker load, are everybody's, as they are
-// for whoever may use the engine.
+// An image that the registry gives to anybody is everybody's. An image that it gives only
+// for a credential is for the users with an accepted credential of their own: the list is
+// kept, by the image's id. Another user presents a credential, and the registry decides.
+// Images that came to the machine otherwise, by docker pull or docker load, are
+// everybody's, because every user of the engine has them.
 //
-// Credentials are kept in memory, and only for tasks whose image could not be looked up
+// Credentials are kept in memory, and only for tasks if their image could not be looked up
 // when they were submitted.
 package pull
 
@@ -51,7 +51,7 @@ type Puller struct {
 	kept  map[int64]Credentials
 }
 
-// New returns a puller with what is stored.
+// New returns a puller with the stored state.
 func New(engine Engine, store Store) (*Puller, error) {
 	p := &Puller{engine: engine, store: store, users: map[string][]int{}, kept: map[int64]Credentials{}}
 	b, err := store.Get(storeKey)
@@ -67,7 +67,7 @@ func New(engine Engine, store Store) (*Puller, error) {
 // DeniedError says that a user may not use an image.
 type DeniedError struct {
 	Image, Registry string
-	// Err is what the registry said; nil: it was not asked, as the user has shown no
+	// Err is the registry's error, or nil if it was not asked because the user has shown no
 	// credential.
 	Err error
 }
@@ -98,7 +98,7 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// refusal reports whether a registry did not give an image, as far as its words tell. Other
+// refusal reports whether a registry did not give an image, judging by its words. Other
 // errors, such as a name that no server has, are not about credentials.
 func refusal(err error) bool {
 	text := strings.ToLower(err.Error())
@@ -182,7 +182,7 @@ func (p *Puller) Pull(ctx context.Context, uid int, ref string, by Credentials) 
 	return p.add(ctx, uid, ref, before.ID)
 }
 
-// open follows that the registry gives an image to anybody.
+// open records that the registry gives an image to anybody.
 func (p *Puller) open(ctx context.Context, ref string) error {
 	if !p.Restricts() {
 		return nil
@@ -200,7 +200,7 @@ func (p *Puller) open(ctx context.Context, ref string) error {
 	return p.save()
 }
 
-// add follows that the registry gave an image for a user's credential. before is the id
+// add records that the registry gave an image for a user's credential. before is the id
 // that the name had on this machine.
 func (p *Puller) add(ctx context.Context, uid int, ref, before string) error {
 	img, err := p.engine.Image(ctx, ref)
@@ -226,8 +226,8 @@ func (p *Puller) save() error {
 	return p.store.Put(storeKey, b)
 }
 
-// Keep keeps the credentials of tasks whose image is looked up later. open says which
-// tasks have not ended; those of others are dropped.
+// Keep keeps the credentials of tasks whose image is looked up later. open says which tasks
+// have not ended; credentials of other tasks are dropped.
 func (p *Puller) Keep(tasks []int64, by Credentials, open func(task int64) bool) {
 	if len(by) == 0 {
 		return

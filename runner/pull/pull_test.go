@@ -13,8 +13,8 @@ import (
 // registry is an engine with one registry.
 type registry struct {
 	here   map[string]string                // ids of the images on the machine, by name
-	there  map[string]string                // those of the registry
-	keys   map[string]containers.Credential // what it wants; not in it: nothing
+	there  map[string]string                // ids of the images in the registry
+	keys   map[string]containers.Credential // the accepted credentials; a missing image needs none
 	away   bool
 	pulled int
 }
@@ -65,8 +65,9 @@ func newRegistry() *registry {
 	}
 }
 
-// TestTwoUsers: an image that was fetched with a credential is for those whose own the
-// registry takes, also after a restart, and an image that anybody gets is everybody's.
+// TestTwoUsers: an image that was fetched with a credential is for users with a credential
+// that the registry accepts, also after a restart, and an image that anybody gets is
+// everybody's.
 func TestTwoUsers(t *testing.T) {
 	ctx, r, v := t.Context(), newRegistry(), values{}
 	p := r.puller(v)
@@ -112,7 +113,7 @@ func TestTwoUsers(t *testing.T) {
 		t.Errorf("a password is stored: %s", text)
 	}
 
-	// The registry makes it public: whoever asks next opens it for all.
+	// The registry makes it public: the next request opens it for all.
 	delete(r.keys, private)
 	if err := may(1003, private, nil); err != nil {
 		t.Error(err)
@@ -123,7 +124,7 @@ func TestTwoUsers(t *testing.T) {
 }
 
 // TestEverybody: images that were loaded, or that the registry gives to anybody, are
-// everybody's, whatever the user has who fetched them.
+// everybody's, whichever credential the fetching user has.
 func TestEverybody(t *testing.T) {
 	ctx, r := t.Context(), newRegistry()
 	p := r.puller(values{})

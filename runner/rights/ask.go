@@ -72,9 +72,9 @@ func (p Policy) MayServer(a Action, c Caller) bool {
 	return rule != nil && c.UID >= 0 && rule.roles&p.Role(c) != 0
 }
 
-// Administrative reports whether an act of a caller belongs into the audit log, allowed or
-// not: an administrator does something to what belongs to another user, or something to
-// the server that ordinary users may not do. Seeing what everybody may see is no act.
+// Administrative reports whether a caller's action belongs into the audit log, allowed or
+// not: an administrator does something to another user's property, or something to the
+// server that ordinary users may not do. Seeing public information is no such action.
 func (p Policy) Administrative(a Action, c Caller, o Owner) bool {
 	if !p.Administers(c) {
 		return false
@@ -101,7 +101,7 @@ func (p Policy) Refusal(a Action, c Caller, o Owner, what string) string {
 	return fmt.Sprintf("%s belongs to %s; you are %s", what, o.Name, c.Name)
 }
 
-// protectors names those who may do everything to a protected task.
+// protectors names the users who may do everything to a protected task.
 func (p Policy) protectors(o Owner) string {
 	if o.UID == 0 {
 		return "root"

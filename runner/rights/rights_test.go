@@ -157,9 +157,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAdministrative checks which acts are recorded: what an administrator does to others
-// and to the server, allowed or not. What everybody may do is not recorded, nor what
-// somebody does to their own tasks, nor what an ordinary user is refused.
+// TestAdministrative checks which actions are recorded: actions of an administrator on
+// others and on the server, allowed or not. Actions that everybody may do are not recorded,
+// nor actions on one's own tasks, nor refused actions of ordinary users.
 func TestAdministrative(t *testing.T) {
 	for _, a := range []Action{Environment, Output, Exec, Stop, Remove, DropSuite} {
 		for _, c := range callers {

@@ -8,7 +8,7 @@ const FirstClusterUser = 1 << 32
 // no file has such a number.
 func OfCluster(uid int) bool { return uid >= FirstClusterUser }
 
-// Role is what the daemon takes a caller for.
+// Role is the caller's role according to the daemon.
 type Role uint8
 
 // The roles, by rising trust.
@@ -16,7 +16,7 @@ const (
 	User         Role = 1 << iota // an ordinary user of the machine
 	ClusterUser                   // an ordinary user of the cluster
 	Admin                         // a member of admin-group
-	ClusterAdmin                  // a user whom kubernetes-admins names
+	ClusterAdmin                  // a user named in kubernetes-admins
 	Account                       // the account that the daemon runs as, if it is not root
 	Root
 )
@@ -54,15 +54,16 @@ const (
 type Caller struct {
 	UID  int
 	Name string
-	// Named reports whether the caller is a member of admin-group, or of the cluster a
-	// user whom kubernetes-admins names.
+	// Named reports whether the caller is a member of admin-group, or of the cluster a user
+	// named in kubernetes-admins.
 	Named bool
 }
 
-// Nobody is a caller whom the kernel and the cluster did not tell. Nobody owns nothing.
+// Nobody is a caller that neither the kernel nor the cluster identified. Nobody owns
+// nothing.
 func Nobody() Caller { return Caller{UID: -1} }
 
-// Owner is the user whose task or suite something is about.
+// Owner is the owner of a task or suite.
 type Owner struct {
 	UID  int
 	Name string

@@ -62,7 +62,7 @@ const (
 	AllAudit     Action = "all-audit"
 )
 
-// reach is how far the right of those who are not the owner goes.
+// reach is the extent of the right of users who are not the owner.
 type reach uint8
 
 const (

@@ -124,7 +124,7 @@ func (b *bench) remove(name string) {
 // id is a container's name.
 func id(n int) string { return fmt.Sprintf("%064x", n) }
 
-// stat is what /proc/PID/stat says of a process.
+// stat returns the text of /proc/PID/stat for a process.
 func stat(pid int, state string, started int) string {
 	return fmt.Sprintf("%d (py) th) on) %s 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 9 0 %d 1000 10 18446744073709551615\n", pid, state, started)
 }

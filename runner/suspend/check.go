@@ -23,7 +23,7 @@ type Use struct {
 	GPU string // UUID
 }
 
-// Facts are what the caller knows of the machine and the task.
+// Facts are the caller's knowledge of the machine and the task.
 type Facts struct {
 	Driver string // version of the NVIDIA driver, such as 580.95.05
 	Arch   string // of the machine, as GOARCH has it
@@ -34,8 +34,7 @@ type Facts struct {
 	// Managed: the program is known to use managed memory (UVM). It cannot be
 	// seen from outside: every CUDA process has /dev/nvidia-uvm open.
 	Managed bool
-	// Bytes is the GPU memory of the task, for the time limit of copying; 0: not
-	// known.
+	// Bytes is the GPU memory of the task, for the time limit of copying, or 0 if unknown.
 	Bytes int64
 }
 
@@ -73,8 +72,8 @@ func refuse(r Reason, format string, args ...any) *Refusal {
 	return &Refusal{r, fmt.Sprintf(format, args...)}
 }
 
-// Possible reports whether a task with these facts can be suspended at all; nil: it
-// can. It asks nobody. moving: also onto another GPU.
+// Possible returns why a task with these facts cannot be suspended at all, or nil if it
+// can. It asks nobody. With moving it includes resuming on another GPU.
 func (f Facts) Possible(moving bool) error {
 	major, _, _ := strings.Cut(f.Driver, ".")
 	version, err := strconv.Atoi(major)

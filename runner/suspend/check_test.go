@@ -25,7 +25,7 @@ func (b *bench) refused(c Container, f Facts, reason Reason, text string) {
 	}
 }
 
-// TestRefusals: what may not be suspended, and why.
+// TestRefusals: tasks that may not be suspended, and why.
 func TestRefusals(t *testing.T) {
 	b := newBench(t)
 	c, p := b.cuda(1, Running)
@@ -79,7 +79,7 @@ func TestForeign(t *testing.T) {
 	_, other := b.cuda(2, Checkpointed)
 	c, p := b.cuda(1, Running)
 
-	c.PIDs = append(c.PIDs, other.PID, 1, 0, -5) // its number was another's when the list was made
+	c.PIDs = append(c.PIDs, other.PID, 1, 0, -5) // its number belonged to another process when the list was made
 	if got, err := b.s.Check(t.Context(), c, facts); got != p || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -18,8 +18,8 @@ type child struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	said *tail
-	// over is closed when it was killed or has ended by itself, ended when the
-	// process is gone and its output read.
+	// over is closed when it was killed or has exited, ended when the process is gone and
+	// its output read.
 	over, ended chan struct{}
 	cuda        int
 
@@ -36,7 +36,7 @@ type waiting struct {
 	hung   bool // its time is up
 }
 
-// outcome is what became of a call.
+// outcome is the result of a call.
 type outcome struct {
 	reply reply
 	fault Fault
@@ -126,14 +126,14 @@ func (c *child) deliver(r reply) error {
 	return nil
 }
 
-// stop lets no call begin any more.
+// stop lets no further call begin.
 func (c *child) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
 }
 
-// fail tells the callers that the helper is gone.
+// fail reports to the callers that the helper is gone.
 func (c *child) fail(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +152,8 @@ func (c *child) fail(text string) {
 	c.end()
 }
 
-// retire kills a helper with a call that hangs. Other calls under way are waited for,
-// each up to its limit: a checkpoint that is cut off may harm its process.
+// retire kills a helper with a call that hangs. It waits for other running calls, each up
+// to its limit: a checkpoint that is cut off may harm its process.
 func (c *child) retire() {
 	hung := 0
 	for _, w := range c.pending {
@@ -172,7 +172,7 @@ func (c *child) retire() {
 	c.killNow()
 }
 
-// end notes that the helper makes no call any more.
+// end records that the helper makes no more calls.
 func (c *child) end() {
 	c.gone = true
 	if !c.dead {
@@ -189,8 +189,7 @@ func (c *child) kill() {
 	c.killNow()
 }
 
-// killNow kills the helper with what it may have started, which would keep its outputs
-// open.
+// killNow kills the helper with its child processes, which would keep its outputs open.
 func (c *child) killNow() {
 	if c.cmd.Process.Kill() == nil { // else its number may be another's
 		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
@@ -204,7 +203,7 @@ func (c *child) alive() bool {
 	return !c.gone
 }
 
-// do makes one call and waits for its answer, no longer than its limit and those of
+// do makes one call and waits for its answer, no longer than its limit and the limits of
 // the calls beside it.
 func (c *child) do(r request, limit time.Duration) outcome {
 	w := &waiting{answer: make(chan outcome, 1)}
@@ -243,8 +242,8 @@ func (c *child) send(r request, w *waiting, limit time.Duration) *outcome {
 	return nil
 }
 
-// tail keeps the beginning of what the helper writes for people: the first line of a
-// crash says most.
+// tail keeps the beginning of the helper's text output: the first line of a crash says
+// most.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -105,7 +105,7 @@ func (b *bench) helpers() int {
 	return n
 }
 
-// die lets another daemon make an operation, and kills it where it is slow.
+// die makes another daemon run an operation, and kills it at a slow point.
 func (b *bench) die(deed, at string) {
 	b.Helper()
 	if !strings.Contains(at, " ") {

@@ -29,12 +29,11 @@
 //
 // # The helper
 //
-// It lives on, because cuInit takes some 2.7 s each time (NVIDIA/nvcf#263; 0.1 s on an
-// H100 with persistence mode). At most 16 calls run at the same time. If one hangs, no
-// further call begins, the others are waited for up to their limits, and the helper is
-// replaced. If it crashes during several calls, these are made again one at a time, so
-// that the task at fault is found. There is never more than one: a lock file keeps the
-// helpers of two daemons apart.
+// It lives on, because cuInit takes some 2.7 s each time (NVIDIA/nvcf#263; 0.1 s on an H100
+// with persistence mode). At most 16 calls run at the same time. If one hangs, no further
+// call begins, the helper waits for the others up to their limits, and is replaced. If it
+// crashes during several calls, they are repeated one at a time, to find the task at fault.
+// There is never more than one: a lock file separates the helpers of two daemons.
 //
 //	start of the helper    1 min
 //	lock                   10 s by the driver itself, and 5 s more

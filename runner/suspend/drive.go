@@ -14,7 +14,7 @@ var (
 	errFailed = errors.New("the NVIDIA driver says that a checkpoint or restore of the process went wrong")
 )
 
-// repeats is how often a call is repeated that another one has disturbed.
+// repeats is the largest number of repetitions of a call that another one has disturbed.
 const repeats = 4
 
 // midway is the time between two looks at a process that copies.
@@ -45,7 +45,7 @@ func (s *Suspender) state(ctx context.Context, c Container, p Process) (State, e
 		case s.same(c, p) != nil:
 			return 0, errEnded
 		case code == CodeInvalidValue, code == CodeNotInitialized:
-			// The page does not say what other processes give; cuda-python#561 and
+			// The page does not list the results for other processes; cuda-python#561 and
 			// ai-dynamo/snapshot#109 saw these.
 			return 0, errNoCUDA
 		case ctx.Err() != nil, errors.As(err, new(*Unavailable)), errors.Is(err, ErrClosed), code != 0, try == repeats, try > 1 && hung(err):
@@ -63,10 +63,10 @@ func (o *op) ask(ctx context.Context) (State, error) {
 	return state, err
 }
 
-// drive brings the process to a goal, Running or Checkpointed, from wherever it is.
-// Each step begins with the driver's answer, and so does the end: nothing is taken to
-// be done because a call succeeded. faults is how many own hangs and crashes of a
-// step are forgiven; an error code of the driver is only on the way back.
+// drive brings the process to a goal, Running or Checkpointed, from any state. Each step
+// begins with the driver's answer, and so does the end: a successful call does not prove
+// that it is done. faults is the number of hangs and crashes of a step that are forgiven;
+// an error code of the driver is only on the way back.
 func (o *op) drive(ctx context.Context, goal State, faults int) error {
 	waited, disturbed, alone := time.Duration(0), 0, false
 	for {

@@ -2,8 +2,8 @@ package suspend
 
 import "fmt"
 
-// State is what the driver says of a CUDA process (CUprocessState). The numbers are
-// the driver's.
+// State is the driver's state of a CUDA process (CUprocessState). The numbers are the
+// driver's.
 type State int32
 
 // States of a process. Checkpointing and Restoring are of drivers with CUDA 13.4
@@ -12,9 +12,9 @@ const (
 	Running       State = iota // CUDA calls of the process work
 	Locked                     // its CUDA calls wait; its memory is on the GPU
 	Checkpointed               // its CUDA calls wait; its memory is in host memory
-	Failed                     // a checkpoint or restore went wrong; it does not come back
-	Checkpointing              // on the way to Checkpointed
-	Restoring                  // on the way to Locked
+	Failed                     // a checkpoint or restore went wrong; it is lost
+	Checkpointing              // becoming Checkpointed
+	Restoring                  // becoming Locked
 )
 
 var stateNames = [...]string{"running", "locked", "checkpointed", "failed", "checkpointing", "restoring"}
@@ -43,8 +43,8 @@ const (
 type Code int32
 
 // Codes that mean something to this package. The first six are documented for the
-// checkpoint functions, the others were reported (cuda-checkpoint issues 10, 37,
-// 42) or are what cuInit says.
+// checkpoint functions, the others were reported (cuda-checkpoint issues 10, 37, 42) or are
+// from cuInit.
 const (
 	CodeInvalidValue   Code = 1
 	CodeOutOfMemory    Code = 2
@@ -82,8 +82,8 @@ func (c Code) String() string {
 	return fmt.Sprintf("CUDA error %d", int32(c))
 }
 
-// Pair moves what a process had on one GPU to another of the same chip. Both are
-// UUIDs as NVML has them.
+// Pair moves a process's memory on one GPU to another of the same chip. Both are UUIDs as
+// NVML has them.
 type Pair struct {
 	Old string `json:"old"`
 	New string `json:"new"`

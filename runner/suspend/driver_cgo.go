@@ -2,11 +2,11 @@
 
 package suspend
 
-// The prototypes and the sizes of the structures are those of the CUDA driver API,
-// "CUDA Checkpointing" and "Data types used by CUDA driver". All args structures
-// have 64 bytes, and what is not used must be zero. Their layouts differ in the
-// reserved part only (NVIDIA/cuda-python#2144): the pairs of CUcheckpointRestoreArgs
-// are its first 12 bytes since CUDA 13.0 (driver 580), and reserved before.
+// The prototypes and the sizes of the structures are from the CUDA driver API, "CUDA
+// Checkpointing" and "Data types used by CUDA driver". All args structures have 64 bytes,
+// and unused parts must be zero. Their layouts differ in the reserved part only
+// (NVIDIA/cuda-python#2144): the pairs of CUcheckpointRestoreArgs are its first 12 bytes
+// since CUDA 13.0 (driver 580), and reserved before.
 
 /*
 #cgo LDFLAGS: -ldl
@@ -59,7 +59,7 @@ var symbols = map[Call]string{
 // driver is the loaded library. Its calls may run at once.
 type driver struct {
 	functions map[Call]unsafe.Pointer
-	cuda      int // version of CUDA, such as 12080 for 12.8; 0: unknown
+	cuda      int // version of CUDA, such as 12080 for 12.8, or 0 if unknown
 }
 
 // openDriver loads the library and calls cuInit, which restore needs unless the GPUs

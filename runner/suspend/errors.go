@@ -15,7 +15,7 @@ type Unavailable struct{ Why string }
 
 func (e *Unavailable) Error() string { return "suspending is not possible here: " + e.Why }
 
-// Fault is how a call went wrong.
+// Fault is the kind of a failed call.
 type Fault int
 
 // Faults. After all but Answered the state of the process must be asked for.
@@ -26,8 +26,8 @@ const (
 	Hung
 	// Crashed: the helper ended in this call, or answered with garbage.
 	Crashed
-	// Unsure: the helper ended while several calls were under way, so one of them
-	// is at fault. The call may be repeated alone.
+	// Unsure: the helper ended during several calls, so one of them is at fault. The call
+	// may be repeated alone.
 	Unsure
 	// Bystander: the call was not made, because another one of the same helper hangs
 	// or has crashed. It may be repeated.
@@ -41,7 +41,7 @@ type CallError struct {
 	Fault Fault
 	Code  Code          // if the driver answered
 	Limit time.Duration // if it hung
-	Text  string        // what the helper left behind
+	Text  string        // error output of the helper
 }
 
 func (e *CallError) Error() string {
@@ -78,7 +78,7 @@ func and(first, second error) error {
 	return fmt.Errorf("%w; %w", first, second)
 }
 
-// codeOf returns the driver's answer; 0: there is none.
+// codeOf returns the driver's answer, or 0 if there is none.
 func codeOf(err error) Code {
 	var e *CallError
 	if errors.As(err, &e) && e.Fault == Answered {

@@ -14,15 +14,15 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// CgroupFreezer freezes containers by their control groups, of version 1 or 2, as
-// engines do for `docker pause`. The engine is not told: it shows the container as
-// running. Only root may.
+// CgroupFreezer freezes containers by their control groups, of version 1 or 2, as engines
+// do for `docker pause`. The engine does not know: it shows the container as running. Only
+// root may.
 type CgroupFreezer struct {
-	Root string // where /proc and /sys are found; empty: "/"
+	Root string // folder with /proc and /sys; empty means "/"
 }
 
-// freezePoll is the time between two looks at a group that freezes. Version 2 could
-// tell of it (cgroup.events), version 1 cannot.
+// freezePoll is the time between two looks at a group that freezes. Version 2 could notify
+// (cgroup.events), version 1 cannot.
 const freezePoll = 5 * time.Millisecond
 
 // Freeze implements [Freezer].
@@ -46,7 +46,7 @@ func (f CgroupFreezer) Frozen(_ context.Context, c Container) (bool, error) {
 
 // freezerGroup is the control group of a container.
 type freezerGroup struct {
-	dir    string // empty: the container is gone
+	dir    string // or "" if the container is gone
 	second bool   // version 2
 }
 
@@ -81,8 +81,8 @@ func (f CgroupFreezer) set(ctx context.Context, c Container, freeze bool) error 
 		goal = frozen
 	}
 	for {
-		// Version 1 may have to be told again: a process that was forked meanwhile
-		// keeps the group at FREEZING (kernel, cgroup-v1/freezer-subsystem.rst).
+		// Version 1 may need another write: a process that was forked meanwhile keeps the
+		// group at FREEZING (kernel, cgroup-v1/freezer-subsystem.rst).
 		err := g.write(freeze)
 		var now string
 		if err == nil {
@@ -129,7 +129,7 @@ func (g freezerGroup) write(freeze bool) error {
 	return err
 }
 
-// state reads what the group really is, which comes later than what was written.
+// state reads the actual state of the group, which lags behind the written one.
 func (g freezerGroup) state() (string, error) {
 	if !g.second {
 		text, err := os.ReadFile(filepath.Join(g.dir, "freezer.state"))

@@ -30,8 +30,8 @@ func files(t *testing.T, root string, all map[string]string) {
 	}
 }
 
-// TestFreezerGroups: the group is found and written in both versions, and what it
-// says is waited for.
+// TestFreezerGroups: the group is found and written in both versions, and freezing waits
+// for its state.
 func TestFreezerGroups(t *testing.T) {
 	c := Container{ID: frozenID, PIDs: []int{40, 41}} // 40 has ended
 	for name, tt := range map[string]struct {
@@ -136,7 +136,8 @@ func TestFreezerKernel(t *testing.T) {
 	}
 }
 
-// freezeOnce freezes a container and lets it go; what it writes stands still between.
+// freezeOnce freezes a container and thaws it, and checks that its output does not grow
+// between.
 func freezeOnce(t *testing.T, f CgroupFreezer, c Container, out string) {
 	t.Helper()
 	read := func() string { text, _ := os.ReadFile(out); return string(text) }

@@ -13,27 +13,27 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxCalls is how many calls may be under way at once; each has a thread of the
-// helper. maxCalls*maxLine fits into a pipe.
+// maxCalls is the largest number of calls at once; each has a thread of the helper.
+// maxCalls*maxLine fits into a pipe.
 const maxCalls = 16
 
-// endLimit is how long a helper may take to end when it was told to or killed. A
-// process that the kernel holds in a call of the driver takes longer.
+// endLimit is the time that a helper has to end after it was asked to or killed. A process
+// that the kernel holds in a call of the driver takes longer.
 const endLimit = 10 * time.Second
 
 // HelperOptions are the settings of a [Helper]; the zero value is usable.
 type HelperOptions struct {
-	// Program is called with HelperCommand; empty: this program.
+	// Program is called with HelperCommand. Empty means this program.
 	Program string
-	// Library is the path of the driver's library; empty: libcuda.so.1.
+	// Library is the path of the driver's library. Empty means libcuda.so.1.
 	Library string
-	// LockFile keeps helpers of two daemons, an old one and its successor, from
-	// making calls at the same time; empty: nothing does.
+	// LockFile keeps helpers of two daemons, an old one and its successor, from making calls
+	// at the same time. If empty, nothing does.
 	LockFile string
 	// Env is added to the helper's environment.
 	Env []string
-	// Start is how long loading the library may take; 0: a minute. Some seconds
-	// are usual (NVIDIA/nvcf#263).
+	// Start limits the loading of the library. 0 means a minute. Some seconds are usual
+	// (NVIDIA/nvcf#263).
 	Start time.Duration
 	Log   zerolog.Logger
 }
@@ -62,21 +62,20 @@ func NewHelper(opt HelperOptions) *Helper {
 type Request struct {
 	Call Call
 	PID  int
-	// Wait is how long a lock waits for the process to come to rest. It must not
-	// be 0: the driver would wait without end.
+	// Wait is the time that a lock waits for the process to come to rest. It must not be 0:
+	// the driver would wait without end.
 	Wait time.Duration
-	// Pairs are the moves of a restore; empty: back to the same GPUs.
+	// Pairs are the moves of a restore. If empty, it returns to the same GPUs.
 	Pairs []Pair
-	// Limit is how long the call may take before the helper is ended.
+	// Limit is the longest time of the call; then the helper is ended.
 	Limit time.Duration
 	// Alone: no other call runs at the same time.
 	Alone bool
 }
 
-// Call makes one call and returns the state if it asks for it. ctx ends the wait for
-// a turn. A call that has begun is not cut off before its limit, because nobody
-// would know what it has done. Errors are *CallError, *Unavailable, ErrClosed or
-// ctx's.
+// Call makes one call and returns the state if it asks for it. ctx ends the wait for a
+// turn. A call that has begun is not cut off before its limit, because nobody would know
+// its effect. Errors are *CallError, *Unavailable, ErrClosed or ctx's.
 func (h *Helper) Call(ctx context.Context, r Request) (State, error) {
 	if r.Call == CallLock && r.Wait < time.Millisecond {
 		return 0, errors.New("a lock without a time limit")
@@ -104,8 +103,8 @@ func (h *Helper) Call(ctx context.Context, r Request) (State, error) {
 	return 0, failed
 }
 
-// CUDA returns the version of CUDA that the driver has, such as 12080 for 12.8; 0:
-// it does not say.
+// CUDA returns the driver's version of CUDA, such as 12080 for 12.8, or 0 if it does not
+// report one.
 func (h *Helper) CUDA(ctx context.Context) (int, error) {
 	c, err := h.get(ctx)
 	if err != nil {
@@ -181,9 +180,9 @@ func (h *Helper) command() *exec.Cmd {
 	return cmd
 }
 
-// Close ends the helper. A call under way is waited for a little. It is not cut off:
-// the helper ends by itself when the call does, or at the call's limit. Further calls
-// return ErrClosed.
+// Close ends the helper. It waits a little for a running call, and does not interrupt it:
+// the helper ends when the call does, or at the call's limit. Further calls return
+// ErrClosed.
 func (h *Helper) Close() error {
 	h.door <- struct{}{}
 	defer func() { <-h.door }()

@@ -30,8 +30,7 @@ func script(t *testing.T, text string) *Helper {
 	return h
 }
 
-// TestStrangeHelper: a helper that answers wrongly is ended, and the error says what
-// it said.
+// TestStrangeHelper: a helper that answers wrongly is ended, and the error has its answer.
 func TestStrangeHelper(t *testing.T) {
 	hello := `echo '{"id":0}'; read line; `
 	for name, tt := range map[string]struct{ text, want string }{
@@ -113,7 +112,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestRequests that the helper refuses itself, and goes on.
+// TestRequests: the helper itself refuses wrong requests, and continues.
 func TestRequests(t *testing.T) {
 	b := newBench(t)
 	for want, r := range map[string]Request{
@@ -132,8 +131,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestClose: the helper ends, a call under way is finished, and no further one
-// begins.
+// TestClose: the helper ends, a running call is finished, and no further one begins.
 func TestClose(t *testing.T) {
 	b := newBench(t)
 	_, p := b.cuda(1, Running)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// entries counts what is in a folder of /proc.
+// entries counts the entries of a folder of /proc.
 func entries(t *testing.T, dir string) int {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -156,8 +156,8 @@ func TestOneOfMany(t *testing.T) {
 	}
 }
 
-// TestHangBesideCopy: a copy that is under way when another task's call hangs is not
-// cut off, and no second helper works beside it.
+// TestHangBesideCopy: a copy that runs when another task's call hangs is not cut off, and
+// no second helper works beside it.
 func TestHangBesideCopy(t *testing.T) {
 	b := newBench(t)
 	b.helper.opt.LockFile = "" // else that keeps them apart

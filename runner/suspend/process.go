@@ -14,19 +14,19 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// Container is what the caller knows of a task's container.
+// Container is the caller's knowledge of a task's container.
 type Container struct {
 	// ID is its name in control groups, as package cgroup returns it.
 	ID string
 	// PIDs are its processes, by their numbers on the host.
 	PIDs []int
-	// Leave is the folder through which its task may be asked to leave by itself
-	// (package leave); empty: it has none.
+	// Leave is the folder through which its task may be asked to vacate its GPUs (package
+	// leave), or empty if it has none.
 	Leave string
 }
 
-// Process is a process of a container. Start tells it from a later one with the same
-// number; it is in clock ticks since the boot.
+// Process is a process of a container. Start distinguishes it from a later one with the
+// same number; it is in clock ticks since the boot.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
@@ -109,7 +109,7 @@ func readProcess(root string, pid int) (Process, error) {
 	return Process{PID: pid, Start: started}, nil
 }
 
-// ProcessOf returns a process of this machine; false: it has ended.
+// ProcessOf returns a process of this machine, or false if it has ended.
 func ProcessOf(pid int) (Process, bool) {
 	p, err := readProcess("/", pid)
 	return p, err == nil

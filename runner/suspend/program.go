@@ -54,5 +54,5 @@ func RunProgram(args []string) int {
 	}
 }
 
-// pattern is what the n-th word of the memory holds: no two neighbours are alike.
+// pattern returns the n-th word of the memory: no two neighbours are alike.
 func pattern(n int) uint32 { return uint32(n) * 2654435761 }

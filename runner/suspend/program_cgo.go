@@ -2,7 +2,7 @@
 
 package suspend
 
-// The prototypes are those of the CUDA driver API, "Initialization", "Primary Context
+// The prototypes are from the CUDA driver API, "Initialization", "Primary Context
 // Management", "Context Management" and "Memory Management".
 
 /*

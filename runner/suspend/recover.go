@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Recover finishes what a daemon that died has left half done. want is Runs or
-// Suspended. The container's processes may be in any state, frozen or not. Outcomes
-// are those of Suspend and Resume; with want Runs, Suspended means that the driver
-// could not restore it now. Lost with an *Unavailable in the error means that there is
-// no driver to ask. If ctx ends first, Unchanged: recover again. The container is thawed for a moment, because a frozen
-// process cannot be asked.
+// Recover finishes what a daemon that died has left half done. want is Runs or Suspended.
+// The container's processes may be in any state, frozen or not. Outcomes are as for Suspend
+// and Resume; with want Runs, Suspended means that the driver could not restore it now.
+// Lost with an *Unavailable in the error means that there is no driver to ask. If ctx ends
+// first, the outcome is Unchanged: recover again. The container is thawed for a moment,
+// because a frozen process cannot be asked.
 func (s *Suspender) Recover(ctx context.Context, c Container, want Outcome, f Facts, t Target) (Result, error) {
 	return s.run(ctx, "recover", c, func(o *op) error {
 		if want != Runs && want != Suspended {
@@ -46,7 +46,7 @@ func (s *Suspender) Recover(ctx context.Context, c Container, want Outcome, f Fa
 	})
 }
 
-// finish suspends what was to be suspended. If it may not be, the task runs.
+// finish completes an ordered suspend. If it may not, the task runs.
 func (o *op) finish(ctx context.Context, f Facts, found []known) error {
 	p, err := o.s.Check(ctx, o.c, f)
 	if err != nil {
@@ -56,8 +56,8 @@ func (o *op) finish(ctx context.Context, f Facts, found []known) error {
 	return o.suspend(ctx)
 }
 
-// release lets all CUDA processes of the container run. One is the rule; more may
-// have come meanwhile. The worst outcome counts.
+// release lets all CUDA processes of the container run. There is usually one; more may have
+// come meanwhile. The worst outcome counts.
 func (o *op) release(ctx context.Context, found []known) error {
 	worst := Runs
 	var all error

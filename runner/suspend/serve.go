@@ -19,10 +19,10 @@ const HelperCommand = "suspend-helper"
 // RunHelper runs [HelperCommand] and returns the exit code. args are the path of the
 // driver's library and, if there is one, the lock file.
 //
-// It answers requests until its input ends, that is until the daemon closes it or
-// dies. Calls under way are then waited for, each up to its limit: a call that is
-// cut off may leave the process of a task in between. Signals for the daemon's whole
-// group must not cut it off either.
+// It answers requests until its input ends, that is until the daemon closes it or dies. It
+// then waits for running calls, each up to its limit: a call that is cut off may leave the
+// process of a task in between. Signals for the daemon's whole group must not cut it off
+// either.
 func RunHelper(args []string) int {
 	if len(args) < 1 || len(args) > 2 {
 		fmt.Fprintln(os.Stderr, "carma: "+HelperCommand+" is started by carma daemon, with one or two arguments")
@@ -49,8 +49,8 @@ func RunHelper(args []string) int {
 	return s.serve(os.Stdin)
 }
 
-// ownOutput returns the standard output and leaves the errors' in its place: what
-// the library prints must not come between the answers.
+// ownOutput returns the standard output and puts the standard error in its place: the
+// library's output must not come between the answers.
 func ownOutput() (*os.File, error) {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -79,7 +79,7 @@ type server struct {
 	calls  sync.WaitGroup
 	mu     sync.Mutex
 	out    io.Writer
-	last   time.Time // when the last call under way ends at the latest
+	last   time.Time // latest end of the last running call
 }
 
 func (s *server) write(r reply) {
@@ -112,7 +112,7 @@ func (s *server) serve(in io.Reader) int {
 	}
 }
 
-// expect notes how long a call may take.
+// expect records the time limit of a call.
 func (s *server) expect(r request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *server) expect(r request) {
 	}
 }
 
-// finish waits for the calls under way, but no longer than they may take.
+// finish waits for the running calls, but no longer than their limits.
 func (s *server) finish() {
 	done := make(chan struct{})
 	go func() { s.calls.Wait(); close(done) }()

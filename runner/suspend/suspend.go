@@ -18,15 +18,14 @@ import (
 // harm: until unlock their CUDA calls wait. Only a program that touches managed
 // memory would crash, so such a task is not suspended.
 
-// undoFaults is how many failed calls are forgiven on the way back to running: what
-// is left otherwise is a lost task.
+// undoFaults is the number of failed calls that are forgiven on the way back to running:
+// otherwise the task would be lost.
 const undoFaults = 2
 
-// Suspend takes a container's CUDA process off its GPU and freezes the container.
-// Outcomes: Suspended; Unchanged with a *Refusal, or if the driver cannot be asked;
-// Runs if a step failed and was undone; Ended; Lost. If ctx ends, the step under way
-// is finished and all is undone. Until it returns, the GPU's memory may still be in
-// use or be needed again.
+// Suspend takes a container's CUDA process off its GPU and freezes the container. Outcomes:
+// Suspended; Unchanged with a *Refusal, or if the driver cannot be asked; Runs if a step
+// failed and was undone; Ended; Lost. If ctx ends, the current step is finished and all is
+// undone. Until it returns, the GPU's memory may still be in use or be needed again.
 func (s *Suspender) Suspend(ctx context.Context, c Container, f Facts) (Result, error) {
 	return s.run(ctx, "suspend", c, func(o *op) (err error) {
 		if o.p, err = s.Check(ctx, c, f); err != nil {
@@ -55,7 +54,7 @@ func (o *op) suspend(ctx context.Context) error {
 	return and(err, o.undo(context.WithoutCancel(ctx)))
 }
 
-// undo lets the task run again after a suspend that failed, or says that it is lost.
+// undo lets the task run again after a suspend that failed, or returns that it is lost.
 func (o *op) undo(ctx context.Context) error {
 	if err := o.s.thaw(ctx, o.c); err != nil {
 		o.result.Outcome = Lost
@@ -71,12 +70,12 @@ func (o *op) undo(ctx context.Context) error {
 	return fmt.Errorf("and back: %w", err)
 }
 
-// Target is where a process goes when it is resumed.
+// Target is the destination of a resumed process.
 type Target struct {
 	// Pairs move it to other GPUs; they must name every GPU that the driver knows
 	// it to have. Empty: to the same GPU.
 	Pairs []Pair
-	// Bytes is its GPU memory, for the time limit of copying; 0: not known.
+	// Bytes is its GPU memory, for the time limit of copying, or 0 if unknown.
 	Bytes int64
 	// Driver is the version of the NVIDIA driver; it is needed for Pairs only.
 	Driver string
@@ -95,10 +94,10 @@ func (t Target) check() error {
 	return nil
 }
 
-// Resume puts a suspended process back on a GPU and lets it run. p is what Suspend
-// has returned. Outcomes: Runs; Unchanged with a *Refusal; Suspended if the driver
-// could not restore it now and the process is as before, for example without
-// enough free memory on the GPU; Ended; Lost.
+// Resume restores a suspended process to a GPU and lets it run. p is the result of Suspend.
+// Outcomes: Runs; Unchanged with a *Refusal; Suspended if the driver could not restore it
+// now and the process is as before, for example without enough free memory on the GPU;
+// Ended; Lost.
 func (s *Suspender) Resume(ctx context.Context, c Container, p Process, t Target) (Result, error) {
 	return s.run(ctx, "resume", c, func(o *op) error {
 		if err := t.check(); err != nil {
@@ -142,6 +141,6 @@ func (o *op) resume(ctx context.Context) error {
 		o.result.Outcome = Suspended
 		return and(err, o.s.freeze(ctx, o.c))
 	}
-	// It has its memory on a GPU: go on, for it cannot be asked to wait.
+	// It has its memory on a GPU: continue, for it cannot be asked to wait.
 	return and(err, o.undo(ctx))
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestSuspendResume: off the GPU and back, in the order that the driver needs, with
-// what it prints out of the way.
+// TestSuspendResume: off the GPU and back, in the order that the driver needs, with its
+// output ignored.
 func TestSuspendResume(t *testing.T) {
 	b := newBench(t)
 	b.fault(CallInit, "print")
@@ -215,7 +215,7 @@ func (s stopping) Call(ctx context.Context, r Request) (State, error) {
 	return s.Caller.Call(ctx, r)
 }
 
-// TestContext: an operation that is called off is undone, also half-way.
+// TestContext: a cancelled operation is undone, also half-way.
 func TestContext(t *testing.T) {
 	for _, at := range []Call{CallState, CallLock, CallCheckpoint} {
 		b := newBench(t)
@@ -248,8 +248,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestFoundFrozen: a task was suspended, and the next daemon does not know it. It is seen
-// to be frozen, stays suspended when that is finished, and comes back.
+// TestFoundFrozen: a task was suspended, and the next daemon does not know it. It finds it
+// frozen; the task stays suspended when that is finished, and resumes.
 func TestFoundFrozen(t *testing.T) {
 	b := newBench(t)
 	c, _ := b.cuda(1, Running)

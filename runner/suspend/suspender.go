@@ -18,8 +18,8 @@ type Caller interface {
 	Call(ctx context.Context, r Request) (State, error)
 }
 
-// Freezer stops all threads of a container and lets them run again. Both may be
-// repeated; a container that is already so, or gone, is a success.
+// Freezer stops all threads of a container and lets them run again. Both may be repeated; a
+// container that is already in that state, or gone, is a success.
 type Freezer interface {
 	Freeze(ctx context.Context, c Container) error
 	Thaw(ctx context.Context, c Container) error
@@ -27,7 +27,7 @@ type Freezer interface {
 	Frozen(ctx context.Context, c Container) (bool, error)
 }
 
-// Limits are the longest times of steps; 0: the default.
+// Limits are the longest times of steps. 0 means the default, given at each field.
 type Limits struct {
 	State  time.Duration // to ask for a state; 10 s
 	Lock   time.Duration // for the process to come to rest; 10 s
@@ -39,9 +39,9 @@ type Limits struct {
 // lockMargin is the default of Suspender.margin.
 const lockMargin = 5 * time.Second
 
-// CopyLimit returns how long copying so many bytes may take. 80 GB took 15 s on an
-// H100, one direction (cuda-checkpoint#29). Ten times that and half a minute are
-// allowed: slower machines, several tasks at once, a driver that wakes a GPU up.
+// CopyLimit returns the time limit for copying this many bytes. 80 GB took 15 s on an H100,
+// one direction (cuda-checkpoint#29). Ten times that and half a minute are allowed: slower
+// machines, several tasks at once, a driver that wakes a GPU up.
 func CopyLimit(bytes int64) time.Duration {
 	const slowest = 500_000_000 // bytes per second
 	return 30*time.Second + time.Duration(float64(max(bytes, 0))/slowest*float64(time.Second))
@@ -52,10 +52,10 @@ type Options struct {
 	Driver  Caller
 	Freezer Freezer
 	Limits  Limits
-	// Root is where /proc and /sys are found; empty: "/".
+	// Root is the folder with /proc and /sys. Empty means "/".
 	Root string
 	Log  zerolog.Logger
-	// Now is the clock for the times that are reported; nil: time.Now.
+	// Now is the clock for reported times. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -63,10 +63,10 @@ type Options struct {
 // goroutines; for one container they take turns.
 type Suspender struct {
 	opt    Options
-	margin time.Duration // what the driver gets beyond its own limit of a lock
+	margin time.Duration // the driver's time beyond its own limit of a lock
 
 	mu   sync.Mutex
-	busy map[string]chan struct{} // by container, while an operation is under way
+	busy map[string]chan struct{} // by container, during an operation
 }
 
 // New returns a suspender.
@@ -84,7 +84,7 @@ func New(opt Options) *Suspender {
 	return &Suspender{opt: opt, margin: lockMargin, busy: map[string]chan struct{}{}}
 }
 
-// Outcome is where an operation has left the task.
+// Outcome is the state of the task after an operation.
 type Outcome int
 
 // Outcomes.
@@ -95,7 +95,7 @@ const (
 	Runs
 	// Suspended: the task is off its GPU, and can be resumed.
 	Suspended
-	// Ended: the process has ended, by itself or by somebody else.
+	// Ended: the process has exited, or somebody else has ended it.
 	Ended
 	// Lost: the task can neither run on nor be resumed, or nobody knows. End the
 	// attempt as a fault of the infrastructure. The container is not frozen, so
@@ -107,7 +107,7 @@ func (o Outcome) String() string {
 	return [...]string{"unchanged", "runs", "suspended", "ended", "lost"}[o]
 }
 
-// what says an outcome to people.
+// what describes an outcome for people.
 var what = map[Outcome]string{
 	Unchanged: "nothing was done to the task",
 	Runs:      "the task runs on",
@@ -116,7 +116,7 @@ var what = map[Outcome]string{
 	Lost:      "the task is lost",
 }
 
-// Result is what an operation has done. It is valid also with an error.
+// Result is the result of an operation. It is valid also with an error.
 type Result struct {
 	Outcome Outcome
 	Process Process
@@ -131,7 +131,7 @@ type Result struct {
 type Error struct {
 	Op      string // suspend, resume, recover
 	Outcome Outcome
-	State   string // last known state of the process; empty: not known
+	State   string // last known state of the process, or "" if unknown
 	Err     error
 }
 
@@ -202,8 +202,8 @@ func (s *Suspender) run(ctx context.Context, name string, c Container, f func(*o
 	return o.result, failed
 }
 
-// Thaw lets the threads of a suspended container run, so that it can be stopped. It
-// waits for an operation under way.
+// Thaw lets the threads of a suspended container run, so that it can be stopped. It waits
+// for a running operation.
 func (s *Suspender) Thaw(ctx context.Context, c Container) error {
 	done, err := s.turn(ctx, c.ID)
 	if err != nil {
@@ -213,8 +213,8 @@ func (s *Suspender) Thaw(ctx context.Context, c Container) error {
 	return s.thaw(ctx, c)
 }
 
-// Frozen reports whether the threads of a container are stopped, by whomever. It waits
-// for an operation under way.
+// Frozen reports whether the threads of a container are stopped, by carma or others. It
+// waits for a running operation.
 func (s *Suspender) Frozen(ctx context.Context, c Container) (bool, error) {
 	done, err := s.turn(ctx, c.ID)
 	if err != nil {

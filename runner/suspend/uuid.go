@@ -21,7 +21,7 @@ func parseUUID(text string) (id [16]byte, err error) {
 	return [16]byte(raw), nil
 }
 
-// checkPairs reports what is wrong with a list of moves.
+// checkPairs returns the error in a list of moves.
 func checkPairs(pairs []Pair) error {
 	if len(pairs) > maxPairs {
 		return fmt.Errorf("%d GPUs to move; at most %d", len(pairs), maxPairs)

@@ -8,9 +8,8 @@ import (
 	"io"
 )
 
-// maxLine bounds a line in either direction, in bytes. All requests that may be
-// under way together fit into a pipe (64 KiB), so writing one never waits for a
-// helper that hangs.
+// maxLine bounds a line in either direction, in bytes. All requests that may run together
+// fit into a pipe (64 KiB), so writing one never waits for a helper that hangs.
 const maxLine = 4096
 
 // request is a line to the helper.
@@ -18,10 +17,10 @@ type request struct {
 	ID   uint64 `json:"id"`
 	Call Call   `json:"call"`
 	PID  int    `json:"pid"`
-	// TimeoutMS is how long a lock may wait for the process to come to rest.
+	// TimeoutMS is the time that a lock may wait for the process to come to rest.
 	TimeoutMS uint32 `json:"timeout_ms,omitempty"`
 	Pairs     []Pair `json:"pairs,omitempty"`
-	// LimitMS is how long the call may take. A helper whose daemon has died does
+	// LimitMS is the longest time of the call. After the daemon has died, the helper does
 	// not wait longer for it.
 	LimitMS int64 `json:"limit_ms"`
 }
@@ -38,8 +37,7 @@ type reply struct {
 
 var errLong = fmt.Errorf("a line of more than %d bytes", maxLine)
 
-// readLine reads one line into v. Errors are io.EOF, or say what is wrong with the
-// line.
+// readLine reads one line into v. Errors are io.EOF, or describe the error in the line.
 func readLine(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
 	switch {

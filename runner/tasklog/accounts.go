@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// taskAccount is what the store knows about one task's output. Store.mu guards
-// it.
+// taskAccount is the store's record of one task's output. Store.mu guards it.
 type taskAccount struct {
 	id    int64
 	user  *userAccount
@@ -42,9 +41,9 @@ func (d *doneTasks) Pop() any {
 	return t
 }
 
-// Own tells the user of a task, and counts the task's output on disk for that
-// user. Until then the task counts for a user without a name, who has a share
-// like others. It may be repeated.
+// Own sets the user of a task, and counts the task's output on disk for that user. Until
+// then the task counts for a user without a name, who has a share like others. It may be
+// repeated.
 func (s *Store) Own(task int64, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,9 +62,8 @@ func (s *Store) Own(task int64, user string) {
 	}
 }
 
-// Done says that a task is over, and when, in the caller's time. From now on
-// its output is removed before that of tasks that still write. It may be
-// repeated.
+// Done says that a task is over, and when, in the caller's time. From now on its output is
+// removed before the output of tasks that still write. It may be repeated.
 func (s *Store) Done(task, ended int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +76,7 @@ func (s *Store) Done(task, ended int64) {
 	heap.Push(&t.user.done, t)
 }
 
-// Usage is how much of the disk output takes, in bytes.
+// Usage is the disk use of output, in bytes.
 type Usage struct {
 	Limits
 	Dir   string
@@ -87,8 +85,8 @@ type Usage struct {
 	Users map[string]int64
 }
 
-// Usage returns what is counted so far: after a start it grows until all output
-// on disk is counted.
+// Usage returns the usage counted so far: after a start it grows until all output on disk
+// is counted.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +206,8 @@ func (s *Store) over(t *taskAccount, n int64) *full {
 	return nil
 }
 
-// makeRoom removes the piece of output that must go first when t needs n bytes
-// and a limit is reached; false: there is none.
+// makeRoom removes the piece of output that must go first when t needs n bytes and a limit
+// is reached. It returns false if there is none. By limit:
 //
 //   - A task's limit: the middle of its own output, the oldest attempt's first.
 //   - A user's: the output of the task that ended first; else the middle of
@@ -289,7 +287,7 @@ func (s *Store) dropMiddle(t *taskAccount, over *full) bool {
 	return false
 }
 
-// dropSegment deletes a file of an attempt's output and notes why.
+// dropSegment deletes a file of an attempt's output and records the reason.
 func (s *Store) dropSegment(k key, seg segment, over *full) error {
 	s.because(k, over)
 	path := s.path(k, seg)

@@ -26,7 +26,7 @@ func (p *printer) at(i int) time.Time { return epoch.Add(time.Duration(i+1) * ti
 
 func (p *printer) print(n int) {
 	text := fmt.Sprintf("%d %s", len(p.printed), strings.Repeat("x", n))
-	_ = p.w.Write(p.at(len(p.printed)), Stdout, []byte(text), false) // a refusal is noted
+	_ = p.w.Write(p.at(len(p.printed)), Stdout, []byte(text), false) // a refusal is recorded
 	p.printed = append(p.printed, text)
 }
 
@@ -57,9 +57,9 @@ func (p *printer) check(t *rapid.T, s *Store) {
 	}
 }
 
-// TestLimitsProperty: tasks of several users print, with crashes in between and
-// a disk that gets full. No limit is ever exceeded, kept and noted lines add up
-// to all printed lines, and order is kept.
+// TestLimitsProperty: tasks of several users print, with crashes in between and a disk that
+// gets full. No limit is ever exceeded, lines stored and recorded as lost add up to all
+// printed lines, and order is kept.
 func TestLimitsProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -115,11 +115,11 @@ func TestLimitsProperty(t *testing.T) {
 					free = 1 << 40
 					if !p.done {
 						p.print(1)
-						_ = p.w.Close() // says what is lost
+						_ = p.w.Close() // returns the losses
 						p.done = len(must(s.Tail(p.task, 1, 1))) > 0
 						s.Done(p.task, p.task)
 						if lines, err := s.Tail(p.task, 1, 1); err != nil || len(lines) == 0 || string(lines[0].Text) != p.printed[len(p.printed)-1] {
-							p.printed = p.printed[:0] // no room even for a note: the caller was told
+							p.printed = p.printed[:0] // no room even for a note: the caller got an error
 							p.done = true
 							all = remove(all, p)
 						}
@@ -187,8 +187,7 @@ func checkAccounts(t *rapid.T, s *Store) {
 	}
 }
 
-// TestFloodCostsNobodyElse: one user's flood takes only that user's output
-// away.
+// TestFloodCostsNobodyElse: one user's flood removes only that user's output.
 func TestFloodCostsNobodyElse(t *testing.T) {
 	s := New(t.TempDir(), Limits{Attempt: MinLimit, User: 4 * MinLimit, Total: 4 * MinLimit})
 	s.limits.Load().Free = 0

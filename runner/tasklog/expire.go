@@ -35,9 +35,8 @@ func (s *Store) expire(t *taskAccount, why string) int64 {
 	return freed
 }
 
-// expireAttempt first writes the note over the head, which needs no room, and
-// then deletes the rest. After a crash in between, the files that are left
-// still tell how much is missing.
+// expireAttempt first writes the note over the head, which needs no room, and then deletes
+// the rest. After a crash in between, the remaining files still show how much is missing.
 func (s *Store) expireAttempt(k key, why string) error {
 	segs, err := s.segments(k)
 	if err != nil || len(segs) == 0 {
@@ -100,8 +99,8 @@ func (s *Store) whyPath(k key) string {
 	return fmt.Sprintf("%s/%d.why", s.folder(k.task), k.attempt)
 }
 
-// because notes the reason. The attempt's own limit is noted only to replace
-// another reason.
+// because records the reason. The attempt's own limit is recorded only to replace another
+// reason.
 func (s *Store) because(k key, over *full) {
 	if over.of != ofAttempt || exists(s.whyPath(k)) {
 		s.becauseOf(k, over.Error())

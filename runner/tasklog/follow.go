@@ -12,15 +12,14 @@ import (
 	"carma/containers/lines"
 )
 
-// Options select what Follow reads; the zero value selects all output up to
-// now.
+// Options select the lines that Follow reads; the zero value selects all output up to now.
 type Options struct {
-	// Tail is how many of the newest lines come first. 0: all that are kept;
-	// negative: none. Each piece of a line counts as one.
+	// Tail is the number of newest lines that come first. 0 means all that are kept, a
+	// negative number none. Each piece of a line counts as one.
 	Tail int
-	// Since leaves out lines before this instant; zero: none.
+	// Since leaves out lines before this instant, unless it is zero.
 	Since time.Time
-	// Follow goes on with new lines, until the writer is closed.
+	// Follow waits for new lines, until the writer is closed.
 	Follow bool
 }
 
@@ -88,10 +87,10 @@ type follower struct {
 	seg  segment
 	file *os.File
 	r    lines.Reader
-	pos  loss // what comes before the place
+	pos  loss // output before the place
 	at   time.Time
 	skip int64 // lines still to be left out
-	gap  loss  // what is missing before the next line
+	gap  loss  // missing output before the next line
 }
 
 func (f *follower) close() {
@@ -157,7 +156,7 @@ func (f *follower) count(seg segment) (n int64, err error) {
 	return n, err
 }
 
-// advance goes on to the next segment that is still there.
+// advance moves to the next segment that still exists.
 func (f *follower) advance() (bool, error) {
 	return f.openFrom(f.seg.start + 1)
 }

@@ -198,7 +198,8 @@ func TestFollowDuringRotation(t *testing.T) {
 	wg.Wait()
 }
 
-// A follower is told what it missed if a limit deletes output before it reads it.
+// TestSlowFollower: if a limit deletes output before a follower reads it, the follower gets
+// a note of the loss.
 func TestSlowFollower(t *testing.T) {
 	s := Open(t.TempDir(), 1)
 	w := mustWriter(t, s, 1, 1)

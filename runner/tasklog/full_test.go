@@ -56,8 +56,8 @@ func diskStore(t *testing.T, d *disk) *Store {
 	return s
 }
 
-// The disk is full for a while, wherever it ends in a line. Output that fits in
-// memory is kept; the rest is counted and noted in its place. The error is
+// TestFullForAWhile: the disk is full for a while, from any point in a line. Output that
+// fits in memory is kept; the rest is counted and recorded in its place. The error is
 // returned once, and no line is torn.
 func TestFullForAWhile(t *testing.T) {
 	for room := int64(0); room < 300; room += 7 {
@@ -126,8 +126,8 @@ func TestNoteStaysInPlace(t *testing.T) {
 	}
 }
 
-// The attempt ends while the disk is full: Close says what is lost and leaves
-// whole lines.
+// TestFullAtTheEnd: the attempt ends while the disk is full: Close reports the losses and
+// leaves whole lines.
 func TestFullAtTheEnd(t *testing.T) {
 	d := &disk{room: 100}
 	s := diskStore(t, d)
@@ -169,9 +169,9 @@ func TestFullWhenRotating(t *testing.T) {
 	}
 }
 
-// A disk that gets full right after a new segment costs no line that is there:
-// after a crash, the last line tells which lines are known. Once, the segment
-// with that line was the one that made the room.
+// TestFullBehindANewSegment: a disk that gets full right after a new segment costs no line
+// that is there: after a crash, the last line shows which lines are known. Once, the
+// segment with that line was the one that made the room.
 func TestFullBehindANewSegment(t *testing.T) {
 	free := int64(1 << 40)
 	dir := t.TempDir()
@@ -273,8 +273,8 @@ func TestRealDiskFull(t *testing.T) {
 	}
 }
 
-// A log that cannot be opened does not stay locked. Output that comes meanwhile
-// is counted, and noted once it can be.
+// TestOpenFails: a log that cannot be opened does not stay locked. Output that comes
+// meanwhile is counted, and recorded once it can be.
 func TestOpenFails(t *testing.T) {
 	d := &disk{full: true}
 	s := diskStore(t, d)
@@ -299,8 +299,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// Output that an attempt lost until its end, because the disk was full, is
-// noted when there is room again, unless the task was removed.
+// TestNotedAfterTheEnd: output that an attempt lost until its end, because the disk was
+// full, is recorded when there is room again, unless the task was removed.
 func TestNotedAfterTheEnd(t *testing.T) {
 	d := &disk{room: 1 << 20}
 	s := diskStore(t, d)

@@ -9,8 +9,8 @@ import (
 
 // Limits bound the output that is kept, in bytes on disk. 0 means the default.
 type Limits struct {
-	// Attempt bounds what is kept of one attempt: [DefaultLimit], and never
-	// less than [MinLimit].
+	// Attempt limits the stored output of one attempt: [DefaultLimit], and never less than
+	// [MinLimit].
 	Attempt int64
 	// Task bounds the attempts of one task together: four times Attempt.
 	Task int64
@@ -18,8 +18,8 @@ type Limits struct {
 	User int64
 	// Total bounds everything: a tenth of the disk.
 	Total int64
-	// Free stays free on the disk, whoever fills it: a twentieth of the disk,
-	// at least 64 MiB and at most 1 GiB, never more than a quarter.
+	// Free stays free on the disk, even if others fill it: a twentieth of the disk, at least
+	// 64 MiB and at most 1 GiB, never more than a quarter.
 	Free int64
 }
 
@@ -28,8 +28,7 @@ const (
 	gib = 1 << 30
 )
 
-// on fills in the limits for a disk of the given size in bytes; 0: it is not
-// known.
+// on fills in the limits for a disk of the given size in bytes, or 0 if unknown.
 func (l Limits) on(disk int64) Limits {
 	if l.Attempt == 0 {
 		l.Attempt = DefaultLimit

@@ -16,8 +16,8 @@ type Stream uint8
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
-	// Note is a line of carma's, not of the task: it says what is missing and
-	// why.
+	// Note is a line of carma's, not of the task: it describes missing output and the
+	// reason.
 	Note Stream = 3
 )
 
@@ -35,7 +35,7 @@ type Line struct {
 	At     time.Time
 	Stream Stream
 	Text   []byte // without newline
-	// Partial: the line goes on in the next Line of this stream.
+	// Partial: the line continues in the next Line of this stream.
 	Partial bool
 }
 
@@ -57,8 +57,8 @@ func appendLine(b []byte, l Line) []byte {
 	return append(b, '\n')
 }
 
-// parseLine reads what appendLine wrote, without the newline, and what other
-// writers of the format write: fewer digits, more tags. The text is part of b.
+// parseLine reads lines of appendLine, without the newline, and lines of other writers of
+// the format: fewer digits, more tags. The text is part of b.
 func parseLine(b []byte) (l Line, ok bool) {
 	at, b, _ := bytes.Cut(b, []byte(" "))
 	stream, b, _ := bytes.Cut(b, []byte(" "))

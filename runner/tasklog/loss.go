@@ -14,9 +14,8 @@ type loss struct {
 	unknown      bool // and an unknown amount more
 }
 
-// note returns the line in the log that stands for missing output. The package
-// also reads it: if the note itself is deleted, its amount still counts as
-// missing.
+// note returns the line in the log that represents missing output. The package also reads
+// it: if the note itself is deleted, its amount still counts as missing.
 func (l loss) note(why string) string {
 	amount := fmt.Sprintf("%d lines", l.lines)
 	if l.bytes > 0 {
@@ -31,8 +30,7 @@ func (l loss) note(why string) string {
 	return amount + " left out here: " + strings.ReplaceAll(why, "\n", " ")
 }
 
-// pass adds a stored line: the line itself, or the amount that a note stands
-// for.
+// pass adds a stored line: the line itself, or the amount that a note represents.
 func (l *loss) pass(line Line, ok bool, raw []byte) {
 	if !ok || line.Stream != Note {
 		l.lines++
@@ -61,12 +59,12 @@ func (w *Writer) lose(lines, bytes int64) {
 	w.lostEver.bytes += bytes
 }
 
-// missing reports whether something is lost that no note tells of yet.
+// missing reports whether something is lost that no note records yet.
 func (w *Writer) missing() bool { return w.lost.lines > 0 || w.lost.unknown }
 
-// Gap says that output is missing here that never came, and why. lines is how
-// many lines; negative: nobody knows. at is between the times of the line
-// before and the line after.
+// Gap records output that is missing here because it never came, and why. lines is the
+// number of lines, or negative if unknown. at is between the times of the line before and
+// the line after.
 func (w *Writer) Gap(at time.Time, lines int64, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +92,7 @@ func (w *Writer) Before(at time.Time, n int64, why string) {
 // noteLoss writes a note about the lost output, as soon as there is room for
 // the note and for next bytes after it.
 //
-// Its time is that of the newest line before it: all output up to then is kept
-// or counted.
+// It has the time of the newest line before it: all output up to then is kept or counted.
 func (w *Writer) noteLoss(next int) {
 	if w.missing() && !w.opened() || !w.missing() { // opening may show that nothing is missing
 		return

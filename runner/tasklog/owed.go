@@ -19,9 +19,8 @@ func (s *Store) owe(k key, d debt) {
 	s.owed[k] = d
 }
 
-// NoteLosses writes the notes that found no room when their attempts ended, if
-// there is room now. Call it from time to time. A note that is owed when the
-// process ends is never written.
+// NoteLosses writes notes for which there was no room when their attempts ended, if there is
+// room now. Call it from time to time. An owed note is lost when the process ends.
 func (s *Store) NoteLosses() {
 	s.mu.Lock()
 	owed := s.owed

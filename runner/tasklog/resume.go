@@ -17,10 +17,9 @@ func (w *Writer) Last() time.Time {
 	return w.last
 }
 
-// Since returns the time of the newest line that is kept or noted as lost.
-// After a restart, read the container's output again from there on; zero: all
-// of it. Write ignores lines that are not later, so that no line is lost and
-// none is there twice.
+// Since returns the time of the newest line that is stored or recorded as lost. After a
+// restart, read the container's output again from there on, or all of it if it is zero.
+// Write ignores lines that are not later, so that no line is lost and none is there twice.
 func (w *Writer) Since() time.Time { return w.Last() }
 
 // opened reports whether the log can be written. If it is not open, it tries to

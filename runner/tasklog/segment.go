@@ -84,10 +84,10 @@ func (w *Writer) rotate() bool {
 	return true
 }
 
-// droppable reports whether the oldest segment behind the head may be deleted.
-// It may not if it has the newest line on the disk: by that line's time a
-// writer knows after a restart which lines are there or noted. The segment that
-// is being written may have no line yet.
+// droppable reports whether the oldest segment behind the head may be deleted. It may not
+// if it has the newest line on the disk: by that line's time a writer knows after a restart
+// which lines are stored or recorded as lost. The segment that is being written may have no
+// line yet.
 func (s *Store) droppable(k key, segs []segment) bool {
 	for i := len(segs) - 1; i > 1; i-- {
 		if s.holdsLine(k, segs[i]) {
@@ -142,8 +142,8 @@ func (w *Writer) dropOldest(n int64) bool {
 	return true
 }
 
-// look notices that somebody has moved or deleted the file that is written:
-// writing goes on in a new one.
+// look checks whether somebody has moved or deleted the file that is written: then writing
+// continues in a new one.
 func (w *Writer) look() {
 	if w.f == nil {
 		w.opened()

@@ -5,11 +5,11 @@
 //
 //	2026-11-21T03:04:05.123456789Z stdout F a line
 //
-// with P in place of F for a piece of a line that goes on. The start of the
-// output is in <task>/<attempt>.log. Once that has grown to an eighth of the
-// limit, the rest goes to further files beside it, the oldest of which are
-// deleted as the limit requires. Their names carry the position in the output
-// at which they start, so what is missing is known without any other record.
+// with P in place of F for a piece of a line that continues. The start of the output is in
+// <task>/<attempt>.log. Once that has grown to an eighth of the limit, the rest goes to
+// further files beside it, the oldest of which are deleted as the limit requires. Their
+// names carry the position in the output at which they start, so missing output is known
+// without any other record.
 //
 // All output together is bounded as well, per task, per user and in total; see
 // [Limits] and makeRoom. Wherever output is missing, a note in its place says
@@ -52,13 +52,13 @@ const (
 type Store struct {
 	dir    string
 	former []string // other folders in which there may be output
-	size   int64    // of its disk; 0: not known
+	size   int64    // of its disk, or 0 if unknown
 	limits atomic.Pointer[Limits]
 	open   func(path string, flag int) (file, error)      // replaced by tests
 	disk   func(dir string) (size, free int64, err error) // the same
 
 	mu      sync.Mutex
-	writers map[key]*Writer // those not closed
+	writers map[key]*Writer // open ones
 	owed    map[key]debt    // losses of closed writers without a note
 	tasks   map[int64]*taskAccount
 	users   map[string]*userAccount
@@ -82,8 +82,8 @@ type file interface {
 // bytes kept of one attempt.
 func Open(dir string, limit int64) *Store { return New(dir, Limits{Attempt: limit}) }
 
-// New returns the store in dir, which is made when first needed. Output that
-// lies in one of the former folders stays there and can be read.
+// New returns the store in dir, which is made when first needed. Output in one of the
+// former folders stays there and can be read.
 func New(dir string, limits Limits, former ...string) *Store {
 	s := &Store{
 		dir: dir, former: former, disk: room,
@@ -137,7 +137,7 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(0)
 }
 
-// Check returns why output cannot be written now; nil: it can.
+// Check returns why output cannot be written now, or nil if it can.
 func (s *Store) Check() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 	return slices.Compact(attempts), err
 }
 
-// Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen]
-// while one is written. Followers go on to the end of what they have opened.
+// Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen] while one is
+// written. Followers read on to the end of the files that they have opened.
 func (s *Store) Remove(task int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"carma/internal/failpoint"
 )
 
-// bufferSize is how many bytes of output wait in memory: for Flush, or while
-// the disk is full.
+// bufferSize is the number of bytes of output that wait in memory: for Flush, or while the
+// disk is full.
 const bufferSize = 2 * MaxLine
 
 // Writer appends to the log of one attempt. Its methods may be called from
 // several goroutines.
 //
-// A failure to write, a full disk above all, never fails the task: the writer
-// keeps some output in memory and tries again at each call. Output that it
-// cannot keep is lost, counted, and noted in the log once that can be written.
-// The next call returns the error once, for the caller to log.
+// A failure to write, a full disk above all, never fails the task: the writer keeps some
+// output in memory and tries again at each call. Output that it cannot keep is lost,
+// counted, and recorded in the log once the log can be written. The next call returns the
+// error once, for the caller to log.
 type Writer struct {
 	s *Store
 	k key
@@ -46,18 +46,17 @@ type Writer struct {
 	failing  bool  // the last attempt to write failed
 	cause    error // the latest failure
 	report   error // a failure that was not returned yet
-	lost     loss  // not yet noted in the log
+	lost     loss  // not recorded in the log yet
 	lostEver loss
 
-	changed chan struct{} // closed when there is more to read; nil: nobody waits
+	changed chan struct{} // closed when there is more to read; nil if nobody waits
 	closed  bool
 }
 
-// Writer opens the log of an attempt for writing. If it is open already, the
-// error wraps [ErrOpen]. If there is a log from before a restart, a line torn
-// by the crash is dropped and writing goes on after it; see [Writer.Since]. If
-// the folder is missing or cannot be written, output is lost, and counted,
-// until it can.
+// Writer opens the log of an attempt for writing. If it is open already, the error wraps
+// [ErrOpen]. If there is a log from before a restart, a line torn by the crash is dropped
+// and writing continues after it; see [Writer.Since]. If the folder is missing or cannot be
+// written, output is lost, and counted, until it can.
 func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	w := &Writer{s: s, k: key{task, attempt}}
 	w.mu.Lock() // a follower waits until it is ready
@@ -76,10 +75,10 @@ func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends a line of the given stream. text may end with its newline; it
-// is not kept after the call. The times of lines increase: a line that is not
-// later than the newest in the log is known already and is ignored. An error
-// says that output does not reach the disk: the caller logs it and goes on.
+// Write appends a line of the given stream. text may end with its newline; it is not kept
+// after the call. The times of lines increase: a line that is not later than the newest in
+// the log is known already and is ignored. An error says that output does not reach the
+// disk: the caller logs it and continues.
 func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -263,7 +262,7 @@ func (w *Writer) forget() {
 	w.s.mu.Unlock()
 }
 
-// wake tells the followers that there is more.
+// wake wakes the followers after new output.
 func (w *Writer) wake() {
 	if w.changed != nil {
 		close(w.changed)
@@ -271,7 +270,7 @@ func (w *Writer) wake() {
 	}
 }
 
-// progress is what a follower needs to know before it reads.
+// progress is the state that a follower needs before it reads.
 type progress struct {
 	newest int64 // start of the newest segment
 	ended  bool

@@ -163,9 +163,9 @@ func TestSegmentNames(t *testing.T) {
 	}
 }
 
-// However much of the end of the file is lost: opening it again leaves whole
-// lines and tells from when on to read again. Writing all lines from then gives
-// the same log as without the loss.
+// TestTornEnd: for any lost part of the end of the file, opening it again leaves whole
+// lines and gives the time from which to read again. Writing all lines from then gives the
+// same log as without the loss.
 func TestTornEnd(t *testing.T) {
 	full := func(w *Writer, from time.Time) {
 		for i := range 40 {
@@ -220,8 +220,8 @@ func lastTime(b []byte) (last time.Time) {
 	return last
 }
 
-// After a crash the engine may send the whole output instead of the asked part.
-// Lines that were lost and noted do not come back.
+// TestResume: after a crash the engine may send the whole output instead of the requested
+// part. Lines that were recorded as lost do not reappear.
 func TestResume(t *testing.T) {
 	const ms = time.Millisecond
 	s := Open(t.TempDir(), 0)
@@ -250,8 +250,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Lines that were dropped for the limit do not come back when the engine sends
-// them again.
+// TestDroppedLinesStayAway: lines that were dropped for the limit do not reappear when the
+// engine sends them again.
 func TestDroppedLinesStayAway(t *testing.T) {
 	s := Open(t.TempDir(), 1)
 	all := func(w *Writer) {
@@ -275,7 +275,7 @@ func TestDroppedLinesStayAway(t *testing.T) {
 	}
 }
 
-// diskSize is what an attempt's files take.
+// diskSize returns the size of an attempt's files.
 func diskSize(t interface{ Fatal(...any) }, s *Store) (n int64) {
 	err := filepath.WalkDir(s.folder(1), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

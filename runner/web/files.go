@@ -16,8 +16,7 @@ import (
 	"carma/runner/web/look"
 )
 
-// The files of the page, but for those that it has in common with the replay's report
-// (package look).
+// The files of the page, except the files shared with the replay's report (package look).
 //
 //go:embed page
 var embedded embed.FS

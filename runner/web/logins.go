@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// TicketLife is how long an address signs in: time to type an ssh command.
+	// TicketLife is the time for which an address signs in: time to type an ssh command.
 	TicketLife = 5 * time.Minute
 	// SessionLife ends a session, used or not: a working day.
 	SessionLife = 12 * time.Hour
-	// One user has at most so many; a further one ends the oldest.
+	// Largest numbers for one user; a further one ends the oldest.
 	maxTickets, maxSessions = 8, 16
 )
 
-// User is who is signed in.
+// User is the user who is signed in.
 type User struct {
 	UID, GID int
 	Name     string
@@ -112,8 +112,8 @@ func (l *Logins) ticketed(text string) bool {
 	return slices.ContainsFunc(l.tickets, func(t *ticket) bool { return t.of.is(given) })
 }
 
-// session returns the session of a cookie and a key; nil: there is none. Whose the
-// connection is must be asked then, see mayBe.
+// session returns the session of a cookie and a key, or nil if there is none. The user of
+// the connection must be checked then, see mayBe.
 func (l *Logins) session(cookie, key string) *session {
 	if len(cookie) != secretLength || len(key) != secretLength {
 		return nil
@@ -144,7 +144,7 @@ func (l *Logins) end(s *session) {
 	}
 }
 
-// sweep drops what has ended.
+// sweep drops expired tickets and sessions.
 func (l *Logins) sweep() {
 	now := l.now()
 	l.tickets = of(l.tickets, func(t *ticket) bool { return now.Before(t.ends) })

@@ -16,8 +16,8 @@ import (
 // a socket that its program has closed as root's, so no other state is believed.
 const established = "01"
 
-// PeerOf returns the user of the program at the other end of a loopback connection,
-// as the kernel's table of connections tells; false: it does not tell.
+// PeerOf returns the user of the program at the other end of a loopback connection, from
+// the kernel's table of connections, or false if it is not there.
 func PeerOf(c net.Conn) (uid int, ok bool) {
 	from, ok1 := addressOf(c.RemoteAddr())
 	to, ok2 := addressOf(c.LocalAddr())

@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Options are what a page needs.
+// Options are the settings of a page.
 type Options struct {
 	Logins *Logins
-	// API answers what the page asks for. As puts the user into a request's context,
-	// as the API finds its caller there.
+	// API answers the page's requests. As puts the user into a request's context, where the
+	// API finds its caller.
 	API http.Handler
 	As  func(ctx context.Context, u User) context.Context
-	// Peer returns the user at the other end of a request's connection; false: it is
-	// not known.
+	// Peer returns the user at the other end of a request's connection, or false if unknown.
 	Peer func(ctx context.Context) (uid int, ok bool)
 	// Admin reports whether a user may change the tasks of others.
 	Admin func(User) bool
-	// Entered is told who has signed in; nil: nobody is told.
+	// Entered is called with each user who signs in, or is nil.
 	Entered func(User)
 }
 
@@ -42,7 +41,7 @@ func Handler(o Options) http.Handler {
 	return p.walls(mux)
 }
 
-// walls refuses what no browser with the page open would send.
+// walls refuses requests that no browser with the page open would send.
 func (p *page) walls(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		harden(w.Header())
@@ -59,7 +58,7 @@ func (p *page) walls(next http.Handler) http.Handler {
 
 type sessionKey struct{}
 
-// signed lets only requests of a session through.
+// signed refuses requests without a session.
 func (p *page) signed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		cookie, err := req.Cookie(p.cookie)
@@ -92,7 +91,7 @@ func (p *page) signed(next http.HandlerFunc) http.HandlerFunc {
 
 func sessionOf(req *http.Request) *session { return req.Context().Value(sessionKey{}).(*session) }
 
-// signedIn is what the page knows of its session.
+// signedIn is the page's data about its session.
 type signedIn struct {
 	User string `json:"user"`
 	UID  int    `json:"uid"`

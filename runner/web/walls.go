@@ -25,10 +25,10 @@ func harden(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 }
 
-// ownHost reports whether a request was made to an address of this machine itself, not
-// to a name that a name server can give to it. The port may be any: ssh forwards from
-// any. localhost is two addresses, and another user may listen at the one of them that
-// the page does not have: its script would be of the page's origin.
+// ownHost reports whether a request was made to an address of this machine itself, not to a
+// name that a name server can give to it. Any port is allowed: ssh forwards from any.
+// localhost is two addresses, and another user may listen at the one that the page does not
+// have: its script would be of the page's origin.
 func ownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -36,8 +36,8 @@ func ownHost(host string) bool {
 	return slices.Contains([]string{"127.0.0.1", "::1", "[::1]"}, host)
 }
 
-// OwnHost lets only requests through that were made to a loopback address or to
-// localhost: web sites whose names are made to point here are refused.
+// OwnHost lets only requests through that were made to a loopback address or to localhost.
+// It refuses web sites with names that were made to point here.
 func OwnHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		name, _, err := net.SplitHostPort(req.Host)
@@ -68,15 +68,15 @@ func ownOrigin(req *http.Request) bool {
 	return origin == "http://"+req.Host
 }
 
-// opens reports whether somebody follows a link to the page, from a chat or a terminal in
+// opens reports whether a request follows a link to the page, from a chat or a terminal in
 // the browser. The files that this shows hold no secrets, and no frame may have them.
 func opens(req *http.Request) bool {
 	return req.Method == http.MethodGet && !strings.HasPrefix(req.URL.Path, "/v1/") && req.URL.Path != "/session" &&
 		req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document" && req.Header.Get("Origin") == ""
 }
 
-// The routes of the API that the page uses: what shows, and what changes a task in a
-// way that can be undone, or ends it. No submission, no terminal, nothing of admins.
+// The routes of the API that the page uses: views, and changes of a task that can be
+// undone, or end it. No submission, no terminal, nothing of admins.
 var allowed = map[string]func() *regexp.Regexp{
 	http.MethodGet:  lazyregexp.New(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
 	http.MethodPost: lazyregexp.New(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),

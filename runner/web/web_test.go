@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// door is a page whose API tells who asks.
+// door is a page with an API that names the caller.
 type door struct {
 	http.Handler
 	logins *Logins
@@ -55,7 +55,7 @@ func (d *door) visit(method, path, body string, change ...func(*http.Request)) *
 	return w.Result()
 }
 
-// signIn returns what makes a request one of a session.
+// signIn returns a function that adds a session to a request.
 func (d *door) signIn(t *testing.T, u User) func(*http.Request) {
 	t.Helper()
 	ticket, _ := d.logins.Ticket(u)
@@ -277,7 +277,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPeer: the kernel's table tells whose a connection is, while it is open.
+// TestPeer: the kernel's table has the owner of a connection while it is open.
 func TestPeer(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l, err := net.Listen("tcp", at)

@@ -1,5 +1,5 @@
-// Package cgroup tells which containers a process runs in, from the names of
-// its control groups. It reads /proc and asks no engine.
+// Package cgroup returns the containers that a process runs in, from the names of its
+// control groups. It reads /proc and asks no engine.
 package cgroup
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// maxFile bounds what is read of one cgroup file. The kernel's own limit is a
-// path of 4096 bytes per hierarchy; there are at most 16 hierarchies.
+// maxFile is the largest number of bytes read of one cgroup file. The kernel's own limit is
+// a path of 4096 bytes per hierarchy; there are at most 16 hierarchies.
 const maxFile = 128 << 10
 
 // Containers returns the IDs, or names, of the containers that a process runs
@@ -162,16 +162,16 @@ func isHex64(s string) bool {
 // (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 const initNamespace = "pid:[4026531836]"
 
-// SeesHost reports whether the caller runs in the machine's own PID namespace,
-// whose numbers a GPU's driver reports. Only then can Containers find them.
+// SeesHost reports whether the caller runs in the machine's own PID namespace. A GPU's
+// driver reports numbers of that namespace, and only there can Containers find them.
 func SeesHost(root string) bool {
 	ns, err := os.Readlink(filepath.Join(root, "proc", "self", "ns", "pid"))
 	return err != nil || ns == initNamespace
 }
 
-// MemoryOf returns the folder of the control group that holds the memory of a
-// container, by one of the container's processes; empty: there is none that can be
-// read. name is what Containers calls it. Groups of version 1 and 2 are understood.
+// MemoryOf returns the folder of the control group that holds the memory of a container, by
+// one of the container's processes, or "" if none can be read. name is the container's name
+// as Containers returns it. Groups of version 1 and 2 are understood.
 func MemoryOf(root string, pid int, name string) string {
 	dir, _ := groupOf(root, pid, name, "memory", "memory.stat", "memory.stat")
 	return dir

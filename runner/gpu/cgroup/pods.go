@@ -53,8 +53,8 @@ func podsIn(path string) (uids []string) {
 	return uids
 }
 
-// isUID: pods of an apiserver have a UUID; those that a kubelet takes from files have
-// a hash of 32 digits.
+// isUID: pods of an apiserver have a UUID; pods that a kubelet reads from files have a hash
+// of 32 digits.
 func isUID(s string) bool {
 	if len(s) != 36 && len(s) != 32 {
 		return false

@@ -1,6 +1,6 @@
-// Package dcgm reads the activity of GPUs from the page of a dcgm-exporter
-// (NVIDIA's exporter of DCGM's figures). It is for cards before Hopper: NVML
-// cannot tell their activity.
+// Package dcgm reads the activity of GPUs from the page of a dcgm-exporter (NVIDIA's
+// exporter of DCGM's figures). It is for cards before Hopper: NVML does not report their
+// activity.
 package dcgm
 
 import (
@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	// maxPage bounds what is read. A row is some 300 bytes; the exporter has
+	// maxPage is the largest number of bytes read. A row is some 300 bytes; the exporter has
 	// some 30 for a GPU by default.
 	maxPage = 2 << 20
 	// fetchLimit bounds one reading.
@@ -42,7 +42,7 @@ type Key struct {
 	Instance int
 }
 
-// Reading is how busy a GPU was, 0 to 1 each.
+// Reading is the activity of a GPU. Each value is in [0, 1].
 type Reading struct{ SMACT, SMOCC, DRAMA float64 }
 
 // Page is an exporter's page, fetched at intervals. Make one with [Watch].
@@ -153,18 +153,17 @@ func (p *Page) Activity(uuid string, instance int) (smact, smocc, drama float64,
 	return r.SMACT, r.SMOCC, r.DRAMA, ok
 }
 
-// Err returns why the page could not be read the last time; nil: it could.
+// Err returns the error of the last read of the page, or nil.
 func (p *Page) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Parse reads a page in Prometheus' text format. A GPU is in the result if the
-// page has an SM activity for it that is possible. If the page lacks its
-// occupancy or its DRAM activity, the SM activity stands for it; it is an upper
-// bound of the occupancy. If a GPU has several rows (one per pod that uses it),
-// the highest counts.
+// Parse reads a page in Prometheus' text format. A GPU is in the result if the page has an
+// SM activity for it that is possible. If the page lacks its occupancy or its DRAM
+// activity, the SM activity is used instead; it is an upper bound of the occupancy. If a
+// GPU has several rows (one per pod that uses it), the highest counts.
 func Parse(page io.Reader) (map[Key]Reading, error) {
 	families, err := parse(page)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type Checker struct {
 	// Program is called with ChildCommand, or this program if it is empty.
 	Program string
-	// Limit is how long the child may take, or 5 s if it is 0.
+	// Limit is the longest time that the child may take, or 5 s if it is 0.
 	Limit time.Duration
 }
 
@@ -55,7 +55,7 @@ func (k *Checker) Check(ctx context.Context, all []Container) []Result {
 }
 
 // Find returns the first process of each container, by name. It reads all of /proc, so
-// callers keep what it returns.
+// callers keep the result.
 func (*Checker) Find(names map[string]bool) map[string]int {
 	found := map[string]int{}
 	entries, err := os.ReadDir("/proc")

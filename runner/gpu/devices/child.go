@@ -114,7 +114,7 @@ const mostNodes = 128
 
 // nodes opens the device nodes of a process's /dev that CUDA programs need. The path is
 // resolved below the process's root without links, because the container's root may have
-// replaced what is there.
+// replaced the nodes.
 func nodes(proc int) (files []file, err error) {
 	root, err := unix.Openat(proc, "root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -222,7 +222,7 @@ func access(files []file) {
 }
 
 // charDrivers returns the major numbers for which the kernel has a driver of character
-// devices, or nil if it does not tell.
+// devices, or nil if it does not list them.
 func charDrivers() map[uint32]bool {
 	text, err := os.ReadFile("/proc/devices")
 	if err != nil {

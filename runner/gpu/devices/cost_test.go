@@ -2,7 +2,7 @@ package devices
 
 import "testing"
 
-// BenchmarkRules is the comparison that is made every two seconds for each container.
+// BenchmarkRules measures the comparison that is done every two seconds for each container.
 func BenchmarkRules(b *testing.B) {
 	x := newBox(b)
 	for b.Loop() {

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program has a /dev of its own with two GPUs, whose nodes have the number of
-// /dev/null. A line of its input removes a node; its end ends the program.
+// program has a /dev of its own with two GPUs. Their nodes have the number of /dev/null. A
+// line of its input removes a node; its end ends the program.
 func program() int {
 	err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	if err == nil {
@@ -53,7 +53,7 @@ func program() int {
 	return 0
 }
 
-// box is a process in control groups of its own, as a container's are.
+// box is a process in control groups of its own, like a container.
 type box struct {
 	t      testing.TB
 	groups []group
@@ -142,7 +142,7 @@ func TestFirstVersion(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "devices.deny"), []byte("a"), 0); err != nil {
 		t.Fatal(err)
 	}
-	devicestest.AllowFirst(t, dir, "1:3") // as engines do: what is not named is denied
+	devicestest.AllowFirst(t, dir, "1:3") // as engines do: all others are denied
 	b.wants(allOpen)
 	before := (&Checker{}).Rules(b.c.PID, b.c.Names)
 	if before == "" || before != (&Checker{}).Rules(b.c.PID, b.c.Names) {
@@ -177,7 +177,7 @@ func TestSecondVersion(t *testing.T) {
 	b.wants(allOpen)
 }
 
-// TestGone: a node that was removed is gone, also one that nobody can open any more.
+// TestGone: a removed node is gone, also one that nobody can open.
 func TestGone(t *testing.T) {
 	b := newBox(t)
 	before := b.check()

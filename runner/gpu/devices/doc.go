@@ -1,10 +1,10 @@
-// Package devices tells whether the processes of a container can still open the
-// device nodes of its GPUs.
+// Package devices checks whether the processes of a container can still open the device
+// nodes of its GPUs.
 //
-// An engine, systemd or an administrator can take a GPU from a running container
-// without touching it: after systemctl daemon-reload, systemd applies its own
-// device rules again, and these do not name the nodes that NVIDIA's hook has added
-// (NVIDIA/nvidia-container-toolkit#1227). Programs that have the GPU open go on.
+// An engine, systemd or an administrator can take a GPU from a running container without
+// touching it: after systemctl daemon-reload, systemd applies its own device rules again,
+// and these do not name the nodes that NVIDIA's hook has added
+// (NVIDIA/nvidia-container-toolkit#1227). Programs that have the GPU open continue.
 // Programs that open it later fail with "no CUDA-capable device is detected".
 //
 // The kernel compares device rules with the control group of the process that

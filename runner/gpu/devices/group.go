@@ -23,8 +23,8 @@ type hierarchy struct {
 	second bool
 }
 
-// hierarchies returns those that are mounted here with their root group. A process in
-// a container of its own has none: it does not see the groups of others.
+// hierarchies returns the hierarchies mounted here with their root group. A process in its
+// own container has none: it does not see other groups.
 func hierarchies() (list []hierarchy) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -116,7 +116,7 @@ func (g group) rules() (string, error) {
 	return fmt.Sprint(ids), err
 }
 
-// mostPrograms is how many programs of a group are told apart.
+// mostPrograms is the largest number of programs of a group that are read.
 const mostPrograms = 64
 
 // programs returns the numbers of the device programs that are attached to a group of
@@ -139,8 +139,8 @@ func programs(dir int) ([]uint32, error) {
 // errNoRoom: the child would take the last processes that the container may have.
 var errNoRoom = errors.New("the container has no room for another process")
 
-// roomLeast is how many more processes a container may have at least when a child
-// enters its control group. The child's threads count for a moment.
+// roomLeast is the number of further processes that a container must have room for before a
+// child enters its control group. The child's threads count for a moment.
 const roomLeast = 32
 
 // enterable returns an error if a process that enters a group of version 2 could be

@@ -8,7 +8,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// State tells whether a device node can be opened.
+// State says whether a device node can be opened.
 type State string
 
 // The states.
@@ -47,7 +47,7 @@ var nodeName = lazyregexp.New(`^nvidia(\d+|ctl|-uvm)$`)
 // needed reports whether a CUDA program opens the node of this name in /dev.
 func needed(name string) bool { return nodeName().MatchString(name) }
 
-// Missing adds the nodes of before that are not there any more, as gone.
+// Missing adds the nodes of before that no longer exist, as gone.
 func (r Result) Missing(before []Node) Result {
 	for _, old := range before {
 		if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Path == old.Path }) {

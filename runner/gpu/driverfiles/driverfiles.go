@@ -65,8 +65,8 @@ func VersionIn(paths []string) (versions []string) {
 // there.
 const PersistenceSocket = "/run/nvidia-persistenced/socket"
 
-// IsPersistenceSocket reports whether a path is that of the socket: /var/run is a link
-// to /run.
+// IsPersistenceSocket reports whether a path is the socket's path: /var/run is a link to
+// /run.
 func IsPersistenceSocket(path string) bool {
 	return strings.TrimPrefix(path, "/var") == PersistenceSocket
 }

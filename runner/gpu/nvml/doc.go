@@ -8,7 +8,7 @@
 // goroutine. Figures of the driver are checked: impossible ones are left out or
 // bounded.
 //
-// What is read, and what is assumed where the driver does not tell:
+// Readings, and assumptions where the driver has none:
 //
 //   - Capacity: total memory minus the driver's own (driver 510 and later), else minus
 //     the memory in use on an idle card, at most 1 GiB. A card that has no memory of its

@@ -20,19 +20,19 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// answer is what the source says of a library.
+// answer is the source's result for a library.
 type answer struct {
 	Name    string
 	Devices []gpu.Device
 	Sample  gpu.Sample
 }
 
-// driverVariable names the library for a run of the test binary of its own: in one
-// process, a function that was looked up stays bound to its library.
+// driverVariable names the library for a separate run of the test binary: in one process, a
+// function that was looked up stays bound to its library.
 const driverVariable = "CARMA_TEST_NVML"
 
-// TestDriver loads libraries in the way of the driver's: an old one without the
-// newer functions, and one with them.
+// TestDriver loads libraries like the driver's: an old one without the newer functions, and
+// one with them.
 func TestDriver(t *testing.T) {
 	if path := os.Getenv(driverVariable); path != "" {
 		readDriver(t, path)
@@ -89,9 +89,9 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// readDriver prints what the source says of the library at a path.
+// readDriver prints the source's result for the library at a path.
 func readDriver(t *testing.T, path string) {
-	var shift time.Duration // GPM wants some time between its samples
+	var shift time.Duration // GPM needs some time between its samples
 	s, err := Open(context.Background(), lib.New(lib.WithLibraryPath(path)), Options{Now: func() time.Time { shift += time.Second; return time.Unix(0, 0).Add(shift) }})
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,7 @@ type meter struct {
 }
 
 const (
-	// mostPower, in watts, bounds what is believed of a counter: no card draws
-	// 10 kW.
+	// mostPower, in watts, bounds plausible readings of a counter: no card draws 10 kW.
 	mostPower = 10_000.0
 	// longestGap is the longest time that power is integrated over.
 	longestGap = time.Minute
@@ -43,7 +42,7 @@ func (m *meter) read(now time.Time, millijoules uint64, counted bool, power floa
 	}
 	grown := millijoules - m.last
 	if millijoules < m.last {
-		grown = millijoules // it began anew: the driver was reloaded, or the GPU reset
+		grown = millijoules // the counter was reset: the driver was reloaded, or the GPU reset
 	}
 	m.last = millijoules
 	if j := float64(grown) / 1000; j <= mostPower*(long+1) {

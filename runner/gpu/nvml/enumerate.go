@@ -23,8 +23,8 @@ type card struct {
 	units    []*unit
 	meter    meter
 	xids     []uint64 // fatal ones since the source was opened
-	kept     string   // the fault that an earlier source has left; empty: none
-	wants    string   // the fault that the driver wants a reset for; empty: it wants none
+	kept     string   // fault that an earlier source recorded, or ""
+	wants    string   // fault for which the driver requests a reset, or ""
 	told     bool     // the driver has wanted a reset since the fault began
 	warnings []string // from Xids
 	broken   string   // memory that could not be replaced
@@ -32,7 +32,7 @@ type card struct {
 	ecc      uint64
 }
 
-// unit is what carma calls a GPU: a card, or a MIG instance of one.
+// unit is one GPU in carma's sense: a card, or a MIG instance of one.
 type unit struct {
 	*card
 	handle   lib.Device
@@ -253,8 +253,8 @@ func names(found []*card) []string {
 	return out
 }
 
-// number gives the GPUs their indices: those of nvidia-smi. MIG instances have
-// none there; if there are any, all GPUs are numbered in order.
+// number gives the GPUs the indices of nvidia-smi. MIG instances have none there; if there
+// are any, all GPUs are numbered in order.
 func (s *Source) number() {
 	parts := slices.ContainsFunc(s.units, func(u *unit) bool { return u.instance >= 0 })
 	for i, u := range s.units {

@@ -17,7 +17,7 @@ type gpm struct {
 	instance int
 	previous lib.GpmSample
 	current  lib.GpmSample
-	taken    time.Time // of previous; zero: there is none
+	taken    time.Time // of previous, or zero if there is none
 	read     lib.GpmMetricsGetType
 	// The last result, for a caller that comes again too soon.
 	activity
@@ -26,14 +26,14 @@ type gpm struct {
 	good [3]figure
 }
 
-// figure is one metric's value and the time of its sample; zero: there is none.
+// figure is one metric's value and the time of its sample, or zero if there is none.
 type figure struct {
 	value float64
 	at    time.Time
 }
 
-// gpmHold is how long a metric keeps its last possible value when the counters give
-// impossible ones. Longer is no glitch.
+// gpmHold is the time for which a metric keeps its last possible value while the counters
+// give impossible ones. Longer is no glitch.
 const gpmHold = 10 * time.Second
 
 // activity is 0 to 1 each.
@@ -42,7 +42,7 @@ type activity struct{ smact, smocc, drama float64 }
 // gpmLeast is the least time between two samples (NVML's documentation).
 const gpmLeast = 100 * time.Millisecond
 
-// newGPM prepares a unit for measuring; nil: it cannot be measured.
+// newGPM prepares a unit for measuring, or returns nil if it cannot be measured.
 func (s *Source) newGPM(u *unit) *gpm {
 	for _, symbol := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"} {
 		if !s.has(symbol) {

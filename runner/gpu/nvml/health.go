@@ -35,7 +35,7 @@ func (s *Source) listen() {
 	}
 }
 
-// mostEvents bounds what is handled at a time.
+// mostEvents is the largest number of events handled at a time.
 const mostEvents = 256
 
 // hear handles the events that are waiting, without waiting for more.
@@ -91,10 +91,10 @@ func (s *Source) heard(c *card, xid uint64) {
 	log.Int("gpu", c.index).Uint64("xid", xid).Str("reason", text).Msg("the driver reports an error")
 }
 
-// healthEvery is the time between two readings of what changes slowly.
+// healthEvery is the time between two readings of slowly changing values.
 const healthEvery = 10 * time.Second
 
-// examine reads a card's memory errors, and what slows it down.
+// examine reads a card's memory errors, and the reasons for lower clocks.
 func (s *Source) examine(c *card) {
 	c.weak, c.broken = nil, ""
 	s.askRecovery(c)
@@ -130,8 +130,8 @@ const (
 	powerBrake      = 0x80
 )
 
-// slowedBy returns those reasons for lower clocks that need attention. A power
-// cap is usual, and left out.
+// slowedBy returns the reasons for lower clocks that need attention. A power cap is usual,
+// and left out.
 func slowedBy(reasons uint64) []string {
 	if reasons == unknown {
 		return nil
@@ -146,7 +146,7 @@ func slowedBy(reasons uint64) []string {
 	return out
 }
 
-// fault returns what is wrong with a card, by its own reports; empty: nothing.
+// fault describes a card's fault by its own reports, or returns "" if there is none.
 func (c *card) fault() string {
 	if len(c.xids) > 0 {
 		_, text := classify(c.xids[0], c.index)

@@ -41,7 +41,7 @@ func TestLost(t *testing.T) {
 		if r.calls["init"] != 1 {
 			t.Errorf("%v: the library was begun anew at once", ret)
 		}
-		// The GPU is looked for, and counts as well again when it is back.
+		// The GPU is searched, and counts as healthy again when it is back.
 		r.after(reviveFirst)
 		if got := sampled(t, s)[2]; got.Fault == "" || r.calls["init"] != 2 {
 			t.Errorf("%v: after a while: %+v, %v", ret, got, r.calls)
@@ -200,7 +200,7 @@ func TestEvents(t *testing.T) {
 	if !strings.Contains(first[4].Fault, "Xid 79") || !strings.Contains(first[5].Fault, "Xid 48") || first[6].Fault != "" {
 		t.Errorf("faults %q, %q, %q", first[4].Fault, first[5].Fault, first[6].Fault)
 	}
-	// The fault stays the same until somebody mends it.
+	// The fault stays the same until somebody fixes it.
 	r.after(time.Hour)
 	if got := sampled(t, s); got[4].Fault != first[4].Fault || got[5].Fault != first[5].Fault {
 		t.Errorf("an hour later %q, %q", got[4].Fault, got[5].Fault)
@@ -216,8 +216,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRemembered: a fatal error is reported once. The next source is told of it, and
-// ends it where the GPU was lost and is back, or somebody says that it was mended.
+// TestRemembered: a fatal error is reported once. The next source gets it, and clears it if
+// the GPU was lost and is back, or somebody says that it was fixed.
 func TestRemembered(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	s := r.open(t, Options{})
@@ -256,8 +256,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestRecoveryAction: a driver that has wanted a reset tells when there was one, also
-// to the next source. One that wanted nothing tells nothing.
+// TestRecoveryAction: a driver that has wanted a reset reports when there was one, also to
+// the next source. A driver that wanted nothing reports nothing.
 func TestRecoveryAction(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	r.change(func() {

@@ -15,8 +15,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// TestMachineMemory: a card without memory of its own (GB10) has the machine's, and
-// what its processes use; one whose memory cannot be read otherwise is not taken for such.
+// TestMachineMemory: a card without memory of its own (GB10) has the machine's, and its
+// processes' use; a card with memory that cannot be read for other reasons is not treated
+// like that.
 func TestMachineMemory(t *testing.T) {
 	root := t.TempDir()
 	meminfo := func(free int) {

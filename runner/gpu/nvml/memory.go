@@ -10,7 +10,7 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// memory is what a unit tells about its memory, in bytes.
+// memory is a reading of a unit's memory, in bytes.
 type memory struct {
 	total, used uint64
 	// net: total and used do not include the driver's own memory.
@@ -19,9 +19,8 @@ type memory struct {
 	machine bool
 }
 
-// memory reads a unit's memory. From driver 510 on, the second version of the
-// call tells what the driver reserves. Nobody can allocate that, so it is not
-// part of the capacity.
+// memory reads a unit's memory. From driver 510 on, the second version of the call reports
+// the driver's own memory. Nobody can allocate that, so it is not part of the capacity.
 func (s *Source) memory(u *unit) (memory, lib.Return) {
 	if s.has("nvmlDeviceGetMemoryInfo_v2") {
 		m, ret := u.handle.GetMemoryInfo_v2()
@@ -40,9 +39,9 @@ func (s *Source) memory(u *unit) (memory, lib.Return) {
 	return memory{total: m.Total, used: m.Used}, ret
 }
 
-// machineMemory is for a card that has no memory of its own and so tells none (GB10 in a
-// DGX Spark): its programs use the machine's. All that cannot be had there counts as
-// used, by whomever.
+// machineMemory is for a card without memory of its own, which reports none (GB10 in a DGX
+// Spark): its programs use the machine's. All that is not available there counts as used,
+// by any process.
 func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
 	free, total := meminfo.Read(s.opt.Root)
 	if total <= 0 || free > total {
@@ -52,7 +51,7 @@ func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
 }
 
 const (
-	// unknown is the library's figure for memory that it cannot tell.
+	// unknown is the library's figure for unknown memory.
 	unknown = ^uint64(0)
 	// mostProcesses is the longest list that is believed.
 	mostProcesses = 4096
@@ -60,10 +59,10 @@ const (
 	mostPID = 1 << 22
 )
 
-// listed returns the memory of every process on a unit; unknown: the library
-// cannot tell. A process may be in several lists (compute, graphics, MPS), each
-// with all its memory. ok is false if nothing could be read; clients: the list of
-// those of MPS could be.
+// listed returns the memory of every process on a unit, or unknown if the library does not
+// know it. A process may be in several lists (compute, graphics, MPS), each with all its
+// memory. ok is false if nothing could be read; clients is set if the list of MPS clients
+// could be read.
 func (s *Source) listed(u *unit) (out []process, ok, clients bool) {
 	at := map[uint32]int{}
 	for _, list := range []struct {
@@ -114,10 +113,10 @@ func (s *Source) hasAny(symbols []string) bool {
 	return false
 }
 
-// processes returns the processes of a unit with their memory. A figure above
-// all memory in use cannot be, and counts as unknown. Memory in use that no
-// process accounts for is divided evenly among the processes whose memory is
-// unknown; a single one gets all of it. guessed is how many have such a figure.
+// processes returns the processes of a unit with their memory. A figure above all memory in
+// use is impossible, and counts as unknown. Memory in use that no process accounts for is
+// divided evenly among the processes with unknown memory; a single one gets all of it.
+// guessed is the number of such figures.
 func (s *Source) processes(list []process, used units.Bytes) (out []gpu.Process, guessed int) {
 	var blank []int
 	rest := used

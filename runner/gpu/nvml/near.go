@@ -11,8 +11,8 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// relate finds which cards NVLink joins, directly or by way of others, and at which
-// NUMA node each is. MIG instances have no NVLink.
+// relate finds the cards that NVLink joins, directly or through other cards, and the NUMA
+// node of each. MIG instances have no NVLink.
 func (s *Source) relate() {
 	for _, u := range s.units {
 		u.device.Socket = s.socket(u)
@@ -20,7 +20,7 @@ func (s *Source) relate() {
 	if !s.has("nvmlDeviceGetP2PStatus") {
 		return
 	}
-	first := make([]int, len(s.units)) // of those that are joined
+	first := make([]int, len(s.units)) // by unit, the first unit of its NVLink group
 	for i, u := range s.units {
 		first[i] = i
 		for j, other := range s.units[:i] {
@@ -51,8 +51,8 @@ func (s *Source) linked(a, b *unit) bool {
 	return ret == lib.SUCCESS && status == lib.P2P_STATUS_OK
 }
 
-// socket is the NUMA node of a card; empty: the machine has one only, or it is not
-// known.
+// socket returns the NUMA node of a card, or "" if the machine has only one or it is
+// unknown.
 func (s *Source) socket(u *unit) string {
 	if !s.has("nvmlDeviceGetPciInfo_v3") {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// TestNear: cards that NVLink joins have one name, also by way of others, and each
-// has its NUMA node from the kernel.
+// TestNear: cards that NVLink joins have one name, also through other cards, and each has
+// its NUMA node from the kernel.
 func TestNear(t *testing.T) {
 	root := t.TempDir()
 	r := newRack(dgxa100.New(), false)

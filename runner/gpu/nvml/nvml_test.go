@@ -129,8 +129,8 @@ func TestGPM(t *testing.T) {
 	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM {
 		t.Errorf("after GPM has failed: %+v", got)
 	}
-	// An impossible figure is not passed on. The metric keeps its last one for ten
-	// seconds; the others go on.
+	// An impossible figure is not passed on. The metric keeps its last one for ten seconds;
+	// the others continue.
 	for _, bad := range []float64{math.NaN(), -0.5, 1.2, 7, math.Inf(1)} {
 		r.change(func() { p.level = activity{0.3, 0.2, 0.1} })
 		r.after(time.Second)
@@ -148,7 +148,7 @@ func TestGPM(t *testing.T) {
 		}
 		r.change(func() { p.level.smocc, p.busy = 0, activity{} })
 		r.after(time.Second)
-		sampled(t, s) // since before the counters began anew
+		sampled(t, s) // covers time before the counters restarted
 		r.after(time.Second)
 		if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM {
 			t.Errorf("after occupancy %v: %+v", bad, got)
@@ -234,7 +234,7 @@ func TestOldDriver(t *testing.T) {
 		p.GetMigModeFunc, p.GetRemappedRowsFunc, p.GetCurrentClocksEventReasonsFunc = nil, nil, nil
 	}
 	r.gpus[1].compute, r.gpus[1].used = []lib.ProcessInfo{{Pid: 7, UsedGpuMemory: 300 * mib}}, 300*mib
-	r.gpus[2].used = 2 * gib // the driver does not say by whom
+	r.gpus[2].used = 2 * gib // the driver does not name the process
 	s := r.open(t, Options{})
 	// The driver's own memory is known only on an idle card.
 	all := devices(t, s)
@@ -247,8 +247,8 @@ func TestOldDriver(t *testing.T) {
 	}
 }
 
-// TestComputeMode: a card that only one process may use is told apart; a driver's
-// library may lack the call.
+// TestComputeMode: a card that only one process may use is recognised; a driver's library
+// may lack the call.
 func TestComputeMode(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	r.gpus[1].GetComputeModeFunc = func() (lib.ComputeMode, lib.Return) { return lib.COMPUTEMODE_EXCLUSIVE_PROCESS, lib.SUCCESS }

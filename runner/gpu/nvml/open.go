@@ -16,8 +16,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Unavailable says why the GPUs of this machine cannot be read, and what to do
-// about it.
+// Unavailable says why the GPUs of this machine cannot be read, and how to fix it.
 type Unavailable struct {
 	Text string
 	Mend string
@@ -36,16 +35,15 @@ type Activity interface {
 
 // Options are the settings of a source; the zero value is usable.
 type Options struct {
-	// Only are the cards to use, by index as nvidia-smi shows it, by UUID, or by
-	// a MIG instance's UUID; empty: all.
+	// Only lists the cards to use, by index as nvidia-smi shows it, by UUID, or by a MIG
+	// instance's UUID. If empty, all are used.
 	Only []string
-	// Activity is asked for GPUs that GPM does not work on; nil: there is no
-	// other source.
+	// Activity is read for GPUs that GPM does not work on, or is nil without such a source.
 	Activity Activity
 	Log      zerolog.Logger
-	// Now is the clock; nil: time.Now.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Root is the folder that has /proc and /sys; empty: /.
+	// Root is the folder that has /proc and /sys. Empty means /.
 	Root string
 }
 
@@ -62,8 +60,8 @@ type Source struct {
 	cards    []*card
 	units    []*unit // the list does not change
 	owner    gpu.Owner
-	checked  time.Time // when health was last looked at
-	reviveAt time.Time // when the library is initialized again; zero: nothing is lost
+	checked  time.Time // when health was read last
+	reviveAt time.Time // when the library is initialized again, or zero
 	patience time.Duration
 	down     string // why it could not be initialized again
 
@@ -71,7 +69,7 @@ type Source struct {
 	notes []string
 }
 
-// DriverVersion is the version of the NVIDIA driver; empty: not known.
+// DriverVersion returns the version of the NVIDIA driver, or "" if unknown.
 func (s *Source) DriverVersion() string { return s.driver }
 
 // Library returns the machine's NVML. It is loaded when a source is opened.
@@ -204,7 +202,7 @@ func (s *Source) Close() error {
 	})
 }
 
-// release frees what the library keeps for the source.
+// release frees the library's resources of the source.
 func (s *Source) release() {
 	if s.events != nil {
 		s.events.Free()

@@ -32,7 +32,7 @@ type part struct {
 	pending, failed           bool
 	retire                    bool
 	slow                      uint64
-	recovery                  int32      // what the driver wants done; below 0: it does not tell
+	recovery                  int32      // the driver's recovery action; below 0 if not reported
 	fails                     lib.Return // of every call
 	hopper                    bool
 	joined                    []*part  // by NVLink
@@ -50,7 +50,7 @@ type stamp struct {
 	busy activity
 }
 
-// read returns the error that the part is set to, else what f returns.
+// read returns the part's configured error, else the result of f.
 func read[T any](p *part, f func() (T, lib.Return)) (T, lib.Return) {
 	p.rack.mu.Lock()
 	defer p.rack.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *part) equip() {
 	}
 	d.GetMemoryInfoFunc = func() (lib.Memory, lib.Return) {
 		return read(p, func() (lib.Memory, lib.Return) {
-			used := p.used + p.reserved // the first version cannot tell them apart
+			used := p.used + p.reserved // the first version reports the sum
 			return lib.Memory{Total: p.total, Used: used, Free: p.total - used}, lib.SUCCESS
 		})
 	}
@@ -106,7 +106,7 @@ func (p *part) equip() {
 	}
 }
 
-// equipCard adds what only a card answers.
+// equipCard adds the functions that only a card answers.
 func (p *part) equipCard() {
 	r, d := p.rack, p.Device
 	d.GetP2PStatusFunc = func(other lib.Device, by lib.GpuP2PCapsIndex) (lib.GpuP2PStatus, lib.Return) {
@@ -231,7 +231,7 @@ func (r *rack) split(card int, memory ...uint64) []*part {
 		}
 		return p.parts[i/2].Device, lib.SUCCESS
 	}
-	// A card in MIG mode tells nothing of its own.
+	// A card in MIG mode reports nothing of its own.
 	p.GetMemoryInfo_v2Func, p.GetMemoryInfoFunc, p.GetUtilizationRatesFunc, p.GpmSampleGetFunc = nil, nil, nil, nil
 	return p.parts
 }

@@ -13,12 +13,12 @@ import (
 // lasts reports whether a card's fault lasts until it is reset.
 func (c *card) lasts() bool { return len(c.xids) > 0 || c.kept != "" || c.wants != "" }
 
-// mended follows that a card was reset, or that somebody says so.
+// mended clears a card's faults after a reset, detected or reported by somebody.
 func (c *card) mended() { c.xids, c.kept, c.wants, c.told = nil, "", "", false }
 
-// askRecovery asks the driver what it wants done about a card. Drivers that tell it
-// also tell when it has been done: a driver that wanted a reset and wants nothing any
-// more has seen one. Of a driver that wanted nothing all along, that says nothing.
+// askRecovery asks the driver for the recovery action of a card. Drivers that report it
+// also report its completion: after a driver that wanted a reset and wants nothing any
+// more, there was one. If a driver wanted nothing all along, nothing follows.
 func (s *Source) askRecovery(c *card) {
 	if !s.has("nvmlDeviceGetFieldValues") {
 		return
@@ -50,8 +50,7 @@ func (s *Source) Forgive(ctx context.Context, uuid string) error {
 	return s.withCard(ctx, uuid, (*card).mended)
 }
 
-// withCard lets the worker do something with the card of a GPU. A GPU that is not
-// there is left out.
+// withCard runs a function with the card of a GPU on the worker. A missing GPU is left out.
 func (s *Source) withCard(ctx context.Context, uuid string, do func(*card)) error {
 	_, err := ask(ctx, s.worker, func() struct{} {
 		for _, u := range s.units {

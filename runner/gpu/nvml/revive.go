@@ -25,7 +25,7 @@ func (s *Source) revive(now time.Time) {
 		s.reviveAt, s.patience = time.Time{}, reviveFirst
 		return
 	case s.reviveAt.IsZero():
-		s.reviveAt = now.Add(reviveFirst) // it may be back by itself
+		s.reviveAt = now.Add(reviveFirst) // it may recover without a revival
 		return
 	case now.Before(s.reviveAt):
 		return

@@ -46,8 +46,8 @@ func (u *unit) begin(s *Source) {
 	u.gpm = s.newGPM(u)
 }
 
-// physical are the readings of a card as a whole: watts, degrees Celsius,
-// joules. own is the card's own counter, in joules; 0: it cannot be read.
+// physical has the readings of a card as a whole: watts, degrees Celsius, joules. own is
+// the card's own counter in joules, or 0 if it cannot be read.
 type physical struct {
 	power, temperature, joules, own float64
 }
@@ -76,8 +76,8 @@ func (s *Source) physical(c *card, now time.Time) (p physical) {
 	return p
 }
 
-// tolerated is how many readings in a row may fail before the GPU counts as
-// faulty: a failure of a moment should not take it out of service.
+// tolerated is the number of failed readings in a row before the GPU counts as faulty: a
+// short failure should not take it out of service.
 const tolerated = 2
 
 // unit reads one GPU. Figures that cannot be read stay as they were.

@@ -83,14 +83,14 @@ func newRack(s *server.Server, hopper bool) *rack {
 	return r
 }
 
-// change changes what the GPUs show, with the lock held.
+// change changes the readings of the GPUs, with the lock held.
 func (r *rack) change(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
 }
 
-// after lets time pass: the GPUs work at their level and use energy.
+// after advances time: the GPUs work at their level and use energy.
 func (r *rack) after(d time.Duration) {
 	r.change(func() {
 		r.now = r.now.Add(d)
@@ -119,7 +119,7 @@ func (r *rack) next(ms uint32) (lib.EventData, lib.Return) {
 	return ev, lib.SUCCESS
 }
 
-// xid lets the driver report an error of a card.
+// xid makes the driver report an error of a card.
 func (r *rack) xid(card int, n uint64) {
 	r.change(func() {
 		r.queue = append(r.queue, lib.EventData{Device: r.Devices[card], EventType: lib.EventTypeXidCriticalError, EventData: n})

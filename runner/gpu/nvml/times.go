@@ -15,9 +15,9 @@ import (
 type times struct {
 	seen  uint64    // time stamp of the newest sample, in microseconds of the driver's
 	newer time.Time // when there was one
-	// of are the shares, 0 to 1, of the processes that have had a sample. The driver
-	// leaves out processes that ran nothing. It also leaves out clients of MPS, whose
-	// work is their server's. So only who was seen once is idle while left out.
+	// of are the shares, 0 to 1, of the processes that have had a sample. The driver leaves
+	// out processes that ran nothing. It also leaves out clients of MPS, because their
+	// server does their work. So only a process that was seen once is idle while left out.
 	of map[uint32]float64
 }
 
@@ -25,7 +25,7 @@ type times struct {
 // driver makes them less often than it may be asked.
 const stale = 2 * time.Second
 
-// time tells the shares of time of a unit's processes, as far as the driver does. It
+// time sets the shares of time of a unit's processes, as far as the driver reports them. It
 // does not for MIG instances and vGPUs.
 func (s *Source) time(u *unit, list []process, out []gpu.Process, now time.Time) {
 	if u.instance >= 0 || len(list) == 0 || !s.has("nvmlDeviceGetProcessUtilization") {

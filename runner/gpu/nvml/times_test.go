@@ -11,9 +11,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// TestTimes: the share of time in which kernels of a process ran is the mean of the
-// samples since the last look; who was seen once and is left out was idle; who never
-// was is not known, as a client of MPS. It is not known if the driver does not tell.
+// TestTimes: the share of time in which kernels of a process ran is the mean of the samples
+// since the last look. A process that was seen once and is left out was idle; one that was
+// never seen is unknown, like a client of MPS. Shares are unknown if the driver does not
+// report them.
 func TestTimes(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	s := r.open(t, Options{})

@@ -111,7 +111,7 @@ func TestMIG(t *testing.T) {
 		if !near(a.PowerW+b.PowerW, 300) || !near(a.EnergyJ+b.EnergyJ, 3000) || a.PowerW < 3.9*b.PowerW || a.PowerW > 4.1*b.PowerW || a.CounterJ != 0 || b.CounterJ != 0 {
 			t.Errorf("power %v and %v, energy %v and %v of 300 W and 3000 J", a.PowerW, b.PowerW, a.EnergyJ, b.EnergyJ)
 		}
-		want := activity{1, 1, 1} // it has a process, and nothing tells more
+		want := activity{1, 1, 1} // it has a process, and no other source
 		metrics := gpu.MetricsNone
 		if hopper {
 			want, metrics = activity{0.6, 0.3, 0.2}, gpu.MetricsGPM

@@ -19,7 +19,7 @@ type worker struct {
 	quit   chan struct{}
 	once   sync.Once
 	ended  chan struct{}
-	busyAt atomic.Int64 // Unix nanoseconds of the running call's start; 0: idle
+	busyAt atomic.Int64 // start of the running call in Unix nanoseconds, or 0
 }
 
 func newWorker() *worker {
@@ -42,9 +42,9 @@ func (w *worker) run() {
 	}
 }
 
-// ask lets the worker call f and returns the result. If ctx ends first, f goes
-// on: its result is dropped, and nobody else is served before it returns. A
-// caller whose ctx ends while the worker is busy leaves nothing behind.
+// ask lets the worker call f and returns the result. If ctx ends first, f continues: its
+// result is dropped, and nobody else is served before it returns. If ctx ends while the
+// worker is busy with another call, f is not called.
 func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
 	answer := make(chan T, 1)
 	select {

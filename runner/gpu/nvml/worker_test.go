@@ -18,7 +18,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 )
 
-// TestStuck: if a driver hangs, readings fail in time and nothing piles up. The
+// TestStuck: if a driver hangs, readings fail at their limit and nothing piles up. The
 // driver is used again when it answers.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// TestCloseStuck: closing does not wait for ever.
+// TestCloseStuck: Close returns although a call hangs.
 func TestCloseStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRack(dgxa100.New(), false)
@@ -67,7 +67,7 @@ func TestCloseStuck(t *testing.T) {
 	})
 }
 
-// TestStuckAtStart: opening does not wait for ever either.
+// TestStuckAtStart: Open returns at its deadline although a call hangs.
 func TestStuckAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRack(dgxa100.New(), false)

@@ -4,13 +4,13 @@ package nvml
 
 import "fmt"
 
-// severity is what an Xid, an error number of the driver, means for a GPU.
+// severity is the consequence of an Xid, an error number of the driver, for a GPU.
 type severity int
 
 const (
 	// harmless: a program's fault, or information.
 	harmless severity = iota
-	// suspicious: the GPU goes on, and an administrator should know.
+	// suspicious: the GPU still works, and an administrator should know.
 	suspicious
 	// fatal: nothing can run there before a reset.
 	fatal
@@ -44,16 +44,16 @@ var resets = map[uint64]string{
 	169: "its security processor halted",
 }
 
-// restarts are the Xids whose remedy in the same catalog is to run the program
-// again, or nothing: the GPU is well.
+// restarts are Xids that need at most a restart of the program, by the same catalog; the
+// GPU is healthy.
 var restarts = []uint64{
 	8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89,
 	96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 121, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 137, 139, 141,
 	152, 153, 160, 161,
 }
 
-// noted are the Xids after which work may go on until the GPU can be reset, and
-// others that are worth a look.
+// noted are the Xids after which work may continue until the GPU can be reset, and others
+// worth a look.
 var noted = map[uint64]string{
 	63:  "failing memory was marked for replacement; reset the GPU when convenient",
 	92:  "many corrected memory errors",
@@ -70,8 +70,8 @@ var programs = func() map[uint64]bool {
 	return m
 }()
 
-// classify returns what an Xid means, with a sentence if somebody should act.
-// index is the card's number for nvidia-smi.
+// classify returns the severity of an Xid, with a sentence if somebody should act. index is
+// the card's number for nvidia-smi.
 func classify(xid uint64, index int) (severity, string) {
 	if what, ok := resets[xid]; ok {
 		mend := fmt.Sprintf("stop the daemon, nvidia-smi --gpu-reset -i %d, start it again", index)

@@ -11,12 +11,12 @@ import (
 	"carma/runner/suspend"
 )
 
-// A process that is suspended says so when it connects again, so a new daemon knows it.
-// But it cannot connect while it is frozen. A mark on the disk, one for each process
-// that is not running, says whom to wait for: the wait begins when somebody asks, after
-// he has thawed it.
+// A process that is suspended says so when it connects again, so a new daemon knows it. But
+// it cannot connect while it is frozen. A mark on the disk, one for each process that is
+// not running, identifies the processes to wait for: the wait begins when somebody asks for
+// one, after thawing it.
 
-// marks is the folder of the marks, in that of the socket.
+// marks is the folder of the marks, inside the socket's folder.
 const marks = "suspended"
 
 // mark remembers a process that is going to be suspended.
@@ -30,7 +30,7 @@ func (s *Server) mark(pid int) {
 	if err == nil {
 		err = os.WriteFile(path, nil, 0o644)
 	}
-	if err != nil { // after a restart it may then be taken for one that uses no GPU
+	if err != nil { // after a restart it may then seem to be a process that uses no GPU
 		s.log.Warn().Err(err).Int("pid", pid).Msg("remember a suspended process of the simulated GPUs")
 	}
 	s.mu.Lock()
@@ -38,8 +38,8 @@ func (s *Server) mark(pid int) {
 	s.marked[pid] = p
 }
 
-// markOf is the file that is a process's mark. Its start tells it from a later process
-// with the same number.
+// markOf returns the file that is a process's mark. The start time distinguishes it from a
+// later process with the same number.
 func markOf(dir string, p suspend.Process) string {
 	return filepath.Join(dir, marks, fmt.Sprintf("%d-%d", p.PID, p.Start))
 }
@@ -66,7 +66,7 @@ func readMarks(dir string) map[int]suspend.Process {
 			out[p.PID] = p
 			continue
 		}
-		os.Remove(filepath.Join(dir, marks, f.Name())) // it is looked at again next time
+		os.Remove(filepath.Join(dir, marks, f.Name())) // it is read again next time
 	}
 	return out
 }
@@ -77,8 +77,8 @@ func lives(p suspend.Process) bool {
 	return ok && now == p
 }
 
-// await returns a program. One that is marked, or that may not have come back yet after
-// a restart of the daemon, is waited for.
+// await returns a program. It waits for a program that is marked, or that may not have
+// reconnected yet after a restart of the daemon.
 func (s *Server) await(pid int, end time.Time) (*program, error) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
@@ -115,13 +115,13 @@ func (s *Server) await(pid int, end time.Time) (*program, error) {
 	}
 }
 
-// tellAll wakes those who wait for something. mu is held.
+// tellAll wakes all waiting goroutines. mu is held.
 func (s *Server) tellAll() {
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
-// agree tells the clients of a program a state, and waits until all have done so.
+// agree sends the clients of a program a state, and waits until all have applied it.
 func (s *Server) agree(p *program, state suspend.State, end time.Time) error {
 	s.mu.Lock()
 	for _, c := range p.clients {
@@ -150,7 +150,7 @@ func (s *Server) agree(p *program, state suspend.State, end time.Time) error {
 	}
 }
 
-// copying takes the time of copying what a program has, in simulated time.
+// copying waits for the simulated time of copying a program's memory.
 func (s *Server) copying(p *program, end time.Time) error {
 	s.mu.Lock()
 	var held units.Bytes
@@ -178,7 +178,7 @@ func (s *Server) copying(p *program, end time.Time) error {
 	return nil
 }
 
-// acted notes that a client has done what it was told.
+// acted records that a client has carried out a state change.
 func (s *Server) acted(c *process, id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

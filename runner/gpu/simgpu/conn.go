@@ -16,7 +16,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// helloLimit is how long a new connection may be silent before it is closed.
+// helloLimit is the time after which a new connection without a hello is closed.
 const helloLimit = 10 * time.Second
 
 // serve handles one connection, from hello to its end.
@@ -181,8 +181,8 @@ func loadOf(l wire.Load) (sim.Load, error) {
 	return sim.Load(l), nil
 }
 
-// handle does what a client asks, when it runs: the requests of one that is locked wait.
-// An error ends the connection. gone is closed when the client has hung up.
+// handle does a client's request, when the client runs: the requests of a locked client
+// wait. An error ends the connection. gone is closed when the client has hung up.
 func (s *Server) handle(c *process, r request, gone <-chan struct{}) (wire.Reply, error) {
 	switch {
 	case r.err != nil:

@@ -18,25 +18,25 @@
 //	-> {"op":"done","id":1}
 //	<- {"op":"error","message":"..."}                        then it hangs up
 //
-// A pace is sent after welcome and whenever it changes: when a neighbour comes,
-// goes or changes its load, and when simulated time runs at another speed. It
-// is the speed of simulated time x the GPU's speed relative to an A100 x the
-// interference model's rate ([sim.Speeds]); a task on several GPUs goes at the
-// pace of the slowest. Paces that follow each other quickly are merged.
+// A pace is sent after welcome and whenever it changes: when a neighbour starts, ends or
+// changes its load, and when the speed of simulated time changes. It is the speed of
+// simulated time x the GPU's speed relative to an A100 x the interference model's rate
+// ([sim.Speeds]); a task on several GPUs has the pace of the slowest. Paces in quick
+// succession are merged.
 //
-// The end of a connection frees what its client held. The reverse is not true:
-// a daemon that dies must not hurt tasks. A client goes on at its last pace,
-// reconnects, and says in its hello what it holds; that is believed, even
-// where it adds up to more than the GPU has. Only an alloc is ever refused, and
-// a server that finds its predecessor's socket answers none for two seconds:
-// by then every task that outlived the predecessor has said what it holds.
+// The end of a connection frees its client's memory. The reverse is not true: a daemon that
+// dies must not hurt tasks. A client continues at its last pace, reconnects, and declares
+// its memory in its hello; that is believed, even if it adds up to more than the GPU has.
+// Only an alloc is ever refused, and a server that finds its predecessor's socket answers
+// none for two seconds: by then every task that outlived the predecessor has declared its
+// memory.
 //
 // A process can be suspended, with all its connections, by the checkpoint functions of
 // NVIDIA's driver as package suspend calls them ([Server.Driver]). Its states are the
-// driver's: running, locked (1), checkpointed (2). A locked client does not train, and
-// what it asks for waits; a checkpointed one has nothing on the GPU. A client says in its
-// hello what it was told last, so the next daemon knows it. Copying takes the time of the
-// server's description, in simulated time. Copies do not slow each other.
+// driver's: running, locked (1), checkpointed (2). A locked client does not train, and its
+// requests wait; a checkpointed one has nothing on the GPU. A client repeats its last state
+// in its hello, so the next daemon knows it. Copying takes the time of the server's
+// description, in simulated time. Copies do not slow each other.
 //
 // A connection gets a bounded queue and a deadline for every write, so a
 // client that does not read loses its connection and delays nobody. A line

@@ -12,17 +12,17 @@ import (
 )
 
 // driver plays the checkpoint functions of NVIDIA's driver for the clients of a server,
-// with their states and error codes (package suspend). A process is known by its number,
-// as the kernel has it for its connections.
+// with their states and error codes (package suspend). A process is identified by the
+// number that the kernel has for its connections.
 //
 // As with the real one, the process itself takes part: it answers that it is locked, or
-// goes on. So a process that is frozen cannot be locked (code 600) or restored.
+// continues. So a process that is frozen cannot be locked (code 600) or restored.
 type driver struct{ s *Server }
 
 // Driver makes the calls of package suspend for the tasks of this server.
 func (s *Server) Driver() suspend.Caller { return driver{s} }
 
-// answerLimit is how long a call waits for a process if it has no limit of its own.
+// answerLimit is the time that a call without a limit of its own waits for a process.
 const answerLimit = 10 * time.Second
 
 // errClosed: the server ends. Nothing was changed, or all was undone.
@@ -83,7 +83,7 @@ func (d driver) do(r suspend.Request, end time.Time) (suspend.State, error) {
 	return 0, errCode(suspend.CodeInvalidValue)
 }
 
-// begin takes a program for a call that changes it, and changes its state.
+// begin reserves a program for a call that changes it, and changes its state.
 func (s *Server) begin(p *program, from, to suspend.State) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Server) put(p *program, state suspend.State) {
 	s.ledger.settle()
 }
 
-// finish ends a call. If it went wrong the program is in state, and hears so.
+// finish ends a call. After an error the program is in state, and gets a message.
 func (s *Server) finish(p *program, err error, state suspend.State) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Server) finish(p *program, err error, state suspend.State) error {
 	return err
 }
 
-// lock stops a program; wait is how long it may take to come to rest.
+// lock stops a program; wait limits the time until it comes to rest.
 func (d driver) lock(p *program, wait time.Duration) error {
 	s := d.s
 	if err := s.begin(p, suspend.Running, suspend.Locked); err != nil {
@@ -137,7 +137,7 @@ func (d driver) lock(p *program, wait time.Duration) error {
 	return err
 }
 
-// checkpoint copies what a locked program has, and takes it off its GPUs.
+// checkpoint copies the memory of a locked program, and removes it from its GPUs.
 func (d driver) checkpoint(p *program, end time.Time) error {
 	s := d.s
 	if err := s.begin(p, suspend.Locked, suspend.Checkpointing); err != nil {
@@ -187,7 +187,7 @@ func (d driver) restore(p *program, pairs []suspend.Pair, end time.Time) error {
 	return s.finish(p, err, suspend.Checkpointed)
 }
 
-// unlock lets a program go on.
+// unlock lets a program continue.
 func (d driver) unlock(p *program, end time.Time) error {
 	s := d.s
 	if err := s.begin(p, suspend.Locked, suspend.Locked); err != nil {
@@ -203,8 +203,8 @@ func (d driver) unlock(p *program, end time.Time) error {
 	return s.finish(p, err, suspend.Locked)
 }
 
-// place books the memory of a program that is restored, on the GPUs that it goes to.
-// back undoes the moves.
+// place allocates the memory of a program that is restored, on its target GPUs. back undoes
+// the moves.
 func (s *Server) place(p *program, pairs []suspend.Pair) (back func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *Server) place(p *program, pairs []suspend.Pair) (back func(), err error
 	}, nil
 }
 
-// targets are the devices that a program goes to. The pairs must name all that it has,
+// targets returns the devices for a moved program. The pairs must name all its devices,
 // once each, and the new ones must be of the same model.
 func (s *Server) targets(p *program, pairs []suspend.Pair) (map[*use]*device, error) {
 	wrong := errCode(suspend.CodeInvalidValue)

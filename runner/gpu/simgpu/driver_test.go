@@ -344,7 +344,7 @@ func TestKilledWhileSuspended(t *testing.T) {
 	}
 }
 
-// TestFloodWhileLocked: a locked client that goes on asking is cut off.
+// TestFloodWhileLocked: a locked client that keeps asking is disconnected.
 func TestFloodWhileLocked(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -379,7 +379,7 @@ func TestFloodWhileLocked(t *testing.T) {
 	eventually(t, "it is cut off", func() bool { return clients(s) == 0 })
 }
 
-// clients is how many there are.
+// clients returns the number of clients.
 func clients(s *Server) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,18 +39,19 @@ type device struct {
 
 // process is one client on one or more GPUs: a connection.
 type process struct {
-	task    mapper.TaskID // 0: foreign
+	task    mapper.TaskID // 0 if foreign
 	attempt int
 	pid     int
-	program *program // nil: its number is not known, so it cannot be suspended
+	program *program // nil if its number is unknown, so it cannot be suspended
 	uses    []*use
 	pace    float64
-	said    suspend.State // what it was, by its hello
-	// told and done are the numbers of the last State that it was sent, and answered.
+	said    suspend.State // its state according to its hello
+	// told and done are the numbers of the last State that it was sent, and that it
+	// answered.
 	told, done int64
 	// tell sends a State; it must not block.
 	tell func(wire.Reply)
-	// paced is told every change of pace; it must not block.
+	// paced is called with every change of pace; it must not block.
 	paced func(pace, speed float64)
 }
 
@@ -101,10 +102,10 @@ func (l *ledger) advance(now time.Time) {
 	}
 }
 
-// join adds a client with what it says it holds, whether or not there is room.
+// join adds a client with its declared memory, whether or not there is room.
 func (l *ledger) join(c *process) {
 	l.processes = append(l.processes, c)
-	c.pace = -1 // it hears its pace, even if that is 0
+	c.pace = -1 // it gets its pace, even if that is 0
 	for _, u := range c.uses {
 		u.peak = u.held
 	}
@@ -115,14 +116,14 @@ func (l *ledger) join(c *process) {
 	l.settle()
 }
 
-// attach puts what a client has onto its GPUs.
+// attach puts a client's memory and load onto its GPUs.
 func (c *process) attach() {
 	for _, u := range c.uses {
 		u.device.uses = append(u.device.uses, u)
 	}
 }
 
-// detach takes what a client has off its GPUs.
+// detach removes a client's memory and load from its GPUs.
 func (c *process) detach() {
 	for _, u := range c.uses {
 		u.device.uses = slices.DeleteFunc(u.device.uses, func(o *use) bool { return o == u })
@@ -193,7 +194,7 @@ func (u *use) busy() bool { return u.load.SMACT > 0 && u.process.runs() }
 func (d *device) settle() {
 	var loads []sim.Load
 	for _, u := range d.uses {
-		u.rate, u.active = d.Speed, 0 // loading data and the like: nobody is in the way
+		u.rate, u.active = d.Speed, 0 // loading data and the like: nobody slows it
 		if u.busy() {
 			loads = append(loads, u.load)
 		}

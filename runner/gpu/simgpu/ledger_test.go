@@ -32,8 +32,8 @@ func newProcess(l *ledger, load sim.Load, devices ...int) *process {
 	return c
 }
 
-// TestLedgerProperties drives the ledger with whatever clients may do. As long
-// as nobody declares memory at hello, no device ever holds more than it has.
+// TestLedgerProperties drives the ledger with random actions of clients. As long as nobody
+// declares memory at hello, no device ever holds more than it has.
 func TestLedgerProperties(t *testing.T) {
 	server := station(t)
 	rapid.Check(t, func(t *rapid.T) {

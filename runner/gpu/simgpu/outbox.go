@@ -22,8 +22,8 @@ type outbox struct {
 	done    chan struct{} // run has ended
 
 	mu     sync.Mutex
-	latest wire.Reply // pace to be sent; no Op: none
-	said   wire.Reply // state to be sent; no Op: none
+	latest wire.Reply // pace to be sent; an empty Op means none
+	said   wire.Reply // state to be sent; an empty Op means none
 }
 
 func newOutbox(c net.Conn) *outbox {
@@ -64,7 +64,7 @@ func (o *outbox) send(r wire.Reply) bool {
 	}
 }
 
-// finish lets run write what is queued, and waits for its end.
+// finish lets run write the queue, and waits for its end.
 func (o *outbox) finish() {
 	close(o.answers)
 	<-o.done

@@ -5,17 +5,17 @@ import (
 	"carma/runner/suspend"
 )
 
-// program is a process of the host, with all its clients: what is suspended. It is
-// there as long as it has one.
+// program is a process of the host with all its clients, the unit of suspending. It exists
+// as long as it has a client.
 type program struct {
 	pid     int
 	clients []*process // in order of arrival
 	state   suspend.State
 	// ours: this server has changed its state, so no hello does.
 	ours bool
-	// busy: a call that changes it is under way.
+	// busy: a call that changes it is in progress.
 	busy bool
-	// open is closed when it runs again; nil: it runs.
+	// open is closed when it runs again, or nil while it runs.
 	open chan struct{}
 }
 
@@ -25,9 +25,9 @@ func (c *process) runs() bool { return c.program == nil || c.program.state == su
 // off reports whether a client has nothing on a GPU.
 func (c *process) off() bool { return c.program != nil && c.program.state == suspend.Checkpointed }
 
-// enter adds a client to its program. After a restart, clients of one program may have
-// heard different things last, if the daemon died between them: then the one that is
-// furthest off the GPU is right, because the calls go on from there in both directions.
+// enter adds a client to its program. After a restart, clients of one program may report
+// different last states, if the daemon died between them: then the one that is furthest off
+// the GPU is right, because the calls continue from there in both directions.
 func (l *ledger) enter(c *process) {
 	if c.pid <= 0 {
 		return
@@ -74,7 +74,7 @@ func (p *program) move(state suspend.State) {
 	}
 }
 
-// told is the state that a client is told. It takes no part in the copying.
+// told returns the state as clients see it, without the transitions of the copying.
 func told(state suspend.State) int {
 	switch state {
 	case suspend.Locked, suspend.Checkpointing:
@@ -85,14 +85,14 @@ func told(state suspend.State) int {
 	return wire.Running
 }
 
-// tell says the state to all clients.
+// tell sends the state to all clients.
 func (p *program) tell() {
 	for _, c := range p.clients {
 		c.hear()
 	}
 }
 
-// hear says the program's state to a client.
+// hear sends the program's state to a client.
 func (c *process) hear() { c.hearOf(told(c.program.state)) }
 
 // hearOf says a state to a client before it is the program's.
@@ -110,7 +110,7 @@ func (c *process) hearOf(state int) {
 	c.tell(m)
 }
 
-// quiet reports whether all clients have done what they were told.
+// quiet reports whether all clients have answered their last State.
 func (p *program) quiet() bool {
 	for _, c := range p.clients {
 		if c.done < c.told {

@@ -10,7 +10,7 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// request is what a client has sent; err: it makes no sense.
+// request is a client's message; err is set if it is invalid.
 type request struct {
 	wire.Request
 	err error
@@ -23,7 +23,7 @@ type inbox struct {
 	gone     chan struct{} // closed when it has hung up
 }
 
-// waiting is how many requests of a client may wait to be done.
+// waiting is the largest number of a client's unanswered requests.
 const waiting = 64
 
 // listen reads requests until the connection ends.
@@ -51,8 +51,8 @@ func (s *Server) listen(c *process, lines *bufio.Scanner) inbox {
 	return in
 }
 
-// take adds a request. While there are too many it waits, and reads no more; a client
-// that is locked and goes on asking is cut off, because its end would not be seen.
+// take adds a request. While there are too many it waits, and reads no more; a locked
+// client that keeps asking is disconnected, because its end would not be seen.
 func (s *Server) take(c *process, in inbox, r request) bool {
 	const look = time.Second
 	for {

@@ -257,7 +257,7 @@ func TestHeardDifferently(t *testing.T) {
 	r.expect(wire.Error)
 }
 
-// answers does at once what it is told.
+// answers confirms each order at once.
 func (r raw) answers() {
 	go func() {
 		for r.lines.Scan() {
@@ -268,7 +268,7 @@ func (r raw) answers() {
 	}()
 }
 
-// TestManySuspends is for the race detector, and finds what is left behind.
+// TestManySuspends is for the race detector, and finds leaked state.
 func TestManySuspends(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)

@@ -31,7 +31,7 @@ type Server struct {
 	admitting chan struct{} // closed when allocations are answered
 	stopping  chan struct{} // closed by Close
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ledger *ledger
 	conns  map[*net.UnixConn]struct{}
 	closed bool
@@ -93,8 +93,8 @@ func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logge
 // helloTime is longer than any client waits between attempts to connect.
 const helloTime = 2 * time.Second
 
-// admitAllocs opens the server for allocations: at once or, if it succeeds one
-// that had clients, after these have had the time to say what they hold.
+// admitAllocs opens the server for allocations: at once or, if it succeeds a server with
+// clients, after these have had the time to declare their memory.
 func (s *Server) admitAllocs(succeeds bool) {
 	defer s.work.Done()
 	if succeeds {
@@ -110,8 +110,8 @@ func (s *Server) admitAllocs(succeeds bool) {
 // Name is "sim:" and the server's name.
 func (s *Server) Name() string { return s.name }
 
-// Sharing is how tasks share the simulated devices: their kernels run at the same
-// time, as by MPS.
+// Sharing returns the sharing of the simulated devices: kernels of several tasks run at the
+// same time, as with MPS.
 func (s *Server) Sharing() mapper.Sharing { return mapper.SharingMPS }
 
 // GPUs lists the simulated devices.
@@ -141,8 +141,8 @@ func (s *Server) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	return out, nil
 }
 
-// SetSpeed sets how many simulated seconds pass in a second of wall clock, and
-// tells the tasks. A speed that is not positive is ignored.
+// SetSpeed sets how many simulated seconds pass in a second of wall clock, and informs the
+// tasks. A speed that is not positive is ignored.
 func (s *Server) SetSpeed(speed float64) {
 	if !(speed > 0) {
 		return
@@ -161,9 +161,9 @@ func (s *Server) change(f func(*ledger)) {
 	f(s.ledger)
 }
 
-// Close hangs up on all tasks, which go on at their last pace, and waits until
-// nothing of the server runs. If there were tasks their socket stays, as it
-// does when the daemon is killed: it tells the next server to wait for them.
+// Close hangs up on all tasks, which continue at their last pace, and waits until nothing
+// of the server runs. If there were tasks their socket stays, like after a kill of the
+// daemon: it makes the next server wait for them.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -188,7 +188,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// maxConns bounds the connections that strangers can keep open.
+// maxConns limits the connections that unknown processes can keep open.
 const maxConns = 1024
 
 func (s *Server) accept() {

@@ -200,7 +200,7 @@ func TestServerComesBack(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.Free(0, units.GiB) // no server hears it
+	c.Free(0, units.GiB) // no server gets it
 	if p := c.Pace(); p.Training != 60 {
 		t.Errorf("without a server at %+v", p)
 	}
@@ -241,8 +241,8 @@ func TestNewcomerAfterARestart(t *testing.T) {
 	}
 }
 
-// TestDeclaredMemoryIsBelieved: a hello is never refused for want of room. A
-// device never shows more memory in use than it has.
+// TestDeclaredMemoryIsBelieved: a hello is never refused for lack of room. A device never
+// shows more memory in use than it has.
 func TestDeclaredMemoryIsBelieved(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -347,8 +347,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSilentReader: a client that asks and never reads loses its connection in
-// the end. Until then everybody else goes on.
+// TestSilentReader: a client that asks and never reads loses its connection in the end.
+// Until then all others continue.
 func TestSilentReader(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)

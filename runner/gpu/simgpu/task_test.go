@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playTask does what its input says, and answers each line with one.
+// playTask executes the lines of its input, and answers each with one.
 func playTask(dir string) error {
 	c, err := client.Dial(context.Background(), client.Options{
 		Dir: dir, Task: 1, Attempt: 1, GPUs: []string{"0"}, Loads: []wire.Load{heavy}, Window: time.Minute,
@@ -57,7 +57,7 @@ func playTask(dir string) error {
 	return nil
 }
 
-// task is a process of its own on a simulated GPU.
+// task is a separate process on a simulated GPU.
 type task struct {
 	testing.TB
 	cmd *exec.Cmd
@@ -124,7 +124,7 @@ func (p *task) ask(format string, args ...any) string {
 	return p.answer()
 }
 
-// passed is how many seconds it has trained.
+// passed returns the seconds it has trained.
 func (p *task) passed() (seconds float64) {
 	p.Helper()
 	if _, err := fmt.Sscan(p.ask("passed"), &seconds); err != nil {

@@ -29,8 +29,7 @@ func New(dir, root, version string) (*SMI, error) {
 	return s, os.WriteFile(s.Path, []byte(text), 0o755)
 }
 
-// Note writes a line among the calls, so that their order with something else
-// can be told.
+// Note writes a line among the calls, to show their order relative to something else.
 func (s *SMI) Note(line string) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, "calls"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *SMI) Calls() (out []string, err error) {
 	return out, err
 }
 
-// Guaranteed returns what the topmost groups guarantee of a GPU, in MiB. It
+// Guaranteed returns the memory of a GPU that the topmost groups guarantee, in MiB. It
 // falls only when the program lowers a soft limit.
 func (s *SMI) Guaranteed(gpu string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, "reserved."+gpu))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// daemon is what the control daemon knows.
+// daemon is the state of the control daemon.
 type daemon struct {
 	multi   bool
 	uid     int
@@ -105,7 +105,7 @@ func (d *daemon) ofServer(words []string) (string, bool) {
 	return "", true
 }
 
-// play does what clients do.
+// play simulates the actions of clients.
 func (d *daemon) play(words []string) (string, bool) {
 	if len(words) < 2 {
 		return "which client?", false

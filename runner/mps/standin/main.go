@@ -2,9 +2,9 @@
 // folders and its command language (interface version 2) as the manual
 // describes them, without a GPU.
 //
-// Clients are played by further commands: standin_connect PID GPU COMMAND
-// connects one (and starts a server, as the first client does),
-// standin_leave PID takes it away, standin_fault PID lets it fail.
+// Clients are played by further commands: standin_connect PID GPU COMMAND connects one (and
+// starts a server, as the first client does), standin_leave PID disconnects it,
+// standin_fault PID lets it fail.
 package standin
 
 import (
@@ -62,7 +62,7 @@ func run(args []string) error {
 	return ask(pipe, os.Stdin, os.Stdout)
 }
 
-// multiUser is how this program spells the option that serves all users: with one
+// multiUser returns this program's spelling of the option that serves all users: with one
 // dash if there is a file "old-spelling" beside it.
 func multiUser() string {
 	if program, err := os.Executable(); err == nil {
@@ -130,8 +130,8 @@ func serve(pipe string, multi bool) error {
 	return nil
 }
 
-// converse answers one invocation of the command line: one command per line,
-// each with whether it worked and what it prints.
+// converse answers one invocation of the command line: one command per line, each with
+// whether it worked and its output.
 func (d *daemon) converse(c net.Conn) {
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {

@@ -10,7 +10,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// By takes containers off their GPUs: a [suspend.Suspender], or a stand-in.
+// By suspends containers: a [suspend.Suspender], or a stand-in.
 type By interface {
 	Suspend(ctx context.Context, c suspend.Container, f suspend.Facts) (suspend.Result, error)
 	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
@@ -21,22 +21,23 @@ type By interface {
 
 // Defaults of Asking.
 const (
-	// defaultLimit is how long a program may take for its step and for copying. The
-	// copies of the driver have half a minute and more (suspend.CopyLimit).
+	// defaultLimit is the time that a program has for its step and for copying. The copies
+	// of the driver have half a minute and more (suspend.CopyLimit).
 	defaultLimit = time.Minute
-	// poll is the time between two looks at an answer. Nobody can be told of it by
-	// the kernel where a container's files are not the machine's own.
+	// poll is the time between two looks at an answer. The kernel cannot notify about it if
+	// a container's files are not the machine's own.
 	poll = 20 * time.Millisecond
 )
 
-// Asking asks tasks that offer it to leave by themselves; others, and those that do not
-// answer in time, are left to Driver. It is a [By]. A task that has left is not frozen.
+// Asking asks tasks that offer it to vacate their GPUs; tasks that do not offer it or do
+// not answer in time are left to Driver. It is a [By]. A task that has vacated is not
+// frozen.
 //
-// Outcomes are those of package suspend. What the program holds beside its tensors, such
-// as its CUDA context, stays on the GPU: measure it before its memory is given away.
+// Outcomes are as in package suspend. GPU memory of the program beside its tensors, such
+// as its CUDA context, stays on the GPU: measure it before allocating its memory to others.
 type Asking struct {
 	Driver By
-	Limit  time.Duration // for a step and for copying; 0: a minute
+	Limit  time.Duration // for a step and for copying; 0 means a minute
 }
 
 var _ By = (*Asking)(nil)
@@ -54,7 +55,7 @@ func (e *refusedError) Error() string {
 	return "the task cannot do so: " + strconv.Quote(e.why)
 }
 
-// offers returns the folder of a container whose task leaves by itself.
+// offers returns the folder of a container whose task vacates on request.
 func (a *Asking) offers(c suspend.Container) (Folder, bool) {
 	f := Folder(c.Leave)
 	return f, f != "" && f.Offered()
@@ -101,8 +102,8 @@ func lives(c suspend.Container) bool {
 	return len(c.PIDs) == 0
 }
 
-// Suspend asks a task that offers it to leave. If it cannot, or does not answer, it is
-// told to stay, and the driver suspends it: that works wherever the program stands.
+// Suspend asks a task that offers it to vacate. If it cannot, or does not answer, it is
+// ordered to stay, and the driver suspends it: that works at any point of the program.
 func (a *Asking) Suspend(ctx context.Context, c suspend.Container, facts suspend.Facts) (suspend.Result, error) {
 	f, ok := a.offers(c)
 	if !ok {
@@ -128,7 +129,7 @@ func (a *Asking) Suspend(ctx context.Context, c suspend.Container, facts suspend
 	return result, failed
 }
 
-// away reports whether the last order to a task was to leave.
+// away reports whether the last order to a task was to vacate.
 func (a *Asking) away(c suspend.Container) (Folder, bool) {
 	f, ok := a.offers(c)
 	if !ok {
@@ -137,16 +138,17 @@ func (a *Asking) away(c suspend.Container) (Folder, bool) {
 	return f, f.Left()
 }
 
-// Resume asks a task that left by itself to return. It can return only to the GPU that
-// it had, because it sees no other.
+// Resume asks a task that vacated its GPU to return. It can return only to the GPU that it
+// had, because it sees no other.
 func (a *Asking) Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error) {
-	if f, ok := a.away(c); ok && p.PID == 0 { // the driver tells whom it has suspended
+	if f, ok := a.away(c); ok && p.PID == 0 { // the driver knows the processes it has suspended
 		return a.back(ctx, c, f, t)
 	}
 	return a.Driver.Resume(ctx, c, p, t)
 }
 
-// back asks a task to return. If it cannot, or does not answer, it is told to stay away.
+// back asks a task to return. If it cannot, or does not answer, back orders it to stay
+// suspended.
 func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t suspend.Target) (suspend.Result, error) {
 	for _, p := range t.Pairs {
 		if p.Old != p.New {
@@ -168,9 +170,9 @@ func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t susp
 	return suspend.Result{Outcome: suspend.Suspended}, err
 }
 
-// Recover finishes what a daemon that died has begun. What it had ordered of a task that
-// leaves by itself is in its folder, and the program goes on with it meanwhile. Where
-// the driver may have the task, that lets it run first.
+// Recover finishes what a daemon that died has begun. Its orders to a task that vacates on
+// request are in the task's folder, and the program carries them out meanwhile. If the
+// driver may have suspended the task, the driver lets it run first.
 func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, facts suspend.Facts, t suspend.Target) (suspend.Result, error) {
 	f, ok := a.offers(c)
 	if !ok {
@@ -197,10 +199,10 @@ func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.
 	return suspend.Result{Outcome: suspend.Runs}, nil
 }
 
-// Thaw lets the threads of a container run that the driver's way has frozen.
+// Thaw thaws a container that the driver's suspend has frozen.
 func (a *Asking) Thaw(ctx context.Context, c suspend.Container) error { return a.Driver.Thaw(ctx, c) }
 
-// Frozen reports whether a container is frozen. One whose task has left by itself is not.
+// Frozen reports whether a container is frozen. A container whose task has vacated is not.
 func (a *Asking) Frozen(ctx context.Context, c suspend.Container) (bool, error) {
 	return a.Driver.Frozen(ctx, c)
 }

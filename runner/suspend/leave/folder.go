@@ -20,13 +20,13 @@ const (
 	answerFile = "answer"
 )
 
-// offer is what a program writes that speaks this version of the protocol.
+// offer is the offer of a program that speaks this version of the protocol.
 const offer = "carma-leave 1"
 
-// maxLine bounds what is read of a file, in bytes.
+// maxLine is the number of bytes read of a file.
 const maxLine = 512
 
-// Folder is that of one attempt, on the machine. The folder above it must not be
+// Folder is the folder of one attempt, on the machine. The folder above it must not be
 // writable by the task's user.
 type Folder string
 
@@ -46,15 +46,15 @@ func (f Folder) Make(uid, gid int) error {
 	return err
 }
 
-// Offered reports whether the task offers to leave by itself.
+// Offered reports whether the task offers to vacate its GPUs.
 func (f Folder) Offered() bool {
 	line, err := f.read(taskFolder, offerFile)
 	return err == nil && line == offer
 }
 
-// order is what carma wants: that the task leaves, or that it returns.
+// order is carma's order to a task: to vacate its GPUs, or to return.
 type order struct {
-	n     uint64 // 0: none was written yet
+	n     uint64 // 0 if none was written yet
 	leave bool
 }
 
@@ -103,7 +103,7 @@ const (
 	cannot = "cannot"
 )
 
-// answer is what the program has said to an order; ok: it has.
+// answer returns the program's answer to an order; ok is false if there is none.
 func (f Folder) answer(to order) (word, why string, ok bool) {
 	line, err := f.read(taskFolder, answerFile)
 	if err != nil {
@@ -128,7 +128,7 @@ func (f Folder) isAway(last order) bool {
 	return ok && word == left
 }
 
-// parse reads WORD NUMBER and what follows.
+// parse reads WORD NUMBER and the rest.
 func parse(line string) (word string, n uint64, rest string, err error) {
 	word, rest, _ = strings.Cut(line, " ")
 	number, rest, _ := strings.Cut(rest, " ")

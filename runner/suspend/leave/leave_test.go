@@ -16,7 +16,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// driver plays the driver's way, and counts.
+// driver replaces the driver's suspend, and counts its calls.
 type driver struct{ calls []string }
 
 func (d *driver) did(what string, as suspend.Outcome) (suspend.Result, error) {
@@ -204,7 +204,7 @@ func TestCannot(t *testing.T) {
 	b.resume(suspend.Runs)
 }
 
-// TestSilent: a program that does not answer is told to stay where it is.
+// TestSilent: a program that does not answer gets the order to stay where it is.
 func TestSilent(t *testing.T) {
 	b := newBench(t)
 	b.says(offerFile, offer)
@@ -258,7 +258,7 @@ func TestDaemonDies(t *testing.T) {
 	b.ordered("return 2")
 	b.recover(suspend.Runs, suspend.Runs, "recover to runs") // nothing of it is left to do
 
-	b = newBench(t) // on its way back
+	b = newBench(t) // returning to its GPU
 	b.says(offerFile, offer)
 	b.says(answerFile, "left 1\n")
 	b.suspend(suspend.Suspended)

@@ -1,6 +1,6 @@
-// Package look has what carma's page and the replay's report draw with: colours, times
-// and figures, charts (uPlot, with its licence), and how the theme is chosen. It serves
-// and asks nothing.
+// Package look has the drawing code that carma's page and the replay's report share:
+// colours, times and figures, charts (uPlot, with its licence), and the choice of theme. It
+// serves and asks nothing.
 package look
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Files are the style sheets and modules. Folder others has those of others, with their
+// Files are the style sheets and modules. Folder others has third-party ones, with their
 // licences.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "files")
@@ -41,9 +41,9 @@ var (
 	topLevel   = lazyregexp.New(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
 )
 
-// Script is one script made of modules, for a file that stands alone: each of them
-// comes after those that it imports, without its imports and exports. They are looked
-// for in own, then here. Two modules may not use a name at top level.
+// Script is one script made of modules, for a file that stands alone: each of them comes
+// after the modules that it imports, without its imports and exports. They are looked for
+// in own, then here. Two modules may not use a name at top level.
 func Script(own fs.FS, main string) (string, error) {
 	s := script{own: own, done: map[string]bool{}, names: map[string]string{}}
 	if err := s.add(main); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestScript: modules are joined in the order in which they need each other, each once;
-// what cannot be joined is an error.
+// modules that cannot be joined are an error.
 func TestScript(t *testing.T) {
 	files := func(pairs ...string) fstest.MapFS {
 		m := fstest.MapFS{}

@@ -1,5 +1,5 @@
-// Package devicestest takes devices away from control groups, for tests: as an engine
-// or systemd does it, by the devices controller of version 1 or a BPF program.
+// Package devicestest revokes devices from control groups, for tests: like an engine or
+// systemd, by the devices controller of version 1 or a BPF program.
 package devicestest
 
 import (

@@ -1,7 +1,6 @@
-// Package client is a task's side of a simulated GPU server: it takes and
-// frees memory and hears at which pace the task may go. It outlives the
-// server: while there is none the task goes on at its last pace, and the next
-// server is told what the task holds.
+// Package client is a task's side of a simulated GPU server: it takes and frees memory and
+// receives the pace of the task. It outlives the server: without a server the task
+// continues at its last pace, and the client reports the task's memory to the next server.
 package client
 
 import (
@@ -31,7 +30,7 @@ func (e *RefusedError) Error() string { return "refused by the simulated GPU ser
 // OOMError says that a GPU has no room for an allocation.
 type OOMError struct {
 	GPU   int         // which of Client.GPUs
-	Asked units.Bytes // what was refused
+	Asked units.Bytes // the refused amount
 	Total units.Bytes // of the GPU
 	Free  units.Bytes // on the GPU
 	Held  units.Bytes // by this client there
@@ -41,20 +40,20 @@ func (e *OOMError) Error() string {
 	return fmt.Sprintf("GPU %d has no room for %s: %s of %s free", e.GPU, e.Asked, e.Free, e.Total)
 }
 
-// Options say who the task is and what it wants.
+// Options describe the task and its needs.
 type Options struct {
 	Dir     string        // folder of the server's socket
-	Task    mapper.TaskID // 0: not one of carma's
+	Task    mapper.TaskID // 0 for a process that is not one of carma's
 	Attempt int
 	Name    string
 	GPUs    []string // as in NVIDIA_VISIBLE_DEVICES
 	Loads   []wire.Load
-	// Window is how long Dial tries; later there is no limit.
+	// Window is the time for which Dial tries; later reconnects have no limit.
 	Window time.Duration
 }
 
-// Client is a connection that is made again when it is lost. Methods may be
-// called from several goroutines.
+// Client is a connection that reconnects when it is lost. Methods may be called from
+// several goroutines.
 type Client struct {
 	options Options
 	gpus    []wire.GPU
@@ -63,7 +62,7 @@ type Client struct {
 	done    chan struct{}
 	calls   sync.Mutex // one Alloc at a time
 
-	mu     sync.Mutex // guards what follows, and writing to conn
+	mu     sync.Mutex // guards the fields below, and writing to conn
 	conn   net.Conn   // nil while there is no server
 	loads  []wire.Load
 	held   []units.Bytes // by GPU
@@ -76,7 +75,7 @@ type Client struct {
 	call   *call // the Alloc in progress
 }
 
-// Pace is how fast the task goes.
+// Pace is the speed of the task.
 type Pace struct {
 	// Training is seconds of training, as if alone on an A100, per second of
 	// wall clock.
@@ -85,8 +84,8 @@ type Pace struct {
 	Speed float64
 }
 
-// Passed is what a task has done since it first connected. Nothing is trained while it
-// is suspended, even if the process was stopped before it saw that.
+// Passed is the work of a task since it first connected. Nothing is trained while it is
+// suspended, even if the process was stopped before it saw that.
 type Passed struct {
 	Training float64 // seconds of training, as if alone on an A100
 	Clock    float64 // simulated seconds
@@ -129,8 +128,8 @@ func (c *Client) setPace(m wire.Reply) {
 	c.tell()
 }
 
-// setState does what the server says of the whole process, and answers when it is done.
-// It is called with mu held.
+// setState applies the server's state of the whole process, and answers when it is done. It
+// is called with mu held.
 func (c *Client) setState(m wire.Reply) {
 	c.pass()
 	c.state, c.at = m.ProcessState, m.At
@@ -138,7 +137,7 @@ func (c *Client) setState(m wire.Reply) {
 	c.tell()
 }
 
-// tell says that the pace has changed.
+// tell wakes the goroutines that wait for a change of pace.
 func (c *Client) tell() {
 	select {
 	case c.changed <- struct{}{}:
@@ -146,8 +145,8 @@ func (c *Client) tell() {
 	}
 }
 
-// pass brings what has passed up to now. It is called with mu held, before every change
-// of the pace.
+// pass updates Passed up to now. It is called with mu held, before every change of the
+// pace.
 func (c *Client) pass() {
 	now := time.Now()
 	if !c.since.IsZero() {
@@ -158,7 +157,7 @@ func (c *Client) pass() {
 	c.since = now
 }
 
-// now is the pace at which it goes. It is called with mu held.
+// now returns the present pace of the task. It is called with mu held.
 func (c *Client) now() Pace {
 	p := c.pace
 	if c.state != wire.Running {
@@ -167,8 +166,8 @@ func (c *Client) now() Pace {
 	return p
 }
 
-// answer counts an allocation at once, so that a hello that follows declares
-// it. It is called with mu held.
+// answer counts an allocation at once, so that the next hello declares it. It is called
+// with mu held.
 func (c *Client) answer(m wire.Reply) {
 	if c.call == nil || c.call.request.ID != m.ID {
 		return
@@ -186,14 +185,14 @@ func (c *Client) answer(m wire.Reply) {
 // GPUs returns the devices the task computes on.
 func (c *Client) GPUs() []wire.GPU { return slices.Clone(c.gpus) }
 
-// Pace returns the last pace heard. While the process is suspended it does not train.
+// Pace returns the last pace received. While the process is suspended it does not train.
 func (c *Client) Pace() Pace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
-// Passed returns what was trained up to now.
+// Passed returns the training up to now.
 func (c *Client) Passed() Passed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +203,7 @@ func (c *Client) Passed() Passed {
 // Changed gets a value after the pace has changed.
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
-// Held returns what the task holds on one of its GPUs.
+// Held returns the task's memory on one of its GPUs.
 func (c *Client) Held(gpu int) units.Bytes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,8 +256,8 @@ func (c *Client) SetLoads(loads []wire.Load) {
 	c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
 }
 
-// write sends a message if there is a server. A lost message is not repeated:
-// the next hello says what it would have changed. It is called with mu held.
+// write sends a message if there is a server. A lost message is not repeated: the next
+// hello declares the state after it. It is called with mu held.
 func (c *Client) write(m wire.Request) {
 	if c.conn == nil {
 		return

@@ -123,8 +123,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestStuckServer: a server that takes the connection and then says nothing
-// delays only allocations. Later it hears what it has missed.
+// TestStuckServer: a server that accepts the connection and then says nothing delays only
+// allocations. Later it gets the missed messages.
 func TestStuckServer(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)
@@ -184,8 +184,8 @@ func TestAllocEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestServerOfAnotherMind: a server that refuses the client after a restart is
-// asked again; the task goes on.
+// TestServerOfAnotherMind: a server that refuses the client after a restart is asked again;
+// the task continues.
 func TestServerOfAnotherMind(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)
@@ -202,8 +202,8 @@ func TestServerOfAnotherMind(t *testing.T) {
 	}
 }
 
-// TestSuspended: what the server says of the process holds at once, whatever the pace,
-// and is told to the next server.
+// TestSuspended: the server's state of the process applies at once, whatever the pace, and
+// the client reports it to the next server.
 func TestSuspended(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)

@@ -40,7 +40,7 @@ func (c *Client) dial(ctx context.Context, path string) (*reader, error) {
 	}
 }
 
-// connect says hello and waits for welcome and the first pace. The task goes on
+// connect says hello and waits for welcome and the first pace. The task continues
 // meanwhile, however long the server takes.
 func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	var d net.Dialer
@@ -112,8 +112,8 @@ func greet(r *reader, hello wire.Request) (gpus []wire.GPU, pace wire.Reply, err
 	}
 }
 
-// catchUp sends what has changed since hello was said, and an allocation that
-// was not answered: its memory is not in held. It is called with mu held.
+// catchUp sends the changes since hello, and an allocation that was not answered: its
+// memory is not in held. It is called with mu held.
 func (c *Client) catchUp(said wire.Request) {
 	if !slices.Equal(said.Loads[:len(c.loads)], c.loads) {
 		c.write(wire.Request{Op: wire.Loads, Loads: c.loads})

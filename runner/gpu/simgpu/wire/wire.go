@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// Socket is the name of the socket in the server's folder. The folder is
-	// what is mounted into a container: the socket is a new file after every
-	// start of the daemon, and a mount of the file would keep the old one.
+	// Socket is the name of the socket in the server's folder. The folder is mounted into a
+	// container, not the socket: it is a new file after every start of the daemon, and a
+	// mount of the file would keep the old one.
 	Socket = "gpu.sock"
 	// Version is the only version of the protocol so far.
 	Version = 1
@@ -28,7 +28,7 @@ const (
 
 // Operations of a client.
 const (
-	Hello = "hello" // first message, once: who it is and what it holds
+	Hello = "hello" // first message, once: the client and its memory
 	Alloc = "alloc" // take memory; answered by OK or OOM
 	Free  = "free"  // give memory back; answered by OK
 	Loads = "loads" // the load has changed; not answered
@@ -39,7 +39,7 @@ const (
 const (
 	Welcome = "welcome" // answer to Hello
 	Pace    = "pace"    // at any time after Welcome
-	State   = "state"   // the process is suspended, or goes on; answered by Done
+	State   = "state"   // the process is suspended, or continues; answered by Done
 	OK      = "ok"
 	OOM     = "oom"
 	Error   = "error" // last message before the server hangs up
@@ -52,9 +52,8 @@ const (
 	Checkpointed = 2 // and its memory is in host memory
 )
 
-// Load is how busy a task keeps one GPU when alone on it: activity, 0 to 1,
-// and the time of a training step in seconds, 0 if it is not known. No SMACT:
-// it does not compute now.
+// Load is a task's load on one GPU when alone on it: activity, 0 to 1, and the time of a
+// training step in seconds, or 0 if unknown. Without SMACT the task does not compute now.
 type Load struct {
 	SMACT float64 `json:"smact"`
 	SMOCC float64 `json:"smocc"`
@@ -66,12 +65,11 @@ type Load struct {
 type Request struct {
 	Op string `json:"op"`
 
-	// Hello: Task is 0 for a process that is not carma's. GPUs are UUIDs,
-	// beginnings of UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES.
-	// Loads has one entry for each GPU the task computes on: the first ones of
-	// GPUs. Holds is memory it has already, by UUID. ProcessState is as the last server
-	// said; At is where it was moved to: UUIDs, by the UUIDs of GPUs, which stay its
-	// names for them.
+	// Hello: Task is 0 for a process that is not carma's. GPUs are UUIDs, beginnings of
+	// UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES. Loads has one entry for each
+	// GPU the task computes on: the first ones of GPUs. Holds is memory it has already, by
+	// UUID. ProcessState is the last server's state; At has the UUIDs of the GPUs it was
+	// moved to, by the UUIDs of GPUs, which stay its names for them.
 	Version int                    `json:"version,omitempty"`
 	Task    mapper.TaskID          `json:"task,omitempty"`
 	Attempt int                    `json:"attempt,omitempty"`
@@ -83,7 +81,7 @@ type Request struct {
 	ProcessState int               `json:"state,omitempty"`
 	At           map[string]string `json:"at,omitempty"`
 
-	// Alloc and Free: ID comes back in the answer. Done: it is State's.
+	// Alloc and Free: ID is repeated in the answer. Done: it is State's.
 	ID    int64       `json:"id,omitempty"`
 	GPU   string      `json:"gpu,omitempty"` // UUID
 	Bytes units.Bytes `json:"bytes,omitempty"`
@@ -107,7 +105,7 @@ type Reply struct {
 
 	// OK, OOM and State.
 	ID int64 `json:"id,omitempty"`
-	// OOM: the GPU's memory, what of it is free, and what this client holds.
+	// OOM: the GPU's memory, the free part, and this client's memory.
 	Total units.Bytes `json:"total,omitempty"`
 	Free  units.Bytes `json:"free,omitempty"`
 	Held  units.Bytes `json:"held,omitempty"`
