@@ -107,7 +107,7 @@ func validAddress(address string) error {
 	return nil
 }
 
-// within returns a check that refuses a number outside of least to most. off tells what 0
+// within returns a check that refuses a number outside of least to most. off says what 0
 // means.
 func within(least, most float64, off string) func(float64) error {
 	return func(v float64) error {

@@ -17,24 +17,24 @@ import (
 type Config struct {
 	// Socket is the path of the daemon's unix socket.
 	Socket string
-	// Web is where the page is served: off, auto, or a loopback address with port.
+	// Web is the address of the page: off, auto, or a loopback address with port.
 	Web string
 	// DataDir is the folder of the journal and the tasks' output.
 	DataDir string
-	// JournalReserve is the spare room on the data folder's disk, which is given
-	// up when the disk is full.
+	// JournalReserve is the spare space on the data folder's disk, which is freed when
+	// the disk is full.
 	JournalReserve units.Bytes
-	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,..., sim:SERVER or
+	// GPUs selects the source of the GPUs: auto, nvml, nvml:GPU,..., sim:SERVER or
 	// cluster.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
 	Speed float64
 	// SampleEvery is the time between two readings of the GPUs.
 	SampleEvery time.Duration
-	// Activity is how the readings of 30 s become one figure: mean or risk.
+	// Activity selects how the readings of 30 s become one figure: mean or risk.
 	Activity string
-	// DCGMExporter is the URL of a dcgm-exporter's page. It is read for the
-	// activity of GPUs for which NVML has none; empty: none.
+	// DCGMExporter is the URL of a dcgm-exporter's page, or empty. It is read for the
+	// activity of GPUs for which NVML has none.
 	DCGMExporter string
 	// Metrics is the TCP address of the page for Prometheus, or off.
 	// MetricsNames: that page has figures of single tasks and users.
@@ -43,48 +43,47 @@ type Config struct {
 	// Notify is the file of the administrator's channels for messages, auto or off.
 	Notify string
 
-	// Driver is what runs the containers: docker, containerd or kubernetes.
+	// Driver selects the containers' engine: docker, containerd or kubernetes.
 	Driver string
-	// DockerHost is the engine's address; empty: DOCKER_HOST, or Docker's
-	// default.
+	// DockerHost is the engine's address, by default DOCKER_HOST, or Docker's default.
 	DockerHost string
-	// ContainerdAddress is the path of containerd's socket; empty:
-	// CONTAINERD_ADDRESS, or containerd's default. ContainerdNamespace has our
-	// images and containers.
+	// ContainerdAddress is the path of containerd's socket, by default
+	// CONTAINERD_ADDRESS, or containerd's default. ContainerdNamespace has our images and
+	// containers.
 	ContainerdAddress, ContainerdNamespace string
-	// Kubeconfig is the file that tells how to reach the cluster; empty: as kubectl
-	// finds it, or as a pod of the cluster does. KubernetesNamespace has the daemon's
-	// Lease and the pods of tasks that name no other; empty: the kubeconfig's.
-	// KubernetesNamespaces are the others that tasks may run in, "*" all.
-	// KubernetesFolders are folders of the nodes, the same on all of them and here, that
-	// tasks may mount.
+	// Kubeconfig is the file with the cluster's address and credentials. If empty, it is
+	// found as by kubectl, or as by a pod of the cluster. KubernetesNamespace has the
+	// daemon's Lease and the pods of tasks that name no other namespace; the default is
+	// the kubeconfig's. KubernetesNamespaces are the others that tasks may run in, "*"
+	// all. KubernetesFolders are folders of the nodes, the same on all of them and here,
+	// that tasks may mount.
 	Kubeconfig, KubernetesNamespace string
 	KubernetesNamespaces            []string
 	KubernetesFolders               []string
-	// KubernetesAdmins are users of the cluster who may do what admins may; groups have @
+	// KubernetesAdmins are users of the cluster with the rights of admins; groups have @
 	// before their names.
 	KubernetesAdmins []string
-	// Listen is where users of the cluster reach the daemon over TLS, or off.
-	// ListenCertificate and ListenKey are files; empty: the daemon makes a certificate,
-	// for this machine's names and ListenNames. TokenAudience is whom tokens must be
-	// meant for; empty: the apiserver.
+	// Listen is the TLS address at which users of the cluster reach the daemon, or off.
+	// ListenCertificate and ListenKey are files. If they are empty, the daemon makes a
+	// certificate for this machine's names and ListenNames. TokenAudience is the required
+	// audience of tokens, the apiserver if empty.
 	Listen, ListenCertificate, ListenKey string
 	ListenNames                          []string
 	TokenAudience                        string
-	// Network is the containers' network; empty: the engine's default. The
-	// host's is refused.
+	// Network is the containers' network, or empty for the engine's default. The host's
+	// is refused.
 	Network string
-	// Attach is how a container gets its GPUs: auto, device-request, runtime,
-	// cdi or simulated.
+	// Attach selects how a container gets its GPUs: auto, device-request, runtime, cdi or
+	// simulated.
 	Attach string
-	// Suspend is what may be done with running tasks: auto, here, move or off.
+	// Suspend selects how running tasks may be suspended: auto, here, move or off.
 	Suspend string
-	// Processors are those that a task with GPUs may run on: any, or near them.
+	// Processors selects the processors that a task with GPUs may use: any, or near them.
 	Processors string
-	// Environment is the software and GPU that memory estimates assume; empty:
+	// Environment is the software and GPU that memory estimates assume. If empty, it is
 	// the one measured on the machine's GPUs, or the default.
 	Environment string
-	// Probe is which tasks are probed before they are queued: asked, unknown or
+	// Probe selects the tasks that are probed before they are queued: asked, unknown or
 	// never. ProbeTimeout and ProbeMemory bound a probe.
 	Probe        string
 	ProbeTimeout time.Duration
@@ -99,39 +98,39 @@ type Config struct {
 	MPSThreads     int
 	MPSMemoryLimit bool
 	MPSIPC         string
-	// MemoryCaps is how frameworks are told to bound their own GPU memory if a
-	// task may share its GPUs: growth, fractions or off.
+	// MemoryCaps selects the settings that bound a framework's own GPU memory if a task
+	// may share its GPUs: growth, fractions or off.
 	MemoryCaps string
-	// MemoryLimit is what else bounds the GPU memory of tasks: auto, driver, mps
-	// or off. MemoryBurst lets tasks use free memory above their grants under the
-	// driver's limit, which the program NVIDIASMI sets.
+	// MemoryLimit selects the further limit of tasks' GPU memory: auto, driver, mps or
+	// off. MemoryBurst lets tasks use free memory above their grants under the driver's
+	// limit, which the program NVIDIASMI sets.
 	MemoryLimit string
 	MemoryBurst bool
 	NVIDIASMI   string
-	// Pull is when images are fetched, if the task does not say: missing, always
-	// or never.
+	// Pull selects when images are fetched, unless the task does: missing, always or
+	// never.
 	Pull string
 	// StopGrace is the time between the stop signal and the kill.
 	StopGrace time.Duration
 	// LogBytes bounds the output that is kept of an attempt.
 	LogBytes units.Bytes
-	// OutputDir is the folder of the tasks' output; empty: folder logs of
-	// DataDir.
+	// OutputDir is the folder of the tasks' output, by default folder logs of DataDir.
 	OutputDir string
-	// OutputTask, OutputUser and OutputTotal bound the output that is kept of one
-	// task, of one user's tasks, and of all tasks. OutputFree stays free on its
-	// disk. 0: a default that depends on LogBytes and the disk.
+	// OutputTask, OutputUser and OutputTotal bound the output that is kept of one task,
+	// of one user's tasks, and of all tasks. OutputFree stays free on its disk. The
+	// defaults depend on LogBytes and the disk.
 	OutputTask, OutputUser, OutputTotal, OutputFree units.Bytes
-	// KeepTasks is how many finished tasks are kept. KeepTasksFor is how long
-	// they are kept, KeepOutputFor how long their output is. 0: no limit.
+	// KeepTasks is the number of finished tasks that are kept. KeepTasksFor is the time
+	// for which they are kept, KeepOutputFor the time for which their output is kept. 0
+	// is no limit.
 	KeepTasks                   int
 	KeepTasksFor, KeepOutputFor time.Duration
 
 	// AllowedMounts are the folders that tasks may mount, with everything below.
 	// ~ is the submitter's home.
 	AllowedMounts []string
-	// HostTasks is who may run tasks without an image: all, admins, none or a
-	// group. HostFolders are the machine's folders that such tasks see, read-only.
+	// HostTasks selects who may run tasks without an image: all, admins, none or a group.
+	// HostFolders are the machine's folders that such tasks can read.
 	HostTasks   string
 	HostFolders []string
 	// AllowedDevices are patterns of the devices that tasks may have besides their
@@ -142,31 +141,32 @@ type Config struct {
 	// always may.
 	AdminGroup string
 
-	// OOMTexts are texts in errors of programs that mean that GPU memory ran out, besides
-	// those that carma knows.
+	// OOMTexts are texts in programs' errors that mean that GPU memory ran out, besides
+	// the texts that carma knows.
 	OOMTexts []string
-	// Visibility is who sees a task's environment and output if its submitter
-	// does not say: private (owner and admins) or open (all).
+	// Visibility selects who may see a task's environment and output unless its submitter
+	// does: private (owner and admins) or open (all).
 	Visibility string
-	// HostMem, CPUs, Pids and ShmSize bound a task's use of the machine if it
-	// does not ask. The fields with Max are the most that it may ask for. 0: a
-	// default that depends on the machine.
+	// HostMem, CPUs, Pids and ShmSize bound a task's use of the machine if it does not
+	// ask. The fields with Max are the largest allowed requests. The defaults depend on
+	// the machine.
 	HostMem, MaxHostMem, ShmSize, MaxShmSize units.Bytes
 	CPUs, MaxCPUs                            float64
-	// AllHostMem and AllCPUs are what all tasks together may book; 0: nine tenths of
-	// the memory and all processors, and nothing is booked on a simulated server.
+	// AllHostMem and AllCPUs bound the allocations of all tasks together. The defaults
+	// are nine tenths of the memory and all processors; on a simulated server nothing is
+	// allocated.
 	AllHostMem    units.Bytes
 	AllCPUs       float64
 	Pids, MaxPids int
-	// Limits of one user; 0: no limit. HighPriority is who may use priority high:
-	// all, admins, or names of users and groups with commas between.
+	// Limits of one user; 0 is no limit. HighPriority selects who may use priority high:
+	// all, admins, or names of users and groups, separated by commas.
 	UserConnections, UserTasks, UserHigh int
 	UserBytes                            units.Bytes
-	// Of one user: suites with helpers, helpers in all of them, and volumes of those
-	// that are up; 0: no limit.
+	// Limits of one user: suites with helpers, helpers in all of them, and volumes of
+	// suites that are up; 0 is no limit.
 	UserSuites, UserHelpers, UserVolumes int
-	// The share of the machine of a helper that does not ask: its limits, and what is
-	// booked of the memory. 0: a default that depends on the machine.
+	// The share of the machine of a helper that does not ask: its limits, and the memory
+	// that is allocated for it. The defaults depend on the machine.
 	HelperHostMem, HelperReserve units.Bytes
 	HelperCPUs                   float64
 	HighPriority                 string

@@ -14,8 +14,8 @@ type key struct {
 	usage string
 	// at returns a pointer to the field.
 	at func(*Config) any
-	// check refuses a value of the field; nil: every value of the type is valid. What
-	// holds between keys is in [together].
+	// check refuses a value of the field; if nil, every value of the type is valid.
+	// [together] has the rules between keys.
 	check func(*Config) error
 }
 

@@ -28,8 +28,8 @@ func (k key) ofMapper() bool {
 	return at >= options.Pointer() && at < options.Pointer()+options.Elem().Type().Size()
 }
 
-// Changes lists the keys in which two configurations differ: those that can
-// change while the daemon runs, and those that need a restart.
+// Changes lists the keys in which two configurations differ: live can change while the
+// daemon runs, restart need a restart.
 func Changes(from, to Config) (live, restart []string) {
 	for _, k := range keys {
 		switch {

@@ -52,7 +52,7 @@ type Origins map[string]Origin
 // Error is a wrong setting.
 type Error struct {
 	Origin Origin
-	Key    string // empty: not the fault of one key
+	Key    string // empty if no single key has the error
 	What   string
 }
 
@@ -221,7 +221,7 @@ func checkEnvironment() error {
 	return nil
 }
 
-// mergeFile puts the values of a YAML file over those in v. must: the file must
+// mergeFile overrides values of v with the values of a YAML file. must: the file must
 // exist.
 func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	data, err := os.ReadFile(path)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// PagePort returns the loopback address and port of a value of web; empty: none.
+// PagePort returns the loopback address and port of a value of web, or empty if it has
+// none.
 func PagePort(web string) (address string, err error) {
 	if web == "off" || web == "auto" {
 		return "", nil

@@ -11,9 +11,9 @@ import (
 // of which 16 are asked for at a time.
 const launchesAtOnce = 64
 
-// mapperDefaults are a policy's default options, with no value left to another
-// default. Users take turns: a policy's own order, as replays have it, is that of
-// one user's tasks.
+// mapperDefaults returns a policy's default options, with no value left to another
+// default. The order is by fair share: a policy's own order, used in replays, is for the
+// tasks of one user.
 func mapperDefaults(policy string) mapper.Options {
 	o := mapper.DefaultsOf(policy)
 	o.Booking = cmp.Or(o.Booking, mapper.Bookings[0])

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestFlagsAreCheap: the flags of a command are made at every start, of all commands.
-// Each key has a few values of its own; nothing is worked out anew for each key and
-// policy, which took 23 allocations a key.
+// TestFlagsAreCheap: each start makes the flags of all commands. Each key has a few
+// allocations of its own; nothing is computed per key and policy, which took 23
+// allocations a key.
 func TestFlagsAreCheap(t *testing.T) {
 	add := func() { AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError)) }
 	add()

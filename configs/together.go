@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// together are what must hold between several keys. A key's own check looks at no other
-// key, as it is made when the later ones are not set yet; these are made when all are. The
-// key that is blamed is the first of names that somebody has set.
+// together are the rules between several keys. A key's own check looks at no other key,
+// because later keys are not set yet; these rules are checked when all are set. An error
+// names the first of names that somebody has set.
 var together = []struct {
 	names []string
 	check func(*Config) error
@@ -32,7 +32,7 @@ var together = []struct {
 	}},
 }
 
-// checkTogether checks a configuration whose keys are all valid by themselves.
+// checkTogether checks a configuration whose keys are all valid separately.
 func checkTogether(c *Config, origins Origins) error {
 	for _, rule := range together {
 		for _, name := range rule.names {

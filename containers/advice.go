@@ -9,12 +9,12 @@ import (
 // Advice is help for people whose engine does not answer.
 type Advice struct {
 	Service string // systemd unit
-	Program string // command that starts it by hand
+	Program string // command that starts it in a terminal
 	Package string // Debian package
 	Setting string // key of its address in carma's configuration
-	Group   string // its members may use the engine; empty: only root may
-	Mend    string // the whole fix, for one that is no service of this machine; empty: start the service
-	Images  string // how to bring images into it; empty: with carma image
+	Group   string // its members may use the engine; only root may if empty
+	Mend    string // the whole fix for an engine that is no service of this machine; start the service if empty
+	Images  string // how to bring images into the engine; with carma image if empty
 }
 
 // Advised is a driver that knows where its engine should be, and how to fix one
@@ -31,11 +31,11 @@ type Importer interface {
 	Import(ctx context.Context, tar io.Reader) (names []string, err error)
 }
 
-// Aborter is a driver whose Start may take long, because the image is fetched then. It tells
-// before, see [WithPlaced].
+// Aborter is a driver whose Start may take long, because it fetches the image. See
+// [WithPlaced] for its report before that.
 type Aborter interface {
-	// Abort ends a container whose start goes on. That Start then returns, and the
-	// container ends without having run. For one that runs or has ended it does
+	// Abort ends a container whose start has not returned. Start then returns, and the
+	// container ends without having run. For a container that runs or has ended it does
 	// nothing.
 	Abort(ctx context.Context, id string) error
 }

@@ -22,17 +22,17 @@ type Choice struct {
 	// Refused: the hook has refused one, as it does where NVIDIA's toolkit is set to
 	// CDI.
 	Refused bool
-	// CDI says why a GPU cannot be attached by CDI; nil: all can.
+	// CDI says why a GPU cannot be attached by CDI, or is nil if all GPUs can.
 	CDI error
 }
 
-// ChooseAttach picks how containers get their GPUs on this machine, and says why.
-// The error tells what to install.
+// ChooseAttach picks how containers get their GPUs on this machine, and says why. The
+// error says what to install.
 //
-// Docker: CDI if its files name every GPU and Docker injects them, since newer
-// toolkits may refuse what docker run --gpus asks for. Otherwise that, a device
-// request, otherwise the nvidia runtime. containerd: CDI, which needs no other
-// runtime, otherwise the nvidia runtime.
+// Docker: CDI if its files name every GPU and Docker injects them, because newer toolkits
+// may refuse the request of docker run --gpus. Otherwise that device request, otherwise
+// the nvidia runtime. containerd: CDI, which needs no other runtime, otherwise the nvidia
+// runtime.
 func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	byCDI := c.CDI == nil && len(c.Engine.CDIDirs) > 0
 	const cdiWhy = "CDI files name every GPU"
@@ -79,26 +79,25 @@ type NoAttachError struct {
 // Error returns the problem and its fix.
 func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Mend }
 
-// Attachment is how a container really got its GPUs, from its engine and the
-// kernel.
+// Attachment describes how a container really got its GPUs, as its engine and the kernel
+// report it.
 type Attachment struct {
 	// Visible is its NVIDIA_VISIBLE_DEVICES.
 	Visible string
-	// Requested are the device ids that its engine was asked for; nil: its mode
+	// Requested are the device ids that the engine was asked for, or nil if the mode
 	// makes no such request.
 	Requested []string
-	// Nodes are the GPUs' device nodes in the running container, see
-	// [DeviceNodes]. Nil: the container has ended, or this process may not look
-	// into it.
+	// Nodes are the GPUs' device nodes in the running container, see [DeviceNodes], or
+	// nil if the container has ended or this process may not read its folder in /proc.
 	Nodes []string
 }
 
 // ErrWrongGPUs is wrapped by the errors of [CheckGPUs].
 var ErrWrongGPUs = errors.New("the container has not the GPUs it was given")
 
-// CheckGPUs compares the attachment of a container with its spec. nodes are the
-// device nodes of the spec's GPUs; nil: unknown, so nodes are not compared. The
-// error wraps [ErrWrongGPUs].
+// CheckGPUs compares the attachment of a container with its spec. nodes are the device
+// nodes of the spec's GPUs; nodes are not compared if nil. The error wraps
+// [ErrWrongGPUs].
 func CheckGPUs(spec Spec, got Attachment, nodes []string) error {
 	want := "void"
 	if len(spec.GPUs) > 0 {
@@ -138,8 +137,8 @@ func OnlyGPUNodes(paths []string) []string {
 	})
 }
 
-// DeviceNodes lists the GPUs' device nodes in the /dev of a process. Only root
-// may look there. Nil: it cannot be read; empty: there are none.
+// DeviceNodes lists the GPUs' device nodes in the /dev of a process. It returns nil if it
+// cannot read that folder, which only root may, and an empty list if there are none.
 func DeviceNodes(pid int) []string {
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root/dev", pid))
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestCases: what is said of samples beside their class, with other facts than theirs.
+// TestCases: the message of samples besides their class, also with other facts than their
+// own.
 func TestCases(t *testing.T) {
 	const gone = "GPU 0 can no longer be opened in the container (device cgroup)"
 	used := Facts{Memory: GPUMemory{Readings: 60, Seen: true, Peak: 30 << 30, Grant: 32 << 30}}
@@ -39,8 +40,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestKilledPeer: a launcher that reports a process killed by signal 9 is no proof that
-// host memory ran out, as the kernel's counter is. It is told.
+// TestKilledPeer: a launcher that reports a process killed by signal 9 does not prove
+// that host memory ran out; only the kernel's counter does. The message names the signal.
 func TestKilledPeer(t *testing.T) {
 	s := readSample(t, "testdata/tails/case-torchrun-9.txt")
 	s.exit.OOMKilled = false

@@ -10,8 +10,8 @@ import (
 // re is a short name for the tables.
 var re = lazyregexp.New
 
-// Class says how a container's run ended, as far as the next decision depends on
-// it. The values are those of mapper.Class.
+// Class says how a container's run ended, as far as the next decision depends on it.
+// mapper.Class has the same values.
 type Class string
 
 // The classes.

@@ -2,8 +2,8 @@ package containers
 
 import "testing"
 
-// TestComplained: of a program that does not even begin the reason is its last line; what
-// another one prints at its end is not told.
+// TestComplained: if a program does not even begin, the reason is its last line. The last
+// line of any other program is not reported.
 func TestComplained(t *testing.T) {
 	for _, row := range []struct {
 		code int

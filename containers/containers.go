@@ -1,6 +1,6 @@
-// Package containers runs a task's attempt as a container and tells how it ended.
-// It knows nothing about queues or policies: package mapper decides, package
-// runner asks for a container.
+// Package containers runs a task's attempt as a container and reports how it ended. It
+// knows nothing about queues or policies: package mapper decides, package runner asks for
+// a container.
 //
 // Each engine has a sub-package with a [Driver]; containerstest.Fake is another
 // one. All of them pass one test suite, containerstest.Suite.
@@ -58,12 +58,11 @@ type Driver interface {
 	// already, Start does nothing and returns nil. After an error that wraps
 	// ErrInvalid it has not run and will not.
 	Start(ctx context.Context, id string) error
-	// Wait blocks until the container has ended, however long that takes, and
-	// tells how. It also waits for a container that is not started yet. It
-	// returns at once if the container ended before, or if its start failed (then
-	// Exit.Error is set). If the engine stops meanwhile, the error wraps
-	// ErrUnavailable. If the container is removed meanwhile, it wraps
-	// ErrNotFound: a removal says nothing about the program.
+	// Wait blocks until the container has ended, however long that takes, and returns the
+	// exit. It also waits for a container that is not started yet. It returns at once if
+	// the container ended before, or if its start failed (then Exit.Error is set). If the
+	// engine stops meanwhile, the error wraps ErrUnavailable. If the container is removed
+	// meanwhile, it wraps ErrNotFound: a removal says nothing about the program.
 	Wait(ctx context.Context, id string) (Exit, error)
 	// Logs streams the output after since (zero: from the start) to sink, in
 	// order. With follow it returns when the container has ended, otherwise at
@@ -85,7 +84,7 @@ type Driver interface {
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
 	Remove(ctx context.Context, id string) error
-	// Attached tells how a started container really got its GPUs.
+	// Attached returns how a started container really got its GPUs.
 	Attached(ctx context.Context, id string) (Attachment, error)
 	// List returns the containers, in any state, that carry all the labels.
 	List(ctx context.Context, labels map[string]string) ([]Container, error)
@@ -96,8 +95,8 @@ type Driver interface {
 // Checker is a driver that can notice a fault of the machine although the engine
 // answers: something that containers need to start is gone.
 type Checker interface {
-	// Check returns what is missing; nil: nothing, as far as it can see. It is
-	// called every few seconds and must be cheap.
+	// Check returns what is missing, or nil if it finds nothing. It is called every few
+	// seconds and must be cheap.
 	Check(ctx context.Context) *StartFault
 }
 
@@ -115,7 +114,7 @@ type Ender interface {
 // without a newline.
 type LogSink func(at time.Time, stream Stream, line []byte, partial bool)
 
-// Stream tells standard output from standard error.
+// Stream is standard output or standard error.
 type Stream uint8
 
 // The two streams.
@@ -130,13 +129,13 @@ type Engine struct {
 	APIVersion string `json:"api_version"`
 	// Runtimes are the names of the engine's OCI runtimes.
 	Runtimes []string `json:"runtimes,omitempty"`
-	// CDIDirs are the folders in which the engine looks for CDI files; none: it
-	// does not inject CDI devices.
+	// CDIDirs are the folders in which the engine looks for CDI files. An engine with
+	// none does not inject CDI devices.
 	CDIDirs []string `json:"cdi_dirs,omitempty"`
-	// CgroupDriver is who manages the control groups of containers: "cgroupfs" or
-	// "systemd". Empty: unknown.
+	// CgroupDriver names the manager of the containers' control groups, "cgroupfs" or
+	// "systemd", or is empty if unknown.
 	CgroupDriver string `json:"cgroup_driver,omitempty"`
-	// Root is the folder in which the engine keeps containers and volumes; empty:
+	// Root is the folder in which the engine keeps containers and volumes, or empty if
 	// unknown.
 	Root string `json:"root,omitempty"`
 	// Notes are warnings for the operator, a sentence each.
@@ -149,7 +148,7 @@ type Image struct {
 	Labels map[string]string
 	User   string
 	Env    []string // KEY=value
-	// Entrypoint and Command are what its containers run by default.
+	// Entrypoint and Command are the default command line of its containers.
 	Entrypoint, Command []string
 	// Unseen: the engine has not looked at the image. It fetches the image when a
 	// container starts. Only ID is set, to the image's name.
@@ -192,28 +191,28 @@ type Spec struct {
 	// Name is unique on the engine.
 	Name  string
 	Image string
-	// Namespace is the part of the engine that it is made in, where an engine has such
-	// parts; empty: the driver's own. Account is the account of that namespace that its
-	// program has; empty: none.
+	// Namespace is the part of the engine in which the container is made, for an engine
+	// with such parts. The default is the driver's own. Account is the service account of
+	// the program in that namespace, or empty if it has none.
 	Namespace, Account string
 	// Labels describe the container to people and other programs. Identity are
 	// labels too: [Driver.Create] recognizes a container of this name by them.
 	Labels, Identity map[string]string
-	// Entrypoint and Command replace those of the image if they are not empty.
-	// With an own Entrypoint the image's command is not used.
+	// Entrypoint and Command replace the image's if they are not empty. With an own
+	// Entrypoint the image's command is not used.
 	Entrypoint []string
 	Command    []string
 	// Env is KEY=value. Its NVIDIA_VISIBLE_DEVICES is ignored: the driver sets
 	// that variable to GPUs, or to "void" without any.
 	Env     []string
 	WorkDir string
-	User    string // uid:gid; empty: the image's
+	User    string // uid:gid; the default is the image's
 	// TTY: the program has a terminal. Stdin: it has an input, see [Terminals]. Else
 	// its input ends at once. Without a terminal the input ends, on some engines,
 	// when the first session that was attached is closed.
 	TTY, Stdin bool
 	Mounts     []Mount
-	ShmSize    int64 // bytes; 0: the engine's default
+	ShmSize    int64 // bytes; the engine's default if 0
 	// Limits; 0 is none. Memory is host memory in bytes, without swap and with
 	// the content of /dev/shm. CPUs is a number of processors, like 1.5.
 	// Processes counts threads too. If the kernel lacks a limit, the engine
@@ -221,25 +220,26 @@ type Spec struct {
 	Memory    int64
 	CPUs      float64
 	Processes int64
-	// CPUSet are the processors it may run on, like 0-15,32-47; empty: all.
+	// CPUSet lists the processors that it may use, like 0-15,32-47; all if empty.
 	CPUSet string
-	// CPUWeight is its part of the processors where they are short, in thousandths of
-	// one; 0: the engine's default. OOMScore is how much sooner than others the kernel
-	// kills it where memory runs out, 0 to 1000.
+	// CPUWeight is its share of scarce processors, in thousandths of one; the engine's
+	// default if 0. OOMScore, from 0 to 1000, raises its chance of being killed by the
+	// kernel when memory runs out.
 	CPUWeight int64
 	OOMScore  int
-	// What docker run calls so; a zero value leaves it to the engine and the image.
+	// Options of docker run with the same names; a zero value leaves them to the engine
+	// and the image.
 	Hostname   string
 	StopSignal string // like SIGINT, or a number
-	// StopGrace is the time between stop signal and kill, for an engine that has to
-	// know it at the signal; 0: the driver's own.
+	// StopGrace is the time between stop signal and kill, for an engine that must know it
+	// at the signal; the driver's default if 0.
 	StopGrace time.Duration
 	Groups    []int // further groups of its user
 	Ulimits   []Ulimit
 	Tmpfs     []Tmpfs
 	Devices   []Device
 	// Init: a small process is the container's first. It starts the program, passes
-	// signals on and takes in what the program leaves behind.
+	// signals on and reaps orphans.
 	Init bool
 	// Ports are opened on 127.0.0.1; see [Publisher].
 	Ports []Port
@@ -248,28 +248,29 @@ type Spec struct {
 	// Park: the container may be parked at its start, see [Parker].
 	Park bool
 	GPUs []string
-	// GPUMemory is how many bytes of each GPU's memory are booked for it, on an
-	// engine that keeps books; 0: all.
+	// GPUMemory is the number of bytes to allocate on each GPU, on an engine that keeps
+	// account of it; all if 0.
 	GPUMemory int64
 	Attach    Attach
 	Nodes     []string // paths of device nodes, with AttachNodes
 	// NoNewPrivileges: set-uid programs raise no privileges.
 	NoNewPrivileges bool
-	// LogBytes is how many bytes of output the engine should keep at least until
-	// they are read; 0: the driver's own amount.
+	// LogBytes is the number of output bytes that the engine should keep at least until
+	// they are read; the driver's default if 0.
 	LogBytes int64
-	// Sandbox isolates the container; nil: an ordinary container.
+	// Sandbox isolates the container; nil for an ordinary container.
 	Sandbox *Sandbox
-	// Job is whose pod the container is, on a driver that is a [Jobber]. The pod has its
-	// image, command and settings from the job: of the spec only Name, Labels,
-	// Identity and what is about GPUs count. nil: the driver makes the pod.
+	// Job names the job whose pod is the container, on a driver that is a [Jobber]. The
+	// pod has its image, command and settings from the job: of the spec only Name,
+	// Labels, Identity and the fields about GPUs count. The driver makes the pod if Job
+	// is nil.
 	Job *JobID
-	// Hosted makes it a container of a suite; nil: it is none. Only for a driver
-	// that is a [Hoster].
+	// Hosted is set for a container of a suite, and nil for others. Only a driver that is
+	// a [Hoster] accepts it.
 	Hosted *Hosted
 }
 
-// CPUShares are CPUWeight as the kernel takes it; 0: none.
+// CPUShares converts CPUWeight to the kernel's unit. It returns 0 if there is none.
 func (s *Spec) CPUShares() int64 {
 	if s.CPUWeight <= 0 {
 		return 0
@@ -277,7 +278,7 @@ func (s *Spec) CPUShares() int64 {
 	return max(2, min(s.CPUWeight*1024/1000, 1<<18))
 }
 
-// State is where a container is in its life.
+// State is a container's position in its life cycle.
 type State string
 
 // The states.
@@ -292,13 +293,13 @@ type Container struct {
 	ID    string
 	Name  string
 	State State
-	// Paused: somebody has paused it, as the engine was told. Engines that cannot
-	// tell that from a frozen control group say false.
+	// Paused: somebody has paused it through the engine. It is false on engines that
+	// cannot distinguish this from a frozen control group.
 	Paused bool
 	Labels map[string]string
 }
 
-// Exit tells how a container ended.
+// Exit describes the end of a container.
 type Exit struct {
 	Code int
 	// OOMKilled: the kernel killed a process for lack of host memory.

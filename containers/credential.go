@@ -6,8 +6,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Credential is what a user shows a registry: a name and a password, or a token. The
-// zero value is none.
+// Credential is a user's login for a registry: a name and a password, or a token. The
+// zero value is no login.
 type Credential struct {
 	Username string `json:"username,omitempty" maxLength:"1000"`
 	Password string `json:"password,omitempty" maxLength:"20000"`

@@ -18,7 +18,7 @@ type Ulimit struct {
 type Tmpfs struct {
 	Target   string // absolute
 	Size     int64  // bytes
-	Mode     string // octal; empty: 1777
+	Mode     string // octal; 1777 if empty
 	ReadOnly bool
 	Exec     bool // programs in it can run
 	UID, GID int  // owner
@@ -62,7 +62,8 @@ func ComparePorts(a, b Port) int {
 
 // Publisher is a driver that opens the ports of containers.
 type Publisher interface {
-	// CanPublish says why such a port cannot be opened here; nil: it can.
+	// CanPublish says why a port of this protocol cannot be opened here, or returns nil
+	// if it can.
 	CanPublish(protocol string) error
 	// Ports returns the open ports of a running container, with the machine's port
 	// that each got. The driver of an engine that opens none does so here, and

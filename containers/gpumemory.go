@@ -53,8 +53,8 @@ const (
 	nearLimit = 0.9
 )
 
-// State returns what the measurement says of an allocation that failed; request is its
-// size in bytes, or 0 if the program does not tell.
+// State returns the measured state of memory at an allocation that failed; request is its
+// size in bytes, or 0 if the program does not say.
 //
 // Samples are a second apart, and an allocation can fail between two. So a run is below
 // its grant only if its peak is exact, or if a sample shows the time of the error; and

@@ -10,21 +10,21 @@ import (
 // the engine starts again. All its methods may be repeated: it is a success to
 // make what exists, or to remove what is gone.
 type Hoster interface {
-	// CanHost says why suites with helpers cannot run here; nil: they can. It does
-	// not ask the engine.
+	// CanHost says why suites with helpers cannot run here, or returns nil if they can.
+	// It does not ask the engine.
 	CanHost() error
-	// MakeNetwork makes a network of its own. One of the same name is taken as it
-	// is if it has all the labels, otherwise the error wraps [ErrTaken].
+	// MakeNetwork makes a network. An existing one of the same name is used as it is if
+	// it has all the labels; otherwise the error wraps [ErrTaken].
 	MakeNetwork(ctx context.Context, n Network) error
-	// MakeVolume makes an empty volume, in the same way. made is false if it was
-	// there. folder is where its files are on the engine's machine.
+	// MakeVolume makes an empty volume under the same rule. made is false if it existed.
+	// folder contains its files on the engine's machine.
 	MakeVolume(ctx context.Context, v Volume) (folder string, made bool, err error)
 	RemoveNetwork(ctx context.Context, name string) error
 	RemoveVolume(ctx context.Context, name string) error
-	// Networks and Volumes are the names of those that carry all the labels.
+	// Networks and Volumes list the names of networks and volumes with all the labels.
 	Networks(ctx context.Context, labels map[string]string) ([]string, error)
 	Volumes(ctx context.Context, labels map[string]string) ([]string, error)
-	// Look tells how a container is.
+	// Look returns the state of a container.
 	Look(ctx context.Context, id string) (Look, error)
 	// Halt ends a container for good: with its stop signal, after grace with a
 	// kill. It returns when the container has ended. The engine does not start it
@@ -46,9 +46,10 @@ type Volume struct {
 	Labels map[string]string
 }
 
-// Hosted is what a container of a suite has beside the rest of its [Spec].
+// Hosted has the settings of a suite's container that [Spec] lacks.
 type Hosted struct {
-	// Networks replace the driver's network; none: only its own loopback.
+	// Networks replace the driver's network. With none the container has only its own
+	// loopback.
 	Networks []Join
 	// Within names a container whose network it shares, loopback and ports included;
 	// that container must run. Then Networks, Ports, Hosts and Hostname are empty.
@@ -58,10 +59,10 @@ type Hosted struct {
 	Ports []Port
 	// Hosts are lines name:address for its /etc/hosts.
 	Hosts []string
-	// Health replaces the image's check; nil: the image's.
+	// Health replaces the image's check, unless nil.
 	Health *Health
-	// Restart is when the engine starts it again: never (empty), [RestartAlways]
-	// or [RestartFailed]. Tries bounds the latter; 0: no bound.
+	// Restart says when the engine starts it again: never (empty), [RestartAlways] or
+	// [RestartFailed]. Tries bounds the restarts of RestartFailed; 0 is no bound.
 	Restart string
 	Tries   int
 	// Reduced: it has only Capabilities. Otherwise it has the engine's default.
@@ -99,8 +100,8 @@ type VolumeMount struct {
 	ReadOnly, NoCopy bool
 }
 
-// Health is a check of a container's health. Test is as in an image: CMD or
-// CMD-SHELL and its words, or NONE. 0: the engine's default.
+// Health is a check of a container's health. Test is as in an image: CMD or CMD-SHELL and
+// its words, or NONE. 0 means the engine's default.
 type Health struct {
 	Test                           []string
 	Interval, Timeout, StartPeriod time.Duration
@@ -114,7 +115,7 @@ const (
 	HealthUnhealthy = "unhealthy"
 )
 
-// Look is how a container is.
+// Look is the observed state of a container.
 type Look struct {
 	State    State
 	Code     int    // of its last end

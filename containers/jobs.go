@@ -9,7 +9,7 @@ import (
 type JobID struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// UID is the job's own for ever: another job of the same name has another one.
+	// UID identifies the job. Another job of the same name has another UID.
 	UID string `json:"uid"`
 }
 
@@ -20,25 +20,26 @@ func (j JobID) String() string { return j.Namespace + "/" + j.Name }
 // one after the other; each waits until it is given its GPUs.
 type Job struct {
 	JobID
-	// Owner made it, as the cluster knows its users; empty: not known.
+	// Owner is the user who made the job, as the cluster names users, or empty if
+	// unknown.
 	Owner string
-	// Memory is the memory on each GPU that was asked for, in bytes; 0: none was, or
-	// Settings have it, as the cluster could not read it.
+	// Memory is the requested memory on each GPU in bytes. It is 0 if none was requested
+	// or the cluster could not read it; Settings have it then.
 	Memory int64
-	// Settings are what else was asked for, by name.
+	// Settings are the job's other requests, by name.
 	Settings map[string]string
-	// Image, Entrypoint, Command and Env are those of its program.
+	// Image, Entrypoint, Command and Env describe its program.
 	Image               string
 	Entrypoint, Command []string
 	Env                 []string // KEY=value
-	// Cannot is why its pods can have no GPUs; empty: they can.
+	// Cannot says why its pods can have no GPUs, or is empty if they can.
 	Cannot string
 	// Waits: it has a pod that no attempt has yet.
 	Waits bool
-	// Ended is the mark of the last call of SuspendJob; empty: there was none.
+	// Ended is the mark of the last call of SuspendJob, or empty if there was none.
 	Ended string
-	// Suspended: somebody has suspended it. Done: it has succeeded. Failed is why it
-	// failed; empty: it did not.
+	// Suspended: somebody has suspended it. Done: it has succeeded. Failed says why it
+	// failed, or is empty if it did not.
 	Suspended, Done bool
 	Failed          string
 }
@@ -46,15 +47,15 @@ type Job struct {
 // Jobber is a driver whose cluster has jobs of its own. An attempt of such a job is one
 // of its pods: see [Spec].Job.
 type Jobber interface {
-	// Jobs are all jobs that want GPUs, those that have ended too. A job that is not
-	// listed was deleted.
+	// Jobs lists all jobs that want GPUs, ended ones included. A job that is not listed
+	// was deleted.
 	Jobs(ctx context.Context) ([]Job, error)
 	// JobNews gets a token when a job or one of its pods may have changed.
 	JobNews() <-chan struct{}
-	// SuspendJob keeps a job from making pods, and ends those that it has. A job that
-	// is gone, or another one of its name, is left alone. It bears the mark from then on.
+	// SuspendJob keeps a job from making pods, and ends its pods. It does nothing if the
+	// job is gone or another job has its name. The job has the mark afterwards.
 	SuspendJob(ctx context.Context, id JobID, mark string) error
-	// TellJob shows a message to whoever looks at the job. The same one is shown once.
+	// TellJob shows a message as an event of the job. Equal messages are shown once.
 	TellJob(ctx context.Context, id JobID, reason, text string) error
 }
 

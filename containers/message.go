@@ -6,10 +6,10 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// SubmitterFault reports whether an engine's message about a failed creation or
-// start blames the request. Engines report some of these as their own errors. The
-// texts are those of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3.
-// Ask [MachineFault] first.
+// SubmitterFault reports whether an engine's message about a failed creation or start is
+// about a fault of the request. Engines report some of these as their own errors. It
+// knows the texts of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3. Call
+// [MachineFault] first.
 func SubmitterFault(msg string) bool { return submitterFault().MatchString(msg) || taskFault(msg) }
 
 var submitterFault = lazyregexp.New(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
@@ -18,9 +18,8 @@ var submitterFault = lazyregexp.New(`(?i)unable to find (user|group)|no matching
 	`mkdir .*: (no such file|read-only file system|not a directory|permission denied)|` +
 	`chdir to cwd|invalid mount|bind source path does not exist|error mounting .* to rootfs`)
 
-// CleanMessage makes one line for people out of an engine's message. It removes
-// the names of the software layers and the engine's own paths, which tell people
-// nothing.
+// CleanMessage makes one line for people out of an engine's message. It removes the names
+// of the software layers and the engine's own paths, which are of no use to people.
 func CleanMessage(msg string) string {
 	msg = noise.Replace(strings.TrimSpace(msg))
 	msg = engineDir().ReplaceAllString(msg, "")

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Missing is the stream of a mark in a log: the engine has deleted output before
-// anybody read it. The mark's text is that of [Lines].
+// Missing is the stream of a mark in a log: the engine has deleted output before anybody
+// read it. [Lines] makes the mark's text.
 const Missing Stream = 3
 
-// Lines tells how much output is missing. The zero value tells nothing.
+// Lines says how much output is missing. The zero value is unknown.
 type Lines struct {
-	// Lines is how many lines are missing here; negative: unknown.
+	// Lines is the number of lines that are missing here, negative if unknown.
 	Lines int64
-	// Before is how many lines the container has printed until here; 0: unknown.
-	// If it is set, Lines has no meaning.
+	// Before is the number of lines that the container has printed until here, or 0 if
+	// unknown. If it is set, Lines has no meaning.
 	Before int64
 }
 

@@ -6,14 +6,14 @@ import "context"
 // and a control group, but its program has not begun. So its limits can be set
 // before the program looks at the GPU.
 type Parker interface {
-	// CanPark says why containers cannot be parked here; nil: they can. It does not
-	// ask the engine.
+	// CanPark says why containers cannot be parked here, or returns nil if they can. It
+	// does not ask the engine.
 	CanPark() error
-	// Park does what Start does, but the program does not begin. A later Start
-	// lets it run, also from another process. The container must have been
-	// created with [Spec.Park]. pid is the container's process on this machine,
-	// which is in the container's control group; 0: the program runs or has run.
-	// Park may be repeated. Its errors are those of Start.
+	// Park does what Start does, but the program does not begin. A later Start lets it
+	// run, also from another process. The container must have been created with
+	// [Spec.Park]. pid is the container's process on this machine, in the container's
+	// control group, or 0 if the program runs or has run. Park may be repeated. It
+	// returns the same errors as Start.
 	Park(ctx context.Context, id string) (pid int, err error)
 	// BeforeGone sets a function that is called with a container's id while its
 	// control group is still there, when its program has ended or is about to be

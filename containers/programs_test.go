@@ -52,7 +52,7 @@ func (s *sample) right(v Verdict) bool {
 	return v.Class == s.class || s.class == ClassSuspectedOOM && v.Class == ClassProgram
 }
 
-// TestPrograms: each sample has its class, but for those that are listed as wrong.
+// TestPrograms: each sample has its class, except the samples that are listed as wrong.
 func TestPrograms(t *testing.T) {
 	wrong := judgedWrong(t)
 	for name, s := range programs(t) {
@@ -96,7 +96,7 @@ func (s *sample) measurement() GPUMemory {
 	return GPUMemory{Readings: 60, Seen: true, AtError: true, Peak: 2 << 30, Grant: 8 << 30}
 }
 
-// TestConfusion compares the table in docs/endings.md with what the samples come to;
+// TestConfusion compares the table in docs/endings.md with the results for the samples;
 // UPDATE=1 writes it.
 func TestConfusion(t *testing.T) {
 	all := programs(t)
@@ -139,7 +139,7 @@ func TestConfusion(t *testing.T) {
 	inDocs(t, "confusion", b.String())
 }
 
-// inDocs compares a part of docs/endings.md between two marks with what it should be.
+// inDocs compares a part of docs/endings.md between two marks with the wanted text.
 func inDocs(t *testing.T, part, want string) {
 	t.Helper()
 	const path = "../docs/endings.md"

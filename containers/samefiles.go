@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Near is a driver that can tell whether its engine shares this process's file
-// systems.
+// Near is a driver that knows whether its engine shares this process's file systems.
 type Near interface {
 	// SameFiles returns nil if the engine sees the same file systems as this
 	// process, with every mount. Otherwise the error says why not; it wraps

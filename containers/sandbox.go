@@ -7,7 +7,7 @@ type Sandbox struct {
 	Memory    int64   // bytes, the content of ScratchDir included; no swap
 	CPUs      float64 // number of processors
 	Processes int64   // threads included
-	Scratch   int64   // size of ScratchDir in bytes; 0: 64 MiB
+	Scratch   int64   // size of ScratchDir in bytes; 64 MiB if 0
 }
 
 // ScratchDir is the only folder outside its mounts that a container in a

@@ -11,12 +11,12 @@ import (
 // Scope says what must be fixed before a container can start.
 type Scope string
 
-// The scopes. The values of all but ScopeTask are those of mapper.BreakerScope.
+// The scopes. mapper.BreakerScope has the same values, except ScopeTask.
 const (
 	ScopeTask      Scope = "task"      // the task's request
-	ScopeEngine    Scope = "engine"    // the container engine, or what it needs of the machine
+	ScopeEngine    Scope = "engine"    // the container engine, or the parts of the machine that it needs
 	ScopeGPU       Scope = "gpu"       // a GPU, its device nodes or the driver
-	ScopeUnknown   Scope = "unknown"   // the message does not tell; evidence decides
+	ScopeUnknown   Scope = "unknown"   // the message does not say; evidence decides
 	ScopeNamespace Scope = "namespace" // the task's namespace in a cluster takes no more now
 )
 
@@ -24,14 +24,14 @@ const (
 // refused: its GPUs must be attached in another way.
 const HookRefuses = "hook-direct"
 
-// StartFault is why a container could not be made or started.
+// StartFault says why a container could not be made or started.
 type StartFault struct {
 	Scope Scope
 	// Code names the row of the table, "unknown" where none matched.
 	Code string
 	// Cause and Remedy are a short sentence each: the problem and its fix.
 	Cause, Remedy string
-	// Device is the GPU that the engine named: a UUID or a device node; empty: it
+	// Device is the GPU that the engine named, a UUID or a device node, or empty if it
 	// named none.
 	Device string
 	// Text is the engine's own message.
@@ -41,8 +41,8 @@ type StartFault struct {
 // Error returns the engine's message.
 func (f *StartFault) Error() string { return f.Text }
 
-// ReadStartFault looks up an engine's message in the table; nil: no row matches,
-// so the cause is unknown.
+// ReadStartFault looks up an engine's message in the table. It returns nil if no row
+// matches, so that the cause is unknown.
 func ReadStartFault(msg string) *StartFault {
 	for i := range startRules {
 		r := &startRules[i]
@@ -60,9 +60,9 @@ func ReadStartFault(msg string) *StartFault {
 	return nil
 }
 
-// StartFaultOf returns why a start failed, from the error of a driver's Create or
-// Start. If the message matches no row, its scope is ScopeUnknown: the message alone
-// blames neither the engine nor the task.
+// StartFaultOf returns why a start failed, from the error of a driver's Create or Start.
+// If the message matches no row, its scope is ScopeUnknown: the message alone does not
+// show whether the engine or the task is at fault.
 func StartFaultOf(err error) *StartFault {
 	if f, ok := errors.AsType[*StartFault](err); ok {
 		return f
@@ -77,8 +77,8 @@ func StartFaultOf(err error) *StartFault {
 	return &StartFault{Scope: ScopeUnknown, Code: "unknown", Cause: line(whichContainer().ReplaceAllString(msg, "")), Remedy: "look at the engine's log", Text: msg}
 }
 
-// whichContainer matches how a driver names the call and the container, which tells
-// nothing about the cause.
+// whichContainer matches a driver's prefix with the call and the container, which is
+// unrelated to the cause.
 var whichContainer = lazyregexp.New(`^(create|start) container( [0-9a-f]+)?: `)
 
 // gpuDevice matches a GPU as messages name it.
@@ -94,11 +94,11 @@ type startRule struct {
 
 const restartEngine = "restart the engine: systemctl restart docker (or containerd)"
 
-// startRules are tried in order. The texts are those of Docker 20.10 to 29,
-// containerd 1.6 to 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18
-// and the CDI library; testdata/starts.txt has a sample of each. A row for a task
-// comes first if a wider row for the machine would match its text too. A row has
-// ScopeUnknown if both the machine and a task's own limits can lead to its text.
+// startRules are tried in order. The texts are from Docker 20.10 to 29, containerd 1.6 to
+// 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18 and the CDI library;
+// testdata/starts.txt has a sample of each. A row for a task comes first if a wider row
+// for the machine would match its text too. A row has ScopeUnknown if both the machine
+// and a task's own limits can lead to its text.
 var startRules = []startRule{
 	{ScopeTask, "image-needs-driver", re(`requirement error: `),
 		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},
@@ -182,14 +182,14 @@ var startRules = []startRule{
 		"AppArmor, seccomp or SELinux keep containers from starting", "systemctl restart apparmor, then " + restartEngine},
 }
 
-// MachineFault reports whether an engine's message about a failed creation or
-// start blames this machine's set-up. No change to the task fixes that.
+// MachineFault reports whether an engine's message about a failed creation or start is
+// about a fault of this machine's set-up. No change to the task fixes that.
 func MachineFault(msg string) bool {
 	f := ReadStartFault(msg)
 	return f != nil && f.Scope != ScopeTask
 }
 
-// taskFault reports whether a row of the table blames the request.
+// taskFault reports whether a row of the table says that the request is at fault.
 func taskFault(msg string) bool {
 	f := ReadStartFault(strings.TrimSpace(msg))
 	return f != nil && f.Scope == ScopeTask

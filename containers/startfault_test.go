@@ -33,8 +33,8 @@ func startSamples(t *testing.T) []startSample {
 	return all
 }
 
-// TestStartFaults: each message of an engine about a failed start is blamed on
-// the right part (R4, R6).
+// TestStartFaults: each message of an engine about a failed start gives the right scope
+// (R4, R6).
 func TestStartFaults(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range startSamples(t) {
@@ -71,8 +71,8 @@ func TestStartFaults(t *testing.T) {
 	}
 }
 
-// TestStartFaultOf: a message that matches no row blames neither the engine nor the
-// task, unless the driver says that the request is invalid.
+// TestStartFaultOf: a message that matches no row has ScopeUnknown, unless the driver
+// says that the request is invalid.
 func TestStartFaultOf(t *testing.T) {
 	for _, tc := range []struct {
 		err   error

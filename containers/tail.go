@@ -34,7 +34,7 @@ type Tail struct {
 	open  [2][]byte // by stream: the beginning of an unfinished line
 }
 
-// At tells when the lines that are added from now on were printed.
+// At sets the time of the lines that are added from now on.
 func (t *Tail) At(now time.Time) { t.now = now }
 
 // Add takes a line or a piece of one; partial is set for all pieces but the last.

@@ -25,25 +25,25 @@ type Terminals interface {
 // OutputAttacher is a [Driver] whose log has a line only when it ends, or 16 KiB of it.
 // A progress bar, which ends its lines with carriage returns, comes late there.
 type OutputAttacher interface {
-	// AttachOutput connects with one of the two streams of a running container: the
-	// session's Copy hands on what is written from now on, as it is written. It takes no
-	// input, and its Close does not end the input that the program has. The program
-	// waits while Copy is not called or its writer does not return, and goes on when the
+	// AttachOutput connects to one of the two streams of a running container: the
+	// session's Copy passes on the output from now on, as it is written. It takes no
+	// input, and its Close does not end the input that the program has. The program waits
+	// while Copy is not called or its writer does not return, and continues when the
 	// session is closed or this process ends. For a container that has ended or is gone
 	// the error wraps [ErrNotFound]; an engine that cannot do it gives [ErrUnsupported].
 	AttachOutput(ctx context.Context, id string, stream Stream) (Session, error)
 }
 
-// Command is what [Terminals.Exec] runs.
+// Command is a command for [Terminals.Exec].
 type Command struct {
 	Args []string
-	// Env is added to the container's, KEY=value. WorkDir is a folder in the
-	// container; empty: the container's.
+	// Env is added to the container's, KEY=value. WorkDir is a folder in the container,
+	// the container's own if empty.
 	Env     []string
 	WorkDir string
 	// Stdin: it has an input; else that ends at once. TTY: it has a terminal.
 	Stdin, TTY bool
-	Size       Size // of the terminal; zero: unknown
+	Size       Size // of the terminal, or zero if unknown
 }
 
 // Size is the size of a terminal in characters.
@@ -66,7 +66,7 @@ type Session interface {
 	// Resize sets the terminal's size. For a program without a terminal, or one that
 	// has ended or not begun, it does nothing.
 	Resize(ctx context.Context, to Size) error
-	// Close ends the connection. The program goes on.
+	// Close ends the connection. The program continues.
 	io.Closer
 }
 

@@ -11,7 +11,7 @@ type Namespaced interface {
 	Namespace() string
 	// Serves reports whether containers may be made in a namespace.
 	Serves(namespace string) bool
-	// Served are all in which they may; nil: in any.
+	// Served lists all namespaces in which they may, or is nil if in any.
 	Served() []string
 }
 
@@ -23,8 +23,8 @@ type Subject struct {
 	Extra  map[string][]string
 }
 
-// Access is something that a user may do in an engine, in its words: the verb, and what
-// it is done to.
+// Access is an operation that a user may do in an engine, in its words: the verb, and its
+// object.
 type Access struct {
 	Verb, Group, Resource, Subresource string
 	Namespace                          string
@@ -33,10 +33,10 @@ type Access struct {
 // ErrToken: a token is nobody's.
 var ErrToken = errors.New("the token is not valid")
 
-// Reviewer is a driver whose engine knows users, and what they may do. Both methods
-// wrap [ErrUnavailable] if the engine does not answer.
+// Reviewer is a driver whose engine knows users and their rights. Both methods wrap
+// [ErrUnavailable] if the engine does not answer.
 type Reviewer interface {
-	// Review tells whose token it is; the error wraps [ErrToken] if it is nobody's.
+	// Review returns the owner of a token; the error wraps [ErrToken] if there is none.
 	Review(ctx context.Context, token string) (Subject, error)
 	// Allowed reports whether a user may do something.
 	Allowed(ctx context.Context, who Subject, what Access) (bool, error)

@@ -7,7 +7,7 @@ import (
 	"carma/containers/endtext"
 )
 
-// Facts are facts about a run that its output does not tell.
+// Facts are facts about a run that its output lacks.
 type Facts struct {
 	// Stopped: carma stopped it.
 	Stopped bool
@@ -31,7 +31,7 @@ type Facts struct {
 	OOMExits []int
 	// MostMemory is the memory in bytes of the largest GPU, or 0 if not known.
 	MostMemory int64
-	// Origins tells where the last lines come from; see [endtext.Options].
+	// Origins are the sources of the last lines; see [endtext.Options].
 	Origins []endtext.Origin
 }
 
@@ -78,8 +78,8 @@ type Verdict struct {
 	// CUDA: the output has a CUDA error. A program prints one for its own fault
 	// and, under MPS, for a neighbour's.
 	CUDA bool
-	// Demand is the GPU memory in bytes that the process would have needed: its
-	// use plus the refused request. 0: not known.
+	// Demand is the GPU memory in bytes that the process would have needed: its use plus
+	// the refused request, or 0 if unknown.
 	Demand int64
 	// Confirmed: of a GPU OOM there are two witnesses. One alone gives a task no GPU
 	// of its own.
@@ -88,7 +88,7 @@ type Verdict struct {
 	Remark string
 	// Witnesses are all observations, the deciding ones first.
 	Witnesses []Witness
-	// Start is why the container did not start, if the request is not to blame.
+	// Start says why the container did not start, if the request is not the cause.
 	Start *StartFault
 }
 
@@ -97,7 +97,7 @@ type evidence struct {
 	exit  Exit
 	facts Facts
 	text  endtext.Reading
-	// says and strength are those of the claim that counts, or empty.
+	// says and strength belong to the claim that counts, or are empty.
 	says     endtext.Says
 	strength endtext.Strength
 	memory   MemoryState
@@ -160,8 +160,8 @@ var table = []row{
 	{"program", func(*evidence) bool { return true }, ClassProgram, own, []Source{SourceExit}},
 }
 
-// Classify concludes why a container ended. Its inputs are how it ended, the last
-// lines of its output (see [Tail]) and other facts.
+// Classify concludes why a container ended. Its inputs are the exit, the last lines of
+// the output (see [Tail]) and other facts.
 //
 // It collects witnesses, and a table turns them into a class. Exit code 0 is ok,
 // whatever the output says: a program may survive an out-of-memory error. A run that
@@ -226,7 +226,7 @@ func (e *evidence) oomExit() bool {
 	return !e.facts.NoGPU && slices.Contains(e.facts.OOMExits, e.exit.Code)
 }
 
-// deviceGone says why a program that saw no GPU is not to blame for that, or is empty.
+// deviceGone says why a program that saw no GPU is not at fault, or is empty.
 func (e *evidence) deviceGone() string {
 	switch {
 	case e.facts.DeviceLost != "":
@@ -268,7 +268,7 @@ func (e *evidence) remark(class Class) string {
 	return ""
 }
 
-// witnesses lists all observations, those of the deciding sources first.
+// witnesses lists all observations. Observations from the deciding sources come first.
 func (e *evidence) witnesses(decides []Source) []Witness {
 	var all []Witness
 	add := func(ok bool, w Witness) {

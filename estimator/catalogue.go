@@ -31,10 +31,10 @@ type Entry struct {
 	RunTime time.Duration
 }
 
-// Memory booked above a measured peak. It comes from a second run of the same
-// jobs (the solo profiles in configs/workloads). All but three of some fifty
-// peaked below this bound; recovery deals with those three. Small jobs vary by
-// the allocator's granularity rather than in proportion.
+// Memory allocated above a measured peak. It comes from a second run of the same jobs
+// (the solo profiles in configs/workloads). All but three of some fifty peaked below this
+// bound; recovery deals with those three. Small jobs vary by the allocator's granularity
+// rather than in proportion.
 const (
 	marginFactor = 1.02
 	marginLeast  = 64 * units.MiB

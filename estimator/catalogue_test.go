@@ -30,7 +30,7 @@ func TestEstimate(t *testing.T) {
 	tests := []struct {
 		name   string
 		q      Query
-		point  units.Bytes // MiB; 0: whole GPU
+		point  units.Bytes // MiB, or 0 for a whole GPU
 		upper  units.Bytes
 		method string
 		detail string

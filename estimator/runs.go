@@ -32,11 +32,11 @@ const (
 	lineSpreadFar = 0.025
 )
 
-// FromRuns estimates a program at a batch size only from its runs at other batch
-// sizes; not ok: there are none. It assumes that memory is a fixed part plus a
-// part in proportion to the batch. Two runs give both parts. After one run the
-// bound is its peak for a smaller batch, and in proportion for a larger one. far
-// is how many doublings batch is outside of the runs' batch sizes.
+// FromRuns estimates a program at a batch size only from its runs at other batch sizes.
+// ok is false if there are none. It assumes that memory is a fixed part plus a part in
+// proportion to the batch. Two runs give both parts. After one run the bound is its peak
+// for a smaller batch, and in proportion for a larger one. far is the distance of batch
+// from the range of the runs' batch sizes, in doublings.
 func FromRuns(batch int, runs []Run) (e Estimate, far float64, ok bool) {
 	runs = usable(runs)
 	if len(runs) == 0 || batch <= 0 {
@@ -75,7 +75,7 @@ func Nearest(batch int, runs []Run) (r Run, ok bool) {
 	}), true
 }
 
-// around returns the two runs for a line: those on both sides of batch, or the
+// around returns the two runs for a line: the nearest one on each side of batch, or the
 // two nearest. There must be two or more.
 func around(batch int, runs []Run) (a, b Run) {
 	i, _ := slices.BinarySearchFunc(runs, batch, func(r Run, batch int) int { return cmp.Compare(r.Batch, batch) })

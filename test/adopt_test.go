@@ -18,11 +18,10 @@ import (
 	"carma/runner/api"
 )
 
-// TestAdopted (finding R1) ends the daemon, by several signals, while tasks run
-// whose grants have shrunk and grown. It starts the daemon again, also with other
-// settings. The containers must go on and be started only once, as the engine's
-// own events show. Their output must be complete, and waiting commands must go on
-// waiting.
+// TestAdopted (finding R1) ends the daemon, by several signals, while tasks run whose
+// grants have shrunk and grown. It starts the daemon again, also with other settings. The
+// containers must continue and be started only once, as the engine's own events show.
+// Their output must be complete, and waiting commands must continue to wait.
 func TestAdopted(t *testing.T) {
 	for name, c := range map[string]struct {
 		signal syscall.Signal
@@ -105,7 +104,8 @@ func (s *server) end(sig syscall.Signal) {
 	s.cmd = nil
 }
 
-// granted is the memory booked for a task on its GPU now, in bytes; 0: nothing.
+// granted returns the memory that is allocated to a task on its GPU now, in bytes, or 0
+// if there is none.
 func (s *server) granted(name string) int64 {
 	gpus, err := s.api.GPUs(s.t.Context())
 	if err != nil {
@@ -133,9 +133,8 @@ func (s *server) complete(what, ref, saw string) {
 
 func last(lines []string) []string { return lines[max(0, len(lines)-3):] }
 
-// TestHungEngine (finding F10) stops an engine's processes, so that it accepts
-// requests and answers none. Nobody may wait for it, and afterwards everything
-// goes on.
+// TestHungEngine (finding F10) stops an engine's processes, so that it accepts requests
+// and answers none. Nothing may wait for it, and afterwards everything continues.
 func TestHungEngine(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -216,8 +215,8 @@ func TestStopStubborn(t *testing.T) {
 	s.engine.gone(t, s.instance())
 }
 
-// TestStopOverOutage: an engine that goes away during a stop and comes back does
-// not keep a task from ending.
+// TestStopOverOutage: an engine that fails during a stop and recovers does not keep a
+// task from ending.
 func TestStopOverOutage(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -16,8 +16,8 @@ import (
 	"carma/runner/api"
 )
 
-// patience is how long a test waits for something that must happen. No test
-// measures it: it only bounds how long a failure takes on a slow machine.
+// patience is the time that a test waits for something that must happen. No test measures
+// it: it only bounds how long a failure takes on a slow machine.
 const patience = 3 * time.Minute
 
 // until waits until a task satisfies a condition.
@@ -71,8 +71,7 @@ func (s *server) finished(ref string) api.Task {
 	return s.until(ref, "its end", (*api.Task).Finished)
 }
 
-// succeeded waits until tasks have finished, and fails the test for those that
-// failed.
+// succeeded waits until tasks have finished, and fails the test for each that failed.
 func (s *server) succeeded(refs ...string) (list []api.Task) {
 	s.t.Helper()
 	for _, ref := range refs {
@@ -101,7 +100,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 type stream struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	changed chan struct{} // closed at the next write; nil: nobody waits
+	changed chan struct{} // closed at the next write, or nil if nobody waits
 }
 
 func (s *stream) Write(b []byte) (int, error) {

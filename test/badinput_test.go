@@ -99,7 +99,7 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 
-	// The tasks that were there go on.
+	// The earlier tasks continue.
 	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

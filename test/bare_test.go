@@ -83,7 +83,7 @@ wall "a disk" sh -c 'ls /dev/sd* /dev/vd* /dev/nvme* /dev/loop* /dev/kmsg /dev/m
 wall "another's process" sh -c 'test $(ls -d /proc/[0-9]* | wc -l) -gt 8'
 `
 
-// walls runs the attacks as her, and checks that every wall holds.
+// walls runs the attacks as the attacker, and checks that every restriction holds.
 func (a *attacker) walls(on string) {
 	t := a.t
 	t.Helper()
@@ -134,7 +134,7 @@ func (a *attacker) environments() {
 		}
 	}
 	for _, kind := range [][]string{{"--host"}, {"--conda", env}, {"--venv", a.home + "/v"}} {
-		// The first process takes in what a shell leaves behind, and passes its code on.
+		// The first process reaps a shell's orphans, and returns its code.
 		script := `tr '\0' ' ' </proc/1/cmdline; (sleep 0.2 & echo $! >/tmp/left); while kill -0 $(cat /tmp/left) 2>/dev/null; do :; done; echo gone`
 		got := run(slices.Concat([]string{"--init"}, kind, []string{"--", "sh", "-c", script})...)
 		if !strings.HasPrefix(got, "/.carma/init reap ") || !strings.HasSuffix(got, "gone") {
@@ -177,9 +177,9 @@ func (a *attacker) terminals() {
 	}
 }
 
-// TestSecurityBare: tasks without an image on Docker: their environments, the
-// walls around them, their limits, and their image, which is made again if the
-// engine has lost it.
+// TestSecurityBare: tasks without an image on Docker: their environments, their
+// isolation, their limits, and their image, which is made again if the engine has lost
+// it.
 func TestSecurityBare(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -9,10 +9,10 @@ import (
 )
 
 // TestBlameByEvidence: an ordinary user's tasks cannot start on a real engine, for a
-// reason that the engine's message does not tell: it says that there are too many open
-// files, and does not say that only the task's own limit is so low. The engine is not blamed, /readyz stays ok, and tasks of others run.
-// Then the user's tasks fail with the engine's message. The canary is no task, and none
-// is left after kill -9.
+// reason that the engine's message lacks: it says that there are too many open files, and
+// does not say that only the task's own limit is low. The engine is not at fault, /readyz
+// stays ok, and tasks of others run. Then the user's tasks fail with the engine's
+// message. The canary is no task, and none is left after kill -9.
 func TestBlameByEvidence(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -22,10 +22,10 @@ const (
 	gpuHeadroom = 512 * units.MiB // default of headroom
 )
 
-// checkContainers compares what the engine saw with what the daemon says. There
-// is one container per attempt; it was started once and ended by itself, with the
-// exit code that the daemon has. Never do two containers of a task run at once,
-// nor more on a GPU than fits.
+// checkContainers compares what the engine saw with what the daemon says. There is one
+// container per attempt; it was started once and ended without a signal, with the exit
+// code that the daemon has. Two containers of a task never run at once, and no GPU has
+// more than fits.
 func (s *server) checkContainers() {
 	s.t.Helper()
 	lives := s.engine.until(s.t, s.instance(), "all containers have ended", func(list []life) bool {

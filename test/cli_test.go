@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// result is how a command ended.
+// result is the outcome of a command.
 type result struct {
 	args     []string
 	out, err string
@@ -41,7 +41,7 @@ func environment(socket string) []string {
 	return append(os.Environ(), "CARMA_CONFIG=/dev/null", "CARMA_SOCKET="+socket, "TZ=UTC")
 }
 
-// begin starts a command. as is the user who runs it; nil: the server's who.
+// begin starts a command. as is the user who runs it, the server's who if nil.
 func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	s.t.Helper()
 	c := &command{t: s.t, cmd: exec.Command(s.cli, args...), done: make(chan struct{})}
@@ -69,7 +69,7 @@ func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	return c
 }
 
-// wait waits for the command's end and tells how it ended.
+// wait waits for the command's end and returns its outcome.
 func (c *command) wait() result {
 	c.t.Helper()
 	select {

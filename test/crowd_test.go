@@ -21,8 +21,8 @@ import (
 // a crowd. Its value has the user, the number of connections and the socket.
 const crowdEnv = "TEST_CROWD"
 
-// eachOfCrowd is how many connections one process of a crowd has. Its limit of
-// open files is usually about 20,000.
+// eachOfCrowd is the number of connections of one process of a crowd. Its limit of open
+// files is usually about 20,000.
 const eachOfCrowd = 5000
 
 // crowd is a number of connections of one user to a daemon. Several processes
@@ -72,7 +72,7 @@ func (m member) says(t *testing.T) (n int) {
 	return n
 }
 
-// open is how many of the connections the daemon has not closed.
+// open returns the number of connections that the daemon has not closed.
 func (c *crowd) open() (n int) {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -132,8 +132,8 @@ func inCrowd(order string) error {
 	return nil
 }
 
-// isOpen reads the data that the daemon has sent, without waiting, and tells
-// whether more may come.
+// isOpen reads the data that the daemon has sent, without waiting, and reports whether
+// more may come.
 func isOpen(c *net.UnixConn) (open bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

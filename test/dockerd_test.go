@@ -31,7 +31,7 @@ type dockerd struct {
 	t      *testing.T
 	root   string
 	inside chan func() // runs functions in the namespace
-	before []string    // a command that starts it; none: it is started directly
+	before []string    // a command that starts it, or none to start it directly
 	args   []string    // additional arguments
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -58,7 +58,7 @@ func newDockerd(t *testing.T) *dockerd {
 	})
 	isolated := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // without unlock: the thread ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			isolated <- err
 			return
@@ -76,7 +76,7 @@ func newDockerd(t *testing.T) *dockerd {
 	return e
 }
 
-// bridgeIndex is the index of the machine's docker0; 0: there is none.
+// bridgeIndex returns the index of the machine's docker0, or 0 if there is none.
 func bridgeIndex() int {
 	i, err := net.InterfaceByName("docker0")
 	if err != nil {
@@ -174,7 +174,7 @@ func (e *dockerd) log() string {
 	return string(b[max(0, len(b)-4<<10):])
 }
 
-// kill kills it and its containerd like kill -9. The containers go on.
+// kill kills it and its containerd like kill -9. The containers continue.
 func (e *dockerd) kill() {
 	_ = e.cmd.Process.Kill()
 	<-e.exited

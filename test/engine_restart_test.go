@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEngineRestarted ends an engine as `systemctl restart docker` does: it ends
-// its containers with SIGTERM, tells their ends, and stops. The tasks are not to
-// blame.
+// TestEngineRestarted ends an engine as `systemctl restart docker` does: it ends its
+// containers with SIGTERM, reports their ends, and stops. The tasks are not at fault.
 func TestEngineRestarted(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

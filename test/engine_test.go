@@ -17,8 +17,8 @@ import (
 // peak is the memory of the simulated resnet50-imagenet-bs64.
 const peak = 7106 * units.MiB
 
-// TestEngineDown cuts the daemon off from the engine. Running tasks go on,
-// submissions wait, and all of them finish when the engine is back.
+// TestEngineDown cuts the daemon off from the engine. Running tasks continue, submissions
+// wait, and all of them finish when the engine is back.
 func TestEngineDown(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--speed", "60", "--backoff", "1s")
@@ -82,9 +82,8 @@ func TestEngineDown(t *testing.T) {
 	s.checkOutput(4)
 }
 
-// TestEngineKilled kills an engine and starts it again. Without live-restore it
-// ends the containers that it finds running. Their tasks are relaunched without
-// blame.
+// TestEngineKilled kills an engine and starts it again. Without live-restore it ends the
+// containers that it finds running. Their tasks are relaunched and are not at fault.
 func TestEngineKilled(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -26,8 +26,8 @@ var before = map[string]string{"sweep-removes": "worker-end-stored:kill"}
 // keepFew makes the daemon remove old tasks at most of its starts.
 var keepFew = []string{"--keep-tasks", "10"}
 
-// elsewhere tells why a point is never reached with a driver, or with simulated
-// GPUs; empty: it is reached.
+// elsewhere says why a failpoint is never reached with a driver, or with simulated GPUs,
+// or is empty if it is reached.
 func elsewhere(point, driver string) string {
 	switch {
 	case driver == "docker" && strings.HasPrefix(point, "containerd-"):
@@ -197,7 +197,7 @@ func (l *lab) work(name string) {
 	l.tell()
 }
 
-// leaves makes a task leave its GPU and come back.
+// leaves makes a task vacate its GPU and return.
 func (l *lab) leaves(name string) {
 	l.t.Helper()
 	l.submit(train(name, 2*units.GiB, "resnet18_cifar100_20e_1", "--time", "9000h"))
@@ -226,7 +226,7 @@ func (l *lab) leaves(name string) {
 	l.ends(name, "cancelled")
 }
 
-// unless forgives a refusal if what was asked for is so already, by an earlier try.
+// unless accepts a refusal if an earlier try has already had the requested effect.
 func (l *lab) unless(ctx context.Context, name string, err error, so func(api.Task) bool) error {
 	if err == nil {
 		return nil

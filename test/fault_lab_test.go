@@ -45,7 +45,7 @@ type lab struct {
 	card    string // the file of the NVML stand-in
 }
 
-// witness tells how often the container of each attempt has been started.
+// witness counts how often the container of each attempt has been started.
 type witness interface {
 	starts(instance string) map[string]int // by task.attempt
 }
@@ -134,7 +134,7 @@ func (l *lab) up() {
 	l.t.Fatal("the daemon does not come up")
 }
 
-// comesUp waits until the daemon answers; false: it has died.
+// comesUp waits until the daemon answers. It returns false if the daemon has died.
 func (l *lab) comesUp() bool {
 	l.t.Helper()
 	deadline := time.After(patience)
@@ -302,7 +302,7 @@ func program(name string, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: tool, Mem: int64(512 * units.MiB), Command: args, Pull: "never"}
 }
 
-// grant is the memory booked for the last attempt.
+// grant is the memory allocated to the last attempt.
 func grant(t api.Task) units.Bytes {
 	if len(t.Attempts) == 0 {
 		return 0

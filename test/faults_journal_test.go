@@ -67,7 +67,7 @@ func damaged(f func(l *lab, wal string)) func(l *lab) string {
 	}
 }
 
-// refused starts the daemon, which must end by itself and say why.
+// refused starts the daemon, which must exit and say why.
 func (l *lab) refused() string {
 	l.t.Helper()
 	l.launch()

@@ -21,10 +21,10 @@ import (
 type fault struct {
 	name    string
 	own     bool     // it needs its own engine
-	engine  []string // arguments of that engine; nil: --live-restore
+	engine  []string // arguments of that engine; --live-restore if nil
 	card    bool     // it needs a GPU of the NVML stand-in, on its own engine
 	clock   bool     // it sets the daemon's clock
-	disk    string   // size of the data folder's own disk; empty: it has none
+	disk    string   // size of the data folder's own disk, or empty if it has none
 	excused bool     // it ends the running tasks, which run again
 	// inject makes the fault happen and ends it. It returns a text for the
 	// table's last column.

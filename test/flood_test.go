@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// floodLines is how many lines a flood has: LINES, or few enough for CI. Finding
+// floodLines returns the number of lines in a flood: LINES, or few enough for CI. Finding
 // F11 has 3,000,000; make test-faults sets that.
 func floodLines(t *testing.T) int {
 	t.Helper()
@@ -26,10 +26,10 @@ func floodLines(t *testing.T) int {
 	return n
 }
 
-// TestLogFlood (finding F11): a task's output is complete, or notes tell how much
-// is missing. The kept and the noted lines add up to exactly the printed number,
-// and the kept lines are in order. This holds also if the daemon is killed and
-// started again meanwhile.
+// TestLogFlood (finding F11): a task's output is complete, or marks say how much is
+// missing. The kept and the missing lines add up to exactly the printed number, and the
+// kept lines are in order. This holds also if the daemon is killed and started again
+// meanwhile.
 func TestLogFlood(t *testing.T) {
 	n := floodLines(t)
 	// A line has 48 bytes in our log and 77 in the engine's, which keeps at least

@@ -8,8 +8,8 @@ import (
 )
 
 // TestSuspendedSetBack: the journal is set back to a copy from before a task was
-// suspended. The task comes back by itself, and its output is that of one that nobody
-// suspended.
+// suspended. The task resumes without a command, and its output equals an undisturbed
+// task's.
 func TestSuspendedSetBack(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

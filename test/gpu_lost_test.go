@@ -74,8 +74,8 @@ func deny(t *testing.T, container string) {
 }
 
 // TestGPUsLost: the devices of running containers are denied. A task that has nothing on
-// its GPU is started again without blame. One that uses its GPU goes on, and its failure
-// is no fault of its program.
+// its GPU is started again and is not at fault. One that uses its GPU continues, and its
+// failure is no fault of its program.
 func TestGPUsLost(t *testing.T) {
 	t.Run("containerd", func(t *testing.T) {
 		d := gpuContainerd(t)

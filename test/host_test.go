@@ -9,9 +9,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestHostMemory: a data loader that eats host memory is limited to what nobody has
-// booked, and runs again with more; its neighbours live, one of them without a GPU.
-// The daemon is killed meanwhile and keeps the books.
+// TestHostMemory: a data loader that takes too much host memory is limited to unallocated
+// memory, and runs again with more; its neighbours live, one of them without a GPU. The
+// daemon is killed meanwhile, and the allocations stay.
 func TestHostMemory(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--all-host-mem", "512M", "--all-cpus", "2")

@@ -55,8 +55,8 @@ type trained struct {
 	}
 }
 
-// runTraining runs a container as a user without a name and a home, as carma
-// does. stop returns the signal to send after a step; empty: none.
+// runTraining runs a container as a user without a name and a home, as carma does. stop
+// returns the signal to send after a step, or empty for none.
 func runTraining(t *testing.T, stop func(step string) string, args ...string) trained {
 	t.Helper()
 	name := fmt.Sprintf("carma-test-%d", os.Getpid())
@@ -131,9 +131,8 @@ func TestImageTrainsEachModel(t *testing.T) {
 	}
 }
 
-// A container that gets the checkpoint signal saves, exits with 75, and later
-// goes on from there. Together it has the same losses as a run that is never
-// stopped.
+// A container that gets the checkpoint signal saves, exits with 75, and later continues
+// from there. Together it has the same losses as a run that is never stopped.
 func TestImageGoesOnFromItsCheckpoint(t *testing.T) {
 	const tag = "mnist-cnn-bs64-14e"
 	buildTrainingImages(t, tag)

@@ -236,8 +236,8 @@ var offPath = []string{
 	"carma/mapper/sim/pairs", "carma/mapper/sim/study",
 }
 
-// readers read foreign files. A command does so as its user; the daemon, which
-// may be root, never does.
+// readers read users' files. A command does so as its user; the daemon, which may be
+// root, never does.
 var readers = []string{"carma/configs/taskfile"}
 
 // onPath are the commands that a task's run needs.
@@ -265,16 +265,17 @@ func TestDaemonWithoutLab(t *testing.T) {
 	}
 }
 
-// heavy is what the agent of a node does without: the daemon, the estimators, what draws,
-// reads Compose files or talks to engines, and the journal's database.
+// heavy lists the packages that the agent of a node must not import: the daemon, the
+// estimators, drawing, Compose files, clients of engines, and the journal's database.
 var heavy = []string{
 	"carma/runner", "carma/estimator", "carma/runner/journal", "carma/containers/engines", "carma/containers/docker", "carma/containers/containerd",
 	"github.com/moby/moby/client", "github.com/containerd/containerd/v2/client", "github.com/danielgtaylor/huma/v2", "github.com/compose-spec/compose-go/v2/types",
 	"modernc.org/sqlite", "charm.land/bubbletea/v2",
 }
 
-// TestAgentIsLean: the agent's program has nothing of that, or it would take the memory
-// for it on each node. What is in the list is in carma, so a name that is gone is noticed.
+// TestAgentIsLean: the agent's program has none of the heavy packages, because they would
+// take memory on each node. carma must have each listed package, so that the test detects
+// a removed name.
 func TestAgentIsLean(t *testing.T) {
 	agent, program := depsOf(t, clusterModule, "-tags", "grpcnotrace", "./cmd/carma-agent"), depsOf(t, ".", "carma/cmd/carma")
 	for _, path := range heavy {

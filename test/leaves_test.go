@@ -10,9 +10,9 @@ import (
 )
 
 // TestLeavesByItself: a task on two GPUs, which the driver cannot suspend, offers to
-// leave by itself. Asked to, it keeps its context there alone, others run on its GPUs,
-// and it comes back to both; the daemon is killed on the way out and while it is away.
-// What it prints is what an undisturbed one prints.
+// vacate them. On request it keeps only its context there, other tasks run on its GPUs,
+// and it returns to both. The daemon is killed while the task vacates its GPUs and while
+// it is suspended. Its output equals an undisturbed task's.
 func TestLeavesByItself(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -29,8 +29,8 @@ import (
 // engine. Their engine never answers, so that tasks stay queued. Finished tasks
 // are made by stopping queued ones.
 //
-// The environment changes their size: CLIENTS, DURATION and FINISHED; WAITING is
-// how many tasks wait from the start.
+// The environment changes their size: CLIENTS, DURATION and FINISHED; WAITING is the
+// number of tasks that are pending from the start.
 
 // loaded is a daemon under load.
 type loaded struct {
@@ -116,7 +116,7 @@ func (l *loaded) resident() (now, most float64) {
 	return now, most
 }
 
-// syncTime is how long the disk takes to make 4 KiB durable: median and p99.
+// syncTime measures how long the disk takes to make 4 KiB durable: median and p99.
 func syncTime(t *testing.T, dir string) (p50, p99 time.Duration) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "sync")
@@ -175,10 +175,10 @@ func (c *clientSaw) add(o clientSaw) {
 	}
 }
 
-// TestLoad: for five minutes 200 clients submit, list, read logs and stop, each
-// with about three requests a second. Nothing may fail, and the daemon stays
-// small. Each client is its own process, like those of users, so that one
-// client's reading does not delay another's sending.
+// TestLoad: for five minutes 200 clients submit, list, read logs and stop, each with
+// about three requests a second. Nothing may fail, and the daemon stays small. Each
+// client is its own process, as for users, so that one client's reading does not delay
+// another's sending.
 func TestLoad(t *testing.T) {
 	clients := size("CLIENTS", 200)
 	duration := 5 * time.Minute

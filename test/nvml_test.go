@@ -104,7 +104,7 @@ func TestNVML(t *testing.T) {
 	s.until(waits, "the reason", func(t *api.Task) bool {
 		return strings.Contains(t.Waits, "out of service: it has fallen off the bus (Xid 79); to mend it: restart the machine")
 	})
-	s.running(ref) // the task goes on
+	s.running(ref) // the task continues
 	show(processes + "lost\n")
 	s.logged("the GPU is lost")
 	show(processes)

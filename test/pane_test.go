@@ -16,7 +16,7 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// drawn is how long a screen may take to show something, on a busy machine.
+// drawn is the longest time that a screen may take to show something, on a busy machine.
 const drawn = 90 * time.Second
 
 // pane is a terminal of tmux in which a command runs.
@@ -37,7 +37,7 @@ func needTmux(t *testing.T) {
 	}
 }
 
-// pane opens a terminal of a size and runs a line of sh in it, then tells its exit code.
+// pane opens a terminal of a size and runs a line of sh in it, then prints its exit code.
 func (s *server) pane(cols, rows int, line string) *pane {
 	s.t.Helper()
 	p := &pane{t: s.t, tmux: filepath.Join(s.root, fmt.Sprintf("t%d", time.Now().UnixNano())), width: cols}
@@ -62,7 +62,7 @@ func (p *pane) run(args ...string) string {
 	return string(out)
 }
 
-// text is what the terminal shows. No line of it may be wider than the terminal.
+// text returns the text on the terminal. No line of it may be wider than the terminal.
 func (p *pane) text() string {
 	p.t.Helper()
 	text := p.run("capture-pane", "-p")
@@ -87,7 +87,7 @@ func (p *pane) shows(words ...string) string {
 	p.t.Helper()
 	return p.until(fmt.Sprintf("%q", words), func(text string) bool {
 		for _, w := range words {
-			if !strings.Contains(text, w) && !strings.Contains(strings.ReplaceAll(text, "\n", ""), w) { // a long line goes on in the next
+			if !strings.Contains(text, w) && !strings.Contains(strings.ReplaceAll(text, "\n", ""), w) { // a long line continues in the next
 				return false
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// newLearning is a server on which others leave one GPU. Simulated tasks print at
-// most twice a second by the wall clock, so at a low speed they are read better.
+// newLearning starts a server on which others leave one GPU free. Simulated tasks print
+// at most twice a second by the wall clock, so at a low speed they are read better.
 func newLearning(t *testing.T, speed string) *server {
 	t.Helper()
 	s := newServer(t, "--policy", "carma", "--speed", speed)
@@ -147,8 +147,8 @@ func TestProgress(t *testing.T) {
 	s.verified()
 }
 
-// TestSlowingNeighbour: a task that slows another down beyond the cap is found and
-// goes back to the queue, and both are told why.
+// TestSlowingNeighbour: a task that slows another down beyond the cap is found and goes
+// back to the queue. The state of both says why.
 func TestSlowingNeighbour(t *testing.T) {
 	t.Parallel()
 	s := newLearning(t, "60")

@@ -19,7 +19,7 @@ type proxy struct {
 	path string
 
 	mu       sync.Mutex
-	listener net.Listener // nil: it is cut
+	listener net.Listener // nil if it is cut
 	conns    map[net.Conn]bool
 }
 

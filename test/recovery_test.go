@@ -122,7 +122,7 @@ func TestProgramBug(t *testing.T) {
 	}
 }
 
-// TestForeign: GPU memory that somebody uses without carma is not booked.
+// TestForeign: GPU memory that other processes use is not allocated.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

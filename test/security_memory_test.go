@@ -18,11 +18,10 @@ import (
 	"carma/runner/api"
 )
 
-// memoryBound is how much memory the daemon may take for requests, in MB;
-// manyBound is the same with 30,000 waiting tasks. They serve to notice a request
-// that takes many times its size. The program's own file, some 60 MB, does not count: it
-// grows with the program, and the kernel can drop it. The largest possible submissions
-// took 189 MB beside it at most.
+// memoryBound is the largest memory of the daemon for requests, in MB; manyBound is the
+// same with 30,000 pending tasks. They detect a request that takes many times its size.
+// The program's own file, some 60 MB, does not count: it grows with the program, and the
+// kernel can drop it. Without it, the largest possible submissions took at most 189 MB.
 const (
 	memoryBound = 250
 	manyBound   = 450
@@ -116,8 +115,8 @@ func (a *attacker) atOnce(n int, path string, body any) []int {
 	return codes
 }
 
-// pageOf is how many tasks one page of the listing has, and where the next page
-// begins.
+// pageOf returns the number of tasks on one page of the listing, and the beginning of the
+// next page.
 func (a *attacker) pageOf(before int64) (tasks int, next int64) {
 	a.t.Helper()
 	cli := a.client(a.other)

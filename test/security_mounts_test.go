@@ -22,11 +22,11 @@ import (
 	"carma/runner/mounts"
 )
 
-// each is how many mounts each task of the race has.
+// each is the number of mounts of each task in the race.
 const each = 20
 
-// races is how many mounts must be made while their path is swapped: few in CI,
-// 1,000 in make test-security.
+// races returns the number of mounts that must be made while their path is swapped: few
+// in CI, 1,000 in make test-security.
 func races() int {
 	if n, err := strconv.Atoi(os.Getenv("TEST_SECURITY_RACES")); err == nil {
 		return n
@@ -38,7 +38,7 @@ func races() int {
 // may not, though everybody may read it.
 type attacker struct {
 	*server
-	id, other     uint32 // her own, and that of another user, who attacks her
+	id, other     uint32 // the attacker's own, and the id of another user, who attacks her
 	home, outside string
 }
 
@@ -82,11 +82,11 @@ func TestSecurityMountRace(t *testing.T) {
 	mountRace(newAttacker(newServer(t)))
 }
 
-// mountRace launches tasks that mount one path 20 times each. Each mount is
-// opened by itself, so all 20 are tries; the content of each is read. The path is
-// inside for a moment, then outside for a moment. So some tasks are accepted, and
-// the path is often outside when the engine mounts it. This goes on, with
-// repeated kills of the daemon, until enough mounts have been made.
+// mountRace launches tasks that mount one path 20 times each. Each mount is opened
+// separately, so all 20 are tries; the content of each is read. The path is inside for a
+// moment, then outside for a moment. So some tasks are accepted, and the path is often
+// outside when the engine mounts it. This continues, with repeated kills of the daemon,
+// until enough mounts have been made.
 func mountRace(a *attacker) {
 	t := a.t
 	t.Helper()

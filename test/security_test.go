@@ -62,11 +62,11 @@ func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// userConnections is how many connections one user may have in TestSecurityWalls.
+// userConnections is the largest number of connections of one user in TestSecurityWalls.
 const userConnections = 200
 
-// TestSecurityWalls attacks every wall between users and prints one line for
-// each. The mounts have tests of their own.
+// TestSecurityWalls attacks the isolation between users and prints one line for each
+// attack. The mounts have tests of their own.
 func TestSecurityWalls(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

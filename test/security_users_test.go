@@ -17,10 +17,10 @@ var people atomic.Int64
 // full reports whether to attack at full length, as in make test-security.
 func full() bool { return os.Getenv("TEST_SECURITY") == "full" }
 
-// people are the numbers of two users, who are in groups of the same numbers. In
-// make test-security the users are real, with names; the first one's home is the
-// attacker's, and they are removed at the end. Elsewhere, or if users cannot be
-// made, no passwd file has them.
+// people returns the ids of two users, who are in groups with the same ids. In make
+// test-security the users are real, with names; the first one's home is the attacker's,
+// and they are removed at the end. Elsewhere, or if users cannot be made, no passwd file
+// has them.
 func (a *attacker) people() (ann, bob uint32) {
 	a.t.Helper()
 	n := uint32(12346 + 2*people.Add(1))

@@ -22,14 +22,14 @@ type server struct {
 	t   *testing.T
 	bin string // path of the daemon's program
 	cli string // path of the commands' program
-	// who runs the commands that name no user; nil: the test's own user.
+	// who runs the commands that name no user, the test's own user if nil.
 	who    *syscall.Credential
 	root   string // short: a socket's path has a limit
 	dir    string // the data folder
 	socket string
 	flags  []string
 	env    []string // additional environment of the daemon
-	host   string   // DOCKER_HOST of the daemon; empty: that of the tests
+	host   string   // DOCKER_HOST of the daemon; the tests' own if empty
 	engine *watcher // of the engine that it uses
 	api    *api.Client
 
@@ -173,7 +173,8 @@ func (s *server) stop() {
 	s.cmd = nil
 }
 
-// instance is the label of the daemon's containers; empty: it has no journal yet.
+// instance returns the label of the daemon's containers, or empty if it has no journal
+// yet.
 func (s *server) instance() string {
 	j, err := journal.OpenReadOnly(s.dir)
 	if err != nil {

@@ -37,11 +37,11 @@ echo "$text" >&2
 exit 1
 `
 
-// TestSickRuntime (R6) breaks a real engine: its runtime is missing, or fails as
-// without control groups or without a GPU's device node, or its control groups
-// are really gone. Tasks must wait and lose no attempt. Launching must pause,
-// except for test launches at growing intervals. The commands must tell cause and
-// remedy, and work must go on by itself.
+// TestSickRuntime (R6) breaks a real engine: its runtime is missing, or fails as without
+// control groups or without a GPU's device node, or its control groups are really gone.
+// Tasks must wait and lose no attempt. Launching must pause, except for test launches at
+// growing intervals. The commands must name cause and remedy, and tasks must run again
+// without help.
 func TestSickRuntime(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

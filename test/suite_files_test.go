@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// suiteFiles lists what the daemon keeps of the files of suites.
+// suiteFiles lists the files of suites that the daemon keeps.
 func (s *server) suiteFiles() []string {
 	files, err := filepath.Glob(filepath.Join(s.dir, "suite-files", "*"))
 	if err != nil {

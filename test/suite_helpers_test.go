@@ -72,7 +72,7 @@ func (h *helped) made() (containers, networks, volumes int) {
 	return len(c.Items), len(n.Items), len(v.Items)
 }
 
-// clear removes what a failed test has left.
+// clear removes the leftovers of a failed test.
 func (h *helped) clear() {
 	of := client.Filters{}
 	of.Add("label", "carma.helpers="+h.instance())
@@ -112,7 +112,7 @@ func (h *helped) helper(name, what string, is func(*api.HelperState) bool) (foun
 	return found
 }
 
-// asked is what a helper's port answers; empty: nothing.
+// asked returns the answer of a helper's port, or empty if there is none.
 func asked(h *api.HelperState, path string) string {
 	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	if len(h.Ports) == 0 {
@@ -129,10 +129,10 @@ func asked(h *api.HelperState, path string) string {
 
 func healthy(s *api.HelperState) bool { return s.Health == "healthy" }
 
-// TestSuiteHelpers: a database, a tracking server that waits for its health, and
-// three trainings that find both by name, as an ordinary user. A helper that crashes
-// comes back with its volume; the daemon is killed in the middle; another user has no
-// hold of it; down removes all.
+// TestSuiteHelpers: a database, a tracking server that waits for its health, and three
+// trainings that find both by name, as an ordinary user. A helper that crashes is
+// restarted with its volume; the daemon is killed in the middle; another user cannot
+// change the suite; down removes all.
 func TestSuiteHelpers(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

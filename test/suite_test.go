@@ -61,9 +61,9 @@ func readReport(t *testing.T, path string) (r report) {
 	return r
 }
 
-// TestSuiteMixed: all tasks of the shipped suite finish, after those that they
-// wait for. The one that asks for too little memory runs out of it, or is stopped
-// because it used memory booked for a growing neighbour.
+// TestSuiteMixed: all tasks of the shipped suite finish, each after the tasks that it
+// waits for. The one that requests too little memory runs out of it, or is stopped
+// because it used memory that was allocated to a growing neighbour.
 func TestSuiteMixed(t *testing.T) {
 	t.Parallel()
 	s := newUsersServer(t, "--policy", "carma", "--high-priority", "all")

@@ -16,8 +16,8 @@ import (
 	"carma/runner/api"
 )
 
-// trained is what a task prints that is trained to its end, the line of its GPU left
-// out. It is the same for each run, see simtask --print steps.
+// trained returns the output of a task that is trained to its end, without the line about
+// its GPU. It is the same for each run, see simtask --print steps.
 func (s *server) trained(ref string) []string {
 	s.t.Helper()
 	out, errs := s.lines(ref)
@@ -53,7 +53,7 @@ func (s *server) is(ref, phase string) api.Task {
 	return s.until(ref, "it is "+phase, func(t *api.Task) bool { return t.Phase == phase })
 }
 
-// used is what the simulated GPUs show as used.
+// used returns the memory that the simulated GPUs show as used.
 func (s *server) used() (all units.Bytes) {
 	s.t.Helper()
 	gpus, err := s.api.GPUs(s.t.Context())
@@ -66,7 +66,7 @@ func (s *server) used() (all units.Bytes) {
 	return all
 }
 
-// lineOf waits until a task has printed so many lines.
+// lineOf waits until a task has printed n lines.
 func (s *server) lineOf(ref string, n int) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("task %s prints %d lines", ref, n), func() bool { out, _ := s.lines(ref); return len(out) >= n })
@@ -85,8 +85,8 @@ func (s *server) unharmed(ref string, want []string) {
 	}
 }
 
-// TestSuspend: a task leaves its GPU, comes back, leaves, and comes back to another. It
-// trains nothing meanwhile; what it prints is what an undisturbed one prints.
+// TestSuspend: a task is suspended, resumes, is suspended, and resumes on another GPU. It
+// trains nothing meanwhile; its output equals an undisturbed task's.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -146,7 +146,7 @@ func TestSuspend(t *testing.T) {
 }
 
 // TestSuspendedDaemonKilled: kill -9 while a task is suspended, while it is copied, and
-// while it comes back. The next daemon finishes what was begun.
+// while it resumes. The next daemon finishes the step.
 func TestSuspendedDaemonKilled(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -247,7 +247,7 @@ func (s *server) inside() {
 }
 
 // hungUp checks that a command whose caller is killed gets SIGHUP, and that one whose
-// daemon is killed goes on, however much it prints.
+// daemon is killed continues, however much it prints.
 func (s *server) hungUp(notebook string) {
 	s.t.Helper()
 	gone := s.begin(nil, "exec", notebook, "/tool", "out:here", "gate:/never")

@@ -156,8 +156,8 @@ func (p *pane) mouse(t *testing.T, text string) {
 	}
 }
 
-// TestTopOfOthers: a second user sees the tasks, and is told that they may not be
-// stopped, or their output read.
+// TestTopOfOthers: a second user sees the tasks, and an answer that they may not stop
+// them or read their output.
 func TestTopOfOthers(t *testing.T) {
 	t.Parallel()
 	needTmux(t)

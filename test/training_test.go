@@ -17,7 +17,7 @@ const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", 
  "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096,
  "torch_dtype": "bfloat16", "transformers_version": "4.46.0", "id2label": {"0": "LABEL_0", "1": "LABEL_1"}}`
 
-// estimated is what carma estimate says of a training, in bytes.
+// estimated returns carma estimate's figures for a training, in bytes.
 func (s *server) estimated(args ...string) (point, upper int64) {
 	s.t.Helper()
 	var said struct {
@@ -33,9 +33,9 @@ func (s *server) estimated(args ...string) (point, upper int64) {
 	return said.Estimates[0].Point, said.Estimates[0].Upper
 }
 
-// TestTraining: carma run with a config.json books on the GPU what carma estimate says
-// of it with the same settings, and inspect and why say of what it is. The daemon has
-// no access to the file. It is the same after a restart.
+// TestTraining: carma run with a config.json allocates on the GPU the estimate of carma
+// estimate with the same settings, and inspect and why name its source. The daemon has no
+// access to the file. It is the same after a restart.
 func TestTraining(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -87,7 +87,7 @@ func TestTraining(t *testing.T) {
 	s.kill()
 	s.start()
 	checkAll()
-	// What no flag gives is read from the program's words.
+	// Settings without a flag are read from the program's words.
 	_, read := s.estimated("Qwen/Qwen2.5-0.5B", "--batch", "4", "--gpus", "2", "--parallel", "ddp", "--precision", "amp", "--seq", "256", "--checkpointing")
 	r := s.carma("run", "-d", "--gpus", "2", tool, "block:0", "--model_name_or_path", "Qwen/Qwen2.5-0.5B", "--per_device_train_batch_size", "2", "--bf16", "--gradient_checkpointing", "--max_length", "256")
 	const said = "read from the command: model Qwen/Qwen2.5-0.5B, batch size 2 per GPU, amp, seq 256, checkpointing"
@@ -100,7 +100,7 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// reserved is what is booked on a GPU.
+// reserved returns the memory that is allocated on a GPU.
 func (s *server) reserved(index int) int64 {
 	s.t.Helper()
 	var gpus []api.GPU

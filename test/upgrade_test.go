@@ -19,7 +19,7 @@ import (
 // carmaBuild is a program that takes over journals of others.
 type carmaBuild struct{ name, path string }
 
-// programs returns those of TEST_BUILDS ("NAME=PATH ..."), see
+// programs returns the builds in TEST_BUILDS ("NAME=PATH ...") that want accepts, see
 // test/upgrade/builds.sh.
 func programs(t *testing.T, want func(name string) bool) (all []carmaBuild) {
 	t.Helper()
@@ -70,8 +70,7 @@ func newUpgraded(t *testing.T, path string) *upgraded {
 	return u
 }
 
-// present returns the containers that are there, with what the engine was told
-// to do with them.
+// present returns the existing containers, with the engine's requests for them.
 func (u *upgraded) present() string {
 	var all []string
 	for _, l := range u.engine.of(u.id) {

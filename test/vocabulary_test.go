@@ -26,7 +26,7 @@ type concept struct {
 	Replaces                          []string
 }
 
-// leftovers counts what the vocabulary does not want and the code still has.
+// leftovers counts the replaced words and comment patterns that the code still has.
 type leftovers struct {
 	// Words counts, for each replaced word, the different names of a package that have it.
 	Words map[string]int

@@ -49,7 +49,7 @@ type life struct {
 	stderr        string
 }
 
-// watch begins to watch the engine at host; empty: DOCKER_HOST.
+// watch begins to watch the engine at host, DOCKER_HOST if empty.
 func watch(ctx context.Context, host string) (*watcher, error) {
 	opts := []client.Opt{client.FromEnv}
 	if host != "" {

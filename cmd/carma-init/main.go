@@ -1,8 +1,7 @@
-// Command carma-init is the first program of a parked Docker container. It waits
-// until a file appears and then becomes the container's own program. On containerd
-// it is also the first process of containers that ask for one (--init), and gives
-// those with an input that input. It is one static file, so that it runs in any
-// image.
+// Command carma-init is the first program of a parked Docker container. It waits until a
+// file appears and then becomes the container's own program. On containerd it is also the
+// first process of containers that ask for one (--init), and it connects the input of
+// containers that have one. It is one static file, so that it runs in any image.
 //
 //	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
 //	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, take in what it leaves
@@ -33,8 +32,8 @@ const (
 	exitSignal        = 128
 )
 
-// poll is the time between two looks for the file. It may come from the other
-// side of a mount, which not every file system tells of.
+// poll is the time between two looks for the file. It may come from the other side of a
+// mount, for which not every file system sends events.
 const poll = 5 * time.Millisecond
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -78,9 +77,8 @@ func wait(folder string, argv []string) int {
 	return become(argv)
 }
 
-// take makes a pipe the input and becomes the program. It returns only if the
-// program cannot run. The pipe's writers may have come and gone; what they wrote is
-// in it.
+// take makes a pipe the input and becomes the program. It returns only if the program
+// cannot run. The pipe's writers may have ended already; their data is in it.
 func take(pipe string, argv []string) int {
 	fd, err := unix.Open(pipe, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -79,7 +79,7 @@ func TestInput(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0) // else what was written goes with its writer
+	keeper, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0) // else the data goes with its writer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +129,8 @@ func TestHoldFails(t *testing.T) {
 	}
 }
 
-// TestReap: the program's code comes back, a signal reaches it, and what it leaves
-// behind is taken in.
+// TestReap: the program's exit code is returned, a signal reaches the program, and its
+// orphans are reaped.
 func TestReap(t *testing.T) {
 	for _, row := range []struct {
 		script string
@@ -181,7 +181,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestTrue: what the canary runs ends well and prints nothing.
+// TestTrue: the canary's command exits with 0 and prints nothing.
 func TestTrue(t *testing.T) {
 	cmd, out := command(t, "true")
 	if err := cmd.Run(); err != nil || out.Len() != 0 {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reap runs the program as a child, passes every signal on to it, and takes in
-// whatever processes it leaves behind. It returns the program's code, or 128 and
-// the signal that ended it.
+// reap runs the program as a child, passes every signal on to it, and reaps its orphans.
+// It returns the program's code, or 128 and the signal that ended it.
 func reap(argv []string) int {
 	path, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -37,7 +36,7 @@ func reap(argv []string) int {
 			if code, ended := takeIn(pid); ended {
 				return code
 			}
-		case syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTIN, syscall.SIGTTOU: // Go's own, and those of its own output
+		case syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTIN, syscall.SIGTTOU: // Go's own, and signals from writing its own output
 		default:
 			_ = syscall.Kill(pid, s)
 		}

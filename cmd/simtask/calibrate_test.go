@@ -11,8 +11,8 @@ import (
 	"carma/estimator/environment"
 )
 
-// TestCalibrate: the daemon can read what a simulated GPU's figures are, and the context
-// is what the server has seen.
+// TestCalibrate: the daemon can read a simulated GPU's figures, and the context equals
+// the server's.
 func TestCalibrate(t *testing.T) {
 	b := newBench(t, 1)
 	env := func(name string) string {

@@ -37,12 +37,12 @@ func checkForm(name string) error {
 	return nil
 }
 
-// shown is what stands on the terminal.
+// shown is the present content of the terminal.
 type shown struct {
 	began float64 // simulated seconds, when training began
-	epoch int     // of the bar; 0: there is none yet
+	epoch int     // of the bar, or 0 if there is none yet
 	since float64 // simulated seconds, when that epoch began
-	open  bool    // a bar stands there, and its line has not ended
+	open  bool    // the last line is a bar that has not ended
 	lines int
 }
 
@@ -63,7 +63,7 @@ func (t *trainer) endBar() {
 	}
 }
 
-// perSecond is how many steps are trained in a simulated second.
+// perSecond returns the number of steps that are trained in a simulated second.
 func (t *trainer) perSecond() float64 {
 	return float64(t.steps*t.epochs) / t.seconds * t.pace.Training / t.pace.Speed
 }
@@ -75,8 +75,8 @@ func (t *trainer) plainLine() {
 }
 
 // stepLines prints a line at the same steps of every run, without times. A weight is
-// learned step by step, and the loss is that of the weight. So two runs print the same,
-// unless steps were left out or trained twice.
+// learned step by step, and the loss is computed from the weight. So two runs print the
+// same, unless steps were left out or trained twice.
 func (t *trainer) stepLines() {
 	all := t.steps * t.epochs
 	every := max(1, all/50)
@@ -127,8 +127,7 @@ func (t *trainer) tqdmBar() {
 	})
 }
 
-// lightningBar prints Lightning's: epochs count from 0, and how many there will
-// be is not told.
+// lightningBar prints Lightning's bar: epochs count from 0, and their total is not shown.
 func (t *trainer) lightningBar() {
 	t.turn(func(int) {}, func(epoch, step int, elapsed float64) {
 		fmt.Fprintf(t.out, "\rEpoch %d: %s, v_num=0, train_loss=%.3f]", epoch-1, t.tqdm(step, t.steps, elapsed), t.loss())

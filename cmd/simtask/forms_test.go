@@ -10,12 +10,12 @@ import (
 	"carma/runner/progress"
 )
 
-// TestForms: what is printed in each form is read as that, to the end.
+// TestForms: output in each form is recognised as that form, to the end.
 func TestForms(t *testing.T) {
 	const steps, epochs = 1563, 20
 	for form, want := range map[string]struct {
 		source progress.Form
-		total  float64 // 0: the form does not tell it
+		total  float64 // 0 if the form does not show it
 	}{
 		"plain": {progress.Words, steps * epochs}, "tqdm": {progress.Tqdm, steps * epochs}, "hf": {progress.Trainer, steps * epochs},
 		"keras": {progress.Keras, steps * epochs}, "lightning": {progress.Lightning, 0},
@@ -44,7 +44,7 @@ func TestForms(t *testing.T) {
 }
 
 // printed runs a task that prints in a form. On a busy machine little is printed in so
-// short a time, and few lines tell nothing of the epochs: then it takes longer.
+// short a time, and few lines do not show the epochs: then the run takes longer.
 func printed(t *testing.T, form string) *running {
 	t.Helper()
 	for speed := 600.0; ; speed /= 4 {
@@ -58,8 +58,8 @@ func printed(t *testing.T, form string) *running {
 	}
 }
 
-// TestBarSpeed: the speed in a bar is that of the simulated server, in simulated
-// time: of a task that is alone, all steps in its run time.
+// TestBarSpeed: the bar shows the simulated server's speed, in simulated time: for a task
+// that is alone, all steps in its run time.
 func TestBarSpeed(t *testing.T) {
 	b := newBench(t, 600)
 	r := b.start("1", "resnet18_cifar100_20e_1", "--print", "hf", "--time", "1000s", "--steps-per-epoch", "250")

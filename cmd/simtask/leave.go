@@ -12,8 +12,8 @@ import (
 	"carma/runner/gpu/simgpu/client"
 )
 
-// leaver is how a task leaves its GPUs by itself when carma asks it to, through the files
-// that package leave describes. Copying takes no time here.
+// leaver lets a task vacate its GPUs when carma asks it to, through the files that
+// package leave describes. Copying takes no time here.
 type leaver struct {
 	dir    string
 	orders chan order // the last one that was not heard yet
@@ -28,8 +28,8 @@ type order struct {
 // lookEvery is the time between two looks at the order.
 const lookEvery = 20 * time.Millisecond
 
-// offer offers to leave, and hears orders until ctx ends. nil: dir is empty, as nobody
-// asks.
+// offer offers to vacate, and reads orders until ctx ends. It returns nil if dir is
+// empty, because nobody asks then.
 func offer(ctx context.Context, dir string) (*leaver, error) {
 	if dir == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func (l *leaver) answer(word string, o order, why string) {
 	_ = l.say("answer", line) // carma asks the driver then
 }
 
-// asked are the orders; nil: there are none.
+// asked returns the channel of orders, or nil if there are none.
 func (t *trainer) asked() <-chan order {
 	if t.leaver == nil {
 		return nil
@@ -96,8 +96,8 @@ func (t *trainer) asked() <-chan order {
 	return t.leaver.orders
 }
 
-// obey leaves the GPUs until it is told to return. All but its CUDA context is given
-// back, and nothing is trained.
+// obey vacates the GPUs until the order to return. It frees all memory but its CUDA
+// context, and trains nothing meanwhile.
 func (t *trainer) obey(ctx context.Context, o order) int {
 	if o.word != "leave" {
 		t.leaver.answer("here", o, "")
@@ -133,7 +133,7 @@ func (t *trainer) obey(ctx context.Context, o order) int {
 	if t.training {
 		t.client.SetLoads(t.loads)
 	}
-	t.pass() // what was away
+	t.pass() // does not count the time off the GPUs as training
 	t.leaver.answer("here", o, "")
 	return exitOK
 }

@@ -12,8 +12,9 @@ import (
 	"carma/internal/units"
 )
 
-// TestLeaves: a task that is asked to leaves its GPUs but for its context, trains nothing
-// meanwhile, and comes back when there is room. It prints what an undisturbed one prints.
+// TestLeaves: a task that is asked to vacates its GPUs except for its context, trains
+// nothing meanwhile, and returns when there is room. Its output equals an undisturbed
+// task's.
 func TestLeaves(t *testing.T) {
 	args := []string{"resnet18_cifar100_20e_1", "--print", "steps", "--time", "10m", "--context", "500M", "--peak", "20G"}
 	b := newBench(t, 600)

@@ -1,7 +1,7 @@
-// Simtask plays a training task on a simulated GPU server: it takes the memory
-// of a workload profile from the server, goes at the pace the server gives it,
-// prints progress like a training script, and when a GPU has no room dies with
-// PyTorch's own message. It is what the image carma/simtask runs.
+// Simtask plays a training task on a simulated GPU server: it takes the memory of a
+// workload profile from the server, runs at the speed that the server sets, prints
+// progress like a training script, and when a GPU has no room dies with PyTorch's own
+// message. The image carma/simtask runs it.
 //
 // The environment names the task: CARMA_SIM (folder of the server's socket,
 // /run/carma-sim if not set), CARMA_TASK, CARMA_ATTEMPT, and
@@ -37,7 +37,7 @@ const (
 	exitSignal = 128
 )
 
-// connectWindow is how long a task looks for its server before it gives up.
+// connectWindow is the time for which a task looks for its server before it gives up.
 const connectWindow = 10 * time.Second
 
 // stopped is the cause of a context that a signal has ended.
@@ -112,7 +112,7 @@ func connect(ctx context.Context, j job, env func(string) string, window time.Du
 	if dir == "" {
 		dir = "/run/carma-sim"
 	}
-	// Without numbers it is nobody's task, which is what 0 says.
+	// Without a number it belongs to no task, which is 0.
 	task, _ := strconv.ParseInt(env("CARMA_TASK"), 10, 64)
 	attempt, _ := strconv.Atoi(env("CARMA_ATTEMPT"))
 	c, err := client.Dial(ctx, client.Options{

@@ -123,8 +123,8 @@ func (b *bench) eventually(what string, f func() bool) {
 
 var progressLine = regexp.MustCompile(`^epoch (\d+)/20 step (\d+)/1563 loss (\d+\.\d{4}) (\d+\.\d) samples/s$`)
 
-// trained reports whether a line says that 20 epochs took seven minutes, or more: on
-// a busy machine simulated time goes on while nothing is simulated.
+// trained reports whether a line says that 20 epochs took seven minutes, or more: on a
+// busy machine simulated time continues while nothing is simulated.
 func trained(line string) bool {
 	took, ok := strings.CutPrefix(line, "trained 20 epochs in ")
 	d, err := time.ParseDuration(took)

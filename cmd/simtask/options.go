@@ -78,7 +78,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// job is what is going to be played.
+// job describes the run to play.
 type job struct {
 	name           string
 	model, dataset string

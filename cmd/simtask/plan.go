@@ -9,7 +9,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// action is what happens at one point of a run.
+// action is an event at one point of a run.
 type action int
 
 // The actions, in the order they are done at the same point.

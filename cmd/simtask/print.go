@@ -54,10 +54,10 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)
 }
 
-// outOfMemory dies as PyTorch 2 does. The wording is PyTorch's, since that is
-// what OOM detection matches; the path and lines are made up.
+// outOfMemory dies as PyTorch 2 does. The wording is PyTorch's, because OOM detection
+// matches it; the path and lines are made up.
 func (t *trainer) outOfMemory(e *client.OOMError) {
-	// Some of what the allocator has taken from the GPU is between tensors.
+	// Some of the memory that the allocator has taken from the GPU is between tensors.
 	tensors := max(0, e.Held-t.context)
 	unused := tensors / 64
 	var b strings.Builder

@@ -19,7 +19,7 @@ func (b *bench) call(call suspend.Call) {
 }
 
 // TestSuspended: a task that was suspended three times, once over a restart of the
-// daemon, prints what an undisturbed one prints. Nothing is printed meanwhile.
+// daemon, has the same output as an undisturbed one. Nothing is printed meanwhile.
 func TestSuspended(t *testing.T) {
 	args := []string{"resnet18_cifar100_20e_1", "--print", "steps", "--time", "10m"}
 	b := newBench(t, 600)
@@ -37,7 +37,7 @@ func TestSuspended(t *testing.T) {
 		b.eventually("it trains", func() bool { return strings.Count(r.out.String(), "\n") > 8*round })
 		b.call(suspend.CallLock)
 		b.call(suspend.CallCheckpoint)
-		time.Sleep(50 * time.Millisecond) // for a line of what was trained before
+		time.Sleep(50 * time.Millisecond) // for a line about the training before
 		before := r.out.String()
 		if round == 2 {
 			if err := b.Close(); err != nil {

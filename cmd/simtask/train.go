@@ -17,7 +17,7 @@ type trainer struct {
 	job
 	client   *client.Client
 	out, err io.Writer
-	leaver   *leaver // nil: nobody asks it to leave
+	leaver   *leaver // nil if nobody asks it to vacate
 	training bool    // its GPUs are busy
 
 	trained float64       // seconds of training done
@@ -124,13 +124,13 @@ func (t *trainer) reach(ctx context.Context, point float64) int {
 	}
 }
 
-// advance brings what is trained up to now.
+// advance counts the training up to now.
 func (t *trainer) advance() {
 	t.trained = min(t.seconds, t.trained+t.pass().Training)
 }
 
-// pass returns what has passed since the last call. It is the client that counts: it
-// knows to the instant when the task was suspended.
+// pass returns the time since the last call. The client counts it, because it knows the
+// exact times of suspensions.
 func (t *trainer) pass() client.Passed {
 	before, now := t.passed, t.client.Passed()
 	t.passed, t.at = now, time.Now()
@@ -138,7 +138,7 @@ func (t *trainer) pass() client.Passed {
 	return client.Passed{Training: now.Training - before.Training, Clock: now.Clock - before.Clock}
 }
 
-// wait is the wall-clock time to a point of the run at the present pace.
+// wait is the wall-clock time to a point of the run at the present speed.
 func (t *trainer) wait(point float64) time.Duration {
 	s := (point - t.trained) / t.pace.Training
 	if !(s < 3600) {
@@ -147,7 +147,8 @@ func (t *trainer) wait(point float64) time.Duration {
 	return time.Duration(math.Ceil(s * float64(time.Second)))
 }
 
-// nextLine is when the next line of progress is due at the present pace.
+// nextLine returns the time at which the next line of progress is due at the present
+// speed.
 func (t *trainer) nextLine() time.Time {
 	if t.printed.IsZero() { // the first comes with training
 		return t.at.Add(time.Hour)

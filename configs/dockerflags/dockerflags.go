@@ -9,14 +9,14 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Verdict is how carma treats a flag.
+// Verdict says how carma treats a flag.
 type Verdict int
 
 // The verdicts.
 const (
 	// Taken: carma has it, with docker's meaning.
 	Taken Verdict = iota
-	// Idle: it asks for what is so anyway. It is taken and does nothing.
+	// Idle: it asks for the default behaviour. It is accepted and does nothing.
 	Idle
 	// Left: the command line refuses it. In a Compose file it is left out with a
 	// warning, because the service means the same without it.
@@ -28,12 +28,12 @@ const (
 // Flag is a flag of docker run.
 type Flag struct {
 	Name    string
-	Letter  string // its short form; empty: none
+	Letter  string // its short form, or empty
 	Verdict Verdict
-	// As is carma's own flag for it; empty: the same name.
+	// As is carma's own flag for it, or empty if it has the same name.
 	As string
-	// Same are the values that ask for what is so anyway: on the command line they
-	// are taken and do nothing. The verdict is on all others.
+	// Same are the values that ask for the default behaviour: on the command line they
+	// are accepted and do nothing. The verdict is for all other values.
 	Same []string
 	// Keys are the keys of a service in a Compose file that mean the same.
 	Keys []string

@@ -14,11 +14,11 @@ type Cell struct {
 	Kind string `json:"kind"`
 	// Hidden is the width of the state of one direction.
 	Hidden int64 `json:"hidden"`
-	// Layers on top of each other; 0: one.
+	// Layers on top of each other; one if 0.
 	Layers int64 `json:"layers,omitempty"`
-	// Directions are 1, or 2 if it is bidirectional; 0: one.
+	// Directions are 1, or 2 if it is bidirectional; one if 0.
 	Directions int64 `json:"directions,omitempty"`
-	// Projection is the width of the output of one direction of an LSTM; 0: Hidden.
+	// Projection is the width of the output of one direction of an LSTM, Hidden if 0.
 	Projection int64 `json:"projection,omitempty"`
 	// Dropout: there is one between its layers.
 	Dropout bool `json:"dropout,omitempty"`
@@ -27,7 +27,7 @@ type Cell struct {
 // Cells lists the kinds of recurrent layers. In a file each is a type too.
 func Cells() []string { return []string{"lstm", "gru", "rnn"} }
 
-// gates is how many products with the input each step has.
+// gates is the number of products with the input in each step.
 func (c *Cell) gates() int64 {
 	switch c.Kind {
 	case "lstm":
@@ -66,17 +66,18 @@ func (c *Cell) Params(input int64) []int64 {
 	return all
 }
 
-// Reserve is what cuDNN keeps for the backward pass besides input and output, for an
-// output of so many numbers: numbers of its own, and bytes of masks.
+// Reserve returns the size of cuDNN's reserve space for the backward pass, without input
+// and output: a count of numbers, and the bytes of masks. out is the count of numbers in
+// the output.
 //
-// cuDNN tells the size of its reserve only to a program with a GPU, and no document has
-// it. A report of 2017 (github.com/pytorch/pytorch/issues/2895, Tesla P100) has two: for
-// 4 layers of 320, with 25,000 samples x steps, in 32 bits, 736,000,000 bytes with
-// nn.LSTM and 864,000,000 with nn.GRU. The layers, widths and samples follow from its
-// numbers of parameters and its sizes. 5 numbers for each state of a layer of an LSTM,
-// 6 of a GRU, and the outputs between layers make both to the byte; that is inferred
-// from these two, and not measured here. Other kinds are taken for an LSTM, two
-// directions for twice as much. A mask of a dropout is taken for a byte a number.
+// Only a program with a GPU can ask cuDNN for this size, and no document has it. A report
+// of 2017 (github.com/pytorch/pytorch/issues/2895, Tesla P100) has two sizes: for 4
+// layers of 320, with 25,000 samples x steps, in 32 bits, 736,000,000 bytes with nn.LSTM
+// and 864,000,000 with nn.GRU. The layers, widths and samples follow from its numbers of
+// parameters and its sizes. 5 numbers for each state of a layer of an LSTM, 6 of a GRU,
+// and the outputs between layers give both sizes to the byte. This is inferred from these
+// two, and not measured here. Other kinds count as an LSTM, two directions as twice as
+// much. A dropout mask counts as one byte per number.
 func (c *Cell) Reserve(out int64) (numbers, masks int64) {
 	states := Times(out/max(c.Width(), 1), Times(c.directions(), c.Hidden))
 	each := int64(5)
@@ -89,7 +90,7 @@ func (c *Cell) Reserve(out int64) (numbers, masks int64) {
 	return Times(states, Plus(Times(each, c.layers()), c.layers()-1)), masks
 }
 
-// States is how many numbers the states of one sample are at the beginning.
+// States returns the count of numbers in the initial states of one sample.
 func (c *Cell) States() int64 {
 	n := Times(c.layers(), c.Width())
 	if c.Kind == "lstm" {
@@ -98,7 +99,7 @@ func (c *Cell) States() int64 {
 	return n
 }
 
-// fault names what is wrong with the cell of layer l; empty: nothing.
+// fault names the error in the cell of layer l, or is empty if there is none.
 func (c *Cell) fault(l *Layer) string {
 	switch {
 	case l.Type != Recurrent:
@@ -148,7 +149,7 @@ func (c *Config) cells() {
 	}
 }
 
-// shapeInto is the shape of the first input of layer i; nil: there is none.
+// shapeInto returns the shape of the first input of layer i, or nil if there is none.
 func (c *Config) shapeInto(i int) []int64 {
 	at := i - 1
 	if from := c.Layers[i].Inputs; len(from) > 0 {

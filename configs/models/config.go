@@ -20,7 +20,7 @@ type Config struct {
 	Name string `json:"name"`
 	// Family is the kind of network; estimators are calibrated for each.
 	Family Family `json:"family"`
-	// Origin is where the layers come from: catalogue, transformers, probe, trace.
+	// Origin is the source of the layers: catalogue, transformers, probe, trace.
 	Origin string `json:"origin,omitempty"`
 	// Train are the settings of the training.
 	Train Train `json:"train"`
@@ -51,8 +51,8 @@ type Train struct {
 	// Batch is the number of samples of one step on all GPUs together; at
 	// least 1. With gradient accumulation it is the micro batch.
 	Batch int `json:"batch"`
-	// Accumulate is how many backward passes there are before the optimizer's step;
-	// 0 and 1: one.
+	// Accumulate is the number of backward passes before the optimizer's step; 0 and 1
+	// mean one.
 	Accumulate int `json:"accumulate,omitempty"`
 	// Precision: fp32 (default), amp (autocast with 16-bit activations over
 	// FP32 weights), bf16 or fp16 (weights and activations).
@@ -66,14 +66,15 @@ type Train struct {
 	Implementation string `json:"implementation,omitempty"`
 	// Masters: the optimizer updates 32-bit copies of 16-bit weights.
 	Masters bool `json:"masters,omitempty"`
-	// Attention: eager (single operations), sdpa or flash (one kernel); empty: as the
-	// layers say.
+	// Attention: eager (single operations), sdpa or flash (one kernel); the layers' own
+	// if empty.
 	Attention string `json:"attention,omitempty"`
 	// Padded: samples have different lengths, and the attention gets a mask.
 	Padded bool `json:"padded,omitempty"`
-	// Compile: torch.compile. It changes no figure: what it saves is not known.
+	// Compile: torch.compile. It changes no figure, because its savings are not known.
 	Compile bool `json:"compile,omitempty"`
-	// Loss: full (default), or chunked: the logits of all tokens are never there.
+	// Loss: full (default), or chunked: the logits of all tokens are never in memory at
+	// once.
 	Loss string `json:"loss,omitempty"`
 	// Offload to the host's memory: optimizer, parameters, activations; several with
 	// a comma between them.
@@ -90,9 +91,9 @@ type Train struct {
 	// SequenceParallel is over how many GPUs the tokens of each sample are spread
 	// (DeepSpeed-Ulysses, ring attention); 0 and 1: each sample is on one GPU.
 	SequenceParallel int `json:"sequence_parallel,omitempty"`
-	// ZeroGrad is when the gradients are set to none: before the forward pass
-	// (start, the default), before the backward pass (backward), or after the
-	// optimizer's step (end).
+	// ZeroGrad says when the gradients are set to none: before the forward pass (start,
+	// the default), before the backward pass (backward), or after the optimizer's step
+	// (end).
 	ZeroGrad string `json:"zero_grad,omitempty"`
 	// Cache: the script holds a language model's outputs until the next forward
 	// pass is over, and with them the keys and values of its attention (use_cache
@@ -110,7 +111,7 @@ func (t *Train) Offloads(what string) bool {
 	return slices.Contains(words, what) || what == OffloadOptimizer && slices.Contains(words, OffloadParameters)
 }
 
-// What can be offloaded.
+// The values of offloading.
 const (
 	OffloadOptimizer   = "optimizer"
 	OffloadParameters  = "parameters"
@@ -150,7 +151,7 @@ const (
 	NoOptimizer Optimizer = "none"
 )
 
-// Parallel is how a training is spread over GPUs.
+// Parallel says how a training is distributed over GPUs.
 type Parallel string
 
 // Kinds of parallelism.
@@ -169,7 +170,7 @@ const (
 type Input struct {
 	// Shape of one sample, without the batch dimension.
 	Shape []int64 `json:"shape"`
-	// Bytes of an element; 0: 4. Token ids have 8.
+	// Bytes of an element, 4 if 0. Token ids have 8.
 	Bytes int `json:"bytes,omitempty"`
 }
 
@@ -179,9 +180,9 @@ type Layer struct {
 	Name string `json:"name,omitempty"`
 	// Type is the operation, one of [Types].
 	Type string `json:"type"`
-	// Inputs are indices of the layers whose outputs it takes; -1 is the
-	// first of the model's inputs, -2 the second. Empty: the layer before
-	// (the first layer: the first input).
+	// Inputs are indices of the layers whose outputs it takes; -1 is the first of the
+	// model's inputs, -2 the second. The default is the layer before, and for the first
+	// layer the first input.
 	Inputs []int `json:"inputs,omitempty"`
 	// Holds are indices of earlier layers whose outputs the program still refers to while
 	// this one runs, without using them: variables of a function that has not returned.
@@ -197,17 +198,17 @@ type Layer struct {
 	Tied bool `json:"tied,omitempty"`
 	// Frozen: its parameters are not trained.
 	Frozen bool `json:"frozen,omitempty"`
-	// Bits of each number of its parameters: 4 or 8 (quantized; not trained), 16
-	// or 32; 0: those of the precision.
+	// Bits of each number of its parameters: 4 or 8 (quantized; not trained), 16 or 32;
+	// the bits of the training's precision if 0.
 	Bits int `json:"bits,omitempty"`
-	// Kernel, Stride and Groups of convolutions and pools; empty: 1.
+	// Kernel, Stride and Groups of convolutions and pools; 1 if empty.
 	Kernel []int64 `json:"kernel,omitempty"`
 	Stride int64   `json:"stride,omitempty"`
 	Groups int64   `json:"groups,omitempty"`
 	// Heads of attention; Unfused attention keeps its score matrix.
 	Heads   int64 `json:"heads,omitempty"`
 	Unfused bool  `json:"unfused,omitempty"`
-	// Cell of a recurrent layer; nil: a layer of one direction, of any kind.
+	// Cell of a recurrent layer; nil for a layer of one direction, of any kind.
 	Cell *Cell `json:"cell,omitempty"`
 	// Cached: the model returns the layer's output for a cache; see [Train.Cache].
 	Cached bool `json:"cached,omitempty"`
@@ -216,15 +217,15 @@ type Layer struct {
 	// NoAutocast: it runs outside of autocast. Its output has the bits of its
 	// parameters, or else of its inputs.
 	NoAutocast bool `json:"no_autocast,omitempty"`
-	// Block is the number of the block that checkpointing recomputes as one, from
-	// 1; 0: in no block.
+	// Block is the number of the block that checkpointing recomputes as one, from 1, or 0
+	// if the layer is in no block.
 	Block int `json:"block,omitempty"`
-	// Keeps replaces the rule for what a layer of this type keeps for the
+	// Keeps replaces the rule for the tensors that a layer of this type keeps for the
 	// backward pass.
 	Keeps *Keeps `json:"keeps,omitempty"`
 }
 
-// Keeps is what a layer keeps for the backward pass. Tensors that several
+// Keeps lists the tensors that a layer keeps for the backward pass. Tensors that several
 // layers keep are stored once.
 type Keeps struct {
 	// Inputs are positions in [Layer.Inputs].

@@ -9,9 +9,9 @@ import (
 
 // Error is a fault in a configuration or summary. Its text is one line.
 type Error struct {
-	File  string // empty: there is none
-	Line  int    // from 1; 0: unknown
-	Field string // such as layers[3].type; empty: no single field is at fault
+	File  string // or empty if there is none
+	Line  int    // from 1, or 0 if unknown
+	Field string // such as layers[3].type, or empty if no single field has the error
 	What  string // the fault and what to do
 }
 
@@ -61,7 +61,7 @@ func choose(word string, list []string) string {
 	return "nearest: " + strings.Join(suggest.Names(word, list, 3), ", ")
 }
 
-// Short quotes a word of foreign input for a message.
+// Short quotes a word of untrusted input for a message.
 func Short(word string) string {
 	if len(word) > 40 {
 		word = word[:40] + "..."
@@ -69,7 +69,7 @@ func Short(word string) string {
 	return fmt.Sprintf("%q", word)
 }
 
-// Clip shortens a name of foreign input and makes it one line.
+// Clip shortens a name of untrusted input and makes it one line.
 func Clip(name string) string {
 	quoted := Short(name)
 	return quoted[1 : len(quoted)-1]

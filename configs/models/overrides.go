@@ -11,13 +11,13 @@ type Overrides struct {
 	Sequence         int // tokens of one sample
 	Classes          int
 	Vocabulary       int
-	Target           int    // tokens of one sample that a decoder beside an encoder writes
-	Head             string // the last layers and the loss, like masked-lm; empty: those of the configuration
+	Target           int    // number of tokens of one sample that a decoder with an encoder writes
+	Head             string // the last layers and the loss, like masked-lm; the configuration's if empty
 	LoRA             int    // rank of the adapters
-	// Targets are the names of the layers that get adapters, or all-linear; none:
-	// the query and value projections.
+	// Targets are the names of the layers that get adapters, or all-linear. The default
+	// is the query and value projections.
 	Targets []string
-	// Bits of each number of the frozen matrices: 4 or 8; 0: those of the precision.
+	// Bits of each number of the frozen matrices: 4 or 8; the bits of the precision if 0.
 	Bits           int
 	GPUs           int
 	Precision      Precision

@@ -11,23 +11,23 @@ import (
 // run and carma estimate, a key of task files and of x-carma, and a key of the API's
 // train. To add one, add a field to [Overrides] and a row to the table below.
 type Setting struct {
-	// Name is its name where a container image is named too. Short is its name in
-	// carma estimate and carma models; empty: the same.
+	// Name is its name where a container image is named too. Short is its name in carma
+	// estimate and carma models, or empty if it is the same.
 	Name, Short string
 	Help        string
-	// Value is what help calls its value; empty: it is on or off.
+	// Value is the placeholder of its value in help, or empty if it is on or off.
 	Value string
-	// Words that can be given; nil: any.
+	// Words are the allowed values, or nil if any is allowed.
 	Words []string
 	// Layers: it changes layers, so a network whose layers are fixed refuses it.
 	Layers bool
 
 	set  func(o *Overrides, text string) error
-	text func(o *Overrides) string // what set reads; empty: not given
-	told func(o *Overrides) string // for people; empty: not given
+	text func(o *Overrides) string // the input of set, or empty if not given
+	told func(o *Overrides) string // for people, or empty if not given
 }
 
-// settings is the table. Its order is that in which people are told of them.
+// settings is the table, in the order in which people see them.
 var settings = []Setting{
 	{
 		Name: "lora", Value: "rank", Layers: true, Help: "train adapters of this rank, the rest is frozen: 16, or r=16,targets=all-linear",
@@ -102,8 +102,7 @@ var settings = []Setting{
 	},
 }
 
-// Settings returns the settings of trainings, in the order in which people are told of
-// them.
+// Settings returns the settings of trainings, in the order in which people see them.
 func Settings() []Setting { return slices.Clone(settings) }
 
 // SettingNamed finds a setting by its name, its short name or its key.
@@ -122,10 +121,11 @@ func (s *Setting) Key() string { return strings.ReplaceAll(s.Name, "-", "_") }
 // not name the setting.
 func (s *Setting) Set(o *Overrides, text string) error { return s.set(o, text) }
 
-// Text is what [Setting.Set] reads; empty: the setting is not given.
+// Text returns the setting in the form that [Setting.Set] reads, or empty if it is not
+// given.
 func (s *Setting) Text(o *Overrides) string { return s.text(o) }
 
-// Texts are the given settings by key; nil: none is.
+// Texts returns the given settings by key, or nil if there are none.
 func Texts(o *Overrides) map[string]string {
 	var all map[string]string
 	for i := range settings {
@@ -182,8 +182,8 @@ func (o *Overrides) WithoutLayers() Overrides {
 	return rest
 }
 
-// Told are the given settings in words, for people: LoRA 16 on all-linear, bf16, seq
-// 2048. Empty: none is given.
+// Told returns the given settings in words, for people: LoRA 16 on all-linear, bf16, seq
+// 2048. It is empty if none is given.
 func Told(o *Overrides) string {
 	var all []string
 	for i := range settings {

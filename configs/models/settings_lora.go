@@ -9,8 +9,8 @@ import (
 	"carma/internal/units"
 )
 
-// loraKeys are what an adapter's text may name. Alpha and dropout do not change the
-// memory that is counted; they are there because people copy them from their program.
+// loraKeys are the keys that an adapter's text may have. Alpha and dropout do not change
+// the estimated memory; they are accepted because people copy them from their program.
 var loraKeys = []string{"r", "rank", "targets", "alpha", "dropout"}
 
 // setLoRA reads a rank, or r=16,targets=q_proj,v_proj. A word without = belongs to the

@@ -56,7 +56,7 @@ func word[T ~string](name, short, help string, list func() []string, same map[st
 	}
 }
 
-// after puts a number into a text; 0: none.
+// after puts a number into a text. The text is empty for 0.
 func after(format string, value func(*Overrides) int) func(*Overrides) string {
 	return func(o *Overrides) string {
 		if n := value(o); n > 0 {
@@ -66,7 +66,7 @@ func after(format string, value func(*Overrides) int) func(*Overrides) string {
 	}
 }
 
-// count is a number; 0: none.
+// count formats a number. The text is empty for 0.
 func count(n int) string {
 	if n == 0 {
 		return ""
@@ -74,7 +74,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// textOf is true or false; nil: none.
+// textOf formats a bool. The text is empty for nil.
 func textOf(at func(*Overrides) *bool) func(*Overrides) string {
 	return func(o *Overrides) string {
 		if on := at(o); on != nil {
@@ -84,7 +84,7 @@ func textOf(at func(*Overrides) *bool) func(*Overrides) string {
 	}
 }
 
-// onOff is a row for what is off if it is not given.
+// onOff is a row for a setting that is off if it is not given.
 func onOff(name, help string, layers bool, at func(*Overrides) *bool) Setting {
 	return Setting{
 		Name: name, Layers: layers, Help: help,

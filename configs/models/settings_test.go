@@ -11,8 +11,8 @@ var samples = map[string]string{
 	"lora": "16", "lora-targets": "q_proj,v_proj", "bits": "4", "seq": "2048", "padded": "true", "compile": "true", "masters": "true", "dora": "true", "offload": "optimizer,activations", "accumulate": "8", "sequence-parallel": "4", "target-seq": "128", "head": "masked-lm", "image-size": "224", "classes": "10", "vocabulary": "32000", "checkpointing": "true",
 }
 
-// TestSettings: each setting can be given, is told, and is the same after it was text
-// in JSON. No two change the same thing.
+// TestSettings: each setting can be given, is shown, and is the same after it was text in
+// JSON. No two change the same field.
 func TestSettings(t *testing.T) {
 	var all Overrides
 	for _, s := range Settings() {

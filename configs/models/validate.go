@@ -144,7 +144,7 @@ func (t *Train) sequenceParallel() error {
 	return nil
 }
 
-// offloads checks what is offloaded.
+// offloads checks the values of offloading.
 func (t *Train) offloads() error {
 	if t.Offload == "" {
 		return nil
@@ -171,7 +171,7 @@ func (in *Input) validate(i int) (int64, error) {
 	return in.Elements(), nil
 }
 
-// shapeFault names the fault of a shape; empty: none.
+// shapeFault names the error in a shape, or is empty if there is none.
 func shapeFault(shape []int64) string {
 	if len(shape) > MaxDims {
 		return fmt.Sprintf("%d dimensions; at most %d", len(shape), MaxDims)

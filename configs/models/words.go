@@ -31,13 +31,13 @@ func Attentions() []string { return []string{"eager", "sdpa", "flash"} }
 // Losses lists the ways to compute a cross-entropy, the default first.
 func Losses() []string { return []string{"full", "chunked"} }
 
-// Offloadable lists what can be offloaded.
+// Offloadable lists the values of offloading.
 func Offloadable() []string {
 	return []string{OffloadOptimizer, OffloadParameters, OffloadActivations}
 }
 
-// TensorParallel is over how many GPUs the kind tp:N splits each layer; 0: it is
-// another kind.
+// TensorParallel returns the number of GPUs over which the kind tp:N splits each layer,
+// or 0 for another kind.
 func (p Parallel) TensorParallel() int {
 	digits, ok := strings.CutPrefix(string(p), "tp:")
 	n, err := strconv.Atoi(digits)

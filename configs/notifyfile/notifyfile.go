@@ -29,7 +29,7 @@ const MaxSize = 64 << 10
 // Error is a fault in a file, with its place.
 type Error struct {
 	File string
-	Line int // 0: the whole file
+	Line int // 0 for the whole file
 	Text string
 }
 
@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.Text
 }
 
-// Path is the file of the user who runs this program; empty: there is no home.
+// Path returns the file of the user who runs this program, or empty if there is no home.
 func Path() string {
 	dir := os.Getenv("XDG_CONFIG_HOME")
 	if home, err := os.UserHomeDir(); err == nil && !filepath.IsAbs(dir) {
@@ -126,7 +126,8 @@ func Parse(name string, content []byte, admin bool) (api.NotifySettings, error) 
 	return p.s, nil
 }
 
-// place is where YAML's own error is: its text may quote a value.
+// place returns the place of YAML's own error, without the error's text, which may quote
+// a value.
 func place(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if at, _, ok := strings.Cut(text, ":"); ok && strings.HasPrefix(at, "line ") {

@@ -53,20 +53,20 @@ type Server struct {
 	Copying     Copying
 }
 
-// Copying is how fast a process is taken off a GPU, and put back.
+// Copying is the speed at which a process is moved off a GPU, and back.
 type Copying struct {
 	Rate  float64       // bytes per second
 	Delay time.Duration // beside the copying
 }
 
-// Time is how long so much memory takes, in one direction.
+// Time returns the duration of copying n bytes in one direction.
 func (c Copying) Time(n units.Bytes) time.Duration {
 	return c.Delay + time.Duration(float64(n)/c.Rate*float64(time.Second))
 }
 
 // defaultCopying: 80 GB took 15 s on an H100 in one direction (cuda-checkpoint#29);
-// llm-d's programs come back in 1 to 3 s with little memory, and a helper that lives on
-// pays no cuInit. 0.2 s is assumed.
+// llm-d's programs resume in 1 to 3 s with little memory, and a helper that lives on pays
+// no cuInit. 0.2 s is assumed.
 var defaultCopying = Copying{Rate: 5e9, Delay: 200 * time.Millisecond}
 
 // GPU is one device of a server.

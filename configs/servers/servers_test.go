@@ -53,7 +53,7 @@ gpus:
 func TestCopying(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want time.Duration // of 10 GB; 0: refused
+		want time.Duration // of 10 GB, or 0 if refused
 	}{
 		{"", 2200 * time.Millisecond},
 		{"suspend: {gb_per_s: 20, seconds: 1}", 1500 * time.Millisecond},

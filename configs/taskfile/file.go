@@ -20,8 +20,8 @@ const MaxSize = 1 << 20
 // Error is a fault in a task file, with its place.
 type Error struct {
 	File string
-	Line int    // 0: the whole file
-	Key  string // like tasks.train.mem; empty: none
+	Line int    // 0 for the whole file
+	Key  string // like tasks.train.mem, or empty if none
 	Text string
 }
 
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 
 // File is a task file. A task comes after the tasks that it waits for.
 type File struct {
-	Group string // empty: none given
+	Group string // empty if none is given
 	Tasks []Task
 }
 

@@ -14,9 +14,9 @@ import (
 	"carma/internal/suggest"
 )
 
-// setters are the keys of a task whose value is more than one text. All other
-// keys are fields of a submission. The names are those of the flags of carma run;
-// a flag that may be repeated is a list.
+// setters are the keys of a task whose value is more than one text. All other keys are
+// fields of a submission. The names equal the flags of carma run; a flag that may be
+// repeated is a list.
 var setters = map[string]func(*Task, *yaml.Node) error{
 	"image":      image,
 	"command":    words(func(t *Task) *[]string { return &t.Submit.Command }),

@@ -34,8 +34,8 @@ func (p *parser) complete(f *File, t *Task) error {
 	return nil
 }
 
-// Check checks the rules between the fields of a task. It works before a sweep
-// has set the batch size. nil: no rule is broken.
+// Check checks the rules between the fields of a task. It works before a sweep has set
+// the batch size. It returns nil if no rule is broken.
 func (t *Task) Check() *api.FieldError {
 	switch parallel := t.Submit.Parallel; {
 	case parallel > 0 && t.Array.Parallel > 0 && parallel != t.Array.Parallel:

@@ -14,8 +14,8 @@ import (
 // MaxTasks is the most tasks of an array or a sweep.
 const MaxTasks = api.MaxTasks
 
-// Array is an array of tasks: its indices, and how many of its tasks may be under
-// way at a time; 0: all.
+// Array is an array of tasks: its indices, and how many of its tasks may run at a time,
+// all if 0.
 type Array struct {
 	Indices  []int
 	Parallel int

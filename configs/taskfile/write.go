@@ -9,9 +9,9 @@ import (
 	"carma/runner/api"
 )
 
-// Write is a submission as a task file of one task, for people to change. What a task
-// file cannot say of it is left out: what it waits for, its place in an array, and values
-// that no text gives.
+// Write returns a submission as a task file of one task, for people to change. Parts that
+// a task file cannot express are left out: what it waits for, its place in an array, and
+// values that no text gives.
 func Write(s *api.Submit) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(key string, value any) {

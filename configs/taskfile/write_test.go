@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestWrite: what is written reads back as the same submission; each field that one text
-// can give is there.
+// TestWrite: a written file reads back as the same submission, with each field that one
+// text can give.
 func TestWrite(t *testing.T) {
 	for _, s := range []api.Submit{
 		{Image: "train:1", Command: []string{"train.py", "--lr", "0.1", "a b", "#x", "{i}", "yes", "1e3", "- x", "k: v", `"q"`, "ü\t"}, Mem: 12 << 30, GPUs: 2, TimeLimit: 36 * 3600e9, Priority: "low", Retries: 3},

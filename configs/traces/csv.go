@@ -11,7 +11,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// csvNames are more names of a column, besides those of fields.
+// csvNames are further column names, besides the names of fields.
 var csvNames = map[string]string{"arrival_s": "at", "task": "workload"}
 
 // passedOver are ignored columns of the original's tables: their values follow

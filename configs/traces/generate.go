@@ -17,12 +17,12 @@ import (
 // GenerateOptions describe the trace that [Generate] makes.
 type GenerateOptions struct {
 	Seed  uint64
-	Tasks int // 1 to 100,000; 0: 60
-	// Mix has the shares of light, medium and heavy tasks; zero: [mixes.Default].
+	Tasks int // 1 to 100,000, 60 if 0
+	// Mix has the shares of light, medium and heavy tasks, [mixes.Default] if zero.
 	Mix mixes.Mix
-	// Load is the GPU time of all tasks alone, divided by the GPU time of GPUs
-	// GPUs from the first arrival to the last. The gaps are stretched to reach
-	// it. 0: the gaps stay.
+	// Load is the GPU time of all tasks alone, divided by the GPU time of GPUs GPUs from
+	// the first arrival to the last. The gaps are stretched to reach it, or stay if it is
+	// 0.
 	Load float64
 	GPUs int // number of GPUs for Load; at least 1
 }
@@ -66,7 +66,7 @@ func Generate(o GenerateOptions) (Trace, error) {
 	return t, nil
 }
 
-// stretch multiplies all gaps by one factor, so that so many GPUs have the wanted
+// stretch multiplies all gaps by one factor, so that this number of GPUs has the wanted
 // load. Arrivals are rounded to milliseconds.
 func (t *Trace) stretch(load float64, gpus int) error {
 	l, err := t.Arrivals()

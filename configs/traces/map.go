@@ -13,7 +13,7 @@ import (
 	"carma/configs/workloads"
 )
 
-// Arrivals returns the load of a trace. Run times are those of its workloads
+// Arrivals returns the load of a trace. A run time is the time of the task's workload
 // alone, in the trace's campaign.
 func (t Trace) Arrivals() (arrivals.List, error) {
 	var l arrivals.List
@@ -31,12 +31,12 @@ func (t Trace) Arrivals() (arrivals.List, error) {
 	return l, nil
 }
 
-// MapOptions tell [Map] how to choose workloads.
+// MapOptions say how [Map] chooses workloads.
 type MapOptions struct {
 	Name, Source string
 	Campaign     string // "v1" or "v2"; "": the default
 	Seed         uint64
-	Mix          mixes.Mix // zero: [mixes.Default]
+	Mix          mixes.Mix // [mixes.Default] if zero
 	// Match takes the nearest workload instead of a random one: first by its
 	// GPUs, then by its run time alone. Of those within a tenth of the nearest
 	// run time, one is drawn.

@@ -42,11 +42,11 @@ type Task struct {
 	Name     string        // may be empty
 	User     string        // may be empty
 	Priority mapper.Priority
-	Mem      units.Bytes // declared per GPU; 0: not declared
-	Line     int         // line in the file, from 1; 0: generated
+	Mem      units.Bytes // declared per GPU, or 0
+	Line     int         // line in the file, from 1, or 0 if generated
 }
 
-// Limits on foreign input.
+// Limits on untrusted input.
 const (
 	maxSize  = 16 << 20 // bytes of a file
 	maxTasks = 100_000

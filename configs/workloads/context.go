@@ -12,6 +12,6 @@ import (
 // size (median of 47). So that memory is outside the framework's allocator.
 var contexts = map[string]units.Bytes{"v1": 1715 * units.MiB, "v2": 525 * units.MiB}
 
-// Context is the GPU memory of a process that has done nothing yet, as measured
-// in a campaign; empty: the default campaign.
+// Context returns the GPU memory of a process that has done nothing yet, as measured in a
+// campaign, by default [DefaultCampaign].
 func Context(campaign string) units.Bytes { return contexts[cmp.Or(campaign, DefaultCampaign)] }

@@ -158,7 +158,7 @@ func profiles(tasks, solos []row) []*profile {
 	return all
 }
 
-// shorter replaces notes of the table; "" removes one.
+// shorter replaces texts of the table's notes; "" removes one.
 var shorter = map[string]string{
 	"README ET column for this model holds the FakeTensor overhead seconds, not minutes per epoch": "the v2 README prints FakeTensor's overhead in place of the run time; not used",
 	"use exec_time_best_min":             "",

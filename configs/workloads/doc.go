@@ -1,6 +1,6 @@
-// Package workloads is the catalogue of measured training tasks. Carma's
-// simulated GPUs, replays and estimators use it. The tasks are those of the
-// original CARMA and its follow-ups, measured alone on an A100 40 GB.
+// Package workloads is the catalogue of measured training tasks. Carma's simulated GPUs,
+// replays and estimators use it. The tasks come from the original CARMA and its
+// follow-ups, and were measured alone on an A100 40 GB.
 //
 // There is one file per model. It has this form (schema carma/workload/v1; memory
 // in MiB, activity 0 to 1, all figures per GPU):

@@ -20,7 +20,7 @@ type Profile struct {
 
 	// WeightClass is the original's class: "light", "medium/heavy" or "heavy".
 	WeightClass string
-	// Activity is that of the first GPU: the mean over a run alone on an A100.
+	// Activity is the activity of the first GPU: the mean over a run alone on an A100.
 	Activity Activity
 	// Estimates are the estimates published with the task.
 	Estimates Estimates
@@ -32,10 +32,10 @@ type Profile struct {
 	perGPU    []gpuProfile
 }
 
-// Activity is how busy a task keeps a GPU, 0 to 1, as DCGM defines the terms.
+// Activity is the load of a GPU by a task, 0 to 1, as DCGM defines the terms.
 type Activity struct {
 	SMACT    float64 `yaml:"smact"`     // share of time an SM has work, mean over SMs
-	SMACTP95 float64 `yaml:"smact_p95"` // 95th percentile of the samples; 0: unknown
+	SMACTP95 float64 `yaml:"smact_p95"` // 95th percentile of the samples, or 0 if unknown
 	SMOCC    float64 `yaml:"smocc"`     // share of the warps an SM can hold
 	DRAMA    float64 `yaml:"drama"`     // share of time the DRAM interface moves data
 }
@@ -47,7 +47,7 @@ type Campaign struct {
 	Source  string        // origin of RunTime
 }
 
-// Estimates are peaks per GPU predicted by other systems; 0: no estimate.
+// Estimates are peaks per GPU predicted by other systems, or 0 if there is none.
 type Estimates struct {
 	Horus, FakeTensor, GPUMemNet units.Bytes
 }
@@ -56,9 +56,9 @@ type Estimates struct {
 type Solo struct {
 	ID        string // the run's own name; Find accepts it
 	EndToEnd  time.Duration
-	TrainLoop time.Duration // 0: not published
+	TrainLoop time.Duration // 0 if not published
 	Peak      units.Bytes
-	Span      string // "full_run", "200s_window"; empty: not published
+	Span      string // "full_run", "200s_window", or empty if not published
 }
 
 type gpuProfile struct {

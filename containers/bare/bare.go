@@ -1,7 +1,7 @@
-// Package bare has what containers without an image are made of: the machine's
-// own system folders, read-only, on top of an image that has nothing but empty
-// folders. Their programs are those of the machine, or of a conda or virtual
-// environment that the submitter has made on it.
+// Package bare has what containers without an image are made of: the machine's own system
+// folders, read-only, on top of an image that has nothing but empty folders. Such a
+// container runs programs of the machine, or of a conda or virtual environment that the
+// submitter has made on it.
 //
 // The product and the suite for hardware share it.
 package bare
@@ -34,8 +34,8 @@ const (
 	CanaryProgram = "/canary"
 )
 
-// empty are the image's folders, with their modes. /run and /home are there so
-// that nothing of the machine's has to be.
+// empty are the image's folders, with their modes. /run and /home exist so that no folder
+// of the machine has to be mounted there.
 var empty = []struct {
 	name string
 	mode int64
@@ -44,8 +44,8 @@ var empty = []struct {
 	{"tmp/", 0o1777}, {"var/", 0o755}, {"var/run/", 0o755}, {"var/tmp/", 0o1777},
 }
 
-// Archive makes the image as a tar file like that of docker save. It is the same
-// at every call.
+// Archive returns the image as a tar file in the format of docker save. Every call
+// returns the same bytes.
 func Archive() ([]byte, error) { return archive(Image, nil) }
 
 // CanaryArchive makes the image of the canary in the same form. program is a static

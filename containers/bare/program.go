@@ -8,17 +8,17 @@ import (
 
 // Program is a program of the machine, or of one environment on it.
 type Program struct {
-	Conda, Venv string // folder of a conda or a virtual environment; both empty: the machine's programs
-	User, Home  string // of the submitter; empty: not known
+	Conda, Venv string // folder of a conda or a virtual environment; the machine's programs are used if both are empty
+	User, Home  string // of the submitter, or empty if unknown
 	Command     []string
 }
 
-// systemPath is where the machine's programs are: Docker's PATH for images that
+// systemPath is the PATH for the machine's programs. Docker uses the same for images that
 // set none.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Env returns the variables that the program finds its environment by, without
-// those that have sets.
+// Env returns the variables by which the program finds its environment. It leaves out
+// variables that have sets.
 func (p Program) Env(have []string) (add []string) {
 	path := systemPath
 	var own []string
@@ -67,8 +67,8 @@ done
 unset carma_script
 exec "$@"`
 
-// Words are what the container runs: the program, in a conda environment after
-// the scripts of its packages.
+// Words returns the command line of the container: the program, in a conda environment
+// after the activation scripts of its packages.
 func (p Program) Words() []string {
 	if p.Conda == "" {
 		return p.Command

@@ -1,6 +1,6 @@
-// Package cdi finds GPUs in the machine's Container Device Interface (CDI) files.
-// For each device they list what a container needs: device nodes, mounts,
-// environment, hooks. NVIDIA's files are made by nvidia-ctk cdi generate.
+// Package cdi finds GPUs in the machine's Container Device Interface (CDI) files. For
+// each device they list a container's needs: device nodes, mounts, environment, hooks.
+// NVIDIA's files are made by nvidia-ctk cdi generate.
 package cdi
 
 import (
@@ -38,9 +38,9 @@ type Files struct {
 	dirs  []string
 }
 
-// Read reads the CDI files of dirs; nil: [Dirs]. A missing folder counts as
-// empty. A file that cannot be read is no error here: [Files.Missing] reports it
-// if a GPU is not found.
+// Read reads the CDI files of dirs, or of [Dirs] if nil. A missing folder counts as
+// empty. A file that cannot be read is no error here: [Files.Missing] reports it if a GPU
+// is not found.
 func Read(dirs []string) (*Files, error) {
 	if dirs == nil {
 		dirs = Dirs
@@ -52,9 +52,10 @@ func Read(dirs []string) (*Files, error) {
 	return &Files{c, dirs}, nil
 }
 
-// Missing says why one of these GPUs cannot be found by name; nil: all are there.
-// Files of an older toolkit name GPUs by their numbers, and files that were made before
-// MIG was changed lack the new instances: then it says which names there are.
+// Missing says why one of these GPUs cannot be found by name, or returns nil if all are
+// found. Files of an older toolkit name GPUs by their numbers, and files from before a
+// change of MIG lack the new instances. In these cases the error lists the names that
+// exist.
 func (f *Files) Missing(uuids []string) error {
 	for _, id := range uuids {
 		if f.cache.GetDevice(Name(id)) != nil {
@@ -72,10 +73,10 @@ func (f *Files) Missing(uuids []string) error {
 	return nil
 }
 
-// mostNames is how many names of devices a line has.
+// mostNames is the largest number of device names in one line.
 const mostNames = 8
 
-// names are those of NVIDIA's devices in the files, without their class.
+// names lists NVIDIA's devices in the files, without their class.
 func (f *Files) names() []string {
 	var found []string
 	for _, name := range f.cache.ListDevices() {
@@ -102,9 +103,8 @@ func (f *Files) Inject(spec *specs.Spec, uuids []string) error {
 	return nil
 }
 
-// Nodes are the GPUs' own device nodes, as paths in the container. Nodes that
-// another device of the same kind has too are left out: they do not tell one GPU
-// from another.
+// Nodes are the GPUs' own device nodes, as paths in the container. Nodes that another
+// device of the same kind has too are left out: they do not identify a GPU.
 func (f *Files) Nodes(uuids []string) []string {
 	own := map[string]bool{}
 	for _, id := range uuids {

@@ -77,8 +77,8 @@ func TestByIndex(t *testing.T) {
 	}
 }
 
-// TestMadeAnew: files that are made anew after a change of MIG count from the next
-// reading on; until then the new instances are missing.
+// TestMadeAnew: new instances after a change of MIG are missing until the CDI files are
+// written again and read again.
 func TestMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) *Files {
@@ -105,7 +105,8 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestMounts: the files that containers get, of all devices, without those of others.
+// TestMounts: containers get the files of all devices, without the files of other
+// vendors.
 func TestMounts(t *testing.T) {
 	f := read(t, `cdiVersion: "0.5.0"
 kind: nvidia.com/gpu

@@ -43,32 +43,31 @@ const runtimeName = "io.containerd.runc.v2"
 
 // Options configure the driver.
 type Options struct {
-	// Address is the path of containerd's socket; empty: CONTAINERD_ADDRESS,
-	// else [DefaultAddress].
+	// Address is the path of containerd's socket, by default CONTAINERD_ADDRESS, else
+	// [DefaultAddress].
 	Address string
-	// Namespace holds our images and containers; empty: [DefaultNamespace].
+	// Namespace holds our images and containers, [DefaultNamespace] if empty.
 	Namespace string
-	// Snapshotter makes the containers' root file systems; empty: overlayfs.
+	// Snapshotter makes the containers' root file systems, overlayfs if empty.
 	Snapshotter string
 	// Dir is an absolute folder for the containers' output. It must last as long
 	// as the containers.
 	Dir string
-	// Logger is a program that calls [RunLogger] if its first argument is
-	// [LogCommand]; empty: this program.
+	// Logger is a program that calls [RunLogger] if its first argument is [LogCommand].
+	// The default is this program.
 	Logger string
-	// Init is the path of the program carma-init; empty: no container can have it as
+	// Init is the path of the program carma-init. Without it no container can have it as
 	// its first process.
 	Init string
-	// Network is the name of a CNI network, or "none"; empty: the first one
+	// Network is the name of a CNI network, or "none". If empty, it is the first one
 	// configured, or none. The host's network is refused.
 	Network string
-	// CNIConf and CNIBin are CNI's folders for networks and plugins; empty:
+	// CNIConf and CNIBin are CNI's folders for networks and plugins, by default
 	// /etc/cni/net.d and /opt/cni/bin.
 	CNIConf, CNIBin string
-	// CDIDirs are the folders of CDI files; nil: [cdi.Dirs].
+	// CDIDirs are the folders of CDI files, [cdi.Dirs] if nil.
 	CDIDirs []string
-	// NVIDIARuntime is the path of nvidia-container-runtime; empty: the one in
-	// PATH.
+	// NVIDIARuntime is the path of nvidia-container-runtime, by default the one in PATH.
 	NVIDIARuntime string
 }
 
@@ -92,7 +91,7 @@ type Driver struct {
 	// tookOver has the ids of the containers whose commands of earlier drivers were
 	// looked for.
 	tookOver sync.Map
-	// beforeGone is called before a task is deleted; nil: no call.
+	// beforeGone, if not nil, is called before a task is deleted.
 	beforeGone func(ctx context.Context, id string)
 }
 
@@ -103,8 +102,8 @@ var (
 	_ containers.Terminals = (*Driver)(nil)
 )
 
-// New returns a driver. It does not talk to containerd: [Driver.Ping] tells
-// whether it answers. An error means wrong options.
+// New returns a driver. It does not talk to containerd: [Driver.Ping] checks whether it
+// answers. An error means wrong options.
 func New(opts Options) (*Driver, error) {
 	for _, o := range []struct {
 		field *string

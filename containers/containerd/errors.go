@@ -12,9 +12,9 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// fail turns an error of the client into one of the contract's; what is the call
-// that failed. The order of the checks matters: the caller's own context, then
-// the connection, then faults of the machine, then faults of the submitter.
+// fail turns an error of the client into one of the contract's; what names the call that
+// failed. The order of the checks matters: the caller's own context, then the connection,
+// then faults of the machine, then faults of the submitter.
 func (d *Driver) fail(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil

@@ -34,7 +34,7 @@ type command struct {
 	out, errs     *os.File // errs is nil for a terminal
 
 	opening sync.Mutex
-	in      *os.File // nil: not opened yet
+	in      *os.File // nil until it is opened
 
 	to    *outlet
 	ended chan struct{} // closed when code and fault are valid
@@ -43,8 +43,8 @@ type command struct {
 	empty chan struct{} // closed when the output has ended and was handed on
 }
 
-// Exec runs a command in a container. It gets what the container's program has: user,
-// groups, environment, folder, rights and limits.
+// Exec runs a command in a container. It gets the same user, groups, environment, folder,
+// rights and limits as the container's program.
 func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
 	what := "run a command in container " + id
 	r, err := d.look(ctx, id)
@@ -188,8 +188,8 @@ func (c *command) forget() {
 	_, _ = c.d.cli.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: c.container, ExecID: c.id})
 }
 
-// live hands on the output and waits for the end of the command, then clears up. If
-// the driver is closed before, the command goes on, and the next driver clears up.
+// live hands on the output and waits for the end of the command, then clears up. If the
+// driver is closed before, the command continues, and the next driver clears up.
 func (c *command) live() {
 	stop := context.AfterFunc(c.d.life, func() {
 		for _, f := range []*os.File{c.out, c.errs} {
@@ -222,8 +222,8 @@ func (c *command) live() {
 	c.close()
 }
 
-// lastWords is how long output is waited for when the command has ended, and
-// something that it left behind has the pipe.
+// lastWords is the time to wait for output after a command has ended while a process that
+// it started still holds the pipe.
 const lastWords = 2 * time.Second
 
 // pump hands on a stream until it ends.
@@ -264,7 +264,7 @@ func (c *command) await() (int, error) {
 }
 
 // takeOver reads and drops the output of the commands in a container whose daemon was
-// killed, so that they go on, and clears up behind them. It is done once by each
+// killed, so that they continue, and clears up after them. It is done once by each
 // driver.
 func (d *Driver) takeOver(r *record) {
 	if _, again := d.tookOver.LoadOrStore(r.ID, true); again {

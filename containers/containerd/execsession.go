@@ -35,8 +35,8 @@ func (c *command) Write(p []byte) (int, error) {
 	return f.Write(p)
 }
 
-// input opens the pipe for the input. The shim begins to read soon after the start.
-// Before it does, what is written and ended at once would be lost.
+// input opens the pipe for the input. The shim begins to read soon after the start. An
+// input that is written and closed before that would be lost.
 func (c *command) input() (*os.File, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -106,5 +106,5 @@ func (c *command) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// Close ends the session. The command goes on, its output is dropped.
+// Close ends the session. The command continues, and its output is dropped.
 func (c *command) Close() error { c.to.leave(); return nil }

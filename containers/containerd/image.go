@@ -108,8 +108,9 @@ func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential)
 	return err
 }
 
-// resolver finds images in registries: those of this machine also without TLS. Only the
-// image's own registry, or the service that it names for tokens, is shown the credential.
+// resolver finds images in registries. Registries on this machine are also tried without
+// TLS. The credential is sent only to the image's own registry and to the token service
+// that this registry names.
 func resolver(ref string, by containers.Credential) remotes.Resolver {
 	own, _ := containers.RegistryOf(ref)
 	if own == "docker.io" {

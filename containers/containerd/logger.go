@@ -9,7 +9,7 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// LogCommand is the first argument of the logger process; the second is that of
+// LogCommand is the first argument of the logger process; the second is the result of
 // [loggerArg].
 const LogCommand = "containerd-log"
 

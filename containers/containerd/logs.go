@@ -12,11 +12,11 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// lastLines is how long Logs waits for the last output of an ended container. The
-// logger has it in its pipe, which ends when the task is deleted.
+// lastLines is the time that Logs waits for the last output of an ended container. That
+// output is in the logger's pipe, which ends when the task is deleted.
 const lastLines = 10 * time.Second
 
-// Logs reads what the container's logger has written.
+// Logs reads the logger's files of the container.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + id
 	r, err := d.look(ctx, id)

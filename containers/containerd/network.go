@@ -12,7 +12,7 @@ import (
 // configuration a container has only its own loopback. A container never gets the
 // host's network: it could reach services that listen for this machine only.
 type network struct {
-	name string // empty: the first one configured
+	name string // the first one configured if empty
 	opts []cni.Opt
 	conf string // folder
 }
@@ -46,7 +46,7 @@ func (n *network) notes() []string {
 	return nil
 }
 
-// load reads the configuration anew, because it may have changed.
+// load reads the configuration again at each call, because it may have changed.
 func (n *network) load() (cni.CNI, error) {
 	c, err := cni.New(n.opts...)
 	if err != nil {
@@ -79,8 +79,7 @@ func (n *network) join(ctx context.Context, id string, pid uint32) error {
 	return err
 }
 
-// leave gives back the container's address. Its interfaces are gone with the
-// container.
+// leave releases the container's address. Its interfaces are gone with the container.
 func (n *network) leave(ctx context.Context, id string) error {
 	if n.off() {
 		return nil

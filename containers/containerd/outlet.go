@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// outlet is where a command's output goes: it waits for a session's writers, and is
-// dropped when the session has left or a writer failed.
+// outlet takes a command's output. It waits for a session's writers. It drops the output
+// after the session has left or a writer failed.
 type outlet struct {
 	set  chan struct{} // closed when there are writers, or the session has left
 	once sync.Once

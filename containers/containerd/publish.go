@@ -153,7 +153,8 @@ func (a *doors) join(outer net.Conn, port int) {
 	both.Wait()
 }
 
-// keep notes connections, to be closed with the ports; false: these are closed.
+// keep registers connections that are to be closed with the ports. It returns false if
+// the ports are closed already.
 func (a *doors) keep(conns ...net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,23 +23,24 @@ const (
 	ownLabels = "carma.containerd/"
 	// labelDir is the folder of the container's files.
 	labelDir = ownLabels + "dir"
-	// labelLog is how many bytes of its output are kept at least.
+	// labelLog is the number of output bytes that are kept at least.
 	labelLog = ownLabels + "log-bytes"
-	// labelTalk is how its program is connected with people, see [logfile.Talk].
+	// labelTalk says how the program's input and output are connected, see
+	// [logfile.Talk].
 	labelTalk = ownLabels + "talk"
 	// labelSandbox: the container gets no network.
 	labelSandbox = ownLabels + "sandbox"
 	// labelMaking is set before the container is made in the kernel. Without it
 	// no start was tried.
 	labelMaking = ownLabels + "making"
-	// labelStarted is the time of the start. It is set after the container is
-	// made in the kernel, before its program runs. Without it the program has not
-	// run, so a start may begin anew. With it no second start is ever made.
+	// labelStarted is the time of the start. It is set after the container is made in the
+	// kernel, before its program runs. Without it the program has not run, so it may be
+	// started again. With it there is never a second start.
 	labelStarted = ownLabels + "started"
 	// labelFailed is the reason why the container cannot start.
 	labelFailed = ownLabels + "failed"
-	// labelExit is how the container ended, in JSON. containerd forgets it when
-	// the machine restarts.
+	// labelExit says how the container ended, in JSON. containerd forgets it when the
+	// machine restarts.
 	labelExit = ownLabels + "exit"
 	// labelRemoving: the container is being removed, and is not found any more.
 	labelRemoving = ownLabels + "removing"
@@ -50,7 +51,7 @@ const (
 // deletion.
 type record struct {
 	core.Container
-	task *task.Process // nil: there is none
+	task *task.Process // nil if there is none
 }
 
 // look reads a container's record. Its parts fit together only if the caller
@@ -70,7 +71,7 @@ func (d *Driver) look(ctx context.Context, id string) (*record, error) {
 	return r, nil
 }
 
-// task returns a container's task; nil: it has none.
+// task returns a container's task, or nil if it has none.
 func (d *Driver) task(ctx context.Context, id string) (*task.Process, error) {
 	res, err := d.cli.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: id})
 	if err != nil {
@@ -84,7 +85,7 @@ func (d *Driver) task(ctx context.Context, id string) (*task.Process, error) {
 
 func (r *record) removing() bool { return r.Labels[labelRemoving] != "" }
 
-// started is the time at which its program was started; zero: it was not.
+// started is the time at which its program was started, or zero if it was not.
 func (r *record) started() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.Labels[labelStarted])
 	if err != nil {
@@ -93,7 +94,7 @@ func (r *record) started() time.Time {
 	return at.UTC()
 }
 
-// failure is why the container cannot start; nil: no reason is known.
+// failure returns why the container cannot start, or nil if no reason is known.
 func (r *record) failure() error {
 	msg, ok := r.Labels[labelFailed]
 	switch {
@@ -128,7 +129,7 @@ func (r *record) state() containers.State {
 	return containers.StateRunning
 }
 
-// exit is the noted end; false: none is noted.
+// exit returns the recorded end, or false if none is recorded.
 func (r *record) exit() (containers.Exit, bool) {
 	if msg, ok := r.Labels[labelFailed]; ok {
 		code := 126

@@ -251,8 +251,8 @@ func TestEngineAway(t *testing.T) {
 	}
 }
 
-// TestTaskLeft: deleting the task of an ended container ends its logger and its
-// shim, whoever waits for it.
+// TestTaskLeft: deleting the task of an ended container ends its logger and its shim,
+// even if nobody waits for it.
 func TestTaskLeft(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "out:one")

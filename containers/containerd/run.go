@@ -24,11 +24,10 @@ import (
 
 // Start runs the container unless it runs or has run.
 //
-// It makes the container in the kernel, with its logger and its network, its
-// program parked. Then it notes that the program is about to run (labelStarted).
-// Then the program runs. A start that was broken off before the note is made
-// again. A start that was broken off after it goes on only if the program is
-// still parked.
+// It makes the container in the kernel, with its logger, its network and a parked
+// program. Then it sets labelStarted, which says that the program is about to run. Then
+// the program runs. A start that was interrupted before the label is set is repeated. A
+// start that was interrupted after it continues only if the program is still parked.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + id
 	defer d.lock(id)()
@@ -139,8 +138,9 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	}
 }
 
-// makeFor is how long making a container is tried while an earlier request disturbs
-// it: what [Driver.settle] cannot see of containerd's two steps takes no longer.
+// makeFor is the time for which Start retries to make a container while an earlier
+// request disturbs it. The part of containerd's two steps that [Driver.settle] cannot see
+// takes no longer.
 const makeFor = settleFor
 
 // startFailed notes why the program will not run, and deletes the container's
@@ -188,8 +188,7 @@ func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.fail(ctx, what+id, err)
 }
 
-// runs returns the record of a running container; nil: it does not run, or is
-// gone.
+// runs returns the record of a running container, or nil if it does not run or is gone.
 func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	r, err := d.look(ctx, id)
 	if errdefs.IsNotFound(err) {

@@ -19,10 +19,10 @@ import (
 // hangs, or containerd forgets it.
 const (
 	settleLook = 100 * time.Millisecond
-	// settled is how many looks in a row must show the same state.
+	// settled is the number of consecutive checks that must show the same state.
 	settled = 5
-	// settleFor is how long containerd may take. It gives itself 5 s for each of
-	// two steps.
+	// settleFor is the longest time that containerd may take. Its own limit is 5 s for
+	// each of two steps.
 	settleFor = 15 * time.Second
 )
 
@@ -65,8 +65,8 @@ func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 	}
 }
 
-// unmade reports whether a task is being made or undone: its shim does not tell
-// its process.
+// unmade reports whether a task is being made or undone: its shim does not report its
+// process.
 func unmade(t *task.Process) bool {
 	return t != nil && t.Pid == 0 && t.Status == task.Status_UNKNOWN
 }

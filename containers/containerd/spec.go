@@ -237,7 +237,7 @@ func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci
 	return nil
 }
 
-// limitTo sets limits: memory in bytes, CPUs, processes. 0: no limit.
+// limitTo sets limits: memory in bytes, CPUs, processes. 0 is no limit.
 func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int64) {
 	if memory > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &memory}

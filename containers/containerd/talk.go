@@ -12,7 +12,7 @@ import (
 	"carma/containers/containerd/relay"
 )
 
-// talkOf is how a container's program is connected with people.
+// talkOf says how the program's input and output are connected.
 func talkOf(spec containers.Spec) logfile.Talk {
 	switch {
 	case spec.TTY:
@@ -36,9 +36,10 @@ func makeInput(dir string) error {
 	return os.Chmod(path, 0o644)
 }
 
-// io is what a container's shim does with the program's input and output. The logger
-// takes the output. The shim gives a terminal its input; a program without one gets
-// it by carma-init, because the shim has none for a program with a logger.
+// io says where a container's shim connects the program's input and output. The logger
+// takes the output. The shim passes the input to a terminal. A program without a terminal
+// gets its input from carma-init, because the shim passes none to a program with a
+// logger.
 func (r *record) io(logger *url.URL) cio.Creator {
 	c := cio.Config{Stdout: logger.String(), Stderr: logger.String()}
 	if r.talk() == logfile.TalkTerminal {

@@ -43,7 +43,7 @@ func gated(t *testing.T, d *Driver, tty bool, args ...string) (id, folder string
 	return id, folder
 }
 
-// TestCommandLeft: a command whose daemon has ended goes on. One that has more output
+// TestCommandLeft: a command whose daemon has ended continues. One that has more output
 // than its pipes take waits for the next daemon, which takes it and clears up.
 func TestCommandLeft(t *testing.T) {
 	d := newDriver(t)
@@ -107,7 +107,7 @@ func watching() *watched {
 }
 
 // TestTalkOverRestart: containerd is killed while somebody is attached and a command
-// runs. Both connections go on.
+// runs. Both connections continue.
 func TestTalkOverRestart(t *testing.T) {
 	d := newDriver(t)
 	defer func() { _ = d.Close() }()

@@ -11,7 +11,7 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// Wait blocks until the container has ended. It notes the end in the container's
+// Wait blocks until the container has ended. It records the end in the container's
 // labels, because containerd forgets it when the machine restarts.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	what := "wait for container " + id
@@ -64,8 +64,8 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	}
 }
 
-// ended notes how a container ended, and deletes its task. So its shim ends and
-// the logger gets the rest of the output. The first note counts.
+// ended records how a container ended, and deletes its task. So its shim ends and the
+// logger gets the rest of the output. Only the first record counts.
 func (d *Driver) ended(ctx context.Context, what, id string, e containers.Exit) (containers.Exit, error) {
 	// The daemon stamps the start, the shim the end. The clock may have been set
 	// back in between.
@@ -92,7 +92,7 @@ func (d *Driver) ended(ctx context.Context, what, id string, e containers.Exit) 
 	return e, d.fail(ctx, what, d.endTask(ctx, id))
 }
 
-// spec is the container's OCI specification; nil: it cannot be read.
+// spec returns the container's OCI specification, or nil if it cannot be read.
 func (r *record) spec() *specs.Spec {
 	if r.Spec == nil {
 		return nil

@@ -24,8 +24,8 @@ type ImageConfig struct {
 	Labels     map[string]string `json:"Labels,omitempty"`
 }
 
-// Archive makes a tar file like that of docker save: of an image with the name
-// ref that has one static program, at path.
+// Archive makes a tar file in the format of docker save. The image is named ref and
+// contains one static program, at path.
 func Archive(ref, path string, program []byte, config ImageConfig) ([]byte, error) {
 	layer, err := tarOf(file{strings.TrimPrefix(path, "/"), 0o755, program})
 	if err != nil {

@@ -23,7 +23,7 @@ type fakeContainer struct {
 	exit     containers.Exit
 	log      []entry
 	bytes    int64 // size of log
-	dropped  int   // entries deleted before those of log
+	dropped  int   // number of deleted entries that came before log
 	writers  [2]*lineWriter
 	screen   *screen
 	stop     context.CancelFunc // sends the stop signal
@@ -128,7 +128,8 @@ func (f *Fake) Attached(ctx context.Context, id string) (containers.Attachment, 
 	return containers.Attachment{Visible: strings.TrimPrefix(env[len(env)-1], "NVIDIA_VISIBLE_DEVICES=")}, nil
 }
 
-// Misattach makes containers get wrong GPUs from now on; empty: the right ones.
+// Misattach makes containers get the wrong GPUs from now on, or the right ones if visible
+// is empty.
 func (f *Fake) Misattach(visible string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,8 +42,8 @@ func (p *Process) Stdin() io.Reader {
 	return p.screen.input
 }
 
-// Size returns the size of the program's terminal, and a channel that is closed when
-// it changes; false: it has none.
+// Size returns the size of the program's terminal and a channel that is closed when it
+// changes, or false if it has no terminal.
 func (p *Process) Size() (size containers.Size, changed <-chan struct{}, ok bool) {
 	return p.screen.Size()
 }
@@ -64,9 +64,9 @@ type Image struct {
 	Env        []string
 	// Run is the program; nil exits with 0 at once.
 	Run Script
-	// Exec is the program of [Fake.Exec]; nil: Run.
+	// Exec is the program of [Fake.Exec], or nil to use Run.
 	Exec Script
-	// Programs are its executables; nil: every program exists.
+	// Programs are its executables, or nil if every program exists.
 	Programs []string
 	// Remote: the image must be pulled first.
 	Remote bool
@@ -74,10 +74,10 @@ type Image struct {
 	Key containers.Credential
 }
 
-// Fake is an engine and its driver in one. Its containers are goroutines. As
-// under a real engine, they live on when the driver is closed. The methods go on
-// working after Close, so a test of a restarted daemon gives the same Fake to the
-// new one. All methods may be called from several goroutines.
+// Fake is an engine and its driver in one. Its containers are goroutines. As under a real
+// engine, they live on when the driver is closed. The methods also work after Close, so a
+// test of a restarted daemon gives the same Fake to the new one. All methods may be
+// called from several goroutines.
 type Fake struct {
 	// CheckMounts makes Create refuse mounts whose source does not exist.
 	// Set it before use.
@@ -90,7 +90,7 @@ type Fake struct {
 	made       int
 	clock      time.Time     // of the newest log entry or event
 	down       chan struct{} // closed while the engine is down
-	frozen     chan struct{} // closed when the engine goes on; nil: it does not hang
+	frozen     chan struct{} // closed when the engine works again, or nil if it does not hang
 	faults     map[Op][]fault
 	broken     map[Op]error
 	calls      map[Op]int
@@ -180,9 +180,9 @@ func (f *Fake) Pull(ctx context.Context, ref string, by containers.Credential) e
 	return lost
 }
 
-// Import puts an image onto the machine that a test has added with
-// [Fake.AddImage] as Remote, or an image whose program ends at once. The content
-// of the file only tells its name.
+// Import puts an image onto the machine that a test has added with [Fake.AddImage] as
+// Remote, or an image whose program ends at once. The content of the file is only its
+// name.
 func (f *Fake) Import(ctx context.Context, from io.Reader) ([]string, error) {
 	if _, err := f.call(ctx, OpImport); err != nil {
 		return nil, err

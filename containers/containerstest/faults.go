@@ -38,7 +38,7 @@ const (
 
 type fault struct {
 	err  error
-	done bool // the call takes effect all the same
+	done bool // the call takes effect nevertheless
 	hang bool // it waits until its context ends
 }
 
@@ -76,7 +76,7 @@ func (f *Fake) Freeze() {
 	}
 }
 
-// Thaw makes a hanging engine go on.
+// Thaw makes a hanging engine continue.
 func (f *Fake) Thaw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

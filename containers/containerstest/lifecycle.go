@@ -81,8 +81,8 @@ func (c *fakeContainer) end(exit containers.Exit) bool {
 	return true
 }
 
-// change wakes everybody who waits for the container. The caller holds the
-// engine's mutex.
+// change wakes all callers that wait for the container. The caller holds the engine's
+// mutex.
 func (c *fakeContainer) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})

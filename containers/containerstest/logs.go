@@ -86,7 +86,7 @@ func (c *fakeContainer) rotate() {
 	c.log = slices.Clone(c.log[n:])
 }
 
-// missed is the entry that stands for the deleted ones. Its time may be that of
+// missed returns the entry that replaces the deleted ones. Its time may equal the time of
 // the newest deleted one.
 func (c *fakeContainer) missed() entry {
 	text := containers.Lines{Before: int64(c.dropped)}.Text()

@@ -38,8 +38,8 @@ func (f *Fake) Park(ctx context.Context, id string) (int, error) {
 	return ParkedPID(c.number), lost
 }
 
-// BeforeGone sets a function that is called before a container's end is told, or
-// before it is removed.
+// BeforeGone sets a function that is called before a container's end is reported or the
+// container is removed.
 func (f *Fake) BeforeGone(call func(ctx context.Context, id string)) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,8 +17,8 @@ type Proc struct {
 	User           string // uid:gid
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Size returns the size of its terminal, and a channel that is closed when it
-	// changes; false: it has none.
+	// Size returns the size of its terminal and a channel that is closed when it changes,
+	// or false if it has no terminal.
 	Size func() (containers.Size, <-chan struct{}, bool)
 	// Term is closed when the stop signal arrives. Kill is closed when the
 	// program must return at once; a real container never closes it, it is simply
@@ -32,14 +32,14 @@ type Proc struct {
 	Capabilities func() string
 	// Devices are the names of NVIDIA's nodes in its /dev.
 	Devices func() []string
-	// Look tells of its machine: hostname, address (where that name leads), groups,
-	// core (soft and hard limit), first (which process it is), size:FOLDER and
+	// Look returns a fact about its machine: hostname, address (where that name leads),
+	// groups, core (soft and hard limit), first (which process it is), size:FOLDER and
 	// node:DEVICE.
 	Look func(what string) string
 	// Signal is the stop signal that has come. Serve greets one client of a port.
 	Signal func() string
 	Serve  func(port string) error
-	// Fork starts one more process, which waits; nil: it cannot.
+	// Fork starts one more process, which waits. It is nil where that is impossible.
 	Fork func() error
 }
 

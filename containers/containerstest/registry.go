@@ -82,7 +82,7 @@ func NewRegistry(archive []byte, users map[string]string) (*Registry, error) {
 // Close stops the registry.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// Served is how often the registry has given its image's manifest to a user.
+// Served returns how many times the registry has served its image's manifest to a user.
 func (r *Registry) Served(user string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

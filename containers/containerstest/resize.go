@@ -160,7 +160,7 @@ func Processors(t *testing.T, newDriver func(t *testing.T) containers.Driver, im
 	}
 }
 
-// quotaOf is what the control group of a container has of the processors.
+// quotaOf returns the CPU quota in the control group of a container.
 func quotaOf(t *testing.T, names ...string) string {
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range groups {

@@ -13,7 +13,7 @@ import (
 	"carma/containers"
 )
 
-// Engine is an engine that a test may kill. Its containers go on meanwhile.
+// Engine is an engine that a test may kill. Its containers continue meanwhile.
 type Engine interface {
 	// Kill kills it like kill -9. Start starts it again and waits until it
 	// listens.
@@ -25,9 +25,9 @@ type Engine interface {
 // while it was down.
 type Forgetful interface{ Forgets() bool }
 
-// Restarts kills the engine in the middle of a run and starts it again. It checks
-// that nothing is lost: the container goes on, its exit is told even if it came
-// while the engine was down, and its output comes in full, once.
+// Restarts kills the engine in the middle of a run and starts it again. It checks that
+// nothing is lost: the container continues, its exit is reported even if it came while
+// the engine was down, and its output arrives completely and once.
 func Restarts(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images, engine Engine) {
 	for name, whileDown := range map[string]bool{"goes on": false, "ends meanwhile": true} {
 		t.Run(name, func(t *testing.T) {

@@ -22,8 +22,8 @@ type Images struct {
 	Lacks   Lacks
 }
 
-// Lacks are promises of the contract that an engine cannot keep. The suite then
-// checks what is left of them.
+// Lacks are promises of the contract that an engine cannot keep. The suite then checks
+// the rest.
 type Lacks struct {
 	// Streams: all output comes as standard output, and pieces of lines of the two
 	// streams may be mixed.
@@ -37,7 +37,7 @@ type Lacks struct {
 	// Shell: a command in a container has an environment, a folder and signals by a shell
 	// only, and the tool's image has none.
 	Shell bool
-	// Prompt: what a terminal shows before a session is connected is in the log alone.
+	// Prompt: output of a terminal before a session is connected is in the log alone.
 	Prompt bool
 	// Fittings: no limits of processes and no devices.
 	Fittings bool

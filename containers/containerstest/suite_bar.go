@@ -10,9 +10,9 @@ import (
 	"carma/containers"
 )
 
-// testBar: what a program has printed of a line that goes on, like a progress bar,
-// comes while it stands there: in the log, or by an attached stream, which has only
-// that stream. The log has all of it once.
+// testBar: the printed part of an unfinished line, like a progress bar, arrives before
+// the line ends: in the log, or by an attached stream, which has only that stream. The
+// log has all of it once.
 func testBar(t *testing.T, s *suite) {
 	if s.img.Lacks.Bars {
 		t.Skip("lines come when they end")
@@ -52,7 +52,7 @@ func testBar(t *testing.T, s *suite) {
 	all := s.logs(id, time.Time{}, false)
 	s.equal("stdout", all.lines(containers.Stdout), []string{"not this"})
 	s.equal("stderr", all.lines(containers.Stderr), []string{"\r 10/100\r 20/100", "after"})
-	for i, e := range all { // a reader of the bar's pieces goes on after each
+	for i, e := range all { // a reader of the bar's pieces continues after each
 		if rest := s.logs(id, e.at, false); !slices.EqualFunc(rest, all[i+1:], same) {
 			t.Errorf("after entry %d: %d entries, want %d", i, len(rest), len(all)-i-1)
 		}

@@ -43,7 +43,8 @@ func (s *suite) exec(id string, c containers.Command, input string) (stdout, std
 // folder and rights.
 func testExec(t *testing.T, s *suite) {
 	s.terminals()
-	// What the kernel grants: user and groups, capabilities, limits, control groups.
+	// The rights that the kernel grants: user and groups, capabilities, limits, control
+	// groups.
 	rights := []string{"user", "look:groups", "privileges", "read:/proc/self/limits", "read:/proc/self/cgroup", "devices"}
 	if !s.img.Lacks.Fittings {
 		rights = append(rights, "read:/proc/self/oom_score_adj", "look:node:/dev/own")
@@ -93,8 +94,7 @@ func testExec(t *testing.T, s *suite) {
 	s.equal("its rights", strings.Split(mine+"up", "\n"), theirs)
 }
 
-// testExecClosed: a command goes on when its session is closed, also one that prints
-// much.
+// testExecClosed: a command continues when its session is closed, even if it prints much.
 func testExecClosed(t *testing.T, s *suite) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

@@ -110,8 +110,8 @@ func testStopKills(t *testing.T, s *suite) {
 	}
 }
 
-// testStopMany (finding F1): a program that ignores its stop signal ends all the
-// same, each time, however short the grace is.
+// testStopMany (finding F1): a program that ignores its stop signal ends nevertheless,
+// each time, however short the grace is.
 func testStopMany(t *testing.T, s *suite) {
 	const n, atOnce = 50, 10
 	ids := make(chan string, n)

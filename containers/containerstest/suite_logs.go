@@ -193,7 +193,7 @@ func clip(b []byte) []byte { return b[:min(len(b), 20)] }
 func testLogsFollow(t *testing.T, s *suite) {
 	folder := t.TempDir()
 	args, last := []string{"out:first", "gate:/gate/open", "lines:500", "raw:last"}, []string{"last"}
-	if s.img.Lacks.Streams { // a line of the other stream may go on where this one has no end
+	if s.img.Lacks.Streams { // a line of the other stream may continue where this one has no end
 		args, last = args[:3], nil
 	}
 	spec := s.spec(args...)

@@ -2,8 +2,8 @@ package containerstest
 
 import "carma/containers"
 
-// streams checks the lines of both streams. Where they cannot be told apart, each
-// stream's lines must come in their order, and no others.
+// streams checks the lines of both streams. For a driver that cannot distinguish them, it
+// checks that each stream's lines come in order and that there are no others.
 func (s *suite) streams(log record, out, err []string) {
 	s.Helper()
 	if !s.img.Lacks.Streams {

@@ -62,7 +62,7 @@ func (f *flow) Close() error {
 // screen is a program's terminal, or the input and output it has without one.
 type screen struct {
 	tty   bool
-	input *flow // nil: none
+	input *flow // nil if there is none
 
 	mu      sync.Mutex
 	size    containers.Size
@@ -79,8 +79,8 @@ func newScreen(stdin, tty bool) *screen {
 	return s
 }
 
-// Size returns the size of the program's terminal, and a channel that is closed when
-// it changes; false: it has none.
+// Size returns the size of the program's terminal and a channel that is closed when it
+// changes, or false if it has no terminal.
 func (s *screen) Size() (containers.Size, <-chan struct{}, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *shown) Write(p []byte) (int, error) {
 // fakeSession is a connection with a script.
 type fakeSession struct {
 	screen         *screen
-	only           containers.Stream // 0: both, and the input
+	only           containers.Stream // 0 for both, and the input
 	stdout, stderr *flow
 
 	// Of a command.

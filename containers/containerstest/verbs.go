@@ -13,13 +13,13 @@ import (
 	"carma/containers"
 )
 
-// A verb does what an argument of the suite's program says. It is given what stands
-// behind the colon, as a number too, and returns the program's exit code, or [goOn].
+// A verb runs one argument of the suite's program. It gets the text after the colon, as a
+// number too, and returns the program's exit code, or [goOn].
 type verb func(p *Proc, rest string, n int) int
 
 const (
 	goOn   = -1  // with the next argument
-	killed = 137 // as a shell tells it of SIGKILL
+	killed = 137 // as a shell reports SIGKILL
 )
 
 var verbs = map[string]verb{
@@ -173,10 +173,10 @@ func get(p *Proc, address string, _ int) int {
 	return p.ended(err)
 }
 
-// watchedAfter is how long "hog" waits after its start before it takes memory. By
-// then an engine surely watches for the kernel's out-of-memory kills. It begins
-// to watch after the start: of a program that lived for 20 ms, Docker 20.10 once
-// reported only the kill.
+// watchedAfter is the time that "hog" waits after its start before it takes memory. By
+// then an engine surely watches for the kernel's out-of-memory kills. It begins to watch
+// after the start: for a program that lived for 20 ms, Docker 20.10 once reported only
+// the kill.
 const watchedAfter = 300 * time.Millisecond
 
 func hog(_ *Proc, _ string, n int) int {

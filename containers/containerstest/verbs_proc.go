@@ -19,7 +19,7 @@ func (p *Proc) print(w io.Writer, s string) int {
 // say prints a line.
 func (p *Proc) say(s string) int { return p.print(p.Stdout, s+"\n") }
 
-// ended prints what went wrong and fails; without an error it goes on.
+// ended prints the error and fails; without an error the program continues.
 func (p *Proc) ended(err error) int {
 	if err == nil {
 		return goOn
@@ -28,7 +28,7 @@ func (p *Proc) ended(err error) int {
 	return 1
 }
 
-// stopped waits for the stop signal; false: it must return at once.
+// stopped waits for the stop signal. It returns false if the program must return at once.
 func (p *Proc) stopped() bool {
 	select {
 	case <-p.Term:

@@ -11,7 +11,7 @@ import (
 	"carma/containers"
 )
 
-// TestAttachedUnread: a container whose attached output nobody has read goes on when
+// TestAttachedUnread: a container whose attached output nobody has read continues when
 // the session is closed.
 func TestAttachedUnread(t *testing.T) {
 	folder := t.TempDir()

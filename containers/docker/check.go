@@ -15,7 +15,7 @@ import (
 // it.
 type bridge struct {
 	mu   sync.Mutex
-	name string // empty: unknown
+	name string // empty if unknown
 	seen bool   // it was there once
 }
 

@@ -117,8 +117,8 @@ func config(spec containers.Spec) *container.Config {
 	}
 }
 
-// hostname is the container's own name; empty: the engine gives it one. In a
-// sandbox it must be known before.
+// hostname returns the container's own name, or empty if the engine is to choose one. A
+// sandbox needs a name that is known in advance.
 func hostname(spec containers.Spec) string {
 	if spec.Hostname == "" && spec.Sandbox != nil {
 		return "sandbox"
@@ -130,10 +130,9 @@ func hostname(spec containers.Spec) string {
 // files.
 var logSize = "16m" // a variable for the tests
 
-// logConfig bounds the engine's own log so that at least n bytes of output stay;
-// 0: the default bound. n counts bytes of a task's log, whose entries are more
-// than half as large as the engine's. Of five files of n/2 bytes four are always
-// full.
+// logConfig bounds the engine's own log so that at least n bytes of output are kept. 0 is
+// the default bound. n counts bytes of a task's log, whose entries are more than half as
+// large as the engine's. Of five files of n/2 bytes four are always full.
 func logConfig(n int64) map[string]string {
 	if n == 0 {
 		return map[string]string{"max-size": logSize, "max-file": "3"}
@@ -160,8 +159,7 @@ func env(spec containers.Spec) []string {
 }
 
 // hostConfig gives the container nothing of the host except mounts and GPUs: no
-// privileges and no namespaces. The engine must not remove or restart it by
-// itself.
+// privileges and no namespaces. The engine must not remove or restart it unasked.
 func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error) {
 	h := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(d.opts.Network),
@@ -231,7 +229,7 @@ func shutIn(h *container.HostConfig, spec containers.Spec) {
 	bound(h, s.Memory, s.CPUs, s.Processes)
 }
 
-// bound sets limits: memory in bytes, CPUs, processes. 0: no limit.
+// bound sets limits: memory in bytes, CPUs, processes. 0 is no limit.
 func bound(h *container.HostConfig, memory int64, cpus float64, processes int64) {
 	h.Memory, h.MemorySwap = memory, memory
 	h.NanoCPUs = nano(cpus)

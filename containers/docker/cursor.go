@@ -12,7 +12,7 @@ import (
 // maxPiece is the longest piece of a line that a sink gets, in bytes.
 const maxPiece = 64 << 10
 
-// Reasons to give up a pass over the log and begin another.
+// Reasons to stop reading the log and begin again.
 var (
 	// errLost: the last entries read before are not in the log's tail.
 	errLost = errors.New("position in the log not found")

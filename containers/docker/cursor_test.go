@@ -31,7 +31,7 @@ type sent struct {
 	text   string
 }
 
-// reader reads a log through cursors and notes what they send.
+// reader reads a log through cursors and records what they send.
 type reader struct{ got []sent }
 
 func (r *reader) sink(at time.Time, stream containers.Stream, line []byte, partial bool) {

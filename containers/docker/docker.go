@@ -22,15 +22,15 @@ import (
 
 // Options configure the driver.
 type Options struct {
-	// Host is the engine's address; empty: DOCKER_HOST and its companion
-	// variables, or the local socket.
+	// Host is the engine's address, by default DOCKER_HOST and its companion variables,
+	// or the local socket.
 	Host string
-	// Network is the containers' network; empty: the engine's default. The
-	// host's and other containers' networks are refused.
+	// Network is the containers' network, or empty for the engine's default. The host's
+	// and other containers' networks are refused.
 	Network string
-	// Init is the path of the program carma-init. ParkDir is an absolute folder
-	// of this driver. The engine must see both under these paths. Empty:
-	// containers cannot be parked.
+	// Init is the path of the program carma-init. ParkDir is an absolute folder of this
+	// driver. The engine must see both under these paths. Containers cannot be parked if
+	// they are empty.
 	Init, ParkDir string
 }
 
@@ -58,8 +58,8 @@ var (
 	_ containers.Terminals = (*Driver)(nil)
 )
 
-// New returns a driver. It does not talk to the engine: [Driver.Ping] tells
-// whether it answers. An error means wrong options.
+// New returns a driver. It does not talk to the engine: [Driver.Ping] checks whether it
+// answers. An error means wrong options.
 func New(opts Options) (*Driver, error) {
 	if err := checkNetwork(opts.Network); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (d *Driver) renew(cli *client.Client) {
 // Name returns "docker".
 func (d *Driver) Name() string { return "docker" }
 
-// endingAfter is how long an engine may take to answer a new connection. If
+// endingAfter is the longest time that an engine may take to answer a new connection. If
 // systemd listens for it, connections wait for the next engine.
 const endingAfter = 2 * time.Second
 
@@ -158,7 +158,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	return e, nil
 }
 
-// Address is where the engine is expected.
+// Address returns the address at which the engine is expected.
 func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
 
 // Advice is help for people whose Docker does not answer.

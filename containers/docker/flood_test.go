@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// flood starts a container that prints the numbers to n. Its engine keeps so many
+// flood starts a container that prints the numbers to n. Its engine keeps this number of
 // bytes of its output.
 func flood(t *testing.T, d *Driver, n int, bytes int64) string {
 	t.Helper()
@@ -61,9 +61,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodUnread: nobody reads while the container prints. The engine must have
-// kept the promised amount. Readers must be told that output is missing, also
-// those that read the beginning before.
+// TestFloodUnread: nobody reads while the container prints. The engine must have kept the
+// promised amount. Readers must learn that output is missing, also readers that read the
+// beginning before.
 func TestFloodUnread(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()

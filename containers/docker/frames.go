@@ -20,9 +20,9 @@ const systemError containers.Stream = 3
 type frame struct {
 	stream containers.Stream
 	data   []byte // reused by the next read
-	// plain: the stream is that of a container with a terminal, which has no headers.
-	// There an entry ends with its line. A line above 16 KiB has the engine's times
-	// between its pieces, which cannot be told from output.
+	// plain: the stream comes from a container with a terminal, and has no headers. There
+	// an entry ends with its line. In a line above 16 KiB the engine puts times between
+	// its pieces, which look like output.
 	plain bool
 }
 

@@ -136,7 +136,7 @@ func (d *Driver) MakeNetwork(ctx context.Context, n containers.Network) error {
 	return d.fail(ctx, cli, what, err)
 }
 
-// owned refuses what has a name but not the labels that go with it.
+// owned refuses an object that has the name but not the labels that go with it.
 func owned(what string, have, want map[string]string) error {
 	for k, v := range want {
 		if have[k] != v {
@@ -180,7 +180,7 @@ func (d *Driver) RemoveVolume(ctx context.Context, name string) error {
 	})
 }
 
-// gone makes a call for which it is a success that its object is not there.
+// gone makes a call that succeeds if its object does not exist.
 func (d *Driver) gone(ctx context.Context, what string, call func(*client.Client) error) error {
 	cli, err := d.client(ctx)
 	if err != nil {

@@ -16,11 +16,10 @@ import (
 	"carma/containers/lines"
 )
 
-// logFiles are the files of a container's log, for a process that may read them.
-// When a file is full, the engine begins a new one, renames the others and
-// deletes the oldest. A file that is open here stays readable. So nothing is lost
-// if each new file is opened in time, and a file that was missed is noticed. The
-// engine's API would not tell.
+// logFiles are the files of a container's log, for a process that may read them. When a
+// file is full, the engine begins a new one, renames the others and deletes the oldest. A
+// file that is open here stays readable. So nothing is lost if each new file is opened in
+// time, and a missed file is detected. The engine's API does not report it.
 type logFiles struct {
 	base string       // path of the newest
 	most int          // how many the engine keeps
@@ -30,8 +29,8 @@ type logFiles struct {
 	gaps []int        // indexes of open before which output is missing
 }
 
-// logFilesOf returns the files of a container's log; nil: they cannot be read
-// from here.
+// logFilesOf returns the files of a container's log, or nil if they cannot be read from
+// here.
 func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 	if c.LogPath == "" || c.HostConfig == nil || c.HostConfig.LogConfig.Type != "json-file" || d.SameFiles() != nil {
 		return nil

@@ -103,7 +103,7 @@ func TestLookDuringRenaming(t *testing.T) {
 }
 
 // TestLookAfterDeletion: a reader that finds a number without a file although the engine
-// is not renaming goes on with a gap.
+// is not renaming continues with a gap.
 func TestLookAfterDeletion(t *testing.T) {
 	f := logDir(t, 4, "1\n")
 	if err := f.look(); err != nil || len(f.open) != 1 {

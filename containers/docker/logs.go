@@ -17,12 +17,12 @@ import (
 
 // Settings of following a log.
 const (
-	// silence is how long a followed stream may be quiet before it is opened
-	// again. A reader of engine 20.10 that misses the change to a new log file
-	// waits at the end of the old one.
+	// silence is the time without output after which a followed stream is opened again. A
+	// reader of engine 20.10 that misses the change to a new log file waits at the end of
+	// the old one.
 	silence = 30 * time.Second
-	// minTail and maxTail bound how many of the last entries a pass searches for
-	// its place, before it reads the whole log.
+	// minTail and maxTail bound the number of last entries in which a reading searches
+	// for its position before it reads the whole log.
 	minTail, maxTail = 1000, 256_000
 )
 

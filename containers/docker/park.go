@@ -44,8 +44,8 @@ func (d *Driver) CanPark() error {
 	return nil
 }
 
-// makeParked puts our program before a container's own. It returns the folder in
-// which carma-init waits for the file; empty: there is no command to park.
+// makeParked puts our program before a container's own. It returns the folder in which
+// carma-init waits for the file, or empty if there is no command to park.
 func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
 	argv := slices.Concat(spec.Entrypoint, spec.Command)
 	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // an empty entrypoint clears the image's
@@ -155,7 +155,7 @@ func (d *Driver) forgetParked(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// parkDirOf is the folder of the container id; empty: it has none.
+// parkDirOf returns the folder of the container id, or empty if it has none.
 func (d *Driver) parkDirOf(ctx context.Context, cli *client.Client, id string) string {
 	if d.opts.ParkDir == "" {
 		return ""

@@ -90,7 +90,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 			s := &session{d: d, cli: cli, conn: res.HijackedResponse, tty: c.TTY, container: id, exec: made.ID}
 			s.close = sync.OnceFunc(s.conn.Close)
 			if c.TTY && c.Size != (containers.Size{}) {
-				_ = s.Resize(ctx, c.Size) // it runs all the same
+				_ = s.Resize(ctx, c.Size) // it runs nevertheless
 			}
 			return s, nil
 		}
@@ -126,8 +126,8 @@ func (s *session) CloseWrite() error {
 // Close ends the connection.
 func (s *session) Close() error { s.close(); return nil }
 
-// resizeTries is how often a command's terminal is resized until the engine has
-// made it.
+// resizeTries is the largest number of requests to resize a command's terminal. They fail
+// until the engine has created the terminal.
 const resizeTries = 10
 
 // Resize sets the size of the terminal.

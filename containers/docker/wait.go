@@ -65,8 +65,8 @@ func mayBeOOM(c *container.InspectResponse) bool {
 func (d *Driver) await(ctx context.Context, cli *client.Client, id string, cond container.WaitCondition) error {
 	ctx, cancel := context.WithCancel(ctx)
 	wait := cli.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: cond})
-	// From here on the engine watches. A result must always be received, or the
-	// client's goroutine stays for ever.
+	// From here on the engine watches. A result must always be received, or the client's
+	// goroutine never ends.
 	received := false
 	defer func() {
 		cancel()

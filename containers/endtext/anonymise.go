@@ -6,7 +6,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Forms of words that can tell who ran a program, and where.
+// Forms of words that may reveal who ran a program, and where.
 var private = []struct {
 	match func() matcher
 	with  string
@@ -31,9 +31,9 @@ func of(text string) func() matcher {
 	return func() matcher { return re() }
 }
 
-// Anonymise replaces in a line of output what can tell who ran the program: the names
-// given, addresses, URLs, secrets, and the folders of paths. The words that tell why it
-// ended stay.
+// Anonymise replaces the parts of a line of output that may reveal who ran the program:
+// the names given, addresses, URLs, secrets, and the folders of paths. The words that say
+// why it ended stay.
 func Anonymise(line string, names ...string) string {
 	line = ansi().ReplaceAllString(line, "")
 	for _, p := range private {

@@ -2,7 +2,8 @@ package endtext
 
 import "testing"
 
-// TestAnonymise: what tells who ran a program is replaced; what tells why it ended stays.
+// TestAnonymise: words that reveal who ran a program are replaced; words that say why it
+// ended stay.
 func TestAnonymise(t *testing.T) {
 	for in, want := range map[string]string{
 		`  File "/home/ada/exp7/train.py", line 31, in main`:                         `  File "/path/train.py", line 31, in main`,

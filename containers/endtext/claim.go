@@ -42,9 +42,9 @@ type Claim struct {
 	Rule     string // the name of the matching rule
 	Message  string // one line for people
 	Line     string // the line, cut to its size in messages
-	// Demand is the GPU memory in bytes that the process would have needed, its use
-	// plus the refused request; Refused is the request alone. 0: the output does not
-	// tell.
+	// Demand is the GPU memory in bytes that the process would have needed, its use plus
+	// the refused request; Refused is the request alone. Both are 0 if the output does
+	// not say.
 	Demand, Refused int64
 }
 

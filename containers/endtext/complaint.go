@@ -11,7 +11,7 @@ import (
 var complaint = lazyregexp.New(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not found|No such file or directory|Permission denied|cannot execute))`)
 
 // complained returns the last line of a program's output if it is such a complaint; else
-// nothing: what a program prints at its end may be anything, and is its owner's.
+// nothing: the last output of a program may be anything, and is private to its owner.
 func complained(tail []string) string {
 	for i := len(tail) - 1; i >= 0; i-- {
 		text := strings.TrimRight(ansi().ReplaceAllString(tail[i], ""), " \t\r")

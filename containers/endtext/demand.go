@@ -13,8 +13,8 @@ import (
 // frameworks that print them mean it so.
 const amount = `([\d.,]+) ?(bytes|byte|[KMGT]i?B|B)\b`
 
-// used are forms that tell what the process had, refused those that tell what it asked
-// for. Of several the first in this order counts.
+// used are patterns for the memory that the process had, refused patterns for the memory
+// that it asked for. If several match, the first in this order counts.
 var (
 	used = []func() *regexp.Regexp{
 		lazyregexp.New(`this process has ` + amount + ` memory in use`),
@@ -45,9 +45,9 @@ var (
 	needsRe = lazyregexp.New(amount + ` (?:\S+ )?KV cache is needed.*available KV cache memory \(` + amount)
 )
 
-// demand reads from an out-of-memory message how much GPU memory the process would have
-// needed in bytes, the memory that it had plus the memory that it asked for, and the
-// latter alone. 0: the message does not tell.
+// demand reads the GPU memory that the process would have needed in bytes from an
+// out-of-memory message: total is the memory that it had plus the refused request,
+// request the latter alone. Both are 0 if the message does not say.
 func demand(msg string) (total, request int64) {
 	if n, ok := find(desired, msg); ok { // nothing was allocated yet
 		return n, n

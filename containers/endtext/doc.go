@@ -1,10 +1,10 @@
 // Package endtext reads the end of a failed program's output and says which failure
 // the output claims: GPU memory, host memory, a lost device, MPS, or the program itself.
 //
-// A [Claim] is what one line says. Its strength depends on where the words stand: at the
-// beginning of an error they count, inside prose, quotes, a warning or a handled error
-// they do not. The package decides nothing: containers.Classify weighs claims against
-// what was measured.
+// A [Claim] is the claim of one line. Its strength depends on the position of the words:
+// at the beginning of an error they count; inside prose, quotes, a warning or a handled
+// error they do not. The package decides nothing: containers.Classify weighs claims
+// against what was measured.
 //
 // The rules are a table ([Rules]); each rule has a line that it must match and a line
 // that it must not match. Whole tails are in testdata.

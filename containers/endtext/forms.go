@@ -32,8 +32,8 @@ var (
 	killedRank = lazyregexp.New(`exitcode *: *-9\b|Signal 9 \(SIGKILL\)|killed by signal:? (?:9|Killed)|exited on signal 9|died with <Signals\.SIGKILL|received signal 9|returned non-zero exit status 137`)
 	// cudaError matches a line in which a program reports a CUDA error.
 	cudaError = lazyregexp.New(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
-	// outcome matches an exception that tells what did not come about and not why, as a
-	// binding's for a native library that printed why.
+	// outcome matches an exception that says what failed and not why, as a binding's for
+	// a native library that printed why.
 	outcome = lazyregexp.New(`(?i)\b(?:failed|could not|couldn't|unable|cannot) (?:to )?(?:load|create|init\w*|construct|start|open|build)\b[\w' -]*(?:model|context|engine|session|backend|runtime|pipeline|predictor|executor)\b`)
 	// silent matches an exception without a message of its own.
 	silent = lazyregexp.New(`^([A-Za-z_]\w*\.)*(Assertion|Runtime)Error:?$|^AttributeError: 'NoneType' object has no`)
@@ -48,7 +48,7 @@ var (
 	pinCall = lazyregexp.New(`\.pin_memory\(|\bpin_memory=True|\bcudaHost(?:Alloc|Register)\b`)
 	pinLoop = lazyregexp.New(`utils/data/_utils/pin_memory\.py`)
 	// consequence matches an exception that usually follows from a failure elsewhere,
-	// mostly in another process. It tells nothing about the cause.
+	// mostly in another process. It says nothing about the cause.
 	consequence = lazyregexp.New(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
 		`(?i:connection (closed|reset|refused|aborted))|Connection\w+Error|BrokenPipeError|Broken ?[Pp]rocess ?[Pp]ool|EOFError|` +
 		`CalledProcessError|SystemExit|SignalException|KeyboardInterrupt|InactiveRpcError|Ray(Task|Actor)Error|ActorDiedError|` +
@@ -65,8 +65,8 @@ var (
 	suggestion = lazyregexp.New(`(?i)\b(?:try|consider|please|can|could|should|you|set)\b`)
 )
 
-// chatterForm matches lines that frameworks and launchers print around a
-// failure. They do not show that the program went on.
+// chatterForm matches lines that frameworks and launchers print around a failure. They do
+// not show that the program continued.
 const chatterForm = `^(\[?[WEIF]\d{4} |\S+\.so[.\d]*\(|\[[WEIF]\d* |\[[WEIF] |frame #|#\d+ |\d+ +0x|[|+=\-*│╭╰┃]|wandb: |srun: |slurmstepd: |\[?HAMI-core|` +
 	`Exception (raised|ignored|in) |terminate called|Fatal Python error|Aborted|Segmentation fault|Killed|Bus error|` +
 	`CUDA kernel errors|For debugging consider|Compile with|Device-side|Hint:|Root Cause|Failures:|Error executing job|` +

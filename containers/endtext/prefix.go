@@ -36,7 +36,7 @@ var (
 // prefixes is the largest number of parts of a prefix that are removed.
 const prefixes = 12
 
-// prefix separates a log line's message from what a logger wrote before it.
+// prefix separates a log line's message from a logger's prefix.
 func prefix(text string) (severity, string) {
 	sev, rest := unnamed, strings.TrimLeft(text, " \t")
 	for range prefixes {
@@ -129,7 +129,7 @@ func structured(text string) (severity, string, bool) {
 	return sev, strings.TrimSpace(msg), msg != ""
 }
 
-// errorField matches the names of other fields that tell of an error.
+// errorField matches the names of other fields that contain an error.
 var errorField = lazyregexp.New(`(?i)err|exc|fail|trace|stack|dmesg|reason|detail|output|cause`)
 
 // fieldsOf reads the fields that loggers give a level and a message.

@@ -9,8 +9,8 @@ import (
 
 // Options are facts about a run that decide how its output is read.
 type Options struct {
-	// Origins tells where each of the last lines comes from. Nothing is known of earlier
-	// lines.
+	// Origins are the sources of the last lines. The sources of earlier lines are
+	// unknown.
 	Origins []Origin
 	// OOMTexts are texts of the program's own that mean that GPU memory ran out.
 	OOMTexts []string
@@ -19,7 +19,7 @@ type Options struct {
 	MostMemory int64
 }
 
-// Origin tells where a line comes from.
+// Origin is the source of a line.
 type Origin struct {
 	// Age is the time between the line and the end, or negative if not known.
 	Age time.Duration
@@ -27,7 +27,7 @@ type Origin struct {
 	Stream int
 }
 
-// Read returns what the last lines of an output say about the end.
+// Read returns the claim of the last lines of an output about the end.
 //
 // The first claim of the highest strength counts, because later ones are often
 // consequences. Not searched are source lines of a traceback. A claim is weak if the
@@ -94,9 +94,9 @@ const (
 
 // begin returns the first line that belongs to the end, and the index of the program's
 // own last exception, or -1. An exception of the program's own ends the search above it:
-// the program survived what came before. Exceptions that other failures cause, those
-// raised while another one was handled, and those that follow an error at once without
-// naming a cause of their own do not.
+// the program survived what came before. Three kinds of exceptions do not end it: an
+// exception caused by another failure, one raised while another one was handled, and one
+// that follows an error at once without a cause of its own.
 func (r *reader) begin() (from, last int) {
 	last = -1
 	for i, it := range r.items {
@@ -135,8 +135,8 @@ func (r *reader) ends(i int) bool {
 // it a part of that.
 const turns = 15
 
-// inDialogue reports whether a line stands in a dialogue that the program prints, as of a
-// language model: it may be what somebody asks about.
+// inDialogue reports whether a line is part of a dialogue that the program prints, as of
+// a language model: the words may be a user's question.
 func (r *reader) inDialogue(i int) bool {
 	spoken := func(it item) bool { return it.kind == output && it.sev == unnamed && role().MatchString(it.text) }
 	return slices.ContainsFunc(r.items[max(0, i-turns):i+1], spoken) && slices.ContainsFunc(r.items[i+1:min(len(r.items), i+1+turns)], spoken)
@@ -175,7 +175,7 @@ func (r *reader) follows(i int) bool {
 	return false
 }
 
-// outcome reports whether an exception tells only what could not be loaded or created.
+// outcome reports whether an exception says only what could not be loaded or created.
 // Some, as pydantic's, have their message on the next lines.
 func (r *reader) outcome(i int) bool {
 	text := r.items[i].text
@@ -202,8 +202,9 @@ func (r *reader) pins(i int) bool {
 }
 
 const (
-	// atEnd is the age of an exception up to which lines of another stream do not show that
-	// the program went on: buffered output comes after the exception that ends a program.
+	// atEnd is the age of an exception up to which lines of another stream do not show
+	// that the program continued: buffered output comes after the exception that ends a
+	// program.
 	atEnd = 3 * time.Second
 	// maxShapes is the largest number of different lines of ordinary output after a claim.
 	// With more the program has gone on. Lines that differ in numbers only count once: they
@@ -253,8 +254,8 @@ func (r *reader) context(i int) string {
 	return b.String()
 }
 
-// around returns the lines of an exception's traceback and the lines right before a
-// line: they tell which memory a message is about.
+// around returns the lines of an exception's traceback and the lines right before a line:
+// they show which memory a message is about.
 func (r *reader) around(i int) string {
 	from := max(0, i-2)
 	if at := r.items[i].opened; at >= 0 {

@@ -227,7 +227,7 @@ var mpsFault = lazyregexp.New(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNo
 	`MPS client failed to connect|MPS server (has )?(experienced|encountered) a fatal|remote procedural call between the MPS server|MPS server is not ready|` +
 	`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[5-7]\b)`)
 
-// claim returns what a line claims, or nil.
+// claim returns the claim of a line, or nil.
 func (r *reader) claim(i int) *Claim {
 	it := &r.items[i]
 	if it.kind == frame || it.text == "" {

@@ -61,7 +61,7 @@ var (
 	// prose matches words of sentences that people read or write, as in an answer of a
 	// language model, a hint or a documentation. Before a claim they make it a quotation.
 	prose = lazyregexp.New(`(?i)\b(?:you|your|we|users?|people|someone|if|when(?:ever)?|unless|how|why|answer\w*|questions?|prompt|says?|said|repl(?:y|ied)|response|explain\w*|example|e\.g|avoids?|prevents?|in case of|hints?|tips?|note|check(?:s|ing)? for|guards?|handl(?:es|ing)|may|might|would|should|means|typically|often|usually|symptoms?|title|issue|test_\w+|expected|asserts?|catch(?:es)?|previous(?:ly)?|last run|earlier)\b`)
-	// whileDoing matches the words with which a program tells what it did when it failed.
+	// whileDoing matches the words with which a program says what it did when it failed.
 	whileDoing = lazyregexp.New(`(?i)\b(?:error|failure|exception|failed) (?:when|while)\b`)
 	// advice matches the words among these that count in an exception's message too.
 	advice = lazyregexp.New(`(?i)\b(?:if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(?:s|ing)? for|guards?|handlers?|expected|should)\b`)
@@ -78,10 +78,10 @@ var (
 	listed = lazyregexp.New(`^- [A-Za-z_."' ]{0,60}$`)
 	// role matches the beginning of a turn in a dialogue.
 	role = lazyregexp.New(`^(?i:\W{0,4}(?:user|assistant|human|system|bot|prompt|response|question|answer|q|a)\b *\d*\W{0,3}:)`)
-	// handled matches a line that says itself that the program went on.
+	// handled matches a line that says itself that the program continued.
 	handled = lazyregexp.New(`(?i)\b(?:skipp(?:ed|ing)|retry(?:ing)?|retries|retried|caught|recover(?:ed|ing)|ignor(?:ed|ing)|reduced|halved|falling back|fall back|fallback|not a failure|will try|trying (?:again|with)|continu(?:e|es|ing)|resum(?:e|ing)|default batch)\b|, ok$`)
-	// unhandled matches such words where they say that the program did not go on, as in
-	// "could not split inputs and retry".
+	// unhandled matches such words where they say that the program did not continue, as
+	// in "could not split inputs and retry".
 	unhandled = lazyregexp.New(`(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to|will not|won't|not|gave up|giving up)\b[^.;:]{0,40}\b(?:retry(?:ing)?|retries|recover|continue|resume|fall back)\b|\bretr(?:y|ies)\b[^.;:]{0,20}\b(?:exhausted|exceeded|failed)\b`)
 )
 

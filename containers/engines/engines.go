@@ -1,4 +1,5 @@
-// Package engines lists what can run tasks: the container engines, and what a program adds.
+// Package engines lists the container engines, and the further drivers that a program
+// adds.
 package engines
 
 import (
@@ -17,12 +18,12 @@ import (
 type Settings struct {
 	// DataDir is a folder that lasts as long as the containers.
 	DataDir string
-	// Network is the containers' network; empty: the engine's default.
+	// Network is the containers' network, or empty for the engine's default.
 	Network string
-	// Attach is how containers get their GPUs, see [containers.Attach].
+	// Attach says how containers get their GPUs, see [containers.Attach].
 	Attach containers.Attach
-	// Init is the path of carma-init; empty: Docker's containers cannot be parked, and
-	// containerd's cannot have it as their first process.
+	// Init is the path of carma-init. Without it Docker's containers cannot be parked,
+	// and containerd's cannot have it as their first process.
 	Init string
 
 	DockerHost                             string

@@ -14,8 +14,8 @@ import (
 	"carma/containers"
 )
 
-// Attached tells which GPUs the scheduler allocated. It asks the cluster for what the streams
-// of changes do not tell beyond doubt.
+// Attached returns the GPUs that the scheduler allocated. It asks the cluster if the
+// streams of changes do not show them beyond doubt.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at pod " + d.short(id)
 	pod := d.handover.latest(id)
@@ -48,15 +48,15 @@ func attachment(uuids []string) containers.Attachment {
 	return containers.Attachment{Visible: strings.Join(uuids, ","), Requested: uuids}
 }
 
-// granted is what is kept of a claim of this daemon's that the scheduler has allocated.
+// granted is the cached part of a claim of this daemon that the scheduler has allocated.
 type granted struct {
 	pod   types.UID // the only one that it is reserved for
 	wants []string  // the UUID that each request is pinned to
 	has   []int     // the part of the claim that each request got
 }
 
-// grantedOf is what is kept of a claim; nil: nothing, as it is another's or not as this
-// daemon makes them.
+// grantedOf returns the cached part of a claim, or nil if the claim is not this daemon's
+// or differs from the claims that it makes.
 func grantedOf(c *resourcev1.ResourceClaim) *granted {
 	requests := c.Spec.Devices.Requests
 	if c.Status.Allocation == nil || len(c.Status.ReservedFor) != 1 || len(c.Status.Allocation.Devices.Results) != len(requests) {
@@ -76,11 +76,11 @@ func grantedOf(c *resourcev1.ResourceClaim) *granted {
 	return g
 }
 
-// toldAllocated are the UUIDs of the GPUs of a pod's claim, by the streams of changes; nil:
-// they do not tell beyond doubt. They do if the claim is reserved for this pod and each of
-// its devices has the UUID that the claim's request asks for: a claim's requests never
-// change, so what the scheduler may have done since then is the same. What differs, or is
-// not known, is not said by a stream that may be late.
+// toldAllocated returns the UUIDs of the GPUs of a pod's claim from the streams of
+// changes, or nil if they do not show them beyond doubt. They do if the claim is reserved
+// for this pod and each of its devices has the UUID that the claim's request asks for: a
+// claim's requests never change, so the scheduler cannot have changed the result since
+// then. Anything else is read from the cluster, because a stream may be late.
 func (d *Driver) toldAllocated(at types.NamespacedName, pod *corev1.Pod) []string {
 	v := d.open()
 	claim, ok := v.claims.one(at.String())
@@ -137,8 +137,8 @@ func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
 	return uuids
 }
 
-// pinTo is the CEL expression that only one device satisfies, and pinnedTo the UUID in
-// it, whatever the driver; empty: the request has no such expression.
+// pinTo returns the CEL expression that only one device satisfies, and pinnedTo the UUID
+// in it, whatever the driver, or empty if the request has no such expression.
 func pinTo(driver, uuid string) string {
 	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
 }

@@ -29,8 +29,9 @@ func (c *cluster) caughtUp(t *testing.T, d *Driver) {
 	})
 }
 
-// TestAttachedByStreams: which GPUs a pod has is asked for if the streams do not tell what
-// carma asked for, of this very pod. So a wrong GPU is seen, whatever a stream told.
+// TestAttachedByStreams: a pod's GPUs are read from the cluster unless the streams show
+// the requested GPUs for this very pod. So a wrong GPU is detected whatever a stream has
+// shown.
 func TestAttachedByStreams(t *testing.T) {
 	for what, row := range map[string]struct {
 		alter func(*cluster, *resourcev1.ResourceClaim)
@@ -72,9 +73,9 @@ func TestAttachedByStreams(t *testing.T) {
 	}
 }
 
-// TestLogsAfterAStart: who follows the output begins with what Start saw last. If that is
-// not so any more, and no stream has told it, all comes all the same; a log that is not
-// followed is that of the pod as it is.
+// TestLogsAfterAStart: a followed log begins with the pod that Start saw last. If that
+// pod has changed and no stream has reported it, all output comes nevertheless. A log
+// that is not followed reads the pod first.
 func TestLogsAfterAStart(t *testing.T) {
 	var lines []string
 	read := func(d *Driver, id string, follow bool) error {

@@ -32,7 +32,7 @@ var (
 	scheme   = runtime.NewScheme()
 	codecs   = serializer.NewCodecFactory(scheme)
 	register = sync.OnceValue(func() error {
-		// client-go writes to standard error of its own accord what it returns too.
+		// client-go also writes the errors that it returns to standard error.
 		klog.SetLogger(klog.New(nil))
 		for _, add := range []func(*runtime.Scheme) error{
 			corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, batchv1.AddToScheme,
@@ -88,8 +88,8 @@ func (d *Driver) connect(config *rest.Config) error {
 	return err
 }
 
-// fail turns an error of the client into one of the contract's; what is the call
-// that failed.
+// fail turns an error of the client into one of the contract's; what names the call that
+// failed.
 func fail(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil

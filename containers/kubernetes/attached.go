@@ -16,10 +16,9 @@ import (
 // attached is a session with the program of a pod. It connects when the program runs:
 // a cluster attaches to nothing else.
 //
-// Of a program without a terminal the output comes from the log, which has all of it
-// from the beginning. A terminal's output comes by the connection, because a log has
-// whole lines only and so no prompt; what the program shows before the connection is
-// there is in the log alone.
+// Of a program without a terminal the output comes from the log, which has all of it from
+// the beginning. A terminal's output comes by the connection, because a log has whole
+// lines only and so no prompt; output from before the connection is in the log alone.
 type attached struct {
 	d     *Driver
 	what  string
@@ -35,7 +34,7 @@ type attached struct {
 
 	mu   sync.Mutex
 	size containers.Size
-	now  *stream // nil: not connected
+	now  *stream // nil if not connected
 
 	over chan struct{}
 	err  error // read after over
@@ -43,13 +42,14 @@ type attached struct {
 
 const (
 	// attachAgain is the pause before attaching to a program that does not run yet is
-	// tried again: short at first, because what a terminal shows meanwhile is lost.
+	// tried again: short at first, because a terminal's output meanwhile is lost.
 	attachAgain = 50 * time.Millisecond
 	attachMost  = time.Second
-	// flushFor is how long a session that is closed may take to hand on its input.
+	// flushFor is the longest time that a closed session may take to deliver its input.
 	flushFor = 2 * time.Second
-	// takenAfter is when a connection that was made before its pod ran counts as taken,
-	// from the moment at which the pod runs. A refusal takes milliseconds.
+	// takenAfter is the time after which a connection that was made before its pod ran
+	// counts as accepted, counted from the moment at which the pod runs. A refusal takes
+	// milliseconds.
 	takenAfter = 500 * time.Millisecond
 )
 

@@ -19,7 +19,7 @@ import (
 	"carma/containers"
 )
 
-// place is where a GPU is: a device in a slice that its driver publishes.
+// place locates a GPU: a device in a slice that its driver publishes.
 type place struct {
 	node, driver, class, pool, device string
 	shared                            bool // claims may share it by its memory
@@ -30,7 +30,7 @@ type place struct {
 const UUIDAttribute = "uuid"
 
 // find returns the places of GPUs, which must be on one node. A GPU that the stream of
-// changes has not told yet is asked for.
+// changes has not shown yet is read from the cluster.
 func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
 	if len(uuids) == 0 {
 		return nil, nil
@@ -82,8 +82,9 @@ func placesOf(devices []Device) map[string]place {
 	return found
 }
 
-// makeClaim books GPUs for a pod: each by its UUID, so many bytes of its memory; 0
-// bytes, or a GPU that is not shared: all of it. The claim goes with the pod.
+// makeClaim makes the claim of a pod: for each GPU, by UUID, the bytes of its memory. It
+// claims a whole GPU for 0 bytes, or if the GPU is not shared. The claim is deleted with
+// the pod.
 func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: spec.Name, Labels: pod.Labels,
@@ -111,10 +112,10 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 
 func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 
-// book makes the claim. One that exists is the pod's own if it has its uid;
-// otherwise it is left over from a pod of the same name, and goes first.
-// same tells whether one that is the pod's own is what is wanted; nil: it is. waits is
-// called before it waits for that.
+// book makes the claim. An existing claim with the pod's uid is the pod's own; any other
+// is left over from a pod of the same name and is deleted first. same says whether the
+// pod's own claim has the wanted content; a nil same accepts it. book calls waits before
+// it waits for a deletion.
 func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool, waits func()) error {
 	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
@@ -145,7 +146,7 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 }
 
 // rebook makes the claim of a pod that has none: the daemon that made the pod died before
-// it could book. Without a claim the scheduler would not look at the pod.
+// it could make the claim. Without a claim the scheduler would not look at the pod.
 func (d *Driver) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
 	bytes, err := strconv.ParseInt(pod.Annotations[bytesKey], 10, 64)
 	if err != nil {

@@ -39,8 +39,8 @@ type cluster struct {
 	slices []resourcev1.ResourceSlice
 	// ran is the id of a pod's container in the engine.
 	ran map[types.UID]string
-	// told, if not nil, is closed before pods are said to run; taken gets a token for each
-	// attach that reached a program.
+	// told, if not nil, is closed before pods are reported as running; taken gets a token
+	// for each attach that reached a program.
 	told, taken chan struct{}
 	// logless: the node has removed what its containers wrote.
 	logless   atomic.Bool
@@ -274,7 +274,7 @@ func (c *cluster) logs(w http.ResponseWriter, r *http.Request) {
 	c.stream(w, r, id, since, r.URL.Query().Get("follow") == "true")
 }
 
-// has counts the claims, for tests of what is left.
+// has counts the pods and claims that exist.
 func (c *cluster) has() (pods, claims int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

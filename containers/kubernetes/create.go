@@ -30,7 +30,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return d.take(ctx, what, spec)
 	}
 	at, err := d.find(ctx, spec.GPUs)
-	if err != nil { // the pod may be there all the same, and need no GPU any more
+	if err != nil { // the pod may exist nevertheless, and need no GPU any more
 		switch pod, unknown := d.existing(ctx, what, spec); {
 		case unknown != nil:
 			return "", unknown
@@ -65,13 +65,14 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	return idOf(pod), nil
 }
 
-// needless: the pod is there, and needs no claim, or none any more.
+// needless reports whether the pod exists and needs no claim, or none any more.
 func needless(pod *corev1.Pod) bool {
 	return pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0)
 }
 
-// turn waits until few other pods are being made. So a burst goes on in order: those that
-// are made are started before more are made. Who waits for something else leaves it first.
+// turn waits until few other pods are being made. So the pods of a burst are started in
+// order, before more are made. A caller that waits for something else must call leave
+// first.
 func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error) {
 	select {
 	case d.making <- struct{}{}:
@@ -81,9 +82,9 @@ func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error
 	}
 }
 
-// post makes the pod. If the spec's own is there, from an earlier or a quicker call of
-// Create, that one is taken. The cluster tells so only of a pod that it would make: where
-// a quota is full, for one, it refuses before it looks at the name.
+// post makes the pod. If the spec's own pod exists, from an earlier or a quicker call of
+// Create, it is used. The cluster reports an existing name only for a pod that it would
+// make: where a quota is full, for example, it refuses before it checks the name.
 func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []place) (pod *corev1.Pod, made bool, err error) {
 	node := ""
 	if len(at) > 0 {
@@ -109,14 +110,14 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 	return nil, false, refused
 }
 
-// existing returns the pod of the spec's name if it is the spec's own; nil: there
-// is none.
+// existing returns the pod of the spec's name if it is the spec's own, or nil if there is
+// none.
 func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec) (*corev1.Pod, error) {
 	pod, err := d.podNamed(ctx, d.home(spec.Namespace, spec.Name))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err): // no name of a pod; making it tells so
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err): // no name of a pod; making it fails with that error
 		return nil, nil
 	case err != nil:
 		return nil, fail(ctx, what, err)
@@ -127,9 +128,9 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 	return pod, nil
 }
 
-// Start lifts the gate and returns when the program runs, or has run. If it
-// cannot, the pod is ended, so that it will not run later. The Wait that follows goes on
-// where Start has stopped looking.
+// Start lifts the gate and returns when the program runs, or has run. If it cannot, the
+// pod is ended, so that it will not run later. The Wait that follows continues from the
+// state that Start saw last.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start pod " + d.short(id)
 	l, err := d.lookout(id, func() (*corev1.Pod, error) { return d.lift(ctx, what, id) })
@@ -194,12 +195,12 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 	return pod, fail(ctx, what, err)
 }
 
-// lifting is the change that lifts a pod's gate; those of others stay. A pod that is a
-// Job's is pinned to the node of its GPUs by it: its gate gone, that cannot be changed. If
-// version is not empty, the change is of the pod at that version only.
+// lifting returns the patch that removes carma's gate from a pod and keeps other gates.
+// It also pins a Job's pod to the node of its GPUs, which is impossible once the gate is
+// gone. If version is not empty, the patch applies to the pod at that version only.
 //
-// Of a pod of carma's own, the cluster forgets with it who wrote which field. It would
-// write that anew at each change, and send it to all who watch: half of the pod's size.
+// The patch also drops the managedFields of carma's own pods. The cluster would otherwise
+// write them at each change and send them to all watchers: half of the pod's size.
 func lifting(pod *corev1.Pod, version string) string {
 	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 	spec := map[string]any{"schedulingGates": others}

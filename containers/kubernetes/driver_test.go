@@ -43,8 +43,8 @@ func (c *cluster) change(name string, edit func(*corev1.Pod)) {
 	c.tell("MODIFIED", c.pods[name])
 }
 
-// TestRefused: what a cluster cannot do is refused in one line that says so, and
-// nothing is made.
+// TestRefused: a request that a cluster cannot fulfil is refused in one line, and nothing
+// is made.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, toolImage)
 	d := c.driver(t, Options{HostPaths: []string{"/shared/"}})
@@ -100,8 +100,8 @@ func TestAttachedOfMissing(t *testing.T) {
 	}
 }
 
-// TestStartWithoutClaim: a daemon died after it had made a pod and before it had booked.
-// The next one books before it starts the pod.
+// TestStartWithoutClaim: a daemon died after it had made a pod and before it had made the
+// claim. The next one makes the claim before it starts the pod.
 func TestStartWithoutClaim(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -129,8 +129,8 @@ func TestStartWithoutClaim(t *testing.T) {
 	}
 }
 
-// TestBooking: the claim names GPU and bytes, two tasks share a GPU, and the
-// allocation is what Attached tells.
+// TestBooking: the claim names GPU and bytes, two tasks share a GPU, and Attached returns
+// the allocation.
 func TestBooking(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")

@@ -20,9 +20,9 @@ import (
 
 var _ containers.Terminals = (*Driver)(nil)
 
-// shell is what a command is started by. A cluster can give a command neither a folder
-// nor an environment, and sends it no signal; a shell in the container can. It tells its
-// number first, and then becomes the command.
+// shell starts each command. A cluster can give a command neither a folder nor an
+// environment, and sends it no signal; a shell in the container can. It prints its pid
+// first, and then becomes the command.
 const shell = "/bin/sh"
 
 // noProgram: the container has no such program.
@@ -33,8 +33,8 @@ type command struct {
 	*stream
 	d   *Driver
 	at  types.NamespacedName
-	pid string // in the container; empty: not known
-	// early is what came on standard error before the shell told its number.
+	pid string // in the container, or empty if unknown
+	// early is the text on standard error before the shell printed its pid.
 	early lockedBuffer
 
 	closed chan struct{}
@@ -89,7 +89,7 @@ func (d *Driver) command(pod *corev1.Pod, args []string, c containers.Command) (
 		if s.stdin != nil {
 			_ = s.stdin.Close()
 		}
-		s.outlet.leave() // what it still prints is read, or it would have to wait
+		s.outlet.leave() // the rest of its output is read, or the command would block
 		close(s.closed)
 	})
 	return s, nil
@@ -112,7 +112,7 @@ func shellScript(c containers.Command) (string, error) {
 	return b.String(), nil
 }
 
-// hello reads the number that the shell tells. What comes after it waits.
+// hello reads the pid that the shell prints. Output after it waits.
 func (s *command) hello(ctx context.Context) error {
 	first := &firstLine{out: make(chan string, 1), rest: &s.outlet}
 	s.outlet.take(first, &s.early)
@@ -156,8 +156,8 @@ func (l *lockedBuffer) bytes() []byte {
 	return l.b
 }
 
-// firstLine tells the first line of an output, and keeps the rest until somebody takes
-// that.
+// firstLine returns the first line of an output, and keeps the rest until somebody reads
+// it.
 type firstLine struct {
 	out  chan string
 	rest *outlet

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// handover is where those who have looked at a pod leave it to the next: Start to Wait, and
-// a Wait whose time is over to the one that follows. As the changes of the pod are told all
-// the time, the next one need not read it. Others may ask for what was seen last.
+// handover passes the last seen pod from Start to Wait, and from a Wait that has timed
+// out to the next one. The changes of the pod are received all the time, so the next one
+// need not read it. Others may ask for the last seen state.
 type handover struct {
 	mu     sync.Mutex
 	left   map[string]*left // by id
@@ -24,10 +24,10 @@ type left struct {
 	timer *time.Timer
 }
 
-// leftFor is how long the next one may take to come. A daemon's comes at once.
+// leftFor is the longest time until the next one must come. A daemon's comes at once.
 const leftFor = time.Minute
 
-// keep leaves a lookout to the next one, who has so much time.
+// keep leaves a lookout for the next one, for at most patience.
 func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,7 +45,7 @@ func (h *handover) keep(id string, l *lookout, patience time.Duration) {
 	h.left[id] = one
 }
 
-// take is what somebody has left, for the one who looks next; nil: nothing.
+// take returns what was left for the next one, or nil if there is nothing.
 func (h *handover) take(id string) *lookout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +57,8 @@ func (h *handover) take(id string) *lookout {
 	return one.lookout
 }
 
-// latest is the pod as it is now, by what was seen and told of it; nil: that is not known.
+// latest returns the present pod from the last seen state and the changes since then, or
+// nil if it is unknown.
 func (h *handover) latest(id string) *corev1.Pod {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,14 +68,14 @@ func (h *handover) latest(id string) *corev1.Pod {
 	return nil
 }
 
-// drop forgets the pod: it is stopped or has ended, and the next one has to look anew.
+// drop forgets the pod: it is stopped or has ended, and the next one has to read it.
 func (h *handover) drop(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dropped(id)
 }
 
-// expire drops what nobody has taken in time.
+// expire drops a lookout that nobody has taken in time.
 func (h *handover) expire(id string, one *left) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -35,14 +35,14 @@ func opened(t *testing.T) (*cluster, *Driver) {
 	return c, d
 }
 
-// lookouts counts those who look at a pod.
+// lookouts counts the subscribers to a pod's changes.
 func (d *Driver) lookouts(pod string) int {
 	d.hints.mu.Lock()
 	defer d.hints.mu.Unlock()
 	return len(d.hints.waiting[types.NamespacedName{Namespace: namespace, Name: pod}])
 }
 
-// ends makes a pod's program end as a kubelet tells it.
+// ends ends a pod's program as a kubelet would report it.
 func (c *cluster) ends(name string, code int32) {
 	c.change(name, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -69,8 +69,8 @@ func (c *cluster) kill(t *testing.T, id string) {
 	}
 }
 
-// TestWaitGoesOn: who waits for a pod asks the cluster nothing: not after Start, and not
-// where a Wait before it was broken off.
+// TestWaitGoesOn: a Wait sends the cluster no request, neither after Start nor after an
+// interrupted Wait.
 func TestWaitGoesOn(t *testing.T) {
 	c, d := opened(t)
 	id := begin(t, d, task("x", "block:0"))
@@ -94,8 +94,8 @@ func TestWaitGoesOn(t *testing.T) {
 	}
 }
 
-// TestRequestsOfATask: all that a daemon asks for a task that runs, from its launch on. What
-// Start saw and the streams told is not read again.
+// TestRequestsOfATask: all requests of a daemon for a running task, from its launch on.
+// State that Start or the streams have delivered is not read again.
 func TestRequestsOfATask(t *testing.T) {
 	c, d := opened(t)
 	all := c.requests()
@@ -130,7 +130,8 @@ func TestRequestsOfATask(t *testing.T) {
 	}
 }
 
-// TestWaitAfterAGap: what the stream did not tell while nobody waited is seen.
+// TestWaitAfterAGap: a change that the stream did not deliver while nobody waited is
+// seen.
 func TestWaitAfterAGap(t *testing.T) {
 	c, d := opened(t)
 	id := begin(t, d, task("x", "block:0"))
@@ -138,7 +139,7 @@ func TestWaitAfterAGap(t *testing.T) {
 	ended := c.pods["x"]
 	ended.ResourceVersion, ended.Status.Phase = "1000", corev1.PodFailed
 	ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", FinishedAt: metav1.Now()}}
-	c.mu.Unlock() // and no stream tells it
+	c.mu.Unlock() // and no stream delivers it
 	c.CloseClientConnections()
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 3 {
 		t.Errorf("%+v, %v", exit, err)

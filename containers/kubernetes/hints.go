@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// hints tells those who wait for a pod what it is now. One stream of events serves all
-// pods of a namespace, or of all namespaces. Where the stream has a gap, those who wait
-// read the pod themselves.
+// hints delivers the present state of a pod to its subscribers. One stream of events
+// serves all pods of a namespace, or of all namespaces. After a gap in the stream the
+// subscribers read the pod themselves.
 type hints struct {
 	d     *Driver
 	turns turns // to read a pod without a hint
@@ -23,17 +23,17 @@ type hints struct {
 	running map[string]bool                         // streams, by namespace of the driver's scope
 }
 
-// hint is for one who waits for a pod.
+// hint is one subscriber to a pod's changes.
 type hint struct {
 	changed chan struct{} // has a token if there is something new
 
 	mu     sync.Mutex
-	pod    *corev1.Pod // what was told last
-	read   bool        // something may not have been told
+	pod    *corev1.Pod // last state from the stream
+	read   bool        // an event may be missing
 	missed bool        // the same, since [hint.leftHere]
 }
 
-// tell keeps what is new; nil: the pod is to be read.
+// tell stores the new state of the pod; nil means that the pod must be read.
 func (w *hint) tell(pod *corev1.Pod) {
 	w.mu.Lock()
 	w.pod, w.read, w.missed = pod, w.read || pod == nil, w.missed || pod == nil
@@ -41,7 +41,7 @@ func (w *hint) tell(pod *corev1.Pod) {
 	poke(w.changed)
 }
 
-// take is what was told last; nil: the pod is to be read.
+// take returns the last state from the stream, or nil if the pod must be read.
 func (w *hint) take() (pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,8 @@ func (w *hint) take() (pod *corev1.Pod) {
 	return pod
 }
 
-// takeAfter is take for one who has seen the pod: nil if what was told last is not newer.
+// takeAfter is take for a caller that has seen the pod: it returns nil if the stream's
+// last state is not newer.
 func (w *hint) takeAfter(seen *corev1.Pod) *corev1.Pod {
 	if pod := w.take(); pod != nil && pod.UID == seen.UID && newer(pod, seen) {
 		return pod
@@ -60,15 +61,15 @@ func (w *hint) takeAfter(seen *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// leftHere notes that all up to what was taken last was looked at.
+// leftHere records that everything up to the last take was processed.
 func (w *hint) leftHere() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missed = w.read
 }
 
-// since is what has become of a pod that was looked at when it was left, by what was told
-// since then; nil: that is not known.
+// since returns the present state of a pod from its state when it was left and the
+// changes since then, or nil if it is unknown.
 func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,18 +82,17 @@ func (w *hint) since(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// again is how soon the stream of events is opened again after it broke. maxQuiet
-// is how long somebody waits at most before asking to read a pod without a hint, and
-// quietEvery the time between two such readings of all who wait: as long as no stream hides
-// anything, they read nothing new.
+// again is the delay before the stream of events is opened again after it broke. maxQuiet
+// is the longest time that a subscriber waits before it asks to read a pod without a
+// hint. quietEvery is the time between two such readings by all subscribers: as long as
+// no stream hides anything, they read nothing new.
 const (
 	again      = 500 * time.Millisecond
 	maxQuiet   = 20 * time.Second
 	quietEvery = time.Second / 10
 )
 
-// subscribe returns what is told when the pod may have changed. Subscribe first, then
-// read the pod, then wait.
+// subscribe returns the hints about a pod. Subscribe first, then read the pod, then wait.
 func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +157,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 		return
 	}
 	defer events.Stop()
-	// What happened before the stream began is not in it.
+	// Events before the stream began are not in it.
 	h.wakeAll()
 	for e := range events.ResultChan() {
 		if e.Type == watch.Error {
@@ -169,7 +169,7 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 	}
 }
 
-// wake tells of a pod; gone: it was deleted.
+// wake delivers the state of a pod; gone: it was deleted.
 func (h *hints) wake(pod *corev1.Pod, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -42,7 +42,7 @@ func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
 	return out, nil
 }
 
-// seenOf is what is kept of a claim.
+// seenOf returns the cached part of a claim.
 func (d *Driver) seenOf(c *resourcev1.ResourceClaim) seenClaim {
 	seen := seenClaim{parts: d.partsOf(c)}
 	if d.made(c.Namespace, c.Labels) {
@@ -78,8 +78,8 @@ func consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
 	return q.Value()
 }
 
-// holders says, for people, which claims of others are on the GPUs of a pod; empty:
-// none, or that is not known. If it wanted one GPU, that one is named.
+// holders says, for people, which claims of others are on the GPUs of a pod, or is empty
+// if there are none or they are unknown. If the pod wanted one GPU, the text names it.
 func (d *Driver) holders(ctx context.Context, pod *corev1.Pod) string {
 	uuids := gpusOf(pod)
 	at, err := d.find(ctx, uuids)

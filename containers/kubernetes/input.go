@@ -2,7 +2,8 @@ package kubernetes
 
 import "io"
 
-// input is what is given to a program, possibly before anything is connected with it.
+// input buffers a program's input, which may begin before anything is connected to the
+// program.
 type input struct {
 	w      *io.PipeWriter
 	r      *io.PipeReader

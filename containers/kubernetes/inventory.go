@@ -17,28 +17,28 @@ const memoryCapacity = "memory"
 type Device struct {
 	UUID                 string
 	Driver, Pool, Device string
-	Class                string // of devices, whose claims get it; empty: it has the driver's name
+	Class                string // device class of its claims; the driver's name if empty
 	Node                 string
-	Model                string // empty: its driver does not say
+	Model                string // empty if its driver does not say
 	Bytes                int64  // of memory
 	// Shared: claims may share it by its memory.
 	Shared bool
-	// Taint says why the device takes no pods, in the words of who set it; empty: it
-	// does.
+	// Taint says why the device takes no pods, in the words of the taint, or is empty if
+	// it takes them.
 	Taint string
 }
 
 // Node is a machine of the cluster.
 type Node struct {
 	Name, Boot string
-	// Closed says why it takes no pods; empty: it does.
+	// Closed says why the node takes no pods, or is empty if it takes them.
 	Closed string
 }
 
-// Report is what a node's agent last told.
+// Report is the last report of a node's agent.
 type Report struct {
 	Node string
-	// Count grows with each telling. Text is the agent's own.
+	// Count grows with each report. Text is the agent's own.
 	Count int64
 	Text  string
 }
@@ -51,9 +51,9 @@ type Inventory struct {
 	Reports []Report
 }
 
-// Inventory is what the streams of changes have told up to now. The first call reads all
-// of it once. If the cluster does not answer, that is an error. The slices are not to be
-// changed.
+// Inventory returns the state that the streams of changes have delivered up to now. The
+// first call reads everything once. It is an error if the cluster does not answer.
+// Callers must not change the slices.
 func (d *Driver) Inventory(ctx context.Context) (out Inventory, err error) {
 	v := d.open()
 	if err := v.seen(ctx); err != nil {
@@ -71,7 +71,7 @@ func (d *Driver) Inventory(ctx context.Context) (out Inventory, err error) {
 	return out, nil
 }
 
-// closedFor says why a node takes no new pods of carma's; empty: it does.
+// closedFor says why a node takes no new pods of carma, or is empty if it takes them.
 func closedFor(n *corev1.Node) string {
 	if n.DeletionTimestamp != nil {
 		return "its node " + n.Name + " is being removed"
@@ -92,7 +92,7 @@ func closedFor(n *corev1.Node) string {
 	return "its node " + n.Name + " has the taint " + strings.TrimSuffix(t.Key+"="+t.Value, "=") + ":" + string(t.Effect)
 }
 
-// offer is what a ResourceSlice offers: its GPUs with a UUID.
+// offer is the content of a ResourceSlice: its GPUs with a UUID.
 type offer struct {
 	driver, pool string
 	generation   int64
@@ -128,8 +128,8 @@ func offerOf(s *resourcev1.ResourceSlice) offer {
 	return o
 }
 
-// classOf is the class of a device, as [Device] has it. NVIDIA's driver has one for each kind
-// of device; those for virtual machines are of no use to a container.
+// classOf returns the class of a device, as in [Device]. NVIDIA's driver has one for each
+// kind of device; devices for virtual machines are not usable in a container.
 func classOf(driver string, dev *resourcev1.Device) (class string, usable bool) {
 	const nvidia, kindAttribute = "gpu.nvidia.com", "type"
 	kind := dev.Attributes[kindAttribute].StringValue

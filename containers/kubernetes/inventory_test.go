@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// TestInventory: what is read of a cluster, ours and others'.
+// TestInventory: the inventory of a cluster, ours and others' objects.
 func TestInventory(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-a", "GPU-b")
@@ -43,7 +43,7 @@ func TestInventory(t *testing.T) {
 	if _, err := d.Tell(t.Context(), "node-1", "more", nil); err != nil {
 		t.Fatal(err)
 	}
-	got := inventoryOnce(t, d, func(i Inventory) bool { // what was done here comes by the streams, too
+	got := inventoryOnce(t, d, func(i Inventory) bool { // the driver's own changes come by the streams, too
 		return len(i.Claims) == 2 && len(i.Reports) == 1 && i.Reports[0].Text == "more"
 	})
 	device := func(uuid, node, name string) Device {

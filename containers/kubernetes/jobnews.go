@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// jobNews tells that a marked Job, or a pod of one, may have changed. Whoever is told
-// reads all of them, so a hint that comes twice does no harm.
+// jobNews signals that a marked Job, or a pod of one, may have changed. The receiver
+// reads all of them, so a repeated signal does no harm.
 type jobNews struct {
 	begun sync.Once
 	news  chan struct{}
@@ -56,7 +56,8 @@ func (d *Driver) watchMarked(of func() *rest.Request) {
 	}
 }
 
-// watchOnce reads one stream to its end; false: it could not be opened.
+// watchOnce reads one stream to its end. It returns false if the stream could not be
+// opened.
 func (d *Driver) watchOnce(ctx context.Context, of *rest.Request) bool {
 	events, err := of.VersionedParams(&metav1.ListOptions{Watch: true, LabelSelector: jobLabel}, parameters).Watch(ctx)
 	if err != nil {

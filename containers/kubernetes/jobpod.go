@@ -41,8 +41,9 @@ func (d *Driver) podOf(ctx context.Context, what string, spec containers.Spec) (
 	return pod, false, err
 }
 
-// take books GPUs for a Job's pod, and makes it that of an attempt. The pod stays gated.
-// The claim comes first: an attempt's pod has one, whenever a daemon dies.
+// take allocates GPUs for a Job's pod, and makes it the pod of an attempt. The pod stays
+// gated. The claim comes first, so that an attempt's pod has one even if the daemon dies
+// in between.
 func (d *Driver) take(ctx context.Context, what string, spec containers.Spec) (string, error) {
 	for {
 		pod, has, err := d.podOf(ctx, what, spec)
@@ -87,7 +88,7 @@ func (d *Driver) take(ctx context.Context, what string, spec containers.Spec) (s
 // nodeKey is the annotation of a Job's pod with the node of its GPUs.
 const nodeKey = "carma.dev/node"
 
-// told are the annotations from which the policy has the pod's variables made.
+// told are the annotations from which the policy makes the pod's variables.
 var told = map[string]string{
 	"CARMA_TASK": "carma.dev/task", "CARMA_ATTEMPT": "carma.dev/attempt", "CARMA_GRANT_BYTES": "carma.dev/grant-bytes", visible: "carma.dev/gpus",
 }

@@ -28,7 +28,7 @@ const (
 	// endedKey is the annotation with the mark of the task for which carma has suspended
 	// a Job.
 	endedKey = "carma.dev/ended"
-	// settingPrefix begins the annotations that say what a Job asks for.
+	// settingPrefix begins the annotations with a Job's requests.
 	settingPrefix = "carma.dev/"
 	// jobClaim begins the name of the claim of a Job's pods; the Job's name follows.
 	jobClaim = "carma-job-"
@@ -82,7 +82,7 @@ func waitsForClaim(pod *corev1.Pod) bool {
 	return gated(pod) && pod.DeletionTimestamp == nil && labelsOf(pod) == nil
 }
 
-// jobUID is the uid of the Job that made a pod; empty: none did.
+// jobUID returns the uid of the Job that made a pod, or empty if none did.
 func jobUID(pod *corev1.Pod) types.UID {
 	if o := metav1.GetControllerOf(pod); o != nil && o.Kind == "Job" {
 		return o.UID
@@ -131,8 +131,8 @@ func jobOf(job *batchv1.Job) containers.Job {
 	return j
 }
 
-// cannot says why a Job's pods can have no GPUs; empty: they can. The policies refuse
-// such a Job; it was made while they were not there.
+// cannot says why a Job's pods can have no GPUs, or is empty if they can. The admission
+// policies refuse such a Job, so it was made before they were installed.
 func cannot(job *batchv1.Job) string {
 	more := func(n *int32) bool { return n != nil && *n > 1 }
 	pod := &job.Spec.Template.Spec

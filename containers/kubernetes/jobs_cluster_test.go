@@ -85,7 +85,7 @@ func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.J
 	return j
 }
 
-// jobPod is what the Job controller does, with the next pod of a Job.
+// jobPod makes the next pod of a Job, as the Job controller would.
 func (c *cluster) jobPod(j *batchv1.Job) *corev1.Pod {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -99,8 +99,8 @@ func TestJobPods(t *testing.T) {
 		t.Errorf("output %q, %v", lines, err)
 	}
 
-	// The replacement has a larger claim of the same name. What the first attempt leaves
-	// is cleared afterwards: it is not the second's.
+	// The replacement has a larger claim of the same name. The first attempt's objects
+	// are removed afterwards, and not the second's.
 	next := c.jobPod(job)
 	second := attemptOf(job, "2", 40<<30, "GPU-a")
 	id2, err := d.Create(t.Context(), second)
@@ -198,8 +198,8 @@ func TestJobForeign(t *testing.T) {
 	}
 }
 
-// TestJobStates: what ends a Job, or keeps carma from running it, is read; a Job is
-// suspended, and told of, once.
+// TestJobStates: the end of a Job and the reasons that keep carma from running it are
+// read. A Job is suspended once, with one event.
 func TestJobStates(t *testing.T) {
 	c := newCluster(t)
 	d := c.driver(t, Options{})
@@ -259,7 +259,7 @@ func TestJobStates(t *testing.T) {
 	}
 }
 
-// TestJobNews: both streams are opened, and each tells what is new in it.
+// TestJobNews: both streams are opened, and each signals its changes.
 func TestJobNews(t *testing.T) {
 	c := newCluster(t)
 	opened := make(chan string, 100)

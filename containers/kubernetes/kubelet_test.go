@@ -67,7 +67,7 @@ func (c *cluster) condition(pod *corev1.Pod, condition corev1.PodCondition) {
 	c.tell("MODIFIED", pod)
 }
 
-// allocate books a pod's claim; the text says why it cannot.
+// allocate allocates a pod's claim; the text says why it cannot.
 func (c *cluster) allocate(pod *corev1.Pod) string {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return ""
@@ -122,7 +122,7 @@ func inClass(class, driver string, dev *resourcev1.Device) bool {
 	return class == map[string]string{"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com", "vfio": "vfio.gpu.nvidia.com"}[kind]
 }
 
-// booked is what claims have of a device's memory.
+// booked returns the bytes of a device's memory that are allocated to claims.
 func (c *cluster) booked(device string) (bytes int64) {
 	for _, claim := range c.claims {
 		if claim.Status.Allocation == nil {

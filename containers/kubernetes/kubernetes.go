@@ -1,25 +1,26 @@
-// Package kubernetes runs containers as pods of a Kubernetes cluster. It decides
-// nothing: a pod is pinned to the node of the GPUs that it was given, and a
-// ResourceClaim books the memory of these GPUs. The cluster's scheduler only
-// checks that the booking is possible.
+// Package kubernetes runs containers as pods of a Kubernetes cluster. It decides nothing:
+// a pod is pinned to the node of the GPUs that it was given, and a ResourceClaim
+// allocates the memory of these GPUs. The cluster's scheduler only checks that the
+// allocation is possible.
 //
-// A container is a pod and, if it has GPUs, a claim of the same name. Both stay
-// until [Driver.Remove]: the pod by a finalizer, so that its end can be read even
-// if somebody deletes it. A scheduling gate keeps a pod that is not started. A pod's name
-// is fixed by task and attempt, and a pod runs at most once, so no attempt starts twice. A
-// daemon that dies between pod and claim leaves a gated pod; the next one books before it
-// starts it, and the annotation carma.dev/gpu-memory says how much.
+// A container is a pod and, if it has GPUs, a claim of the same name. Both stay until
+// [Driver.Remove]: the pod by a finalizer, so that its end can be read even if somebody
+// deletes it. A scheduling gate keeps a pod that is not started. A pod's name is fixed by
+// task and attempt, and a pod runs at most once, so no attempt starts twice. A daemon
+// that dies between pod and claim leaves a gated pod; the next one makes the claim before
+// it starts the pod, and the annotation carma.dev/gpu-memory says how much.
 //
 // # Requests
 //
 // A launch is three requests: the pod with its gate, the claim, the lifting of the gate;
 // the stream of its output is a fourth. All else comes by watches of pods, nodes, slices,
-// claims and the agents' Leases: a claim is read only if its stream does not show the GPUs
-// for this very pod, and a pod of which nothing is told for 20 s is read, ten such readings
-// a second at most. Bodies and streams are protobuf. The claim is made with the finalizer
-// that the scheduler would add by a request of its own, and the pod's managedFields are
-// dropped with the gate, so that the cluster need not write them at each change. On 1,250
-// fake nodes both together gave 119 pods a second in place of 90 (one run each, 2026-11-26).
+// claims and the agents' Leases: a claim is read only if its stream does not show the
+// GPUs for this very pod, and a pod is read after 20 s without an event about it, at most
+// ten such readings a second. Bodies and streams are protobuf. The claim is made with the
+// finalizer that the scheduler would add by a request of its own, and the pod's
+// managedFields are dropped with the gate, so that the cluster need not write them at
+// each change. On 1,250 fake nodes both together gave 119 pods a second in place of 90
+// (one run each, 2026-11-26).
 //
 // # Full namespaces
 //
@@ -51,39 +52,39 @@ import (
 
 // Options configure a [Driver].
 type Options struct {
-	// Kubeconfig is the path of a file that tells how to reach the cluster. Empty:
-	// as kubectl finds it (KUBECONFIG, ~/.kube/config), or as a pod of the cluster
-	// does.
+	// Kubeconfig is the path of a file with the cluster's address and credentials. If
+	// empty, it is found as by kubectl (KUBECONFIG, ~/.kube/config), or as by a pod of
+	// the cluster.
 	Kubeconfig string
 	// Namespace has the daemon's Lease, and the pods and claims of specs that name no
-	// other; empty: the kubeconfig's, or default.
+	// other namespace. The default is the kubeconfig's namespace, or default.
 	Namespace string
 	// Namespaces are the others in which pods may be made; see [Driver.Serves].
 	// [AllNamespaces] is every one.
 	Namespaces []string
-	// Audience is whom the tokens of users must be meant for; empty: the apiserver.
+	// Audience is the required audience of users' tokens, the apiserver if empty.
 	Audience string
-	// HostPaths are the folders of the nodes that may be mounted, with all that is
-	// below them. They must be the same on each node, like a shared file system.
-	// None: no folder of a node is mounted.
+	// HostPaths are the folders of the nodes that may be mounted, with all that is below
+	// them. They must be the same on each node, like a shared file system. If there are
+	// none, no folder of a node is mounted.
 	HostPaths []string
-	// StopGrace is the time between a pod's stop signal and its kill if its spec
-	// names none; 0: [stopGrace].
+	// StopGrace is the time between a pod's stop signal and its kill if its spec names
+	// none. The default is [stopGrace].
 	StopGrace time.Duration
-	// ClaimPatience is how long a started pod may wait for its GPUs, which somebody
-	// else may have booked in the meantime; 0: [claimPatience].
+	// ClaimPatience is the longest time that a started pod may wait for its GPUs, which
+	// somebody else may have allocated in the meantime. The default is [claimPatience].
 	ClaimPatience time.Duration
-	// NodePatience is how long a node may do nothing for a pod that was given to it;
-	// 0: [nodePatience].
+	// NodePatience is the longest time that a node may do nothing for a pod that was
+	// assigned to it. The default is [nodePatience].
 	NodePatience time.Duration
 }
 
 // stopGrace is the default of [Options].StopGrace, and kubectl's.
 const stopGrace = 30 * time.Second
 
-// claimPatience is the default of [Options].ClaimPatience. The scheduler allocates
-// in well under a second; a claim of an attempt that has just ended takes longer
-// to be given back.
+// claimPatience is the default of [Options].ClaimPatience. The scheduler allocates in
+// well under a second; a claim of an attempt that has just ended takes longer to be
+// released.
 const claimPatience = 30 * time.Second
 
 // nodePatience is the default of [Options].NodePatience. A kubelet makes a pod's

@@ -17,8 +17,8 @@ import (
 	"carma/containers"
 )
 
-// requests notes what a cluster is asked for from now on, but for streams; the function it
-// returns gives each once, sorted.
+// requests records the requests to a cluster from now on, without streams. The returned
+// function lists each once, sorted.
 func (c *cluster) requests() func() []string {
 	var mu sync.Mutex
 	var all []string
@@ -46,8 +46,8 @@ func gpuTask(name string) containers.Spec {
 	return spec
 }
 
-// TestRequestsOfALaunch: a launch costs the cluster three requests. What the driver made
-// itself, and what the stream of events tells, is not read.
+// TestRequestsOfALaunch: a launch costs the cluster three requests. The driver reads
+// neither its own objects nor state that the stream of events delivers.
 func TestRequestsOfALaunch(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -63,7 +63,7 @@ func TestRequestsOfALaunch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One who waits keeps the stream of events open.
+	// A subscriber keeps the stream of events open.
 	_, leave := d.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
 	defer leave()
 	all := c.requests()
@@ -123,7 +123,7 @@ func TestChangedBeforeStart(t *testing.T) {
 	}
 }
 
-// TestMadeInAFullNamespace: a pod that is there is taken, though its namespace has no room
+// TestMadeInAFullNamespace: an existing pod is used although its namespace has no room
 // for another one: the daemon that made it died before it knew.
 func TestMadeInAFullNamespace(t *testing.T) {
 	c := newCluster(t, toolImage)
@@ -187,8 +187,8 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestTurn: one pod is made after the other where there is one turn; who waits for an old
-// claim to go has left it, and holds nobody up.
+// TestTurn: with one turn, pods are made one after the other. A creation that waits for
+// an old claim to be deleted gives its turn up, and does not delay others.
 func TestTurn(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")

@@ -16,7 +16,7 @@ import (
 // One daemon works in a namespace: the one that has the Lease.
 const (
 	leaseName = "carma-daemon"
-	// leaseFor is how long a Lease is its holder's if it is not renewed.
+	// leaseFor is the time for which a holder keeps a Lease without renewing it.
 	leaseFor = 15 * time.Second
 	// renewEvery is the time between two renewals.
 	renewEvery = 4 * time.Second
@@ -28,7 +28,7 @@ func (d *Driver) lease(ctx context.Context, what, name string, change func(*coor
 	return err
 }
 
-// writeLease is lease, and returns what was written; nil: nothing.
+// writeLease is lease, and returns the written Lease, or nil if nothing was written.
 func (d *Driver) writeLease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) (*coordinationv1.Lease, error) {
 	for {
 		l := &coordinationv1.Lease{}
@@ -68,19 +68,19 @@ func (d *Driver) sendLease(ctx context.Context, l *coordinationv1.Lease) (*coord
 	return written, err
 }
 
-// holding is what a driver knows of the Lease.
+// holding is a driver's knowledge of the Lease.
 type holding struct {
 	mu    sync.Mutex
 	wants bool      // [Driver.Hold] was called
 	until time.Time // it is this daemon's up to then
-	other string    // who has it
+	other string    // the holder
 }
 
-// Hold waits until this daemon has the namespace's Lease, and renews it until the
-// driver is closed. who names the daemon: one that is started again with the same name
-// has the Lease at once. waiting is told, once, which other daemon works. When the
-// Lease is lost to another, lost is called; if it is only not renewed in time, nothing
-// is started meanwhile, see [Driver.Check].
+// Hold waits until this daemon has the namespace's Lease, and renews it until the driver
+// is closed. who names the daemon: one that is started again with the same name has the
+// Lease at once. waiting is called once, with the name of the other daemon that works.
+// When the Lease is lost to another, lost is called; if it is only not renewed in time,
+// nothing is started meanwhile, see [Driver.Check].
 func (d *Driver) Hold(ctx context.Context, who string, waiting func(other string), lost func(other string)) error {
 	d.held.mu.Lock()
 	d.held.wants = true
@@ -90,7 +90,8 @@ func (d *Driver) Hold(ctx context.Context, who string, waiting func(other string
 	told := false
 	for {
 		other, err := d.renew(ctx, who, func(l *coordinationv1.LeaseSpec) bool {
-			// Another's clock may be wrong: what counts is how long it was not renewed.
+			// Another machine's clock may be wrong. So the time without a renewal is
+			// measured here.
 			if since.IsZero() || !l.RenewTime.Equal(seen.RenewTime) || *l.HolderIdentity != *seen.HolderIdentity {
 				seen, since = *l.DeepCopy(), time.Now()
 			}

@@ -15,8 +15,9 @@ func (c *cluster) setBack(d *Driver) {
 	d.held.until = time.Now().Add(-time.Second)
 }
 
-// TestHold: one daemon works in a namespace. The next one waits, gets the Lease when
-// it is given back, and one that has lost it starts nothing and is told.
+// TestHold: one daemon works in a namespace. The next one waits and gets the Lease when
+// it is released. A daemon that has lost it starts nothing, and its lost function is
+// called.
 func TestHold(t *testing.T) {
 	c := newCluster(t)
 	first, second, third := c.driver(t, Options{}), c.driver(t, Options{}), c.driver(t, Options{})

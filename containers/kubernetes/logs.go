@@ -18,15 +18,15 @@ import (
 // maxPiece is the longest piece of a line that a sink gets, in bytes.
 const maxPiece = 64 << 10
 
-// overlap is how much of the log before its place a reading looks at again: the
+// overlap is the part of the log before its position that a reading repeats: the
 // cluster's times are not in order, and a request can name full seconds only.
 const overlap = 2 * time.Second
 
 // errHeadless: the output begins within a long line, which has no time.
 var errHeadless = errors.New("the output begins within a line")
 
-// Logs reads the log through the apiserver, which asks the node's kubelet. The
-// cluster does not tell the two streams apart: all is standard output.
+// Logs reads the log through the apiserver, which asks the node's kubelet. The cluster
+// does not separate the two streams: all is standard output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of pod " + d.short(id)
 	cur := &cursor{sink: sink, sent: since}
@@ -56,15 +56,15 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			whole, pod = true, nil
 			continue
 		case errors.Is(err, errHeadless):
-			// Even its beginning has no time, so it is the kubelet's word that it has no log:
-			// it removes the containers of a pod that was told to go.
+			// Even its beginning has no time, so the kubelet has said that it has no log:
+			// it removes the containers of a pod that is being deleted.
 			if over || !follow {
 				cur.finish()
 				return nil
 			}
 		case unreached(err):
-			// One node's affair: the cluster takes orders. Of a pod that has ended on a
-			// node that stays away, what was not read is lost.
+			// The node fails, not the cluster. If a pod has ended on a node that does not
+			// return, its unread output is lost.
 			if lasts(&silent, d.opts.NodePatience) && over {
 				return nil
 			}
@@ -90,11 +90,12 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	}
 }
 
-// runs is a pod that runs, by what Start saw last and was told since; nil: it is to be read.
+// runs returns a running pod from what Start saw last and the changes since then, or nil
+// if the pod must be read.
 //
-// If it has ended unseen, a log that is followed ends by itself, and then the pod is looked
-// at anew; if it is gone, so is its log. A log that is not followed is read once, and whether
-// the pod has ended decides what is in it: so it is asked for.
+// If a followed pod has ended unseen, its log ends too, and then the pod is read again;
+// if the pod is gone, so is its log. A log that is not followed is read once, and its
+// content depends on whether the pod has ended. So the pod is read for it.
 func (d *Driver) runs(id string, follow bool) *corev1.Pod {
 	if pod := d.handover.latest(id); follow && pod != nil && running(pod) {
 		return pod

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// lookout is one who looks at a pod, and at each of its changes.
+// lookout observes a pod and each of its changes.
 type lookout struct {
 	told  *hint
 	leave func()
@@ -17,14 +17,14 @@ type lookout struct {
 	// due, if not nil, reports whether it is time to look again at a pod of which nothing
 	// was heard.
 	due func(*corev1.Pod) bool
-	// turn is closed when it is one's turn to read the pod without a hint; nil: it was not
-	// asked for.
+	// turn is closed when this lookout may read the pod without a hint. It is nil if no
+	// turn was asked for.
 	turn  <-chan struct{}
 	unask func()
 }
 
-// lookout begins to look at a pod. What first reads is looked at first; it is read after the
-// changes began to be told.
+// lookout begins to observe a pod. The first state comes from first, which is called
+// after the subscription to changes.
 func (d *Driver) lookout(id string, first func() (*corev1.Pod, error)) (*lookout, error) {
 	_, at := d.split(id)
 	l := &lookout{}
@@ -44,7 +44,7 @@ func (l *lookout) end() {
 	l.leave()
 }
 
-// heard gives up one's turn to read: there is something new.
+// heard gives up the turn to read, because a change has arrived.
 func (l *lookout) heard() {
 	if l.turn != nil {
 		l.unask()
@@ -112,13 +112,14 @@ func (d *Driver) next(ctx context.Context, what, id string, l *lookout, every ti
 	}
 }
 
-// newer: the cluster has changed the pod between the two. What cannot be compared is.
+// newer reports whether the cluster has changed the pod between the two. It is true if
+// they cannot be compared.
 func newer(pod, than *corev1.Pod) bool {
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
 	return err != nil || order > 0
 }
 
-// small drops of a pod what nobody asks for who waits for it: many are kept for long.
+// small removes the fields of a pod that no caller reads: many pods are kept for long.
 func small(pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
 	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, ResourceClaims: pod.Spec.ResourceClaims}

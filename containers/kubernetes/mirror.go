@@ -16,22 +16,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// mirror keeps what carma needs of all objects of one kind: a list first, then a stream
-// of changes. client-go's Reflector reads both. It goes on where a stream broke off, and
-// lists again if the cluster does not remember that place.
+// mirror keeps the needed part of all objects of one kind: a list first, then a stream of
+// changes. client-go's Reflector reads both. It resumes a broken stream at the same
+// place, and lists again if the cluster does not remember that place.
 type mirror[T any] struct {
 	what string // is read, for errors
-	// keep is what is needed of an object.
+	// keep extracts the needed part of an object.
 	keep func(runtime.Object) T
 
 	mu      sync.Mutex
 	is      map[string]T // by namespace and name
 	version uint64       // grows with each change
 	full    bool         // all was read once
-	err     error        // of the last request; nil: it was answered
+	err     error        // of the last request, or nil if it was answered
 	news    chan struct{}
 	sorted  []T    // in the order of the names, as of the version made
-	made    uint64 // 0: not made yet
+	made    uint64 // 0 until it is made
 }
 
 // The times between two tries while the cluster does not answer.
@@ -41,7 +41,7 @@ const (
 )
 
 // run reads until ctx ends. request makes a request for the kind; labels select objects,
-// empty: all. example is an object of the kind, list an empty list.
+// all if empty. example is an object of the kind, list an empty list.
 func (m *mirror[T]) run(ctx context.Context, request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -73,7 +73,7 @@ func (m *mirror[T]) answered(err error) {
 	m.tell()
 }
 
-// tell wakes those who wait for the first reading. The caller holds m.mu.
+// tell wakes the callers that wait for the first reading. The caller holds m.mu.
 func (m *mirror[T]) tell() {
 	if m.news != nil && (m.full || m.err != nil) {
 		close(m.news)
@@ -82,7 +82,7 @@ func (m *mirror[T]) tell() {
 }
 
 // ready waits until all was read once. An error says that the cluster does not answer:
-// what is kept is then of some time ago.
+// the kept objects are then out of date.
 func (m *mirror[T]) ready(ctx context.Context) error {
 	m.mu.Lock()
 	for !m.full && m.err == nil {
@@ -103,8 +103,8 @@ func (m *mirror[T]) ready(ctx context.Context) error {
 	return fail(ctx, m.what, err)
 }
 
-// all returns what is kept, in the order of the names, and its version. The slice is not
-// to be changed.
+// all returns the kept parts, ordered by name, and their version. Callers must not change
+// the slice.
 func (m *mirror[T]) all() ([]T, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +124,7 @@ func (m *mirror[T]) late() bool {
 	return m.err != nil || !m.full
 }
 
-// one returns what is kept of an object; ok is false if there is none, or if the cluster
+// one returns the kept part of an object; ok is false if there is none, or if the cluster
 // does not answer.
 func (m *mirror[T]) one(key string) (kept T, ok bool) {
 	m.mu.Lock()
@@ -186,5 +186,5 @@ func (m *mirror[T]) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: whoever looks reads all.
+// Resync does nothing: readers read all objects anyway.
 func (m *mirror[T]) Resync() error { return nil }

@@ -29,7 +29,7 @@ func eventually(t *testing.T, d *Driver, what string, ok func(Inventory, error) 
 	t.Fatalf("%s: %+v, %v", what, last, err)
 }
 
-// closed is why a node takes no pods; "-": it is not there.
+// closed says why a node takes no pods, or returns "-" if the node does not exist.
 func closed(is Inventory, node string) string {
 	for _, n := range is.Nodes {
 		if n.Name == node {
@@ -39,7 +39,7 @@ func closed(is Inventory, node string) string {
 	return "-"
 }
 
-// read is how often all objects of each kind were read.
+// read returns how many times all objects of each kind were read.
 func (c *cluster) read() (out []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsBroken: streams that break off go on where they were.
+// TestStreamsBroken: streams that break off continue at the same place.
 func TestStreamsBroken(t *testing.T) {
 	c, d := watching(t)
 	for i := range 6 {
@@ -195,8 +195,8 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd: closing the driver ends its streams, also of a cluster that never
-// answered; nobody waits for ever.
+// TestStreamsEnd: closing the driver ends its streams, also if the cluster never
+// answered. No caller waits without end.
 func TestStreamsEnd(t *testing.T) {
 	c := newCluster(t)
 	c.fault = func(*http.Request) int { return http.StatusServiceUnavailable }

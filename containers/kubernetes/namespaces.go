@@ -14,8 +14,8 @@ import (
 const AllNamespaces = "*"
 
 // daemonKey is the label with the namespace of the daemon that made a pod or a claim.
-// One daemon works in a namespace, so that it tells two daemons apart that serve the
-// same ones.
+// Only one daemon works in a namespace, so the label distinguishes two daemons that serve
+// the same namespaces.
 const daemonKey = "carma.dev/daemon"
 
 // scopeOf are the namespaces that are read: one request for all, or one for each.
@@ -40,7 +40,8 @@ func (d *Driver) Serves(namespace string) bool {
 	return d.scope[0] == metav1.NamespaceAll || slices.Contains(d.scope, namespace)
 }
 
-// Served are the namespaces in which pods may be made, the daemon's first; nil: in all.
+// Served lists the namespaces in which pods may be made, the daemon's first, or is nil if
+// pods may be made in all.
 func (d *Driver) Served() []string {
 	if d.scope[0] == metav1.NamespaceAll {
 		return nil
@@ -48,7 +49,7 @@ func (d *Driver) Served() []string {
 	return slices.Clone(d.scope)
 }
 
-// made reports whether this daemon made an object. What an older program made has no
+// made reports whether this daemon made an object. An object of an older program has no
 // label of its daemon, and is in the daemon's namespace.
 func (d *Driver) made(namespace string, labels map[string]string) bool {
 	if labels[managedBy] != ours {
@@ -90,8 +91,8 @@ func idOf(pod *corev1.Pod) string {
 	return string(pod.UID) + "." + pod.Namespace + "/" + pod.Name
 }
 
-// split takes an id apart; a foreign id gives a name that no pod has. Ids of older
-// programs have no namespace: theirs was the daemon's.
+// split splits an id; an unknown form gives a name that no pod has. Ids of older programs
+// have no namespace: theirs was the daemon's.
 func (d *Driver) split(id string) (uid string, at types.NamespacedName) {
 	uid, name, _ := strings.Cut(id, ".")
 	namespace, rest, ok := strings.Cut(name, "/")
@@ -101,7 +102,7 @@ func (d *Driver) split(id string) (uid string, at types.NamespacedName) {
 	return uid, d.home(namespace, rest)
 }
 
-// short is the form of an id for people: the namespace is told if it is not the daemon's.
+// short returns an id for people: it contains the namespace unless it is the daemon's.
 func (d *Driver) short(id string) string {
 	_, at := d.split(id)
 	switch {

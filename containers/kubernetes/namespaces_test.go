@@ -93,8 +93,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestServed: pods are made in served namespaces only, and what another daemon made
-// there is neither listed nor taken for one's own.
+// TestServed: pods are made in served namespaces only, and another daemon's pods there
+// are neither listed nor used.
 func TestServed(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1")
@@ -192,9 +192,9 @@ func TestClaimRefused(t *testing.T) {
 	}
 }
 
-// TestNamespaceFull: a quota that has no room now is a fault of nobody, and says which, how
-// much is used, and the most; the task waits. One that can never have so much fails. A
-// claim that is refused takes its pod with it.
+// TestNamespaceFull: a quota that has no room now is no fault of the task. The message
+// names the quota, the use and the limit, and the task waits. A task that can never fit
+// fails. A claim that is refused deletes its pod.
 func TestNamespaceFull(t *testing.T) {
 	for says, want := range map[string]struct {
 		scope containers.Scope

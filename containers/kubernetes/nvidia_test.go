@@ -9,8 +9,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// nvidiaSlice is what NVIDIA's DRA driver 0.5.0 published with --consumable-shares=memory for
-// an H100, here beside a MIG instance and a card for virtual machines, as its source has them.
+// nvidiaSlice is a slice as NVIDIA's DRA driver 0.5.0 published it for an H100 with
+// --consumable-shares=memory. A MIG instance and a card for virtual machines are added,
+// as in the driver's source.
 func nvidiaSlice(t *testing.T) resourcev1.ResourceSlice {
 	t.Helper()
 	b, err := os.ReadFile("testdata/nvidia-0.5.0.json")

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// objects are what else a cluster has.
+// objects are the other objects of a cluster.
 type objects struct {
 	nodes    []corev1.Node
 	incident []corev1.Event

@@ -10,8 +10,8 @@ import (
 	"carma/containers"
 )
 
-// Offer publishes the GPUs of a node, in place of those that were published under
-// the slice's name before.
+// Offer publishes the GPUs of a node. They replace the GPUs that were published under the
+// slice's name before.
 func (d *Driver) Offer(ctx context.Context, slice resourcev1.ResourceSlice) error {
 	what := "publish the GPUs of node " + slice.Name
 	err := d.resource.Post().Resource("resourceslices").Body(&slice).Do(ctx).Error()
@@ -39,11 +39,12 @@ func (d *Driver) Withdraw(ctx context.Context, name string) error {
 // Given is a device of one driver that a claim got.
 type Given struct {
 	Request, Pool, Device string
-	// Share tells apart the claims that share the device; empty: none do.
+	// Share identifies a claim among the claims that share the device, or is empty if the
+	// device is not shared.
 	Share string
 }
 
-// Given returns what a claim got of a driver.
+// Given returns the devices of a driver that a claim got.
 func (d *Driver) Given(ctx context.Context, driver, namespace, name, uid string) ([]Given, error) {
 	what := fmt.Sprintf("read claim %s/%s", namespace, name)
 	var claim resourcev1.ResourceClaim

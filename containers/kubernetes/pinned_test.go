@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPinned: an affinity that is there may only get narrower: a pod that was gated can
-// be changed in no other way.
+// TestPinned: an existing affinity may only get narrower: a gated pod can be changed in
+// no other way.
 func TestPinned(t *testing.T) {
 	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}
 	was := &corev1.Affinity{
@@ -29,7 +29,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLifting: only carma's own gate is lifted. Who wrote a field of a pod is forgotten if
+// TestLifting: only carma's own gate is lifted. The managedFields of a pod are dropped if
 // the pod is carma's own.
 func TestLifting(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: gate}}}}

@@ -10,8 +10,9 @@ import (
 	"carma/containers"
 )
 
-// TestPlaced: a start tells that others may follow when the scheduler has bound the pod, or
-// says that it cannot; not before, and it need not run for that.
+// TestPlaced: a start signals that others may follow once the scheduler has bound the
+// pod, or has said that it cannot. It does not signal before, and does not wait until the
+// pod runs.
 func TestPlaced(t *testing.T) {
 	for what, place := range map[string]func(*corev1.Pod){
 		"bound": func(p *corev1.Pod) { p.Spec.NodeName = "node-1" },

@@ -25,14 +25,14 @@ const (
 	// removed here.
 	gate   = "carma.dev/start"
 	holder = "carma.dev/attempt"
-	// labelsKey is the annotation with all labels of a container, as JSON: those of
-	// a cluster may be shorter and of fewer characters.
+	// labelsKey is the annotation with all labels of a container, as JSON: a cluster's
+	// labels are limited in length and characters.
 	labelsKey = "carma.dev/labels"
 	// faultKey is the annotation that says why a pod can never start; stopKey the
 	// one that says that carma ended it.
 	faultKey = "carma.dev/fault"
 	stopKey  = "carma.dev/stop"
-	// bytesKey is the annotation with the memory that is to be booked of each GPU.
+	// bytesKey is the annotation with the memory to allocate on each GPU.
 	bytesKey = "carma.dev/gpu-memory"
 
 	// tolerated is the taint by which clusters keep other pods off nodes with GPUs.
@@ -43,7 +43,7 @@ const (
 	visible       = "NVIDIA_VISIBLE_DEVICES"
 )
 
-// makePod describes the pod of a container on node; empty: any node.
+// makePod describes the pod of a container on node, or on any node if empty.
 func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error) {
 	if errs := validation.IsDNS1123Subdomain(spec.Name); len(errs) > 0 {
 		return nil, fmt.Errorf("%w: name %q: %s", containers.ErrInvalid, spec.Name, errs[0])
@@ -64,7 +64,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
-			// What the kubelet keeps to from the stop signal on.
+			// The kubelet's limit from the stop signal on.
 			TerminationGracePeriodSeconds: &grace,
 			SchedulingGates:               []corev1.PodSchedulingGate{{Name: gate}},
 			// A task gets no account of the cluster, and no address of its services.
@@ -76,11 +76,11 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		},
 	}
 	if spec.Account != "" {
-		// Whoever may make pods in a namespace may give them its accounts.
+		// A user who may make pods in a namespace may give them its accounts.
 		pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = spec.Account, nil
 	}
 	if spec.Init {
-		// The pod's own first process starts and takes in processes.
+		// The pod's own first process starts the program and reaps orphans.
 		pod.Spec.ShareProcessNamespace = &spec.Init
 	}
 	c := corev1.Container{
@@ -108,7 +108,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 	return pod, nil
 }
 
-// clusterLabels are those that a cluster can have as labels.
+// clusterLabels returns the labels that a cluster accepts as labels.
 func (d *Driver) clusterLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {
@@ -146,7 +146,7 @@ func onNode(node string) *corev1.Affinity {
 	}}}
 }
 
-// pinned is an affinity that allows only one node of those that it allowed before.
+// pinned returns an affinity that allows only node, if was allowed it.
 func pinned(was *corev1.Affinity, node string) *corev1.Affinity {
 	only := onNode(node)
 	if was == nil {
@@ -236,7 +236,7 @@ func (d *Driver) mount(spec containers.Spec, pod *corev1.Pod, c *corev1.Containe
 		}
 		add(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: m.Source, Type: &kind}}, m.Target, m.ReadOnly)
 	}
-	// A folder comes before those in it.
+	// A folder comes before its subfolders.
 	tmpfs := slices.Clone(spec.Tmpfs)
 	slices.SortFunc(tmpfs, func(a, b containers.Tmpfs) int { return strings.Compare(a.Target, b.Target) })
 	for _, t := range tmpfs {

@@ -61,8 +61,8 @@ func (c *cluster) refusesNew(w http.ResponseWriter, resource, name string) bool 
 	return code != 0
 }
 
-// key is what the tests call an object: its name, with its namespace if that is not the
-// tests' own.
+// key returns the tests' name of an object: its name, prefixed with its namespace if that
+// differs from the tests' own.
 func key(in, name string) string {
 	if in == namespace || in == "" {
 		return name
@@ -118,7 +118,7 @@ func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
 // watch streams what happens from now on.
 func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.Selector) {
 	c.mu.Lock()
-	next := len(c.events) // before the answer: who has it may rely on all that follows
+	next := len(c.events) // before the answer: its receiver may rely on all events that follow
 	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)

@@ -21,11 +21,12 @@ import (
 	"carma/containers"
 )
 
-// quiet is a cluster whose pods run, and of which nothing is ever told.
+// quiet is a cluster whose pods run without any event.
 type quiet struct {
 	mu   sync.Mutex
 	read map[string][]time.Duration // since began, by pod
-	// deleted is when each pod should have ended; nil: it is not deleted.
+	// deleted is the time at which each pod should have ended, or nil if it is not
+	// deleted.
 	deleted *metav1.Time
 	began   time.Time
 }
@@ -77,8 +78,8 @@ func (q *quiet) waits(t *testing.T, n int) (d *Driver, ended chan error) {
 	return d, ended
 }
 
-// TestQuietReads: pods of which nothing is told are read in turn, ten a second at most,
-// however many wait; of few, each is read as often as before.
+// TestQuietReads: pods without events are read in turn, ten a second at most, however
+// many wait. If there are few, each is read as often as before.
 func TestQuietReads(t *testing.T) {
 	for _, n := range []int{5, 1000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"carma/containers"
 )
 
-// exceeded is what an apiserver says of a pod or a claim for which a ResourceQuota has no
-// room: the quota's name, and of each resource that is short what the object asks for,
-// what all have, and the most that there may be.
+// exceeded is the content of an apiserver's message about a pod or claim that exceeds a
+// ResourceQuota: the quota's name, and for each exhausted resource the object's request,
+// the present use and the limit.
 type exceeded struct {
 	quota string
 	short []shortage
@@ -20,7 +20,7 @@ type exceeded struct {
 
 type shortage struct{ resource, wants, used, hard string }
 
-// readExceeded reads such a message; false: it is another one.
+// readExceeded parses such a message. It returns false for any other message.
 func readExceeded(msg string) (e exceeded, ok bool) {
 	_, rest, _ := strings.Cut(msg, "exceeded quota: ")
 	name, rest, named := strings.Cut(rest, ", requested: ")
@@ -55,8 +55,8 @@ func (s shortage) never() bool {
 	return err == nil && err2 == nil && wants.Cmp(hard) > 0
 }
 
-// fault is what follows: what asks for more than the quota itself can never start, all
-// else waits until there is room.
+// fault returns the resulting start fault. A request above the quota itself can never
+// start; any other waits until there is room.
 func (e exceeded) fault(namespace string) *containers.StartFault {
 	if i := slices.IndexFunc(e.short, shortage.never); i >= 0 {
 		s := e.short[i]
@@ -69,7 +69,7 @@ func (e exceeded) fault(namespace string) *containers.StartFault {
 	return namespaceFull(fmt.Sprintf("its ResourceQuota %s is full: %s", e.quota, strings.Join(short, "; ")))
 }
 
-// lessOf says how to ask for less of what a quota counts.
+// lessOf says how to ask for less of a resource that a quota counts.
 func lessOf(counted string) string {
 	switch {
 	case strings.HasSuffix(counted, "memory"):

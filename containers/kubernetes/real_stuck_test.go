@@ -34,7 +34,7 @@ const (
 
 // TestRealStuck: on the real scheduler and kubelet, a start that cannot be ends in time,
 // and says why: a claim of another namespace has the GPU, the node is cordoned, the DRA
-// driver is not there. What is seen of the cluster before is right, too.
+// driver is not there. The inventory before is right, too.
 func TestRealStuck(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)

@@ -112,8 +112,8 @@ func taken(t *testing.T, p *simgpus.Plugin) {
 	}
 }
 
-// TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their
-// bytes, a task without room is given back, and what ends makes room.
+// TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their bytes, a
+// task that does not fit is requeued, and a task that ends frees its memory.
 func TestRealBooking(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)
@@ -135,7 +135,7 @@ func TestRealBooking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who wrote which field of a pod is not kept by each change after the start.
+	// The managedFields of the pod are not written at each change after the start.
 	if pod := admin(t, "GET", "/api/v1/namespaces/default/pods/large"); !strings.Contains(pod, `"phase": "Running"`) || strings.Contains(pod, "managedFields") {
 		t.Errorf("the pod that runs: %s", pod)
 	}
@@ -169,8 +169,8 @@ func TestRealBooking(t *testing.T) {
 	}
 }
 
-// TestRealTelling: a real apiserver takes no Lease that somebody has changed or deleted since
-// the agent wrote it, and the agent tells all the same.
+// TestRealTelling: a real apiserver takes no Lease that somebody has changed or deleted
+// since the agent wrote it, and the agent reports nevertheless.
 func TestRealTelling(t *testing.T) {
 	kubeconfig := realCluster(t)
 	agent, daemon := driver(t, kubeconfig), driver(t, kubeconfig)

@@ -10,9 +10,10 @@ import (
 	"carma/containers"
 )
 
-// refusals are what a cluster says of a pod or a claim that it does not take, and which
-// code and remedy that has. It is the affair of one namespace: nothing else has to wait,
-// and the same pod is not tried again. What waits for room is read before ([fullFault]).
+// refusals are the texts with which a cluster refuses a pod or a claim, and the code and
+// remedy of each. A refusal concerns one namespace only: nothing else has to wait, and
+// the same pod is not tried again. Refusals that end when there is room are read before
+// ([fullFault]).
 var refusals = []struct{ says, code, remedy string }{
 	{"must specify", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
 	{"failed quota", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
@@ -23,7 +24,7 @@ var refusals = []struct{ says, code, remedy string }{
 	{"", "admission", "an admission rule of the cluster refuses it"},
 }
 
-// failIn is [fail] for what is made in a namespace.
+// failIn is [fail] for an object in a namespace.
 func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return fail(ctx, what, err)
@@ -53,8 +54,8 @@ func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) 
 	return fail(ctx, what, err)
 }
 
-// fullFault is the fault of a namespace that takes no more now, or never takes so much;
-// nil: the error is another one.
+// fullFault returns the fault of a namespace that takes no more now, or never takes this
+// amount, or nil for another error.
 func fullFault(namespace, msg string, err error) *containers.StartFault {
 	switch {
 	case apierrors.IsConflict(err) && strings.Contains(msg, "resourcequotas"):
@@ -75,7 +76,7 @@ func inNamespace(code, cause, remedy string) *containers.StartFault {
 	return &containers.StartFault{Scope: containers.ScopeTask, Code: code, Cause: cause, Remedy: remedy, Text: cause + "; " + remedy}
 }
 
-// podSecurity is the remedy for what a level of Pod Security does not take.
+// podSecurity is the remedy for a violation of a Pod Security level.
 func podSecurity(why string) string {
 	var do []string
 	if strings.Contains(why, "runAsNonRoot") || strings.Contains(why, "runAsUser") || strings.Contains(why, "capabilities") {

@@ -38,8 +38,8 @@ func refused(spec containers.Spec) error {
 	return nil
 }
 
-// folder checks the source of a mount and tells its kind, if this machine has the
-// same folder. Of a folder that it has not, the node looks at nothing.
+// folder checks the source of a mount and returns its kind, if this machine has the same
+// folder. The node does not check a folder that this machine lacks.
 func (d *Driver) folder(source string) (corev1.HostPathType, error) {
 	clean := path.Clean(source)
 	allowed := path.IsAbs(source) && slices.ContainsFunc(d.opts.HostPaths, func(p string) bool {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestClaimGoesLast: a claim is deleted when its pod is gone, of a pod that ran and of one
-// that was never started. Deleted before, it could be left for ever: see
+// TestClaimGoesLast: a claim is deleted after its pod, whether the pod ran or was never
+// started. A claim that is deleted before its pod could remain without end: see
 // [Driver.Remove].
 func TestClaimGoesLast(t *testing.T) {
 	for what, start := range map[string]bool{"that ran": true, "that was not started": false} {

@@ -20,9 +20,9 @@ type Right struct {
 	Reason       string
 }
 
-// DaemonRights are all rights of the daemon. What the tests see it ask of a cluster is
-// compared with this list, and so is the table of docs/kubernetes.md; the roles that are
-// installed should be, too.
+// DaemonRights are all rights of the daemon. Tests compare the list with the daemon's
+// requests to a cluster, and with the table of docs/kubernetes.md; the installed roles
+// should be compared, too.
 var DaemonRights = []Right{
 	{InTasks, "", "pods", []string{"create"}, "start an attempt"},
 	{InTasks, "", "pods", []string{"get", "list", "watch"}, "see its state, find it after a restart"},

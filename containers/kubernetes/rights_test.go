@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// asks are what the tests' clusters were asked for: where, group, resource and verb.
+// asks are the requests to the tests' clusters: where, group, resource and verb.
 var asks struct {
 	mu  sync.Mutex
 	all map[string]bool
 }
 
-// noteRight notes what a request needs.
+// noteRight records the right that a request needs.
 func noteRight(r *http.Request) {
 	where, text := need(r)
 	if where == "" {
@@ -34,7 +34,7 @@ func noteRight(r *http.Request) {
 	}
 }
 
-// need is the right that an apiserver would ask for; empty: none.
+// need returns the right that an apiserver would require, or empty if none.
 func need(r *http.Request) (where, text string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	group := ""
@@ -73,7 +73,7 @@ func need(r *http.Request) (where, text string) {
 	return where, group + " " + resource + " " + verb
 }
 
-// listed are rights one by one, as need tells them.
+// listed returns rights one by one, in the form of need.
 func listed(all ...Right) (out []string) {
 	for _, r := range all {
 		for _, verb := range r.Verbs {
@@ -83,9 +83,8 @@ func listed(all ...Right) (out []string) {
 	return out
 }
 
-// TestMain runs all tests, and then compares what the clusters were asked for with the
-// list of rights: nothing more is used, and, if all tests ran, nothing is listed that is
-// not.
+// TestMain runs all tests, and then compares the requests to the clusters with the list
+// of rights: no other right is used, and, if all tests ran, each listed one is.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()

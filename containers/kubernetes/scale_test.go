@@ -112,7 +112,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// see waits until the driver sees so many GPUs.
+// see waits until the driver sees this number of GPUs.
 func see(t *testing.T, d *kubernetes.Driver, gpus int) {
 	t.Helper()
 	began := time.Now()

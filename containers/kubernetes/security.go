@@ -10,10 +10,10 @@ import (
 	"carma/containers"
 )
 
-// secure sets the user, and what the program may do. It is what Docker gives a task: the
-// runtime's seccomp filter and capabilities. A user that is not root has none of these
-// there, and gets none where set-uid programs raise no privileges. So they are dropped
-// here, and Pod Security's level restricted takes the pod.
+// secure sets the user and the rights of the program. They are the same as for a task on
+// Docker: the runtime's seccomp filter and capabilities. A user that is not root has none
+// of these there, and gets none where set-uid programs raise no privileges. So they are
+// dropped here, and Pod Security's level restricted takes the pod.
 func secure(spec containers.Spec, pod *corev1.Pod, c *corev1.Container) error {
 	security := &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	c.SecurityContext = security

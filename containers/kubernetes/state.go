@@ -10,8 +10,8 @@ import (
 	"carma/containers"
 )
 
-// lostAfter is how long after the time at which a deleted pod should have ended it
-// counts as lost: its node does not answer.
+// lostAfter is the delay after which a deleted pod counts as lost, because its node does
+// not answer. It begins at the time at which the pod should have ended.
 const lostAfter = time.Minute
 
 // gated: the pod is not started.
@@ -31,7 +31,7 @@ func programIn(pod *corev1.Pod) string {
 // isJobs: a Job made the pod.
 func isJobs(pod *corev1.Pod) bool { return pod.Labels[jobLabel] != "" }
 
-// claimOf is the name of a pod's claim; empty: it has none.
+// claimOf returns the name of a pod's claim, or empty if it has none.
 func claimOf(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == claimName && c.ResourceClaimName != nil {
@@ -41,7 +41,8 @@ func claimOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// status is the state of the pod's container; nil: the kubelet has told none.
+// status returns the state of the pod's container, or nil if the kubelet has reported
+// none.
 func status(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == programIn(pod) {
@@ -53,7 +54,7 @@ func status(pod *corev1.Pod) *corev1.ContainerStatus {
 
 func running(pod *corev1.Pod) bool { s := status(pod); return s != nil && s.State.Running != nil }
 
-// waiting is why the container does not run yet; nil: the kubelet has told
+// waiting says why the container does not run yet, or is nil if the kubelet has reported
 // nothing.
 func waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
 	if s := status(pod); s != nil {
@@ -77,8 +78,7 @@ func stateOf(pod *corev1.Pod) containers.State {
 
 func ended(pod *corev1.Pod) bool { _, over := exitOf(pod); return over }
 
-// removedOutside: somebody else deleted the pod, and it did not end by itself
-// before.
+// removedOutside reports whether somebody else deleted the pod before it had ended.
 func removedOutside(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp == nil || pod.Annotations[stopKey] != "" || pod.Annotations[faultKey] != "" || disrupted(pod) {
 		return false
@@ -107,7 +107,7 @@ func disrupted(pod *corev1.Pod) bool {
 	})
 }
 
-// exitOf tells how a pod ended; false: it has not.
+// exitOf says how a pod ended, or returns false if it has not ended.
 func exitOf(pod *corev1.Pod) (containers.Exit, bool) {
 	if fault := pod.Annotations[faultKey]; fault != "" {
 		return containers.Exit{Code: 127, Error: fault}, true
@@ -135,7 +135,7 @@ func exitOf(pod *corev1.Pod) (containers.Exit, bool) {
 	return containers.Exit{}, false
 }
 
-// terminated is the end that the kubelet tells.
+// terminated converts the end that the kubelet reports.
 func terminated(pod *corev1.Pod, t *corev1.ContainerStateTerminated) containers.Exit {
 	e := containers.Exit{Code: int(t.ExitCode), Started: t.StartedAt.UTC(), Finished: t.FinishedAt.UTC()}
 	switch t.Reason {

@@ -19,14 +19,14 @@ import (
 type stream struct {
 	tty    bool
 	sizes  sizes
-	stdin  *io.PipeWriter // nil: none
+	stdin  *io.PipeWriter // nil if there is none
 	outlet outlet         // of both outputs
 	cancel context.CancelFunc
 	over   chan struct{}
 	err    error // how it ended; read after over
 }
 
-// dial connects. options are those of the subresource, exec or attach.
+// dial connects to the subresource exec or attach, with its options.
 func (d *Driver) dial(at types.NamespacedName, subresource string, options runtime.Object, tty, stdin, output bool, size containers.Size) (*stream, error) {
 	url := d.pods(d.core.Get(), at).SubResource(subresource).VersionedParams(options, parameters).URL()
 	executor, err := remotecommand.NewWebSocketExecutor(d.config, "GET", url.String())
@@ -69,14 +69,15 @@ func (d *Driver) dial(at types.NamespacedName, subresource string, options runti
 	return s, nil
 }
 
-// takes gives input; false: the connection has ended and took none of it.
+// takes writes input. It returns false if the connection has ended and accepted none of
+// it.
 func (s *stream) takes(p []byte) bool {
 	n, err := s.stdin.Write(p)
 	return err == nil || n > 0
 }
 
-// ended is how the connection ended, after over: the command's code, or an error if it
-// did not end by the program's end.
+// ended says how the connection ended, once over is closed: the command's code, or an
+// error if it ended for another reason than the program's exit.
 func (s *stream) ended() (code int, err error) {
 	if e, ok := errors.AsType[exec.CodeExitError](s.err); ok {
 		return e.Code, nil
@@ -84,12 +85,12 @@ func (s *stream) ended() (code int, err error) {
 	return 0, s.err
 }
 
-// outlet hands the output of a program to somebody who may come later, and may leave
+// outlet delivers the output of a program to a session that may come later, and may leave
 // before the program ends.
 type outlet struct {
 	mu             sync.Mutex
 	taken          *sync.Cond
-	stdout, stderr io.Writer // nil: nobody has come yet
+	stdout, stderr io.Writer // nil until a session has come
 	left           bool
 	failed         error
 }

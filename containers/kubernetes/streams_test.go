@@ -13,19 +13,20 @@ import (
 )
 
 // streams are lists and streams of changes of the objects that carma sees as a whole:
-// nodes, slices, claims, Leases. Whoever changes such an object calls touch.
+// nodes, slices, claims, Leases. Code that changes such an object must call touch.
 type streams struct {
 	kinds map[string]*changes
 	// oldest is the first version that is remembered: a stream from an earlier one is
 	// refused.
 	oldest int
-	// listsOnly: a stream cannot begin with what is there, as before Kubernetes 1.32.
+	// listsOnly: a stream cannot begin with the existing objects, as before Kubernetes
+	// 1.32.
 	listsOnly bool
 	// whole counts how often all objects of a kind were read.
 	whole map[string]int
 }
 
-// changes are what happened to the objects of a kind.
+// changes record the history of the objects of a kind.
 type changes struct {
 	kind, version string
 	// now are the objects by key, by a function of the cluster.
@@ -71,7 +72,7 @@ func (c *cluster) watched(mux *http.ServeMux, path, kind, version string, now fu
 	})
 }
 
-// touch notes what has changed. The caller holds c.mu.
+// touch records all changes. The caller holds c.mu.
 func (c *cluster) touch() {
 	for _, name := range slices.Sorted(maps.Keys(c.kinds)) {
 		c.kinds[name].note(c)
@@ -187,7 +188,7 @@ func (k *changes) bookmark(version int, annotations string) change {
 		`{"kind":"KIND","apiVersion":"GV","metadata":{"resourceVersion":"RV","annotations":{}}}`))}
 }
 
-// bookmarks tells all streams how far they are.
+// bookmarks sends the present version to all streams.
 func (c *cluster) bookmarks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +208,7 @@ func (c *cluster) forget() {
 	c.oldest = c.version
 }
 
-// alter changes objects, and tells so.
+// alter changes objects, and wakes the streams.
 func (c *cluster) alter(edit func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

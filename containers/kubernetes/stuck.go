@@ -18,13 +18,12 @@ import (
 
 // Limits of a start.
 const (
-	// settling is how long an error of the kubelet may last that it tries to
-	// overcome.
+	// settling is the longest duration of an error that the kubelet tries to overcome.
 	settling = 10 * time.Second
-	// pulling is how long a registry may not answer.
+	// pulling is the longest time for which a registry may not answer.
 	pulling = 2 * time.Minute
-	// fetching is how long a node may fetch an image. The runtime gives up itself
-	// when nothing comes.
+	// fetching is the time limit of a node that fetches an image. The runtime itself
+	// gives up when nothing arrives.
 	fetching = time.Hour
 )
 
@@ -37,10 +36,11 @@ const (
 	nodeStuck     = "the node does not start the pod: "
 )
 
-// noSuchImage matches what a registry says that will not change by itself.
+// noSuchImage matches a registry's errors that are permanent.
 var noSuchImage = lazyregexp.New(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
 
-// waits are since when a pod that starts is as it is, by what it waits for.
+// waits has the times since when a starting pod has not changed, by the part that it
+// waits for.
 type waits struct{ claim, kubelet, registry, node time.Time }
 
 // lasts reports whether something has been so for a time, and notes when it began.
@@ -51,12 +51,12 @@ func lasts(since *time.Time, limit time.Duration) bool {
 	return time.Since(*since) >= limit
 }
 
-// lookEvery is how often a pod that starts is looked at without a hint.
+// lookEvery is the time between two readings of a starting pod without a hint.
 func (d *Driver) lookEvery() time.Duration {
 	return max(10*time.Millisecond, min(maxQuiet, d.opts.ClaimPatience/4, d.opts.NodePatience/4))
 }
 
-// turnedDown is what the scheduler says of a pod that it finds no place for; nil: nothing.
+// turnedDown returns the scheduler's condition of a pod that it cannot place, or nil.
 func turnedDown(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
@@ -66,7 +66,7 @@ func turnedDown(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// stuck says why a pod will not start by itself; empty: it may.
+// stuck says why a pod will not start without help, or is empty if it may still start.
 func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	if c := turnedDown(pod); c != nil {
 		if !lasts(&w.claim, d.opts.ClaimPatience) {
@@ -104,8 +104,8 @@ func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	return ""
 }
 
-// idle says why a node does nothing for a pod that was given to it; empty: it may
-// yet.
+// idle says why a node does nothing for a pod that was assigned to it, or is empty while
+// it may still act.
 func (d *Driver) idle(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	if why := d.nodeAway(ctx, pod.Spec.NodeName); why == "" {
 		w.node = time.Time{}
@@ -122,7 +122,7 @@ func (d *Driver) idle(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	return nodeStuck + cmp.Or(text, fmt.Sprintf("node %s has said nothing of it for %s", pod.Spec.NodeName, d.opts.NodePatience))
 }
 
-// nodeAway says why a node cannot start pods; empty: it can, or that is not known.
+// nodeAway says why a node cannot start pods, or is empty if it can or that is unknown.
 func (d *Driver) nodeAway(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
@@ -141,7 +141,7 @@ func (d *Driver) nodeAway(ctx context.Context, name string) string {
 	return notReady(&node)
 }
 
-// notReady says why a node does not work; empty: it does.
+// notReady says why a node does not work, or is empty if it does.
 func notReady(node *corev1.Node) string {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 || node.Status.Conditions[i].Status == corev1.ConditionTrue {
@@ -150,8 +150,8 @@ func notReady(node *corev1.Node) string {
 	return strings.TrimSuffix("node "+node.Name+" is not ready: "+containers.CleanMessage(node.Status.Conditions[i].Message), ": ")
 }
 
-// lastEvent is the latest of the cluster's events about a pod: its reason, and for
-// people what it says if it is a warning.
+// lastEvent returns the reason of the latest of the cluster's events about a pod, and its
+// text for people if it is a warning.
 func (d *Driver) lastEvent(ctx context.Context, pod *corev1.Pod) (reason, text string) {
 	var list corev1.EventList
 	options := &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}

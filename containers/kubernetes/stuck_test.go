@@ -26,8 +26,8 @@ func foreignClaim(bytes int64) resourcev1.ResourceClaim {
 	return claim
 }
 
-// TestStuck: a start that the cluster does not get on with ends in time, with the
-// reason, and blames the right part.
+// TestStuck: a start that the cluster cannot complete ends in time, with the reason and
+// the right scope.
 func TestStuck(t *testing.T) {
 	event := func(kind, reason, text string) func(*cluster, *corev1.Pod) {
 		return func(c *cluster, p *corev1.Pod) {
@@ -43,7 +43,7 @@ func TestStuck(t *testing.T) {
 	for what, tc := range map[string]struct {
 		happens    func(*cluster, *corev1.Pod)
 		code, says string
-		goes       bool // it may go on
+		goes       bool // it may still start
 	}{
 		"nothing is said":    {func(*cluster, *corev1.Pod) {}, "node-stuck", "has said nothing", false},
 		"a claim unprepared": {event("Warning", "FailedPrepareDynamicResources", "DRA driver gpu.carma.dev is not registered"), "node-stuck", "FailedPrepareDynamicResources: DRA driver", false},
@@ -115,8 +115,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestAbort: a start that goes on is ended when the task is stopped; a program that
-// runs is left alone.
+// TestAbort: a start in progress is ended when the task is stopped; a running program is
+// not changed.
 func TestAbort(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", uuidA)

@@ -39,7 +39,7 @@ type channel struct {
 
 func (c channel) Write(p []byte) (int, error) { return len(p), c.of.send(c.n, p) }
 
-// finish tells how a session ended, and ends the connection.
+// finish reports how a session ended, and ends the connection.
 func (w *wire) finish(code int, fault error) {
 	status := metav1.Status{Status: metav1.StatusSuccess}
 	switch {
@@ -88,7 +88,7 @@ func (c *cluster) talk(w http.ResponseWriter, r *http.Request, serve func(id, im
 	}
 }
 
-// listen hands what the client sends to a session, until the client goes.
+// listen passes the client's input to a session, until the client goes.
 func listen(to *wire, input io.Writer, end func(), resize func(containers.Size)) {
 	for {
 		_, p, err := to.conn.ReadMessage()

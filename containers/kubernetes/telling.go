@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names of what agents tell. What the daemon asks of an agent is in the agent's Lease
+// Names in agents' reports. The daemon's requests to an agent are in the agent's Lease
 // too.
 const (
 	agentLabel  = "carma.dev/node-agent"
@@ -20,7 +20,7 @@ const (
 	agentPrefix = "carma-node-"
 )
 
-// reportOf is what an agent tells in its Lease.
+// reportOf reads an agent's report from its Lease.
 func reportOf(l *coordinationv1.Lease) Report {
 	r := Report{Node: l.Annotations[agentLabel], Text: l.Annotations[reportKey]}
 	if l.Spec.RenewTime != nil {
@@ -29,12 +29,13 @@ func reportOf(l *coordinationv1.Lease) Report {
 	return r
 }
 
-// Tell publishes what a node's agent sees. text is read by [Driver.Inventory]. asked
-// are the GPUs whose faults the agent is to forget; it names those that it has
-// forgotten, done, at its next telling.
+// Tell publishes the report of a node's agent. [Driver.Inventory] returns text. asked are
+// the GPUs whose faults the agent is to clear; the agent lists the cleared ones in done
+// at its next report.
 //
-// What this driver wrote last is not read again: if somebody has changed the Lease since,
-// as a daemon that asks for something, the cluster does not take it, and only then it is read.
+// Tell does not read the Lease again after its own last write. If somebody has changed
+// the Lease since, as a daemon that asks for something, the cluster refuses the write,
+// and only then the Lease is read.
 func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
 	what := "publish what the GPUs of node " + node + " show"
 	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
@@ -65,7 +66,7 @@ func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (as
 	return asked, nil
 }
 
-// Told is what a node's agent told last; empty: nothing.
+// Told returns the last report of a node's agent, or empty if there is none.
 func (d *Driver) Told(ctx context.Context, node string) (text string, err error) {
 	err = d.lease(ctx, "read what the agent of node "+node+" told last", agentPrefix+node, func(l *coordinationv1.Lease) bool {
 		text = l.Annotations[reportKey]

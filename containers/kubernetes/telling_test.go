@@ -53,8 +53,8 @@ func TestForgive(t *testing.T) {
 	}
 }
 
-// TestTellAsksOnce: a telling is one request. What somebody else did to the Lease is seen at
-// the next one.
+// TestTellAsksOnce: a report is one request. Another client's change of the Lease is seen
+// at the next report.
 func TestTellAsksOnce(t *testing.T) {
 	c := newCluster(t)
 	d, other := c.driver(t, Options{}), c.driver(t, Options{})

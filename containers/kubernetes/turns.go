@@ -12,12 +12,12 @@ type turns struct {
 	every time.Duration
 
 	mu    sync.Mutex
-	queue list.List // a channel for each who waits
+	queue list.List // a channel for each waiter
 	busy  bool      // the last one's time is not over
 }
 
-// ask enters the queue. turn is closed when it is one's turn. Who wants it no more calls
-// leave.
+// ask enters the queue. turn is closed when it is the caller's turn. leave gives the turn
+// up.
 func (q *turns) ask() (turn <-chan struct{}, leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,8 +32,8 @@ func (d *Driver) Review(ctx context.Context, token string) (containers.Subject, 
 	case s.User.Username == "":
 		return containers.Subject{}, fmt.Errorf("%w: the cluster tells no user", containers.ErrToken)
 	case d.opts.Audience != "" && !slices.Contains(s.Audiences, d.opts.Audience):
-		// An authenticator that knows no audiences tells none: then the token may be meant
-		// for somebody else.
+		// An authenticator that knows no audiences returns none: then the token may be
+		// meant for another service.
 		return containers.Subject{}, fmt.Errorf("%w: it is not meant for the audience %s", containers.ErrToken, d.opts.Audience)
 	}
 	who := containers.Subject{Name: s.User.Username, ID: s.User.UID, Groups: s.User.Groups}

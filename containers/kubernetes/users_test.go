@@ -13,7 +13,7 @@ import (
 	"carma/containers"
 )
 
-// serveUsers answers about users: the token "ann's" is ann's, who may get pods.
+// serveUsers answers about users: the token "ann's" belongs to ann, who may get pods.
 func (c *cluster) serveUsers(mux *http.ServeMux) {
 	mux.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews", func(w http.ResponseWriter, r *http.Request) {
 		var review authenticationv1.TokenReview

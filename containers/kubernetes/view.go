@@ -32,11 +32,11 @@ type seenNode struct {
 	away string
 }
 
-// seenClaim is the parts of devices that a claim has; of a claim of this daemon's also who
-// has it, and what it asks for.
+// seenClaim has the parts of devices in a claim. For a claim of this daemon it also has
+// the owner and the request.
 type seenClaim struct {
 	parts   []Claim
-	granted *granted // nil: not kept
+	granted *granted // nil if not kept
 }
 
 // open begins the streams.

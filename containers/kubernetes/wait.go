@@ -14,8 +14,8 @@ import (
 	"carma/containers"
 )
 
-// Wait blocks until the pod's program has ended. It goes on where Start, or a Wait whose
-// time was over, has stopped looking.
+// Wait blocks until the pod's program has ended. It continues from the state that Start,
+// or a Wait that timed out, saw last.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	what := "wait for pod " + d.short(id)
 	l := d.handover.take(id)
@@ -47,8 +47,9 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 	return exit, err
 }
 
-// Signal deletes the pod: that is how a cluster sends a stop signal. The pod stays
-// until it is removed. The kubelet kills the program when the pod's grace is over.
+// Signal deletes the pod, because a cluster sends a stop signal only with a deletion. The
+// pod stays until it is removed. The kubelet kills the program when the pod's grace is
+// over.
 func (d *Driver) Signal(ctx context.Context, id string) error {
 	return d.stop(ctx, "stop pod "+d.short(id), id, nil, stopped)
 }
@@ -73,7 +74,7 @@ func (d *Driver) Abort(ctx context.Context, id string) error {
 	return d.stop(ctx, what, id, &shortest, stopped)
 }
 
-// shortest is the shortest grace in seconds at which the end of a pod is told.
+// shortest is the shortest grace in seconds with which a pod's end is reported.
 var shortest = int64(1)
 
 // Values of stopKey: carma stopped the pod, or removed it while it ran.
@@ -100,8 +101,8 @@ func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how st
 	return d.end(ctx, what, pod, grace)
 }
 
-// end deletes a pod with a grace in seconds; nil: the pod's own. The holder keeps
-// it readable.
+// end deletes a pod with a grace in seconds, the pod's own if nil. The finalizer keeps it
+// readable.
 func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *int64) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -118,10 +119,10 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 // Remove ends the pod, and deletes it and then its claim. It returns when both are
 // gone from carma's view: the cluster may take a moment to give the GPUs back.
 //
-// The claim goes last. The cluster's controller looks at a claim when the claim or its pod
-// changes. If it has not heard of a pod yet, as after an outage of the apiserver, it keeps
-// the claim for a pod that is still there, and a pod that it never hears of does not
-// change: the claim, and its memory, would be kept for ever. If the daemon dies between the
+// The claim goes last. The cluster's controller looks at a claim when the claim or its
+// pod changes. If it has not heard of a pod yet, as after an outage of the apiserver, it
+// keeps the claim for a pod that is still there, and a pod that it never hears of does
+// not change: the claim would keep its memory without end. If the daemon dies between the
 // two, the garbage collector deletes the claim, which the pod owns.
 func (d *Driver) Remove(ctx context.Context, id string) error {
 	what := "remove pod " + d.short(id)

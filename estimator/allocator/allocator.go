@@ -25,14 +25,14 @@ const MaxRequest = 1 << 50
 // Options are the settings of PYTORCH_CUDA_ALLOC_CONF and the memory of the GPU.
 // The zero value is PyTorch's default on a GPU of unlimited memory.
 type Options struct {
-	// Limit on reserved bytes; 0: none. Before a request fails, all completely
-	// free segments go back to the driver.
+	// Limit on reserved bytes, or 0 for none. Before a request fails, all completely free
+	// segments go back to the driver.
 	Limit int64
-	// MaxSplit is max_split_size_mb in bytes. Larger blocks are not split, and do
-	// not serve much smaller requests; 0: no such bound.
+	// MaxSplit is max_split_size_mb in bytes, or 0 for no bound. Larger blocks are not
+	// split, and do not serve much smaller requests.
 	MaxSplit int64
-	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to
-	// one of so many steps between two powers of two; 0 and 1: off.
+	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to one of
+	// this number of steps between two powers of two. 0 and 1 mean off.
 	RoundupDivisions int64
 	// Expandable is expandable_segments: one growing segment per pool.
 	Expandable bool

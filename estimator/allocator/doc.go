@@ -1,7 +1,7 @@
 // Package allocator simulates PyTorch's caching allocator. From the allocations
 // and frees of a training it computes how much GPU memory the process takes.
 //
-// The rules are those of c10/cuda/CUDACachingAllocator.cpp (PyTorch 1.13 to 2.x):
+// The rules come from c10/cuda/CUDACachingAllocator.cpp (PyTorch 1.13 to 2.x):
 //
 //   - Requests are rounded up to 512 bytes.
 //   - There is a pool for requests up to 1 MiB and one for larger requests.

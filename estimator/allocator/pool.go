@@ -12,9 +12,9 @@ type pool struct {
 	spare   []int32 // places in all of empty ones, to be used again
 }
 
-// class has the free blocks of one size, as a heap: the one with the lowest address is
-// the first, and none has a lower one than those that it is before. A block knows its
-// place, so that one that is merged into another is taken out without a search.
+// class has the free blocks of one size, as a binary heap ordered by address: the block
+// with the lowest address is the first. A block knows its index, so that one that is
+// merged into another is removed without a search.
 type class struct{ free []place }
 
 type place struct {
@@ -120,8 +120,8 @@ func (a *Allocator) takeOut(pool *pool, c, at int) {
 	}
 }
 
-// up moves a block towards the first, past those with higher addresses. It returns the
-// block's place.
+// up moves a block towards the first, past blocks with higher addresses. It returns the
+// block's index.
 func (a *Allocator) up(free []place, at int) int {
 	moved := free[at]
 	for at > 0 {
@@ -136,7 +136,7 @@ func (a *Allocator) up(free []place, at int) int {
 	return at
 }
 
-// down moves a block away from the first, past those with lower addresses.
+// down moves a block away from the first, past blocks with lower addresses.
 func (a *Allocator) down(free []place, at int) {
 	moved := free[at]
 	for {

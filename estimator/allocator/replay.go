@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Training has the facts that a trace does not tell: the optimizer and the
-// workspaces.
+// Training has the facts that a trace lacks: the optimizer and the workspaces.
 type Training struct {
 	// CuBLAS is the workspace of the matrix library in bytes, allocated first.
 	CuBLAS int64
-	// States is how many tensors the optimizer keeps for each parameter. Copies
-	// is how many it allocates and frees at every step.
+	// States is the number of tensors that the optimizer keeps for each parameter. Copies
+	// is the number that it allocates and frees at every step.
 	States, Copies int
 	// The workspace of a dense convolution is Activations times the bytes that it
 	// reads and writes, plus Weights times the bytes of its weights.

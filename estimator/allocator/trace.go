@@ -13,7 +13,7 @@ import (
 // the size of a parameter, a mark, or a convolution.
 type Event struct {
 	Op Op
-	// ID is the number of a block. Bytes is its size, or that of a parameter.
+	// ID is the number of a block. Bytes is the size of the block or parameter.
 	ID, Bytes int64
 	// In, Out and Weight are the bytes that a convolution reads and writes, and
 	// of its weights. It is called Calls times. A dense one may need a workspace.
@@ -24,7 +24,7 @@ type Event struct {
 	Name string
 }
 
-// Op is what an event does.
+// Op is the kind of an event.
 type Op byte
 
 // Operations, by their letter in a trace.

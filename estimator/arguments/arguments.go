@@ -8,20 +8,21 @@ import (
 	"carma/configs/models"
 )
 
-// Found is what a command line says of its training.
+// Found are the facts in a command line about its training.
 type Found struct {
-	// Model is the name or the path of the model; empty: none is named.
+	// Model is the name or the path of the model, or empty if none is named.
 	Model string
 	// Trains: an argument was seen that only trainings have. Programs that serve or
 	// evaluate a model name it too.
 	Trains bool
-	// Batch is the batch size of each GPU; 0: not said.
+	// Batch is the batch size of each GPU, or 0 if not given.
 	Batch int
-	// Settings are those of the training, by key; see [models.FromTexts].
+	// Settings are the training's settings, by key; see [models.FromTexts].
 	Settings map[string]string
-	// Said tells what was read, for people, in one line: batch size 4 per GPU, amp.
+	// Said lists the facts that were read, for people, in one line: batch size 4 per GPU,
+	// amp.
 	Said string
-	// Notes tell what was seen and could not be read, a line each.
+	// Notes list arguments that were seen and could not be read, one per line.
 	Notes []string
 }
 
@@ -39,12 +40,12 @@ type reader struct {
 
 	half    models.Precision // of autocast
 	weights models.Precision // of the weights
-	adapter string           // whether adapters are wanted; empty: not said
+	adapter string           // whether adapters are wanted, or empty if not said
 	bits    int
 }
 
 // Read reads a command line: the words of a program, with its launcher. file reads the
-// files that it names; nil: none is read.
+// files that it names; if nil, no file is read.
 func Read(command []string, file File) *Found {
 	if file == nil {
 		file = func(string) ([]byte, error) { return nil, fmt.Errorf("no files are read") }
@@ -57,7 +58,7 @@ func Read(command []string, file File) *Found {
 	return &Found{Model: r.model, Trains: r.train, Batch: r.batch, Settings: models.Texts(&r.o), Said: Said(r.batch, &r.o), Notes: r.notes}
 }
 
-// Said tells a batch size of each GPU and settings, for people.
+// Said describes a batch size of each GPU and settings, for people.
 func Said(batch int, o *models.Overrides) string {
 	var said []string
 	if batch > 0 {
@@ -80,7 +81,7 @@ func (r *reader) set(name, text, from string) {
 	}
 }
 
-// mostNotes bounds what is told of a command line.
+// mostNotes is the largest number of notes about a command line.
 const mostNotes = 5
 
 func (r *reader) note(format string, args ...any) {
@@ -89,7 +90,7 @@ func (r *reader) note(format string, args ...any) {
 	}
 }
 
-// oneLine makes a text of foreign words fit for a line of output.
+// oneLine makes untrusted text fit for a line of output.
 func oneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

@@ -146,7 +146,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// What is wrong is one note, and the rest is read.
+// An error gives one note, and the rest is read.
 func TestNotes(t *testing.T) {
 	for line, want := range map[string]string{
 		"python t.py --bf16 --deepspeed broken.json":                              "broken.json: not JSON: ",

@@ -20,8 +20,8 @@ const MaxFile = 1 << 20
 // table is a file of names and values, one level or more deep.
 type table map[string]any
 
-// open reads a file. What is wrong with it is noted in one line; nil: it was not read. A
-// file that is not there is not noted: it may be in the container.
+// open reads a file, or returns nil if it cannot. An error becomes a note of one line. A
+// missing file gives no note, because it may be in the container.
 func (r *reader) open(name string) table {
 	if name == "" || strings.ContainsAny(name, "$\x00") {
 		return nil
@@ -89,13 +89,13 @@ func mapping(n *yaml.Node, depth int) table {
 	return t
 }
 
-// within is a table in a table; nil: there is none.
+// within returns a table in a table, or nil if there is none.
 func (t table) within(name string) table {
 	inner, _ := t[name].(map[string]any)
 	return inner
 }
 
-// text is a value as a word; empty: there is none, or it is auto.
+// text returns a value as a word, or empty if there is none or it is auto.
 func (t table) text(name string) string {
 	var word string
 	switch v := t[name].(type) {
@@ -114,8 +114,8 @@ func (t table) text(name string) string {
 
 func (t table) on(name string) bool { return strings.EqualFold(t.text(name), "true") }
 
-// argumentsFile reads a file of arguments: that of HfArgumentParser, TRL, LLaMA-Factory
-// and Axolotl have the same names as on a command line.
+// argumentsFile reads a file of arguments. The files of HfArgumentParser, TRL,
+// LLaMA-Factory and Axolotl use the same names as a command line.
 func (r *reader) argumentsFile(name string) {
 	t := r.open(name)
 	var all []argument

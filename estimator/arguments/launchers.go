@@ -102,8 +102,7 @@ func (r *reader) offloaded(optimizer, parameters, from string) {
 	}
 }
 
-// deepspeedFile reads DeepSpeed's configuration. A value that is auto is that of the
-// Trainer's arguments.
+// deepspeedFile reads DeepSpeed's configuration. For auto the Trainer's arguments count.
 func (r *reader) deepspeedFile(name string) {
 	if !isData(name) {
 		return // --deepspeed alone is a switch

@@ -28,9 +28,9 @@ func (r *reader) spread(word, from string) {
 	}
 }
 
-// megatron reads Megatron-LM's switch --sequence-parallel. It divides what is between the
-// layers that tensor parallelism splits, which is another thing. A number behind it is
-// that of GPUs.
+// megatron reads Megatron-LM's switch --sequence-parallel. It splits the activations
+// between the layers that tensor parallelism splits, and is unrelated to sequence
+// parallelism over a number of GPUs. A number after the switch is that number.
 func (r *reader) megatron(a *argument) {
 	if number(a.value()) > 1 {
 		r.spread(a.value(), "--"+a.name)

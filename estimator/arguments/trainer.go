@@ -135,7 +135,8 @@ func (r *reader) mixed(word string) {
 	}
 }
 
-// dtype reads the type of the weights. auto is that of the files, which are not read.
+// dtype reads the type of the weights. auto means the type in the files, which are not
+// read.
 func (r *reader) dtype(word string) {
 	switch strings.TrimPrefix(strings.ToLower(clean(word)), "torch.") {
 	case "bfloat16", "bf16":
@@ -246,7 +247,7 @@ func (r *reader) fsdp(words string, on bool) {
 // clean takes quotes off a word.
 func clean(word string) string { return strings.Trim(word, " \t'\"") }
 
-// number is a whole number from 1 on; 0: the word is none.
+// number parses a whole number from 1 on. It returns 0 for any other word.
 func number(word string) int {
 	n, err := strconv.Atoi(clean(word))
 	if err != nil || n < 1 || n > 1<<30 {

@@ -25,7 +25,7 @@ type argument struct {
 	values []string
 }
 
-// value is its first value; empty: it has none.
+// value returns its first value, or empty if it has none.
 func (a *argument) value() string {
 	if len(a.values) == 0 {
 		return ""

@@ -10,9 +10,9 @@ import (
 // Catalogue estimates from the measured workloads that ship with carma.
 type Catalogue struct{ *estimator.Catalogue }
 
-// NewCatalogue makes a catalogue of the shipped workloads. A workload's name
-// stands for its default measurement (campaign v2). NAME@v1 stands for that of
-// campaign v1; traces that replay that campaign use it.
+// NewCatalogue makes a catalogue of the shipped workloads. A workload's name stands for
+// its default measurement (campaign v2). NAME@v1 stands for its measurement in campaign
+// v1; traces that replay that campaign use it.
 func NewCatalogue() Catalogue {
 	var entries []estimator.Entry
 	for _, p := range workloads.All() {

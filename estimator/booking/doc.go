@@ -1,4 +1,4 @@
-// Package booking decides how much GPU memory is booked for a task.
+// Package booking decides how much GPU memory is allocated to a task.
 //
 // [Predictor.Estimate] goes through these steps, each a function of that name. The first
 // of the steps 1 to 4 that knows something counts:

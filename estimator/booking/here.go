@@ -12,9 +12,10 @@ import (
 	"carma/mapper"
 )
 
-// plainly notes an estimate as its estimator gave it: a run that ends well is a
-// measurement of it. family is the network's; empty: the figure was measured. A figure
-// of another batch size than was asked for is none that a run can measure.
+// plainly stores an estimate as its estimator gave it: a run that succeeds measures its
+// error. family is the network's, or empty if the figure was measured. A figure for
+// another batch size than the requested one is not stored, because a run cannot measure
+// it.
 func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimator.Estimate {
 	if e.WholeGPU || e.Point <= 0 || family == "" && !e.Exact {
 		return e
@@ -25,7 +26,7 @@ func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimato
 }
 
 // modelKey names a network. A probe finds networks without names of their own, and files
-// of many networks have one name: there, the number of parameters tells them apart.
+// of many networks have one name: there, the number of parameters distinguishes them.
 func modelKey(c *models.Config, described bool) string {
 	if described {
 		return fmt.Sprintf("%s, %d parameters", strings.ToLower(c.Name), c.Params())
@@ -36,8 +37,8 @@ func modelKey(c *models.Config, described bool) string {
 	return strings.ToLower(c.Name)
 }
 
-// measuring notes what the estimator says of a model whose memory was declared: its
-// runs are measurements too. Nothing else changes.
+// measuring stores the estimator's answer for a model whose memory was declared, because
+// its runs measure the estimator too. Nothing else changes.
 func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	if q.Model == "" && q.Network == nil {
 		return e
@@ -49,8 +50,8 @@ func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator
 	return e
 }
 
-// asHere corrects an estimate by what earlier runs on this machine have used: those
-// of the model at other settings, and those of other models.
+// asHere corrects an estimate by the memory that earlier runs on this machine have used:
+// runs of the model with other settings, and runs of other models.
 func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	if e.Plain.Group == "" {
 		return e

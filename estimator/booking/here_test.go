@@ -11,8 +11,8 @@ import (
 	"carma/mapper"
 )
 
-// machine plays the memory of a machine on which all estimates are off by a factor:
-// each task is estimated with what was measured before, and then measured.
+// machine plays the memory of a machine on which all estimates are wrong by a factor:
+// each task is estimated with the earlier measurements, and then measured.
 type machine struct {
 	*testing.T
 	p        *Predictor
@@ -20,8 +20,8 @@ type machine struct {
 	measured []mapper.EstimateError
 }
 
-// run estimates a training, runs it, and returns by how much the point was off and
-// whether it used more than was booked.
+// run estimates a training, runs it, and returns the error of the point and whether it
+// used more than was allocated.
 func (m *machine) run(model string, batch int) (e estimator.Estimate, off float64, above bool) {
 	m.Helper()
 	e = predicted(m.T, m.p, estimator.Query{Model: model, Batch: batch, GPUs: 1, Measured: m.measured})
@@ -60,7 +60,7 @@ func TestUnlearned(t *testing.T) {
 	}
 }
 
-// TestOtherEnvironment: what was measured with other software says nothing.
+// TestOtherEnvironment: measurements with other software are not used.
 func TestOtherEnvironment(t *testing.T) {
 	m := &machine{T: t, p: testPredictor(t), factor: 1.2}
 	for i := range 4 {

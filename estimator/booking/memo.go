@@ -9,7 +9,7 @@ import (
 	environments "carma/estimator/environment"
 )
 
-// remembered is how many estimates a memo keeps.
+// remembered is the number of estimates that a memo keeps.
 const remembered = 64
 
 // memo keeps the latest estimates. The tasks of an array mostly ask the same, and the

@@ -11,7 +11,7 @@ import (
 	"carma/internal/units"
 )
 
-// TestMemo: an equal query is asked once; each part of a query tells it from others.
+// TestMemo: an equal query is asked once; queries that differ in any part are different.
 func TestMemo(t *testing.T) {
 	var m memo
 	asked := 0

@@ -53,8 +53,8 @@ func networkOf(q estimator.Query) (c *models.Config, kind string, err error) {
 	return c, "", err
 }
 
-// called is what an estimate is of, in words: the model, and how it is trained if that
-// was said.
+// called describes the subject of an estimate in words: the model, and its training
+// settings if they were given.
 func called(q estimator.Query, c *models.Config, kind string) string {
 	if q.Network != nil {
 		if c.Origin == "probe" {
@@ -79,7 +79,7 @@ func called(q estimator.Query, c *models.Config, kind string) string {
 	return text
 }
 
-// parameters are those of a network, in words.
+// parameters says in words how many parameters a network has.
 func parameters(c *models.Config) string {
 	all, trained := c.Params(), c.TrainableParams()
 	if trained == all {

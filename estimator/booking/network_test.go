@@ -23,8 +23,8 @@ func ofLlama(t *testing.T) []byte {
 	return d
 }
 
-// TestDescribed: what is booked for a described network is carma's estimate of it with
-// these settings, and the sentence says of what it is.
+// TestDescribed: carma allocates for a described network its estimate with these
+// settings, and the sentence names the network.
 func TestDescribed(t *testing.T) {
 	p := testPredictor(t)
 	o := models.Overrides{Sequence: 1024, LoRA: 16, Targets: []string{"all-linear"}, Precision: models.BF16}

@@ -40,9 +40,9 @@ func NewPredictor(environment string) (*Predictor, error) {
 	return p, nil
 }
 
-// ForGPUs switches to the environment that was measured on these models of GPUs,
-// and returns its name. Empty: there is none, and nothing changes. Call it before
-// the first estimate.
+// ForGPUs switches to the environment that was measured on these models of GPUs, and
+// returns its name. If there is none, it returns empty and changes nothing. Call it
+// before the first estimate.
 func (p *Predictor) ForGPUs(models []string) string {
 	name := environments.For(models)
 	if env, err := environments.Named(name); name != "" && err == nil {
@@ -170,8 +170,8 @@ func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estima
 	}
 }
 
-// lineFar is how many doublings of the batch size a line through two runs is
-// trusted beyond them. Farther away, correcting an estimate by one run is better.
+// lineFar is the number of doublings of the batch size for which a line through two runs
+// is used beyond them. Farther away, correcting an estimate by one run is better.
 const lineFar = 1
 
 // corrected is an estimate corrected by earlier runs at other batch sizes.

@@ -123,7 +123,7 @@ func TestFewFigures(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotBooked: the estimators of the comparison book nothing.
+// TestOthersAreNotBooked: the estimators of the comparison allocate nothing.
 func TestOthersAreNotBooked(t *testing.T) {
 	p := testPredictor(t)
 	for _, q := range []estimator.Query{{Model: "resnet50", Batch: 64}, fewQuery, {}} {

@@ -33,8 +33,9 @@ func withWeights(t *testing.T, packed bool) string {
 	return dir
 }
 
-// TestWeightsTravel: of a folder with weights the daemon books what carma estimate says.
-// It says how they are stored, and counts packed ones below adapters as they are.
+// TestWeightsTravel: for a folder with weights the daemon allocates the estimate of carma
+// estimate. The estimate says how they are stored, and counts packed ones below adapters
+// as they are.
 func TestWeightsTravel(t *testing.T) {
 	p, err := NewPredictor("")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // the environment.
 const batchWord = `(?:(?:train|micro|per[-_]device|per[-_]gpu|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?(?:[-_](?:training|per[-_](?:gpu|device)))?|samples_per_gpu|bs|bsz`
 
-// section matches the sections that a name may stand in: data.batch_size.
+// section matches the sections before a name: data.batch_size.
 const section = `(?:[a-z_][\w-]*\.)*`
 
 var (
@@ -70,7 +70,7 @@ func CutBatch(command []string) (batch int, rest []string) {
 	return 0, command
 }
 
-// atLeast1 parses a number from 1 to 1e9; 0: word is not one.
+// atLeast1 parses a number from 1 to 1e9. It returns 0 for any other word.
 func atLeast1(word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > 1e9 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is what names the GPUs of a demand.
+// Kind says by what a demand names its GPUs.
 type Kind int
 
 // The kinds of demands.
@@ -18,7 +18,7 @@ const (
 	Visible               // CUDA_VISIBLE_DEVICES
 )
 
-// Demand is how many GPUs a command uses by its own words.
+// Demand is the number of GPUs that a command names.
 type Demand struct {
 	Kind Kind
 	// Count is the number of GPUs. All: as many as there are.

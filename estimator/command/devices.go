@@ -105,8 +105,8 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 	}
 }
 
-// indexCertainty tells how sure one number behind a name is an index of a GPU: --gpu 2 may
-// be a number of GPUs, --device 2 a camera. It is -1 for no index.
+// indexCertainty says how certainly a single number after a name is an index of a GPU:
+// --gpu 2 may be a number of GPUs, --device 2 a camera. It is -1 for no index.
 func indexCertainty(p *program, name string) Certainty {
 	switch {
 	case name == "g":

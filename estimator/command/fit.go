@@ -9,21 +9,21 @@ import (
 type Asked struct {
 	// GPUs is their number: as it was given, or what the task gets by default.
 	GPUs int
-	// Given: its submitter said the number. None: that there are no GPUs.
+	// Given: its submitter gave the number. None: the submitter asked for no GPUs.
 	Given, None bool
 	// Most is the largest number that a task can have here, or 0 if it is not known.
 	Most int
 }
 
-// Fit is how a command line fits the GPUs that its task asks for.
+// Fit compares a command line with the GPUs that its task requests.
 type Fit struct {
-	// GPUs is their number: as asked, or taken from the command.
+	// GPUs is their number: as requested, or taken from the command.
 	GPUs int
 	// Taken are the words that the number was taken from, or empty.
 	Taken string
-	// Refusal says what cannot work, and what to write. Empty: nothing.
+	// Refusal says what cannot work, and what to write, or is empty.
 	Refusal string
-	// Lines tell what was taken, and what is doubtful.
+	// Lines list the words that were taken, and the doubtful ones.
 	Lines []string
 }
 
@@ -85,7 +85,7 @@ func (r *Reading) take(fit *Fit, a Asked) {
 	}
 }
 
-// idle tells of GPUs that a command leaves idle by its own words. most is the largest
+// idle reports GPUs that a command leaves idle by its own words. most is the largest
 // number that one uses.
 func (r *Reading) idle(given, most int) string {
 	if most == 0 || most >= given {
@@ -111,7 +111,7 @@ func gpus(n int) string {
 	return fmt.Sprintf("%d GPUs", n)
 }
 
-// does tells what a demand asks for.
+// does says in words what a demand asks for.
 func (d *Demand) does() string {
 	switch {
 	case d.Kind == Processes && d.Count == 1:
@@ -126,7 +126,7 @@ func (d *Demand) does() string {
 	return fmt.Sprintf("names GPU %d", d.Highest)
 }
 
-// sees tells how a task sees its GPUs.
+// sees says in words how a task sees its GPUs.
 func sees(n int) string {
 	if n == 1 {
 		return "the task gets 1 GPU, which it sees as GPU 0"
@@ -139,7 +139,7 @@ func (d *Demand) machines() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(d.set), " ", ","), "[]")
 }
 
-// refusal says why a demand cannot be met by so many GPUs, and what to write.
+// refusal says why a demand cannot be met by n GPUs, and what to write.
 func (d *Demand) refusal(n int) string {
 	what := d.From + " " + d.does() + ", and "
 	switch {
@@ -166,7 +166,7 @@ func (d *Demand) refusal(n int) string {
 	return what + fmt.Sprintf("the task gets %s: write --gpus %d, or %s", gpus(n), d.Count, d.write(n))
 }
 
-// doubt says the same of what may be meant otherwise.
+// doubt says the same of words whose meaning is uncertain.
 func (d *Demand) doubt(n int) string {
 	if d.gap() {
 		return fmt.Sprintf("%s may name a GPU by its index, and %s; write %s, or --gpus %d", d.From, sees(n), d.write(d.Count), d.Highest+1)
@@ -174,7 +174,7 @@ func (d *Demand) doubt(n int) string {
 	return fmt.Sprintf("%s may use %s, and the task gets %s; if it does, write --gpus %d", d.From, gpus(d.Count), gpus(n), d.Count)
 }
 
-// Notes are lines about what else the command line hides or expects.
+// Notes returns lines about other things that the command line hides or expects.
 func (r *Reading) Notes() (lines []string) {
 	if r.Nodes != nil {
 		lines = append(lines, fmt.Sprintf("%s: a task runs on one machine, and its launcher waits for %s; leave that out, or see to the others yourself", r.Nodes.From, r.Nodes.Value))

@@ -7,7 +7,8 @@ var (
 	checkpointName = lazyregexp.New(`^(?:output_dir|out_?dir|output_path|save_dir|save_path|save|save_folder|checkpoints?_dir|ckpt_dir|checkpoint_path|work_dir|default_root_dir|exp_dir|run_dir|train_dir|model_dir|default_local_dir|serialization_dir)$`)
 )
 
-// folders reads what a program, of a name, resumes from, and where it saves checkpoints.
+// folders reads the checkpoint from which a named program resumes, and the folder for its
+// checkpoints.
 func (r *reader) folders(name string, args []string) {
 	for _, o := range argumentsOf(args) {
 		switch o := o; {

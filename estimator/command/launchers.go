@@ -14,7 +14,7 @@ import (
 type launcher struct {
 	// names are its first one or two words, modules what python -m runs.
 	names, modules []string
-	// switches are its options without a value, pairs those with two.
+	// switches are its options without a value, pairs its options with two.
 	switches, pairs string
 	// processes are its options with the number of processes, variables the variables
 	// with it, nodes its options with the number of machines.
@@ -32,7 +32,7 @@ type launcher struct {
 	own bool
 }
 
-// Options are those of the tools' own pages, in November 2026.
+// Options are taken from the tools' own pages, in November 2026.
 var launchers = []launcher{
 	{
 		names: []string{"torchrun"}, modules: []string{"torch.distributed.run", "torch.distributed.launch", "torch.distributed.launcher", "oneflow.distributed.launch", "bagua.distributed.launch", "torch_npu.distributed.launch"},
@@ -70,7 +70,7 @@ var launchers = []launcher{
 	{names: []string{"swift", "megatron", "xtuner", "llamafactory-cli", "NPROC_PER_NODE"}, own: true, variables: []string{"NPROC_PER_NODE"}},
 }
 
-// also reads what does not fit into the columns, by the launcher's first name.
+// also reads arguments that do not fit into the columns, by the launcher's first name.
 var also = map[string]func(r *reader, c *shell.Command, l *launched){
 	"accelerate launch": accelerate, "deepspeed": include, "mpirun": perNode, "srun": gres, "torchx run": torchx, "dist_train.sh": openmmlab,
 }
@@ -83,7 +83,7 @@ type launched struct {
 	rest    []string // the program, or its own arguments
 }
 
-// launcherOf finds the launcher that a program is. from is where its arguments begin.
+// launcherOf returns the launcher for a program. from is the index of its first argument.
 func launcherOf(p *program) (l *launcher, from int) {
 	for i := range launchers {
 		l := &launchers[i]
@@ -197,7 +197,7 @@ func (r *reader) processes(c *shell.Command, l *launched) {
 		switch {
 		case fine && n > 0:
 			total := name == "num_processes" || name == "n" || name == "ntasks"
-			if nodes, ok := named(l.options, l.nodes...); ok && total { // they are those of all machines
+			if nodes, ok := named(l.options, l.nodes...); ok && total { // they are the number for all machines
 				if m, fine := number(nodes.value); fine && m > 1 {
 					n = (n + m - 1) / m
 				}

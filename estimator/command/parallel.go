@@ -9,7 +9,7 @@ import (
 	"carma/estimator/shell"
 )
 
-// parallelism is how an inference server is spread over GPUs.
+// parallelism describes how an inference server is distributed over GPUs.
 type parallelism struct {
 	name string
 	// commands are its first one or two words, modules what python -m runs.
@@ -40,8 +40,8 @@ var inferenceServers = []parallelism{
 	{name: "FastChat", modules: []string{"fastchat.serve"}, sizes: [][]string{{"num_gpus"}}, indexes: []string{"gpus"}},
 }
 
-// parallelOf finds the inference server that a program is. found is what the image was
-// recognised as.
+// parallelOf returns the inference server for a program. found is the server that was
+// recognised by the image.
 func parallelOf(p *program, found *servers.Found) *parallelism {
 	for i := range inferenceServers {
 		s := &inferenceServers[i]

@@ -10,8 +10,8 @@ import (
 // feeders are programs whose failure in front of a pipe matters to nobody.
 var feeders = strings.Fields("echo printf yes cat zcat gzip gunzip ls find seq head tail curl wget tar true : grep sed awk sort date env nvidia-smi")
 
-// pipes notes the pipelines that end as their last part does, whatever becomes of the
-// programs in front of it.
+// pipes records the pipelines that end like their last part, even if a program before it
+// fails.
 func (r *reader) pipes(all []shell.Pipe) {
 	for _, p := range all {
 		if p.Failing {

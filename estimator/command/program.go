@@ -8,13 +8,13 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// program is what a command starts, without python and python's options.
+// program is the program that a command starts, without python and python's options.
 type program struct {
 	name   string // base name of the file, or the module
 	module bool
 	python bool
 	args   []string
-	// title is how people call it: torchrun, python -m torch.distributed.run.
+	// title is its usual name: torchrun, python -m torch.distributed.run.
 	title string
 }
 

@@ -10,16 +10,16 @@ import (
 	"carma/estimator/shell"
 )
 
-// Program is what a task runs.
+// Program is the image and command of a task.
 type Program struct {
 	Image string // the reference
 	// Entrypoint and Command are as the task gives them, or empty for the image's.
 	Entrypoint, Command []string
 	// ImageEntrypoint and ImageCommand are the image's, or empty if they are not known.
 	ImageEntrypoint, ImageCommand []string
-	// Env are the variables of the task, KEY=value, ImageEnv those of the image.
+	// Env are the variables of the task, KEY=value, ImageEnv the variables of the image.
 	Env, ImageEnv []string
-	// Grows: frameworks are told to take memory as they need it.
+	// Grows: the settings of frameworks make them take memory as they need it.
 	Grows bool
 	// File reads the files that the command names, or is nil.
 	File arguments.File
@@ -53,7 +53,7 @@ func runs(name string) bool {
 		slices.ContainsFunc(inferenceServers, func(s parallelism) bool { return slices.ContainsFunc(s.commands, is) })
 }
 
-// Certainty tells how far a fact can be trusted.
+// Certainty says how reliable a fact is.
 type Certainty int
 
 const (
@@ -68,7 +68,7 @@ const (
 // Fact is a text of a command line with the words that say it.
 type Fact struct{ Value, From string }
 
-// Reading is what a command line says.
+// Reading has the facts in a command line.
 type Reading struct {
 	// Training is its model, batch size of each GPU, precision and other settings.
 	Training *arguments.Found
@@ -82,7 +82,8 @@ type Reading struct {
 	Demands []Demand
 	// Nodes is the number of machines of a launcher, if that is more than one.
 	Nodes *Fact
-	// Resume is what it resumes from, Checkpoints the folder that it saves to.
+	// Resume is the checkpoint from which it resumes, Checkpoints the folder for its
+	// checkpoints.
 	Resume, Checkpoints *Fact
 	// Pipes are the pipelines that hide the failure of a program.
 	Pipes []string
@@ -131,7 +132,7 @@ func (r *reader) command(c *shell.Command) {
 	r.program(c, programOf(c.Words))
 }
 
-// program reads what a command starts: behind a launcher the program that it launches.
+// program reads the program of a command: after a launcher the program that it launches.
 func (r *reader) program(c *shell.Command, p program) {
 	if l, from := launcherOf(&p); l != nil && parallelOf(&p, nil) == nil {
 		r.launch(c, l, &p, from)

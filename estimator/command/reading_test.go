@@ -15,7 +15,7 @@ func argvOf(line string) []string {
 	return strings.Fields(line)
 }
 
-// file is what the commands of the tests may name.
+// file has the files that the commands of the tests may name.
 func file(name string) ([]byte, error) {
 	if name == "acc.yaml" {
 		return []byte("distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 4\n"), nil
@@ -23,9 +23,9 @@ func file(name string) ([]byte, error) {
 	return nil, os.ErrNotExist
 }
 
-// TestGPUs: of each command line, what is taken where no number of GPUs was given, and
-// what is said or refused of a task with 1 GPU and with 4. +N: N are taken. !: it is
-// refused. ?: it is doubted. ~: some stay idle. Empty: nothing is said.
+// TestGPUs: for each command line, the number taken if none was given, and the message
+// for a task with 1 GPU and with 4. +N means N are taken, ! refused, ? doubted, ~ that
+// some stay idle. Empty means no message.
 func TestGPUs(t *testing.T) {
 	for _, row := range []struct{ line, free, one, four string }{
 		// The launchers of PyTorch.

@@ -14,19 +14,19 @@ type Run struct {
 	Log float64
 }
 
-// Correction is what a group's runs say about the next estimate of a model.
+// Correction is the correction of a model's next estimate by the runs of a group.
 type Correction struct {
-	// Log is the logarithm of the factor on the point. Upper is that on the point
-	// for the bound, at least Log. Both are logarithms over the estimate as it was.
+	// Log is the logarithm of the factor on the point. Upper is the logarithm of the
+	// factor from the point to the bound, at least Log. Both are relative to the
+	// uncorrected point.
 	Log, Upper float64
-	// Same counts the runs of the model that it rests on, Others those of other
-	// models.
+	// Same counts the runs of the model that were used, Others the runs of other models.
 	Same, Others int
 }
 
 const (
-	// priorRuns is how many runs the shipped spread counts for. Chosen: after as many
-	// runs here, what was seen counts for half.
+	// priorRuns is the weight of the shipped spread, as a number of runs. Chosen: after
+	// as many runs here, the observed spread counts for half.
 	priorRuns = 8
 	// runSpread is the standard deviation of the settings of one model around the
 	// model's own error, before it was learned here. Measured: 0.047 in the 65 runs of
@@ -34,9 +34,9 @@ const (
 	runSpread = 0.05
 	// leastSpread bounds what identical runs can do: samples miss short spikes.
 	leastSpread = 0.01
-	// leastBound is the least logarithm of bound over point once it was learned;
-	// a shipped bound below it stays. It is what the mapper books above the peak of
-	// earlier runs (learnedFactor).
+	// leastBound is the smallest learned ln(bound / point); a shipped bound below it
+	// stays. The mapper allocates the same above the peak of earlier runs
+	// (learnedFactor).
 	leastBound = 0.03
 	// tails are the degrees of freedom of the errors. Their tails are heavy: in the
 	// runs of runSpread, half of the settings are within 0.017 of their model's mean,
@@ -46,16 +46,17 @@ const (
 	// farthest is the largest error that is one of the estimate. A run that is
 	// off by more than a factor of 3 was not of that model or those settings.
 	farthest = 1.0986
-	// Kept is how many runs of a model count, and how many models: the newest.
+	// Kept is the number of runs of a model that count, keptModels the number of models:
+	// the newest.
 	Kept, keptModels = 32, 64
 )
 
 // Measures reports whether an error can be one of the estimate.
 func Measures(log float64) bool { return math.Abs(log) <= farthest }
 
-// Of returns the correction of an estimate of model. runs are those of its group,
-// oldest first. bound is the logarithm of shipped bound over point, for 95 %.
-// Without runs it is the estimate as it was: 0 and bound.
+// Of returns the correction of an estimate of model. runs are the runs of its group,
+// oldest first. bound is ln(shipped bound / point estimate) at 95 %. Without runs the
+// estimate is not changed: it returns 0 and bound.
 func Of(runs []Run, model string, bound float64) Correction {
 	bound = min(max(bound, 1e-4), 3)
 	groups := byModel(runs, model)
@@ -119,8 +120,8 @@ func byModel(runs []Run, model string) []group {
 // spreads are the variances of the three parts of an error.
 type spreads struct{ shift, model, run float64 }
 
-// shipped splits the spread that a bound stands for. Calibration does not tell
-// the machine's part from the model's, so each is half of what is not the run's.
+// shipped splits the spread that a bound stands for. Calibration does not separate the
+// machine's part from the model's, so each is half of the part that is not the run's.
 func shipped(bound float64) spreads {
 	all := bound / quantile95(tails)
 	run := min(runSpread*runSpread, all*all/2)
@@ -144,8 +145,8 @@ func (s spreads) machine(groups []group, model string) (normal, []float64) {
 	return settle(normal{0, s.shift}, others), own
 }
 
-// learn returns the spreads that the runs show, shrunk towards those of before. s are
-// the present ones: no deviation counts for more than three of them.
+// learn returns the spreads that the runs show, shrunk towards the spreads in before. s
+// are the present spreads: a deviation of more than three of them counts as three.
 func (s spreads) learn(before spreads, groups []group, machine normal) spreads {
 	run, runs := priorRuns*before.run, float64(priorRuns)
 	model, models := priorRuns*before.model, float64(priorRuns)

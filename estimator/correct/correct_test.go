@@ -22,9 +22,9 @@ func TestNothingSeen(t *testing.T) {
 	}
 }
 
-// TestSystematic: estimates that are all 20 % too low are corrected after a few
-// runs, and the second run of a model is better estimated than its first. The
-// bounds are those of real models, of generated CNNs and of MLPs.
+// TestSystematic: estimates that are all 20 % too low are corrected after a few runs, and
+// the second run of a model is better estimated than its first. The bounds come from real
+// models, generated CNNs and MLPs.
 func TestSystematic(t *testing.T) {
 	for _, bound := range []float64{0.18, 0.12, 0.06, 0.0107} {
 		var runs []Run
@@ -50,8 +50,8 @@ func TestSystematic(t *testing.T) {
 	}
 }
 
-// TestOutlier: one run that was not what it was said to be changes little, here
-// with an error of a factor of 2, and one of more than 3 nothing.
+// TestOutlier: one run with wrong settings changes little, here with an error of a factor
+// of 2, and one with an error of more than 3 changes nothing.
 func TestOutlier(t *testing.T) {
 	var runs []Run
 	for i := range 6 {
@@ -117,10 +117,10 @@ type lab struct {
 	bound  float64 // shipped
 	shift  float64 // of all estimates
 	spread float64 // of its models and runs, as a multiple of the shipped
-	odd    float64 // share of runs that are not what they were said to be
+	odd    float64 // share of runs with wrong settings
 }
 
-// plays counts, over many machines of a kind, how often tasks use more than is booked,
+// plays counts, over many machines of a kind, how often tasks use more than is allocated,
 // as shipped and corrected, and the errors of the points. first tasks are left out.
 func (l lab) plays(seed uint64, first int) (missed, shippedMissed, wrong, shippedWrong float64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))

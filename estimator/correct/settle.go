@@ -17,11 +17,11 @@ func observed(logs []float64, variance float64) []normal {
 	return all
 }
 
-// settle returns the mean of a quantity from what was thought of it and from what
-// was observed, and the variance of that mean. All of them have heavy tails: what is
-// far from the others has less weight (Student's t by reweighting; Lange, Little and
-// Taylor, "Robust statistical modeling using the t distribution", 1989). So a single
-// run that is far off moves little, and a few that agree overrule the prior.
+// settle returns the mean of a quantity from its prior and from the observations, and the
+// variance of that mean. All of them have heavy tails: a value that is far from the
+// others has less weight (Student's t by reweighting; Lange, Little and Taylor, "Robust
+// statistical modeling using the t distribution", 1989). So a single run that is far off
+// changes little, and a few that agree overrule the prior.
 func settle(prior normal, seen []normal) normal {
 	if len(seen) == 0 {
 		return prior
@@ -47,8 +47,8 @@ func settle(prior normal, seen []normal) normal {
 	return is
 }
 
-// middle is the median of the means; of two middle ones, the one nearer to what was
-// thought before.
+// middle returns the median of the means; of two middle ones, the one nearer to the
+// prior.
 func middle(all []normal, before float64) float64 {
 	means := make([]float64, len(all))
 	for i, x := range all {
@@ -65,8 +65,8 @@ func middle(all []normal, before float64) float64 {
 // normal95 is the 95 % quantile of the normal distribution.
 const normal95 = 1.6449
 
-// quantile95 is the 95 % quantile of Student's t with so many degrees of freedom, at
-// least 4, to 0.01 (the expansion in Abramowitz and Stegun, 26.7.5).
+// quantile95 is the 95 % quantile of Student's t with this number of degrees of freedom,
+// at least 4, to 0.01 (the expansion in Abramowitz and Stegun, 26.7.5).
 func quantile95(freedom float64) float64 {
 	const z = normal95
 	return z + (z*z*z+z)/(4*freedom) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*freedom*freedom)

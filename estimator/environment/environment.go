@@ -29,14 +29,14 @@ const Default = "a100-2025-09"
 // Environment is one generation of software on one kind of GPU.
 type Environment struct {
 	step.Environment
-	// About describes it. Fitted tells where the constants come from.
+	// About describes it. Fitted names the source of the constants.
 	About  string `json:"about"`
 	Fitted string `json:"fitted"`
-	// NCCL is what a communicator takes on each GPU, for trainings on several; 0: it is
-	// in no figure.
+	// NCCL is the memory of a communicator on each GPU, for trainings on several, or 0 if
+	// the figures have none.
 	NCCL int64 `json:"nccl,omitempty"`
-	// GPUs are parts of the names of GPU models. If no environment is configured,
-	// a machine with such GPUs gets this one; none: no machine does.
+	// GPUs are parts of the names of GPU models. If no environment is configured, a
+	// machine with such GPUs gets this one. With none no machine does.
 	GPUs []string `json:"gpus,omitempty"`
 }
 
@@ -71,9 +71,9 @@ func Named(name string) (Environment, error) {
 	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, suggest.Names(name, Names(), 1)[0])
 }
 
-// For returns the name of the environment for a machine with these models of
-// GPUs, as their driver names them. Empty: there is none, or the GPUs are of
-// several kinds.
+// For returns the name of the environment for a machine with these models of GPUs, as
+// their driver names them. It is empty if there is none, or the GPUs are of several
+// kinds.
 func For(models []string) string {
 	if len(models) == 0 {
 		return ""

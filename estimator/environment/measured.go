@@ -17,9 +17,10 @@ import (
 // Measured are the figures of a machine, as the program of carma doctor --calibrate
 // prints them after [Mark]. Memory is in bytes.
 type Measured struct {
-	// Context is the memory of a process before its first tensor, CuDNN what the
-	// convolution library adds when it is loaded. CuBLAS is the workspace of a handle.
-	// NCCL is what a communicator of two GPUs takes on each; 0: not measured.
+	// Context is the memory of a process before its first tensor. CuDNN is the memory
+	// that the convolution library adds when it is loaded. CuBLAS is the workspace of a
+	// handle. NCCL is the memory of a communicator of two GPUs on each, or 0 if not
+	// measured.
 	Context int64 `json:"context"`
 	CuDNN   int64 `json:"cudnn"`
 	CuBLAS  int64 `json:"cublas"`
@@ -29,7 +30,7 @@ type Measured struct {
 	// Torch and CUDA are versions, for people.
 	Torch string `json:"torch,omitempty"`
 	CUDA  string `json:"cuda,omitempty"`
-	// Error is why nothing was measured; empty: it was.
+	// Error says why nothing was measured, or is empty.
 	Error string `json:"error,omitempty"`
 }
 
@@ -39,8 +40,8 @@ const Mark = "carma-calibrate "
 const (
 	mib        = 1 << 20
 	mostFigure = 64 << 30
-	// mostSpread is how much two measurements may differ: the driver gives memory in
-	// pieces of 2 MiB.
+	// mostSpread is the largest accepted difference between two measurements: the driver
+	// gives memory in pieces of 2 MiB.
 	mostSpread = 32 * mib
 )
 

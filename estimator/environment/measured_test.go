@@ -29,7 +29,7 @@ func TestReadMeasured(t *testing.T) {
 	}
 }
 
-// TestKept: what was measured is used for the same GPUs, and replaces nothing else.
+// TestKept: the measurement is used for the same GPUs, and replaces nothing else.
 func TestKept(t *testing.T) {
 	dir, cards := t.TempDir(), []string{"H100", "A100", "H100"}
 	if _, ok, err := Kept(dir, cards); ok || err != nil {

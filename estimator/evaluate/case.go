@@ -21,13 +21,13 @@ type Case struct {
 	Name, Group string
 	// Row is its line in the file.
 	Row int
-	// Config is the model; nil: carma does not know it.
+	// Config is the model, or nil if carma does not know it.
 	Config *models.Config
 	// Batch size as the file has it.
 	Batch int
-	// FakeTensor is the peak of a FakeTensor tracker in bytes; 0: none.
+	// FakeTensor is the peak of a FakeTensor tracker in bytes, or 0.
 	FakeTensor int64
-	// Environment of the measurement; empty: not stated.
+	// Environment of the measurement, or empty if not stated.
 	Environment string
 	// Measured peak in bytes, as nvidia-smi prints it.
 	Measured int64
@@ -54,7 +54,7 @@ type Lookup func(model string, with models.Overrides) (*models.Config, error)
 // format is one kind of file.
 type format struct {
 	set     string
-	columns []string // these columns tell it from the other formats
+	columns []string // these columns distinguish it from the other formats
 	read    func(row, Lookup) (Case, bool, error)
 }
 
@@ -165,7 +165,7 @@ func (r row) integer(column string, low, high int64) (int64, error) {
 	return n, nil
 }
 
-// mib converts a field from MiB to bytes; 0: empty.
+// mib converts a field from MiB to bytes. It returns 0 for an empty field.
 func (r row) mib(column string) (int64, error) {
 	if r.text(column) == "" {
 		return 0, nil

@@ -9,7 +9,7 @@ import (
 
 // Scored are the scores on the trainings of one environment.
 type Scored struct {
-	Environment string  `json:"environment"` // empty: the file does not state it
+	Environment string  `json:"environment"` // empty if the file does not state it
 	Trainings   int     `json:"trainings"`
 	Scores      []Score `json:"scores"`
 	// Seen are scores with runs of the same training at other batch sizes: of
@@ -19,7 +19,7 @@ type Scored struct {
 }
 
 // Environments scores every method on the cases that were not truncated, for each
-// environment on its own, as Run does. Outcomes are those of all environments.
+// environment separately, as Run does. The outcomes cover all environments.
 func Environments(cases []Case, all []methods.Method, fallback string, confidence float64) ([]Scored, []Outcome, error) {
 	by := map[string][]Case{}
 	for _, c := range cases {

@@ -12,7 +12,7 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// The rows are invented; the columns are those of the public files.
+// The rows are invented; the columns are the same as in the public files.
 const (
 	cnnFile = `input_channels,num_classes,architecture,batch_size,input_size,activation_module,max_gpu_mem_mib,status,layers
 3,10,uniform,4,8,ReLU,1800,SUCCESSFUL,conv2d:1024:448;relu:1024:0;avgpool:16:0;linear:10:170
@@ -100,8 +100,8 @@ func TestBadFilesAreRefusedByLine(t *testing.T) {
 	}
 }
 
-// known is a method with fixed answers: point and bound by batch size. The error
-// is that of an unknown size.
+// known is a method with fixed answers: point and bound by batch size. It returns an
+// error for an unknown size.
 type known map[int][2]int64
 
 func (known) Name() string   { return "known" }

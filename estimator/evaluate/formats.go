@@ -100,7 +100,7 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 	return c, true, nil
 }
 
-// usualSettings are those of tables without such columns.
+// usualSettings are the settings of tables without such columns.
 var usualSettings = map[string]bool{string(models.Adam): true, string(models.FP32): true}
 
 // realCase reads a measured real model.

@@ -11,9 +11,9 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// Measurements on an H100 are within the bounds of its environment. They exceed
-// those of the default environment: a process on an H100 has 217 to 237 MiB more
-// before its first tensor.
+// Measurements on an H100 are within the bounds of its environment. They exceed the
+// default environment's bounds: a process on an H100 has 217 to 237 MiB more before its
+// first tensor.
 func TestMeasuredOnH100(t *testing.T) {
 	cases, skipped := measuredOn(t, "h100-2026-11-22")
 	if len(cases) != 59 || skipped != 1 { // one measurement is there twice

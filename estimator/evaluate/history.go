@@ -13,8 +13,9 @@ import (
 const historyMost = 500
 
 // RunHistory scores a method whose estimates earlier runs on the machine correct. It
-// knows all other runs of the cases, which are of one environment, and of the same family of networks; with
-// same also those of the same model at other settings, else only those of other models.
+// knows all other runs of the cases, which must be of one environment and one family of
+// networks. If same, these include runs of the same model with other settings; otherwise
+// only runs of other models.
 func RunHistory(cases []Case, m methods.Method, fallback string, confidence float64, same bool) (Score, error) {
 	score := Score{Method: m.Name() + ", other models run here before"}
 	if same {

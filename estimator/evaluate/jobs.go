@@ -30,7 +30,7 @@ var jobs = map[string]job{
 	"xlnet_large_cased/wikitext-2": {name: "xlnet_large", each: true},
 }
 
-// at returns the job's settings at a batch size of the table, on so many GPUs.
+// at returns the job's settings at a batch size of the table, on a number of GPUs.
 func (j job) at(batch, gpus int) models.Overrides {
 	with := j.with
 	with.Batch = batch

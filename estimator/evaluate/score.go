@@ -14,7 +14,7 @@ import (
 // to the measured peak.
 type Score struct {
 	Method string `json:"estimator"`
-	// Rows is how many of all rows (Of) it answered.
+	// Rows is the number of rows that it answered, Of the number of all rows.
 	Rows int `json:"rows"`
 	Of   int `json:"of"`
 	// Mean and Median of |point / measured - 1|.
@@ -87,7 +87,7 @@ func Run(cases []Case, all []methods.Method, fallback string, confidence float64
 	return scores, outcomes, nil
 }
 
-// clamped is the bound that is booked: one above the GPU's memory means all of it.
+// clamped is the bound that is allocated: one above the GPU's memory means all of it.
 func clamped(a methods.Answer, capacity int64) int64 {
 	if capacity > 0 && a.Upper > capacity {
 		return max(capacity, a.Point)

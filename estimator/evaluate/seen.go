@@ -89,7 +89,7 @@ func ask(c *Case, m methods.Method, fallback string, confidence float64) (method
 	return a, nil
 }
 
-// otherBatch is the first of otherBatches; nil: there is none.
+// otherBatch returns the first of otherBatches, or nil if there is none.
 func otherBatch(cases []Case, c *Case) *Case {
 	if others := otherBatches(cases, c); len(others) > 0 {
 		return others[0]

@@ -31,15 +31,14 @@ type Figures struct {
 	Params int64
 	// Batch is the number of samples of a step on all GPUs together; at least 1.
 	Batch int
-	// Input is the number of elements of one sample; 0: unknown.
+	// Input is the number of elements of one sample, or 0 if unknown.
 	Input int64
-	// Layers is the number of convolutions and linear layers; 0: unknown.
+	// Layers is the number of convolutions and linear layers, or 0 if unknown.
 	Layers int
-	// Optimizer and Precision; empty: adam and fp32, as in the measured
-	// trainings.
+	// Optimizer and Precision are adam and fp32 if empty, as in the measured trainings.
 	Optimizer models.Optimizer
 	Precision models.Precision
-	// GPUs share the batch; 0: one.
+	// GPUs share the batch; one if 0.
 	GPUs int
 }
 
@@ -67,7 +66,7 @@ const (
 // ErrFamily: no model was learned for this family of networks.
 var ErrFamily = errors.New("no few-figures model of this family")
 
-// Check says in one line what is wrong; nil: nothing. An unknown family is
+// Check returns an error of one line, or nil. The error of an unknown family is
 // [ErrFamily].
 func (f Figures) Check() error {
 	switch {

@@ -71,8 +71,9 @@ func NewModel() *Model {
 	return &Model{onnx.New("figures", trees, []string{"features"}, []string{"middle", "upper"})}
 }
 
-// Estimate estimates a training. confidence is that of the bound, between 0 and
-// 1. It fails with the error of [Figures.Check], and with [onnx.ErrUnavailable].
+// Estimate estimates a training. confidence is the probability that the bound holds,
+// between 0 and 1. It fails with the error of [Figures.Check], and with
+// [onnx.ErrUnavailable].
 func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (Result, error) {
 	if err := f.Check(); err != nil {
 		return Result{}, err
@@ -111,8 +112,8 @@ func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (
 	return r, nil
 }
 
-// bound is the logarithm of the factor on the upper trees' answer: that of the
-// next higher calibrated confidence. Beyond the highest one it is doubled.
+// bound returns the logarithm of the factor on the upper trees' answer, for the next
+// higher calibrated confidence. Beyond the highest one the logarithm is doubled.
 func (g group) bound(confidence float64) float64 {
 	for _, b := range g.Bounds {
 		if b.Confidence >= confidence-1e-9 {

@@ -38,7 +38,7 @@ type group struct {
 	Models int `json:"models"`
 	// Plain are bounds on log(measured / point).
 	Plain Bounds `json:"plain"`
-	// Other is a warning that the group is not the subject's own; empty: it is.
+	// Other is a warning that the group is not the subject's own, or empty.
 	Other string `json:"-"`
 }
 

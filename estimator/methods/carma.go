@@ -25,7 +25,7 @@ func (*Carma) Source() string {
 	return "this project: simulated allocator, conformal bound (docs/estimators.md)"
 }
 
-// DefaultConfidence is that of a subject that says none.
+// DefaultConfidence is the confidence of a subject that names none.
 const DefaultConfidence = 0.95
 
 // Estimate simulates the training if its layers are known. Otherwise it scales a

@@ -1,4 +1,4 @@
-// Package methods defines a method: a way to estimate a training's GPU memory,
-// for one GPU, in bytes. The package has carma's own method; estimator/rivals has
-// those that it is compared with.
+// Package methods defines a method: a way to estimate a training's GPU memory, for one
+// GPU, in bytes. The package has carma's own method; estimator/rivals has the methods
+// that it is compared with.
 package methods

@@ -10,18 +10,18 @@ import (
 
 // Subject is a training to estimate.
 type Subject struct {
-	// Config is the model; nil: unknown.
+	// Config is the model, or nil if unknown.
 	Config *models.Config
-	// Figures are a few known figures if Config is nil; nil: none.
+	// Figures are a few known figures if Config is nil, or nil.
 	Figures *figures.Figures
 	// Environment is the software and GPU on which it will run.
 	Environment *step.Environment
 	// FakeTensor is the peak that a FakeTensor tracker reported for exactly this
-	// configuration, in bytes; 0: none.
+	// configuration, in bytes, or 0.
 	FakeTensor int64
-	// Confidence that the bound holds; 0: 0.95.
+	// Confidence that the bound holds; [DefaultConfidence] if 0.
 	Confidence float64
-	// Capacity of the GPU in bytes; 0: unknown.
+	// Capacity of the GPU in bytes, or 0 if unknown.
 	Capacity int64
 }
 
@@ -30,7 +30,7 @@ type Answer struct {
 	// Point is the likeliest value. Upper is a bound, at least Point. A method
 	// without a bound repeats the point.
 	Point, Upper int64
-	// Parts are the components of Point, if the method tells.
+	// Parts are the components of Point, if the method knows them.
 	Parts []Part
 	// Warnings are a sentence each.
 	Warnings []string

@@ -12,22 +12,24 @@ import (
 	"carma/estimator/networks/hf"
 )
 
-// Description is what a submission says of the network of a file.
+// Description is a submission's description of the network in a file.
 type Description struct {
 	// Name is for people.
 	Name string
-	// Network is what [described.Read] reads.
+	// Network is the input of [described.Read].
 	Network json.RawMessage
-	// Settings are those that are left: an import has used up those that change layers.
+	// Settings are the remaining settings: an import applies the settings that change
+	// layers.
 	Settings models.Overrides
-	// Warnings tell what was assumed.
+	// Warnings list the assumptions.
 	Warnings []string
 }
 
 // Describe reads the network of a file, or of a folder with a config.json, and describes
-// it. It refuses what cannot be built with these settings. Of a config.json the fields
-// that matter are kept, and what the safetensors files beside it store; all other files
-// become layers. As for [Find], a safetensors file stands for the config.json beside it.
+// it. It refuses a network that cannot be built with these settings. For a config.json
+// the fields that matter are kept, with a summary of the safetensors files beside it; all
+// other files become layers. As for [Find], a safetensors file stands for the config.json
+// beside it.
 func Describe(path string, o models.Overrides) (*Description, error) {
 	config, weights := weighed(path)
 	if IsFile(config) {
@@ -57,8 +59,8 @@ func Describe(path string, o models.Overrides) (*Description, error) {
 	return d, in(path, err)
 }
 
-// configText is the content of a config.json of the transformers library; nil: the file
-// is another.
+// configText returns the content of a config.json of the transformers library, or nil for
+// another file.
 func configText(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

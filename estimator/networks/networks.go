@@ -54,9 +54,9 @@ func ReadFile(path string, o models.Overrides) (*models.Config, error) {
 }
 
 // Read reads a network from r: a configuration, or a config.json of the transformers
-// library; it recognizes the format by the content. name is the file's, for messages
-// and as the model's name. The sizes in o are for files that lack them. The result is
-// valid; its Warnings tell the assumptions.
+// library; it recognizes the format by the content. name is the file's, for messages and
+// as the model's name. The sizes in o are for files that lack them. The result is valid;
+// its Warnings list the assumptions.
 func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(r, models.MaxFile+1))
 	switch {

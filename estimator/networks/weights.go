@@ -9,8 +9,8 @@ import (
 	"carma/estimator/networks/safetensors"
 )
 
-// Weights is the safetensors file, or their index, that ref names or that is in the
-// folder ref; empty: there is none.
+// Weights returns the safetensors file, or their index, that ref names or that is in the
+// folder ref, or empty if there is none.
 func Weights(ref string) string {
 	if safetensors.Is(ref) && IsFile(ref) {
 		return ref
@@ -38,7 +38,7 @@ func weighed(ref string) (config, weights string) {
 }
 
 // Count counts the parameters in a file of weights that has no network beside it; see
-// [WeightsAlone]. The notes tell what the headers do not.
+// [WeightsAlone]. The notes list facts that the headers lack.
 func Count(path string) (w *described.Weights, notes []string, err error) {
 	w, notes, err = weightsOf(path)
 	if err == nil && w == nil {
@@ -47,8 +47,8 @@ func Count(path string) (w *described.Weights, notes []string, err error) {
 	return w, notes, err
 }
 
-// weightsOf is the summary of a file of weights; nil if path is empty. The notes tell what
-// the headers do not.
+// weightsOf returns the summary of a file of weights, or nil if path is empty. The notes
+// list facts that the headers lack.
 func weightsOf(path string) (w *described.Weights, notes []string, err error) {
 	if path == "" {
 		return nil, nil, nil

@@ -51,7 +51,7 @@ func find() (found []candidate, rejected []rejection) {
 	return found, rejected
 }
 
-// CacheDir is the folder in which make onnxruntime puts the library; empty: the
+// CacheDir returns the folder in which make onnxruntime puts the library, or empty if the
 // user has no home.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()

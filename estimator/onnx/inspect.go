@@ -28,8 +28,8 @@ func trusted(path string) error {
 }
 
 // inspect checks, without loading, that the file is a whole library for this
-// architecture, and reads its version; empty: unknown. The linker does not check
-// that: loading a truncated file kills the process.
+// architecture, and reads its version, which is empty if unknown. The linker does not
+// check the file: loading a truncated one kills the process.
 func inspect(path string) (version string, err error) {
 	// debug/elf returns errors for damaged files, but versions of it have
 	// panicked.

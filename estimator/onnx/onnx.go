@@ -127,10 +127,10 @@ type State struct {
 	Why string
 }
 
-// Status tells what the first run would find, or has found. It loads nothing.
+// Status returns what the first run would find, or has found. It loads nothing.
 func Status() State { return lib.status() }
 
-// again is how long a failed search is remembered. Somebody may install the
+// again is the time for which a failed search is remembered. Somebody may install the
 // library while the daemon runs.
 const again = 10 * time.Second
 
@@ -184,7 +184,7 @@ func (l *library) status() State {
 	return State{On: true, Path: found[0].path, Version: found[0].version}
 }
 
-// HowToGet tells people how to get the library.
+// HowToGet says how to get the library.
 const HowToGet = "get it with make onnxruntime, npm install -g onnxruntime-node or pip install onnxruntime, " +
 	"or set CARMA_ONNXRUNTIME to a libonnxruntime.so of version " + Oldest + " or newer"
 

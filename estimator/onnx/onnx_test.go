@@ -132,8 +132,8 @@ func TestOld(t *testing.T) {
 	}
 }
 
-// The places of npm and PyPI are searched, those from the environment first. A
-// library that everybody can write to is refused.
+// The places of npm and PyPI are searched, places from the environment first. A library
+// that everybody can write to is refused.
 func TestPlaces(t *testing.T) {
 	dir := t.TempDir()
 	venv := filepath.Join(dir, "lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.24.0")

@@ -10,7 +10,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// possible returns why this build could never load a library; nil: it could.
+// possible says why this build could never load a library, or returns nil if it could.
 func possible() error { return nil }
 
 // start loads the library at path into this process.

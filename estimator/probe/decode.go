@@ -17,8 +17,8 @@ const (
 	maxWarnings = 40
 )
 
-// decode reads a configuration that a program sent. It is the only place where
-// foreign text becomes a configuration.
+// decode reads a configuration that a program sent. It is the only place where untrusted
+// text becomes a configuration.
 func decode(data []byte) (*models.Config, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

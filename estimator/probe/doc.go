@@ -4,7 +4,7 @@
 // and put into PYTHONPATH, so Python loads them before the program. They record
 // what the program builds, and end it (package carma_probe in python/).
 //
-// The program is not trusted: it could print a forged record. That would only
-// change the estimate of its own task's memory, which its owner may declare
-// anyway. The record is bounded and checked like any foreign input.
+// The program is not trusted: it could print a forged record. That would only change the
+// estimate of its own task's memory, which its owner may declare anyway. The record is
+// bounded and checked like any untrusted input.
 package probe

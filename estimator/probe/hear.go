@@ -144,7 +144,7 @@ func sentence(s string) string {
 	return s
 }
 
-// ending is how the container ended. late: it was ended because its time was up.
+// ending says how the container ended. late: it was ended because its time was up.
 type ending struct {
 	containers.Exit
 	late bool

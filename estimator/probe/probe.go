@@ -19,7 +19,7 @@ import (
 
 // Request is the task to probe and the resources of the probe.
 type Request struct {
-	// Name of the container; empty: a random name.
+	// Name of the container; random if empty.
 	Name   string
 	Labels map[string]string
 	// The same as of the task's own container, but mounts become read-only.
@@ -31,7 +31,7 @@ type Request struct {
 	User       string
 	Mounts     []containers.Mount
 	ShmSize    int64
-	// GPUs is the number of GPUs that the program sees; 0: one.
+	// GPUs is the number of GPUs that the program sees; one if 0.
 	GPUs int
 	// Folder is a folder of the host for the probe's files. The files are the
 	// same for all probes and stay there.

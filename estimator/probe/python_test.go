@@ -18,7 +18,7 @@ import (
 	"carma/containers"
 )
 
-// torchPython is a Python with PyTorch; empty: there is none. TEST_PYTHON names
+// torchPython returns a Python with PyTorch, or empty if there is none. TEST_PYTHON names
 // one or several to try.
 var torchPython = sync.OnceValue(func() string {
 	for _, name := range append(strings.Fields(os.Getenv("TEST_PYTHON")), "python3", "/usr/bin/python3") {

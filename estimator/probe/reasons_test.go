@@ -26,8 +26,8 @@ func TestNoStep(t *testing.T) {
 	}
 }
 
-// TestAdapters: trained and frozen parameters are told apart where no step was
-// reached. A forward pass that was cut off gives no estimate.
+// TestAdapters: trained and frozen parameters are distinguished even if no step was
+// reached. An interrupted forward pass gives no estimate.
 func TestAdapters(t *testing.T) {
 	c, err := hear(t, "100", "adapters.py", "step")
 	if err != nil {

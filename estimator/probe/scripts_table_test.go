@@ -2,8 +2,8 @@ package probe
 
 const torchrun = "-m torch.distributed.run --nproc_per_node=2"
 
-// scripts are the programs of testdata/scripts. The numbers of parameters are those
-// that the libraries print, or follow from the layers.
+// scripts are the programs of testdata/scripts. The libraries print the numbers of
+// parameters, or they follow from the layers.
 var scripts = []script{
 	// With PyTorch alone; torch.export is there from version 2.1 on.
 	{name: "nanogpt", args: "4 64 2 2 32 500", want: "GPT transformer batch 4 amp adamw trained 43520 frozen 0"},

@@ -32,18 +32,18 @@ type script struct {
 	// launch are the arguments of Python before the program's name.
 	launch string
 	args   string // after its name
-	gpus   int    // 0: one
+	gpus   int    // one if 0
 	// want is the configuration in short, see short, or the reason, in which * is for
 	// any text.
 	want  string
-	again string // why it is run again with values; empty: it is not
-	// live: the simulated step must agree with the bytes that PyTorch's tensors take,
-	// see testdata/live.py, which does not count small ones. 0: not compared; otherwise
-	// the number of its optimizers.
+	again string // why it is run again with values, or empty if it is not
+	// live: the simulated step must agree with the bytes that PyTorch's tensors take, see
+	// testdata/live.py, which does not count small ones. It is the number of its
+	// optimizers, or 0 if not compared.
 	live int
 }
 
-// short tells of a configuration what its training does.
+// short summarizes a configuration's training.
 func short(c *models.Config) string {
 	var trained, frozen int64
 	bits := map[int]bool{}
@@ -77,7 +77,7 @@ func short(c *models.Config) string {
 	return text
 }
 
-// usage is what a probe took outside of a container.
+// usage is the time and memory of a probe outside of a container.
 type usage struct {
 	wall, cpu time.Duration
 	memory    int64 // bytes of the largest process
@@ -99,8 +99,8 @@ func imports(t *testing.T, python, modules string) bool {
 	return true
 }
 
-// TestScripts probes training programs as people write them. What a Python lacks
-// is left out: make probe-scripts PYTHON=... runs it with another.
+// TestScripts probes training programs as people write them. Programs with packages that
+// a Python lacks are left out: make probe-scripts PYTHON=... runs it with another.
 func TestScripts(t *testing.T) {
 	python := python3(t)
 	ran := 0

@@ -7,9 +7,9 @@ import (
 	"carma/estimator/methods"
 )
 
-// DeepSpeed is the memory of the model's states (weights, gradients, Adam in
-// mixed precision) on each of N GPUs, in bytes. P is the number of parameters, L
-// that of the largest layer.
+// DeepSpeed is the memory of the model's states (weights, gradients, Adam in mixed
+// precision) on each of N GPUs, in bytes. P is the number of parameters, L the number in
+// the largest layer.
 //
 //	no ZeRO   16 P             Rajbhandari et al., SC '20, arXiv 1910.02054
 //	stage 1   4 P + 12 P / N   the same

@@ -80,8 +80,7 @@ func closed(layers []models.Layer, kind string) []models.Layer {
 	return append(layers, models.Layer{Type: models.Loss, Out: []int64{1}, Whole: true})
 }
 
-// trackedKeeps is what a layer keeps for its gradient in tensors that Python
-// knows.
+// trackedKeeps lists the tensors known to Python that a layer keeps for its gradient.
 func trackedKeeps(l *models.Layer) *models.Keeps {
 	k := &models.Keeps{}
 	switch l.Type {

@@ -12,12 +12,12 @@ import (
 //
 //	context + w ceil(P / C) C + s P' + w outputs + (w + 8) T V
 //
-// w is the size of a weight (2 in 16 bits and with autocast, else 4), P the
-// number of parameters, P' that of the trained ones, C the size of a chunk, s the
-// optimizer's states per parameter, T the tokens of a batch, V the vocabulary.
-// The parts are those of the paper's abstract and of summaries of it: a base with
-// the CUDA context; parameters in chunks, whose memory the gradients take over;
-// optimizer states; outputs of the transformer layers; the lm-head apart.
+// w is the size of a weight (2 in 16 bits and with autocast, else 4), P the number of
+// parameters, P' the number of trained ones, C the size of a chunk, s the optimizer's
+// states per parameter, T the tokens of a batch, V the vocabulary. The parts are taken
+// from the paper's abstract and from summaries of it: a base with the CUDA context;
+// parameters in chunks, whose memory the gradients take over; optimizer states; outputs
+// of the transformer layers; the lm-head apart.
 //
 // The paper's formulas were not at hand. Our reading: a chunk is as large as the
 // largest layer. s is 12 for Adam in 16 bits (a copy and two moments of 4 bytes

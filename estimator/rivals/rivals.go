@@ -1,7 +1,6 @@
 // Package rivals has the published ways to estimate a training's GPU memory, for
-// comparison. Each follows its source. carma estimate shows them, and a replay
-// can run policies with them. No memory is booked by them, so the daemon does not
-// have them.
+// comparison. Each follows its source. carma estimate shows them, and a replay can run
+// policies with them. No memory is allocated by them, so the daemon does not have them.
 //
 // They follow their sources to different degrees. horus and deepspeed are the
 // published formulas. faketensor simulates a published tracker; which tensors it

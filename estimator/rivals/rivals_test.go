@@ -28,8 +28,8 @@ func TestDeepSpeed(t *testing.T) {
 			t.Errorf("%q on %d GPUs: %d bytes (%v), want %d", c.parallel, c.gpus, got.Point, err, c.want)
 		}
 	}
-	// The numbers are those that DeepSpeed's function prints for T5-small: 60M
-	// parameters, 16M in the largest layer, one GPU: 1.08 GB.
+	// DeepSpeed's function prints these numbers for T5-small: 60M parameters, 16M in the
+	// largest layer, one GPU: 1.08 GB.
 	s := methods.Subject{Config: &models.Config{Train: models.Train{Parallel: models.ZeRO3}, Layers: []models.Layer{
 		{Type: models.Embedding, Params: []int64{16449536}}, {Type: models.Linear, Params: []int64{15000000}},
 		{Type: models.Linear, Params: []int64{15000000}}, {Type: models.Linear, Params: []int64{14057088}}}}}

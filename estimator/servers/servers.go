@@ -11,15 +11,15 @@ import (
 	"carma/estimator/shell"
 )
 
-// Program is what is known of a task's program.
+// Program has the known facts about a task's program.
 type Program struct {
 	Image string // the reference
-	// Entrypoint and Command are as the task gives them; empty: the image's.
+	// Entrypoint and Command are as the task gives them; the image's if empty.
 	Entrypoint, Command []string
 	// Env are the image's variables and the task's, KEY=value; the last of a name counts.
 	Env []string
-	// Grows: frameworks are told to take memory as they need it, where neither the
-	// task nor its image sets that.
+	// Grows: the settings of frameworks make them take memory as they need it, if neither
+	// the task nor its image sets that.
 	Grows bool
 }
 
@@ -27,9 +27,9 @@ type Program struct {
 type Found struct {
 	// Name of the program, and By: what it was recognised by.
 	Name, By string
-	// Share is the part of a GPU's whole memory that it takes, from 0 to 1. 0: it is
-	// not known. Beside is what it takes beside the share, in bytes. From says where the
-	// share comes from.
+	// Share is the part of a GPU's whole memory that it takes, from 0 to 1, or 0 if
+	// unknown. Beside is the memory that it takes besides the share, in bytes. From names
+	// the source of the share.
 	Share  float64
 	Beside int64
 	From   string
@@ -37,7 +37,7 @@ type Found struct {
 	// Less is subtracted from the share that is given by it.
 	Flag, Variable string
 	Less           float64
-	// Note is a sentence where no share is booked.
+	// Note is a sentence for the case that no share is allocated.
 	Note string
 }
 
@@ -67,8 +67,8 @@ func Recognise(p Program) (f Found, ok bool, err error) {
 	return Found{}, false, nil
 }
 
-// words are those of the commands of entrypoint and command. plain: they are one command,
-// so that a flag can be added at its end.
+// words returns the words of all commands of entrypoint and command. plain: they are one
+// command, so that a flag can be added at its end.
 func (p *Program) words() (words []string, plain bool) {
 	line := shell.Parse(slices.Concat(p.Entrypoint, p.Command), p.Env)
 	plain = true
@@ -79,7 +79,7 @@ func (p *Program) words() (words []string, plain bool) {
 	return words, plain
 }
 
-// recognised says what a program is recognised by; empty: it is not.
+// recognised says by what a program is recognised, or is empty if it is not.
 func (k *kind) recognised(p *Program, words []string) string {
 	for i, w := range words {
 		w = path.Base(w)
@@ -157,5 +157,5 @@ func shareOf(program, setting, value string) (float64, error) {
 	return x, nil
 }
 
-// Sets is the flag or the variable that may be given; empty: none.
+// Sets returns the flag or the variable that sets the share, or empty if none does.
 func (f *Found) Sets() string { return cmp.Or(f.Flag, f.Variable) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRecognise: what is recognised by what, the share that it takes, and the flag or
-// variable by which it can be told another one.
+// TestRecognise: by what each program is recognised, the share that it takes, and the
+// flag or variable that sets another share.
 func TestRecognise(t *testing.T) {
 	for _, row := range []struct {
 		image, entrypoint, command, env string

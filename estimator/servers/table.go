@@ -11,24 +11,25 @@ import (
 type kind struct {
 	name string
 	// images are names in the repository, commands the first one or two words of a
-	// command, modules what python -m runs, variables those that only it reads.
+	// command, modules the arguments of python -m, variables the ones that only this
+	// program reads.
 	images, commands, modules, variables []string
 	// library: its image has no program of its own, and any command may use it.
 	library bool
 	// flags and settings, variables, set the share; the first flag is the one to give.
 	flags, settings []string
-	// share is taken if nothing sets it; 0: it follows from the card. beside and less
-	// are as in Found.
+	// share is taken if nothing sets it, or is 0 if it follows from the card. beside and
+	// less are as in Found.
 	share  float64
 	beside int64
 	less   float64
-	// other reads what does not fit into the columns; nil: nothing.
+	// other reads arguments that do not fit into the columns, unless nil.
 	other func(f *Found, p *Program, words []string) error
 }
 
 const gib = 1 << 30
 
-// Defaults are those of the programs' own pages, in November 2026:
+// Defaults come from the programs' own pages, in November 2026:
 //
 //   - vLLM, Engine Arguments: gpu-memory-utilization 0.9, all of the instance's memory.
 //   - SGLang, Server Arguments and Memory Management: mem-fraction-static is of weights
@@ -98,7 +99,7 @@ func (k *kind) read(f *Found, p *Program, words []string, plain bool) error {
 }
 
 // triton: the pools of --cuda-memory-pool-byte-size are small, models come as they are
-// loaded. Only its TensorFlow backend can be told a share.
+// loaded. Only its TensorFlow backend has a setting for a share.
 func triton(f *Found, _ *Program, words []string) error {
 	for i, w := range words {
 		v, joined := strings.CutPrefix(w, "--backend-config=tensorflow,gpu-memory-fraction=")

@@ -17,7 +17,7 @@ const (
 
 // Line is a command line.
 type Line struct {
-	// Commands are those that the line runs, in their order.
+	// Commands are the commands that the line runs, in their order.
 	Commands []Command
 	// Pipes are its pipelines.
 	Pipes []Pipe
@@ -76,7 +76,7 @@ type reader struct {
 	depth    int
 }
 
-// command adds the command of some words, or those of the shell that they start.
+// command adds the command of some words, or the commands of the shell that they start.
 func (r *reader) command(words, env []string, sure, plain bool) {
 	words, more := unwrap(words)
 	env = slices.Concat(env, more)

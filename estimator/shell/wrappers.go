@@ -12,9 +12,9 @@ type wrapper struct {
 	second string
 	// valued are its options that take the next word, in words between spaces.
 	valued string
-	// operands is how many of its own words stand in front of the program.
+	// operands is the number of its own words before the program.
 	operands int
-	// marked: the program begins behind the word --, or --args.
+	// marked: the program begins after the word --, or --args.
 	marked bool
 	// python: it starts python for a script and for -m.
 	python bool
@@ -99,7 +99,7 @@ func isEntrypoint(name string) bool {
 	return strings.HasSuffix(name, ".sh") && (strings.Contains(name, "entrypoint") || strings.Contains(name, "entry_point") || name == "entry.sh" || name == "_entrypoint.sh")
 }
 
-// behind are the words behind those of a wrapper, and the variables that it sets.
+// behind returns the words after a wrapper's own, and the variables that it sets.
 func (w *wrapper) behind(words []string) (rest, env []string) {
 	if w.marked {
 		for i, word := range words {

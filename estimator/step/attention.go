@@ -1,8 +1,9 @@
 package step
 
-// scores makes what layer i keeps besides storages. Attention in single operations takes
-// the softmax of its scores in 32 bits, which are there meanwhile: as they are, or, of
-// 16-bit ones, a copy of them. Without a gradient all of it is there for a moment only.
+// scores allocates the tensors that layer i keeps besides storages. Attention in single
+// operations takes the softmax of its scores in 32 bits. These exist meanwhile: the
+// scores themselves, or a copy of 16-bit ones. Without a gradient all of it exists for a
+// moment only.
 func (r *run) scores(i int, l *layer) error {
 	n := l.scored
 	if !l.grad {
@@ -27,8 +28,8 @@ func (r *run) scores(i int, l *layer) error {
 	return nil
 }
 
-// scoreGradients are those of the softmax's result and of its input, of attention in
-// single operations: both have 32 bits.
+// scoreGradients allocates the gradients of the softmax's result and of its input, for
+// attention in single operations: both have 32 bits.
 func (r *run) scoreGradients(l *layer) error {
 	if l.scored == 0 {
 		return nil

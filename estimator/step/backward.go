@@ -86,7 +86,7 @@ func (r *run) recompute(from, to int) error {
 }
 
 // gradients runs one layer backwards: it computes the gradients of its inputs and
-// weights. Then it frees its output's gradient and what the layer kept.
+// weights. Then it frees its output's gradient and the tensors that the layer kept.
 func (r *run) gradients(i int) error {
 	l := &r.layers[i]
 	if !l.grad {
@@ -163,8 +163,8 @@ func (r *run) product(l *layer, v int32) error {
 	return err
 }
 
-// weightGradients computes the gradients of a layer's weights. One of a weight that
-// layers share waits until those of all are there; then it is added to the gradient of
+// weightGradients computes the gradients of a layer's weights. The gradient of a weight
+// that layers share waits until all its parts exist; then it is added to the gradient of
 // earlier passes.
 func (r *run) weightGradients(l *layer) error {
 	if w := l.tied; w != none {
@@ -216,7 +216,7 @@ func (r *run) weightGradients(l *layer) error {
 func (r *run) weightGradient(l *layer, w int32) (chunk, error) {
 	n := min(l.cast, r.weights[w].bytes/2)
 	if l.kind == models.Recurrent {
-		n = 0 // those of all are there
+		n = 0 // all gradients exist
 	}
 	half, err := r.take(n, Gradients)
 	if err != nil {

@@ -9,24 +9,26 @@ import (
 	"carma/estimator/tabletest"
 )
 
-// mostAbove is how far a training's memory may be above the bound that would be booked.
+// mostAbove is the largest excess of a training's memory over the bound that would be
+// allocated.
 const mostAbove = 0.05
 
-// TestNoneUnderItsBound: no training of the tables needs more than 5 % above the bound
-// that carma estimate books for it in the default environment.
+// TestNoneUnderItsBound: no training of the tables needs more than 5 % above the bound of
+// carma estimate for it in the default environment.
 //
 // A table has the bytes of the tensors that PyTorch makes. A bound is of a whole process:
-// context, workspaces of libraries and the allocator's cache included. No GPU was there to
-// measure these three, so they are taken as the estimate has them. What is needed is
+// context, workspaces of libraries and the allocator's cache included. No GPU was
+// available to measure these three, so they are taken from the estimate. What is needed
+// is
 //
 //	bytes of the table + (estimate - simulated bytes of tensors)
 //
-// in bytes, where the estimate is the point, not the bound, and the simulation is that of
-// [TestTrainings], without workspaces. So the test tells whether the bound covers what the
-// simulation of the tensors is off by. It cannot tell whether the environment's constants
-// are right, or how the cache cuts up other sizes of tensors: docs/estimators.md has how
-// well they do on measured runs. In another environment only the constants differ, which
-// are on both sides.
+// in bytes, where the estimate is the point, not the bound, and the simulation is the one
+// in [TestTrainings], without workspaces. So the test shows whether the bound covers the
+// error of the tensors' simulation. It cannot show whether the environment's constants
+// are right, or how the cache splits blocks for other sizes of tensors:
+// docs/estimators.md has their errors on measured runs. In another environment only the
+// constants differ, which are on both sides.
 func TestNoneUnderItsBound(t *testing.T) {
 	env, err := environment.Named(environment.Default)
 	if err != nil {

@@ -94,7 +94,7 @@ func simulated(t *testing.T, c *models.Config) int64 {
 	return got.Allocated
 }
 
-// kindOf is how a row trains, as the summary groups them.
+// kindOf names the kind of a row's training, as the summary groups them.
 func kindOf(row tabletest.Row) string {
 	kind := row["precision"]
 	if row["lora"] != "" {

@@ -38,7 +38,7 @@ func (p *planner) element(l *models.Layer, from []int32) int64 {
 	return min(max(largest, 2), 4)
 }
 
-// workspace notes the workspace of the layer's kernels.
+// workspace sets the size of the workspace of the layer's kernels.
 func (p *planner) workspace(l *models.Layer, out *layer) {
 	switch l.Type {
 	case models.Convolution, models.ConvTranspose:

@@ -7,26 +7,26 @@ import "carma/estimator/allocator"
 type Environment struct {
 	// Name: a100-2024, a100-2025-09, ...
 	Name string `json:"name"`
-	// Capacity is the memory of the GPU that processes can have; 0: unlimited.
+	// Capacity is the memory of the GPU that processes can have, or 0 if unlimited.
 	Capacity int64 `json:"capacity"`
-	// Context is the memory of a process before its first tensor. ConvContext is
-	// what the convolution library adds when it is loaded.
+	// Context is the memory of a process before its first tensor. ConvContext is the
+	// memory that the convolution library adds when it is loaded.
 	Context     int64 `json:"context"`
 	ConvContext int64 `json:"conv_context"`
 	// CuBLAS is the workspace of a handle, allocated at the first product.
 	CuBLAS int64 `json:"cublas"`
-	// Forward, Data and Filter size the workspaces of a dense convolution: in its
-	// forward pass, for the gradient of its input, and for that of its weights.
-	// They are multiples of the bytes that it reads and writes. Weight is a
-	// multiple of the bytes of its weights, added in every pass. For real models twice
-	// input and output, and once the weights, fits PyTorch of 2024 and of 2025. For the
-	// generated networks of the GPUMemNet data, with their odd numbers of channels, half
-	// of input and output fits in the forward pass, and once for the gradient of the input.
+	// Forward, Data and Filter size the workspaces of a dense convolution: in its forward
+	// pass, for the gradient of its input, and for the gradient of its weights. They are
+	// multiples of the bytes that it reads and writes. Weight is a multiple of the bytes
+	// of its weights, added in every pass. For real models twice input and output, and
+	// once the weights, fits PyTorch of 2024 and of 2025. For the generated networks of
+	// the GPUMemNet data, with their odd numbers of channels, half of input and output
+	// fits in the forward pass, and once for the gradient of the input.
 	Forward float64 `json:"forward"`
 	Data    float64 `json:"data"`
 	Filter  float64 `json:"filter"`
 	Weight  float64 `json:"weight"`
-	// WorkspaceLimit bounds a workspace, in bytes; 0: no bound.
+	// WorkspaceLimit bounds a workspace, in bytes, or is 0 for no bound.
 	WorkspaceLimit int64 `json:"workspace_limit"`
 	// Allocator are the settings of PyTorch's allocator. If its limit is 0, the
 	// limit is the capacity less the context.

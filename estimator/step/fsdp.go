@@ -2,15 +2,16 @@ package step
 
 import "carma/configs/models"
 
-// gathering is FSDP2's memory besides a GPU's own parts (fully_shard of each block and
-// of the rest, PyTorch 2.15). The parts of a block are gathered into one buffer and
-// copied out of it into the weights, which live while the block runs. In the backward
-// pass the buffer of the block before is fetched meanwhile. Gradients are whole until
-// the block's end; then they are copied into a buffer that is added up over the GPUs,
-// and that stays until the next block's. Weights are let go before. What is in no block stays whole for the pass.
+// gathering is FSDP2's memory besides a GPU's own parts (fully_shard of each block and of
+// the rest, PyTorch 2.15). The parts of a block are gathered into one buffer and copied
+// out of it into the weights, which live while the block runs. In the backward pass the
+// buffer of the block before is fetched meanwhile. Gradients are whole until the block's
+// end; then they are copied into a buffer that is added up over the GPUs, and that stays
+// until the next block's. Weights are freed before. Parameters in no block stay whole for
+// the pass.
 type gathering struct {
 	blocks                    map[int]gathered
-	inside                    int // the block that runs; 0: none
+	inside                    int // the block that runs, or 0
 	whole                     map[int]*chunk
 	rest, buffer, next, grads chunk
 	reduced                   chunk
@@ -42,7 +43,7 @@ func (r *run) gatherable() map[int]gathered {
 	return blocks
 }
 
-// at notes that layers of a block run now; 0: of none. back: in the backward pass.
+// at records that layers of a block run now, or of none if 0. back: in the backward pass.
 func (r *run) at(block int, back bool) (err error) {
 	g := &r.gathering
 	if !r.fsdp() || block == g.inside {
@@ -101,14 +102,14 @@ func (r *run) leave(back bool) (err error) {
 	return nil
 }
 
-// gatherRest gathers what is in no block, for a pass.
+// gatherRest gathers the weights in no block, for a pass.
 func (r *run) gatherRest() (err error) {
 	r.gathering = gathering{blocks: r.gatherable(), whole: map[int]*chunk{}}
 	r.gathering.rest, err = r.take(r.gathering.blocks[0].weights, Weights)
 	return err
 }
 
-// reduceRest adds up the gradients of what is in no block, at the end of a pass.
+// reduceRest reduces the gradients of weights in no block, at the end of a pass.
 func (r *run) reduceRest() error {
 	if !r.fsdp() {
 		return nil

@@ -1,8 +1,8 @@
 package step
 
-// mostLive is how many numbers of weights ZeRO 3 puts together at most: it fetches ahead
-// as far as this (stage3_max_live_parameters), from the second step on, and a weight
-// within this distance of its next use stays (stage3_max_reuse_distance).
+// mostLive is the largest number of weights that ZeRO 3 gathers. From the second step on
+// it fetches ahead as far as this (stage3_max_live_parameters), and a weight within this
+// distance of its next use stays (stage3_max_reuse_distance).
 const mostLive = 1_000_000_000
 
 // live are the weights that ZeRO 3 has put together. Those of the network's end stand for
@@ -31,8 +31,8 @@ func (r *run) putTogether() error {
 	return nil
 }
 
-// passed lets weights go that no gradient is computed with any more, after layer l. What
-// is left is fetched as far as it may be.
+// passed lets weights go that no gradient is computed with any more, after layer l. The
+// remaining weights are fetched as far as allowed.
 func (r *run) passed(l *layer) {
 	if r.stage() != 3 || len(l.weights) == 0 {
 		return

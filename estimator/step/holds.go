@@ -14,7 +14,7 @@ func (p *planner) held(i int, l *models.Layer) (values []int32, err error) {
 	return values, nil
 }
 
-// giveBack ends what the last layer held.
+// giveBack frees the outputs that the last layer held.
 func (r *run) giveBack(holds []int32) {
 	for _, v := range holds {
 		s := r.values[v].storage

@@ -8,7 +8,7 @@ import (
 )
 
 // A layer that holds an earlier output keeps it until it has run: without a gradient
-// nothing else does. What the last layer holds is given back with the pass.
+// nothing else does. Outputs that the last layer holds are freed at the end of the pass.
 func TestHolds(t *testing.T) {
 	const large, small = 1 << 22, 1 << 20
 	peak := func(middle, last []int) int64 {

@@ -2,7 +2,7 @@ package step
 
 import "carma/configs/models"
 
-// keeps is what a layer keeps until its gradient is computed.
+// keeps lists the tensors that a layer keeps until its gradient is computed.
 type keeps struct {
 	input  bool // all its inputs
 	output bool

@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// keep fills in what the layer keeps for its gradient.
+// keep fills in the tensors that the layer keeps for its gradient.
 func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 	if k := l.Keeps; k != nil {
 		for _, at := range k.Inputs {
@@ -139,8 +139,8 @@ func (p *planner) scores(l *models.Layer, out *layer) float64 {
 	return each * heads * rows * columns * p.samples()
 }
 
-// grid is how many scores attention has for a sample: heads, tokens that look and tokens
-// that are looked at.
+// grid returns the number of attention scores of a sample: heads, query tokens and key
+// tokens.
 func (p *planner) grid(l *models.Layer, out *layer) (heads, rows, columns float64) {
 	heads = float64(max(l.Heads, 1))
 	if p.values[out.inputs[0]].part {

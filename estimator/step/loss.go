@@ -51,7 +51,7 @@ func (r *run) logSoftmax(i int, logits int32) error {
 }
 
 // lossGradient begins the backward pass. The cross-entropy has the gradient of the
-// log-softmax, then that of its input, which is converted back for 16-bit logits.
+// log-softmax, then the gradient of its input, which is converted back for 16-bit logits.
 func (r *run) lossGradient(l *layer) error {
 	v := l.inputs[0]
 	if l.chunks != nil {

@@ -1,11 +1,11 @@
 package step
 
-// script is what the user's program holds between passes.
+// script has the tensors that the user's program holds between passes.
 type script struct{ batch, results []chunk }
 
-// passes is how many forward and backward passes are simulated for a step of the
-// optimizer. In the second one, gradients are added to those of the first. Further
-// ones do the same again.
+// passes returns the number of forward and backward passes that are simulated for a step
+// of the optimizer. The second one adds its gradients to the gradients of the first.
+// Further passes repeat the second.
 func (r *run) passes() int { return max(min(r.train.Accumulate, 2), 1) }
 
 // pass runs forwards and backwards once. The first pass of a step begins without

@@ -13,7 +13,7 @@ import (
 // batch of one GPU. Storages stand for tensors.
 type Plan struct {
 	layers   []layer
-	values   []value // those of the model's inputs, then those of the layers
+	values   []value // the model's inputs, then the layers' outputs
 	storages []storage
 	inputs   int     // number of values that are inputs of the model
 	cached   []int32 // values that the model returns for a cache, which the script holds
@@ -47,14 +47,15 @@ type layer struct {
 	scored  int64 // bytes of the scores in 32 bits, of attention in single operations
 	weights []int32
 	cast    int64 // bytes of 16-bit copies of its weights
-	// dequantized is the bytes of a quantized weight as its gradient's product takes it;
-	// meanwhile, what is there while the layer is computed.
+	// dequantized is the size in bytes of a quantized weight in the form that its
+	// gradient's product takes. meanwhile is the memory that exists while the layer is
+	// computed.
 	dequantized, meanwhile int64
 	attached               int32    // a storage that its node keeps, or none
 	chunks                 *chunked // of a cross-entropy in chunks
 	block                  int
 	alias                  bool // the output is in the memory of the first input
-	passes                 bool // the gradient of the inputs is that of the output
+	passes                 bool // the gradient of the inputs is the gradient of the output
 	grad                   bool // the output needs a gradient
 	narrow                 bool // a cross-entropy of 16-bit numbers
 	mixed                  bool // the same under autocast
@@ -112,7 +113,7 @@ type planner struct {
 	batch    int64
 	autocast bool
 	tokens   int64   // GPUs that the tokens of each sample are spread over, at least 1
-	tensor   int64   // GPUs that each layer is split over; 0: none
+	tensor   int64   // GPUs that each layer is split over, or 0
 	list     []int32 // of a layer, that is being made
 }
 
@@ -174,7 +175,7 @@ func Prepare(c *models.Config) (*Plan, error) {
 	return p.Plan, nil
 }
 
-// used notes that layer i uses a value.
+// used records that layer i uses a value.
 func (p *planner) used(v int32, i int) {
 	s := &p.storages[p.values[v].storage]
 	s.lastUse = max(s.lastUse, int32(i))

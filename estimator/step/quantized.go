@@ -6,19 +6,19 @@ import "carma/configs/models"
 // (autograd/_functions.py, backends/cuda/ops.py).
 //
 // With 4 bits the weight's 16-bit numbers are there while it is multiplied with, in both
-// directions. A kernel of its own does without them for less than some 1500 rows; not on
-// all GPUs, so it is not counted.
+// directions. A special kernel does not need them for less than some 1500 rows; it does
+// not exist on all GPUs, so it is not counted.
 //
 // With 8 bits the input is rounded to 8 bits. The product has 32-bit integers, then
-// 16-bit numbers, then those of the input. For the gradient the weight is made again in
-// the numbers of the input. The input itself is an attribute of the product's node
-// (MatMul8bitLt: ctx.tensors), not one of autograd's saved tensors. So it stays with its
-// node: checkpointing and offloading do not see it, and the backward pass does not free
-// it. It ends when the script has the next loss. What is above the threshold of 6 depends
-// on the numbers and is not counted.
+// 16-bit numbers, then the input's type. For the gradient the weight is made again in the
+// input's type. The input itself is an attribute of the product's node (MatMul8bitLt:
+// ctx.tensors), not one of autograd's saved tensors. So it stays with its node:
+// checkpointing and offloading do not see it, and the backward pass does not free it. It
+// ends when the script has the next loss. The part above the threshold of 6 depends on
+// the values and is not counted.
 
-// quantized notes what a product with a quantized weight of n numbers makes meanwhile,
-// and which inputs its node keeps.
+// quantized sets the temporary memory of a product with a quantized weight of n numbers,
+// and the inputs that its node keeps.
 func (p *planner) quantized(l *models.Layer, out *layer, n int64) {
 	if l.Bits == 4 {
 		out.dequantized = max(out.dequantized, 2*n)
@@ -40,7 +40,8 @@ func (r *run) attach(l *layer) {
 	}
 }
 
-// unpin moves a storage that only a node has to those of the pass.
+// unpin moves a storage that only a node keeps to r.nodes. It returns false if no node
+// keeps it.
 func (r *run) unpin(s int32) bool {
 	if !r.pinned[s] {
 		return false

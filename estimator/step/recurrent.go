@@ -7,10 +7,10 @@ import (
 // bothGradients computes the gradients of a layer's inputs and weights. PyTorch's
 // operator for cuDNN (ATen/native/cudnn/RNN.cpp) makes a gradient of a recurrent layer's
 // input whether it is wanted or not. Where samples come before steps (batch_first), it
-// copies the input, and the output's gradient until that of the input is there. Under
-// autocast all weights are copied into one flat piece of 16 bits (ATen/cudnn/AutocastRNN.cpp).
-// So are their gradients, which become those of 32 bits when what the operator kept is
-// gone: [run.widened].
+// copies the input, and copies the output's gradient until the input's gradient exists.
+// Under autocast all weights are copied into one flat piece of 16 bits
+// (ATen/cudnn/AutocastRNN.cpp). So are their gradients, which are converted to 32 bits
+// after the operator's kept tensors are freed: [run.widened].
 func (r *run) bothGradients(l *layer) error {
 	if l.kind != models.Recurrent || len(l.inputs) == 0 {
 		if err := r.scoreGradients(l); err != nil {
@@ -57,7 +57,7 @@ func (r *run) bothGradients(l *layer) error {
 	return nil
 }
 
-// widened makes the gradients of a recurrent layer's weights from those of 16 bits.
+// widened converts the gradients of a recurrent layer's weights from 16 bits.
 func (r *run) widened(l *layer) error {
 	if l.kind != models.Recurrent || !r.flat.held {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"carma/estimator/allocator"
 )
 
-// iterations is how many training steps are simulated. Reserved memory peaks in
-// the second: then the gradients of the first still exist, and the optimizer has
-// its states.
+// iterations is the number of training steps that are simulated. Reserved memory peaks in
+// the second: then the gradients of the first still exist, and the optimizer has its
+// states.
 const iterations = 2
 
 // Kind is the use of memory.
@@ -116,8 +116,8 @@ type run struct {
 	paged                   int64 // bytes of them that are paged
 }
 
-// extras are what a layer keeps besides storages: a copy of an overwritten input,
-// 16-bit weights, masks, and the log-softmax.
+// extras are the further tensors that a layer keeps besides storages: a copy of an
+// overwritten input, 16-bit weights, masks, and the log-softmax.
 type extras struct {
 	chunks [mostExtras]chunk
 	n      int
@@ -244,7 +244,7 @@ func (r *run) gather() (chunk, error) {
 	return r.take(int64(r.train.GPUs)*r.values[last.inputs[0]].bytes, Activations)
 }
 
-// detach hands the loss, what it is computed from, and the cache to the script.
+// detach passes the loss, its inputs, and the cache to the script.
 func (r *run) detach() []chunk {
 	if len(r.layers) == 0 {
 		return nil

@@ -117,7 +117,7 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// Runs use the memory of earlier ones. What was before changes nothing.
+// Runs use the memory of earlier ones. An earlier run changes no result.
 func TestRunsDoNotChangeEachOther(t *testing.T) {
 	big := perceptron()
 	big.Train.Batch = 1000

@@ -5,17 +5,18 @@ import "carma/configs/models"
 // Sizes of bitsandbytes 0.50, as the transformers library's trainer uses it
 // (optim/optimizer.py; trainer.py registers tables of tokens for 32 bits).
 const (
-	// blockwise is how many numbers share one scale of 4 bytes in 8-bit states.
+	// blockwise is the number of values that share one scale of 4 bytes in 8-bit states.
 	blockwise = 256
-	// leastIn8 is the least numbers of a weight whose states have 8 bits.
+	// leastIn8 is the smallest size of a weight whose states have 8 bits, in numbers.
 	leastIn8 = 4096
-	// leastPaged is the least numbers of a weight whose states are paged: they are in
-	// unified memory, which is on the GPU while there is room, else on the host.
+	// leastPaged is the smallest size of a weight whose states are paged, in numbers:
+	// they are in unified memory, which is on the GPU while there is space, else on the
+	// host.
 	leastPaged = 100_000
 )
 
-// statesOf is the sizes of the tensors that an optimizer keeps for a weight, in
-// bytes, without those that are paged.
+// statesOf returns the sizes of the tensors that an optimizer keeps for a weight, in
+// bytes, without paged ones.
 func statesOf(o models.Optimizer, w *weight) []int64 {
 	switch o {
 	case models.SGD, models.NoOptimizer:
@@ -76,8 +77,8 @@ func factored(w *weight) []int64 {
 	return []int64{4 * w.rows, 4 * (w.numbers() / w.rows)}
 }
 
-// temporary is what the optimizer's step holds for a weight besides its states, in
-// bytes. together: for all weights at once (foreach), else for one at a time.
+// temporary returns the memory that the optimizer's step holds for a weight besides its
+// states, in bytes. together: for all weights at once (foreach), else for one at a time.
 func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 	switch t.Optimizer {
 	case models.SGD, models.SGDMomentum, models.NoOptimizer:
@@ -108,9 +109,9 @@ func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 	return w.bytes, true
 }
 
-// orthogonal is what Muon's Newton-Schulz iteration holds for a matrix: the update,
-// and in 16 bits the old and the new iterate with two products of its shorter side,
-// or one iterate with three (torch.optim.Muon).
+// orthogonal returns the memory that Muon's Newton-Schulz iteration holds for a matrix:
+// the update, and in 16 bits the old and the new iterate with two products of its shorter
+// side, or one iterate with three (torch.optim.Muon).
 func orthogonal(w *weight) int64 {
 	n := w.numbers()
 	side := min(w.rows, n/w.rows)

@@ -40,8 +40,8 @@ func TestWhatIsKeptForTheGradient(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		layers []models.Layer
-		// more is the peak of the activations in MiB: the batch, the kept
-		// tensors, and those of the backward pass at its first layers.
+		// more is the peak of the activations in MiB: the batch, the kept tensors, and
+		// the tensors of the backward pass at its first layers.
 		more float64
 	}{
 		{"ReLU keeps its output, which the next layer keeps too", []models.Layer{linear, op(models.ReLU), linear, end}, 0},
@@ -327,7 +327,7 @@ func TestInputsThatAreKeptIn32Bits(t *testing.T) {
 			c := chain(models.Train{Batch: 1, Optimizer: models.SGD, Precision: precision}, linear, norm, linear, end)
 			got[i] = simulated(t, c, plain).Parts[Activations]
 		}
-		// The 16-bit input is let go, half a MiB.
+		// The 16-bit input is freed, half a MiB.
 		if want > 0 {
 			want -= mib / 2
 		}

@@ -10,7 +10,7 @@ import (
 // PyTorch's ColwiseParallel and RowwiseParallel: within a block, a linear layer that
 // takes whole tokens is split by columns, so that each GPU has a part of its output; one
 // that takes such a part is split by rows, and its output is added up, so it is whole.
-// What is between them works on parts; attention has a part of the heads. Norms,
+// Operations between them work on parts; attention has a part of the heads. Norms,
 // residual sums, tables and the head are on each GPU as a whole.
 
 // splits reports whether a layer's weights and its output are split over the GPUs.
@@ -42,5 +42,5 @@ func (p *planner) undivided() error {
 	return &models.Error{Field: "train.parallel", What: "tp splits the linear layers of blocks, and this network has none"}
 }
 
-// parted is what each GPU has of n numbers.
+// parted returns each GPU's part of n numbers.
 func (p *planner) parted(n int64) int64 { return (n + p.tensor - 1) / p.tensor }

@@ -12,10 +12,11 @@ import (
 // which takes a part of the heads then. So whatever there is of a sample is divided, and
 // what is exchanged meanwhile is not counted.
 
-// spread is what each GPU has of n numbers of samples.
+// spread returns each GPU's part of n numbers of samples.
 func (p *planner) spread(n int64) int64 { return (n + p.tokens - 1) / p.tokens }
 
-// samples is how many there are on a GPU, where a part of one counts as a part.
+// samples returns the number of samples on a GPU. A part of a sample counts as a
+// fraction.
 func (p *planner) samples() float64 { return float64(p.batch) / float64(p.tokens) }
 
 // unspread is the error for a network without attention: it has no tokens, or takes them

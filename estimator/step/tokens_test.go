@@ -9,8 +9,8 @@ import (
 	"carma/estimator/step"
 )
 
-// TestSequenceParallel: what there is of the samples is divided, weights are not; the
-// samples of groups of GPUs, and shards of weights, are those of all GPUs.
+// TestSequenceParallel: the memory of samples is divided, weights are not. Samples are
+// distributed over groups of GPUs, and shards of weights over all GPUs.
 func TestSequenceParallel(t *testing.T) {
 	of := func(o models.Overrides) step.Result {
 		t.Helper()

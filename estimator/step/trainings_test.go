@@ -43,7 +43,7 @@ func withoutReserve(c *models.Config) {
 	}
 }
 
-// inputOf is how many numbers of a sample layer i takes.
+// inputOf returns the number of elements of a sample that layer i takes.
 func inputOf(c *models.Config, i int) int64 {
 	if at := c.Layers[i].Inputs; len(at) > 0 && at[0] < 0 || i == 0 {
 		return c.Inputs[0].Elements()
@@ -53,7 +53,7 @@ func inputOf(c *models.Config, i int) int64 {
 	return c.Layers[i-1].Elements()
 }
 
-// settingsIn are those that have a column of their own.
+// settingsIn returns the settings that have a column of their own.
 func settingsIn(t *testing.T, row tabletest.Row) models.Overrides {
 	checkpointing := row["checkpointing"] == "true"
 	o := models.Overrides{
@@ -111,7 +111,7 @@ func set(t *testing.T, o *models.Overrides, word string) {
 		o.Loss = value
 	case "padded":
 		o.Padded = true
-	case "fsdp": // the file's batch is that of one rank
+	case "fsdp": // the file has the batch of one rank
 		o.GPUs = number()
 		o.Batch *= o.GPUs
 		if o.Parallel == "" {

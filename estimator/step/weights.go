@@ -5,9 +5,9 @@ import (
 	"carma/estimator/allocator"
 )
 
-// quantizedBlock is how many numbers of a 4-bit matrix share a scale of 8 bits; 256
-// of these scales share one of 32 bits (QLoRA, arXiv 2305.14314, section 3). An 8-bit
-// matrix has a scale for each row, which is as good as nothing.
+// quantizedBlock is the number of values of a 4-bit matrix that share a scale of 8 bits;
+// 256 of these scales share one of 32 bits (QLoRA, arXiv 2305.14314, section 3). An 8-bit
+// matrix has a scale for each row, which is negligible.
 const quantizedBlock = 64
 
 // none is no weight.
@@ -17,15 +17,15 @@ type weight struct {
 	bytes     int64
 	element   int64 // bytes of a number, at least 1
 	trainable bool
-	block     int   // of its layer; 0: none
-	rows      int64 // of a matrix; 0: it is none
+	block     int   // of its layer, or 0
+	rows      int64 // of a matrix, or 0 for any other weight
 	table     bool  // of tokens
 }
 
 // hidden reports whether it is a matrix within a block. Muon updates these.
 func (w *weight) hidden() bool { return w.rows > 0 && w.block > 0 && !w.table }
 
-// numbers is how many numbers the weight has.
+// numbers returns the number of values in the weight.
 func (w *weight) numbers() int64 { return w.bytes / max(w.element, 1) }
 
 // addWeights plans the parameters of a layer.
@@ -65,8 +65,8 @@ func (p *planner) addWeights(i int, l *models.Layer, out *layer, split bool) err
 	return nil
 }
 
-// matrix is the number of rows of a layer's first parameter of n numbers; 0: it is no
-// matrix, or one for each expert.
+// matrix returns the number of rows of a layer's first parameter of n numbers, or 0 if it
+// is not a single matrix: experts have one each.
 func (p *planner) matrix(i int, l *models.Layer, n int64) int64 {
 	if len(l.Out) == 0 {
 		return 0
@@ -83,7 +83,7 @@ func (p *planner) matrix(i int, l *models.Layer, n int64) int64 {
 	return 0
 }
 
-// shape is that of the first input of layer i.
+// shape returns the shape of the first input of layer i.
 func (p *planner) shape(i int, l *models.Layer) []int64 {
 	at := i - 1
 	if len(l.Inputs) > 0 {
@@ -98,8 +98,9 @@ func (p *planner) shape(i int, l *models.Layer) []int64 {
 	return nil
 }
 
-// owner is the weight of n numbers that a tied layer shares: the first such table of
-// tokens, because the layers do not say which. none: there is none that is trained.
+// owner returns the weight of n numbers that a tied layer shares: the first such table of
+// tokens, because the layers do not say which. It returns none if no such table is
+// trained.
 func (p *planner) owner(n int64) int32 {
 	for i := range p.weights {
 		if w := &p.weights[i]; w.table && w.trainable && w.numbers() == n {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestWindowsInSingleOperations: scores are as wide as a window, not as the image. The
-// figures are from transformers_steps.py too. What the softmax's gradient takes beside
-// the scores is not counted.
+// figures are from transformers_steps.py too. The softmax gradient's memory besides the
+// scores is not counted.
 func TestWindowsInSingleOperations(t *testing.T) {
 	for _, m := range []struct {
 		name  string

@@ -2,24 +2,24 @@ package step
 
 import "carma/configs/models"
 
-// Memory of DeepSpeed 0.19's ZeRO beside what each GPU has of states and weights
+// Memory of DeepSpeed 0.19's ZeRO besides each GPU's part of states and weights
 // (runtime/zero/stage_1_and_2.py, stage3.py). Gradients are collected in a bucket of a
-// fixed size, whose numbers are added up over the GPUs; what a GPU updates is copied to a
-// buffer of its own. Stages 2 and 3 collect each gradient as soon as it is there, stage 1
-// at the end of the step's last backward pass. The bucket of stage 1 and 2 is made with
-// the first gradient and let go after the last; that of stage 3 and its buffer stay. For
-// the step, a GPU's gradients are put together into one vector, which becomes one of 32
-// bits, and the optimizer updates one vector.
+// fixed size, which is reduced over the GPUs; the part that a GPU updates is copied to a
+// buffer of its own. Stages 2 and 3 collect each gradient as soon as it exists, stage 1
+// at the end of the step's last backward pass. The bucket of stages 1 and 2 is allocated
+// with the first gradient and freed after the last; the bucket of stage 3 and its buffer
+// stay. For the step, a GPU's gradients are put together into one vector, which becomes
+// one of 32 bits, and the optimizer updates one vector.
 type zero struct {
 	bucket, part chunk
 	collected    int64 // numbers in the bucket
 }
 
-// reduceBucket is how many numbers of gradients DeepSpeed collects before it adds
-// them up over the GPUs (reduce_bucket_size).
+// reduceBucket is the number of gradient values that DeepSpeed collects before it reduces
+// them over the GPUs (reduce_bucket_size).
 const reduceBucket = 500_000_000
 
-// stage is that of ZeRO; 0: none.
+// stage returns the stage of ZeRO, or 0 if it is not used.
 func (r *run) stage() int {
 	if r.shards < 2 {
 		return 0
@@ -75,7 +75,7 @@ func (r *run) lasting() (err error) {
 	return err
 }
 
-// collect notes a whole gradient.
+// collect adds a whole gradient to the bucket.
 func (r *run) collect(w *weight, c *chunk) (err error) {
 	z := &r.zero
 	if !z.bucket.held {
@@ -113,7 +113,7 @@ func (r *run) scatter() (err error) {
 	return err
 }
 
-// collected ends a backward pass. last: that of a step.
+// collected ends a backward pass. last: the last one of a step.
 func (r *run) collected(last bool) error {
 	stage, z := r.stage(), &r.zero
 	switch {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Names returns at most n names, those with the fewest edits from word first;
-// ties: the shorter, then alphabetical. Case does not count. If word is the
-// beginning of a name, that counts as one edit. It always returns names, however
-// different they are; the caller decides which to print.
+// Names returns at most n names, ordered by the number of edits from word, then by
+// length, then alphabetically. Case does not count. If word is the beginning of a name,
+// that counts as one edit. It always returns names, however different they are; the
+// caller decides which to print.
 func Names(word string, names []string, n int) []string {
 	word = strings.ToLower(word)
 	type candidate struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Browser is Chromium with what it has complained about.
+// Browser is Chromium with its recorded complaints.
 type Browser struct {
 	t   testing.TB
 	ctx context.Context
@@ -31,7 +31,7 @@ type Browser struct {
 	foreign  []string // requests that went elsewhere
 }
 
-// stepTimeout is how long Await waits: other tests have the processors too.
+// stepTimeout is the time that Await waits: other tests have the processors too.
 const stepTimeout = 20 * time.Second
 
 // Find returns the path of Chromium. Without one the test is left out, but
@@ -50,7 +50,7 @@ func Find(t testing.TB) string {
 	return ""
 }
 
-// New starts one. What it asks for must begin with own; Well says if it does not.
+// New starts a browser. All its requests must begin with own; Well reports others.
 func New(t testing.TB, own string) *Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(Find(t)), chromedp.NoSandbox, chromedp.Flag("lang", "en-GB"),
@@ -170,7 +170,7 @@ func (b *Browser) Paper(name string) {
 	}
 }
 
-// Axe checks the page as it is for those who cannot see it, or use no mouse.
+// Axe checks the page for users who cannot see it, or use no mouse.
 func (b *Browser) Axe(name string) {
 	b.t.Helper()
 	if b.Of(`typeof axe`) == "undefined" {

@@ -109,8 +109,8 @@ time, memory and energy are cut there.`,
 	return cmd
 }
 
-// removed are the sums of the removed tasks that are chosen, of the days from that
-// of since to that of until.
+// removed returns the sums of the chosen removed tasks, from the day of since to the day
+// of until.
 func removed(cmd *cobra.Command, client *api.Client, s *pick.Selector, since, until time.Time) ([]api.Used, error) {
 	first, end := "", ""
 	if !since.IsZero() {

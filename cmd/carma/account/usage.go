@@ -10,26 +10,24 @@ import (
 	"carma/runner/api"
 )
 
-// Usage is what the tasks of one user, group, image or GPU have come to within a
-// span of time.
+// Usage sums the tasks of one user, group, image or GPU within a span of time.
 type Usage struct {
 	Name      string `json:"name"`
 	Tasks     int    `json:"tasks"`
 	Succeeded int    `json:"succeeded"`
 	Failed    int    `json:"failed"`
 	OOMs      int    `json:"gpu_ooms"` // attempts that ran out of GPU memory
-	// Idle is how many run and have done nothing for a while.
+	// Idle is the number of running tasks that have done nothing for a while.
 	Idle int `json:"idle,omitempty"`
-	// GPUHours is time on GPUs, shared or not, once for each GPU; Share the part of
-	// those of all.
-	// Time for which a task was suspended is in none of them, but in AwayHours, once for
-	// each GPU that it had.
+	// GPUHours is time on GPUs, shared or not, once for each GPU. Share is its part of
+	// all GPU hours. Neither includes the time for which a task was suspended; AwayHours
+	// has it, once for each GPU that the task had.
 	GPUHours  float64 `json:"gpu_hours"`
 	AwayHours float64 `json:"suspended_hours,omitempty"`
 	Share     float64 `json:"share"`
-	// BookedGiBHours is memory booked, over time, of the attempts whose peak is known, be
-	// it 0; WastedGiBHours the part above their peaks. UnmeasuredHours are GPU-hours of
-	// attempts that have ended and whose peak is not known.
+	// BookedGiBHours is allocated memory times time, for attempts with a known peak,
+	// which may be 0; WastedGiBHours is the part above their peaks. UnmeasuredHours are
+	// the GPU hours of ended attempts with an unknown peak.
 	BookedGiBHours  float64 `json:"booked_gib_hours"`
 	WastedGiBHours  float64 `json:"wasted_gib_hours"`
 	UnmeasuredHours float64 `json:"unmeasured_gpu_hours,omitempty"`
@@ -56,7 +54,7 @@ func (s span) within(from, to time.Time) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// kinds are what usage can be summed by, in the order of help.
+// kinds are the keys by which usage can be summed, in the order of help.
 var kinds = []string{"user", "account", "group", "image", "gpu"}
 
 // ledger sums up usage by name.
@@ -75,8 +73,8 @@ func (l *ledger) row(name string) *Usage {
 	return u
 }
 
-// sum is the usage of tasks by a kind, the most GPU-hours first, and that of all.
-// past are the sums of removed tasks, whole days of them.
+// sum returns the usage of tasks by a kind, the most GPU-hours first, and the total. past
+// are the sums of removed tasks, whole days of them.
 func sum(list []api.Task, past []api.Used, kind string, s span, now time.Time) (rows []Usage, total Usage) {
 	l := &ledger{span: s, now: now, rows: map[string]*Usage{}}
 	all := &ledger{span: s, now: now, rows: map[string]*Usage{}}
@@ -149,9 +147,9 @@ func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 	}
 }
 
-// split parts an attempt's time within the span into that on GPUs and that off them.
-// When it is off them now is known. Of earlier suspensions only the sum is; they count
-// as if they had been spread over the rest.
+// split parts an attempt's time within the span into the time on GPUs and the time
+// suspended. The start of a present suspension is known. For earlier suspensions only the
+// sum is known; they count as if they had been spread evenly over the rest.
 func (l *ledger) split(t *api.Task, at *api.Attempt, from, to time.Time) (ran, away time.Duration) {
 	rest := at.Suspended
 	if s := t.Suspension; s != nil && !s.Since.IsZero() && at.Ended.IsZero() {

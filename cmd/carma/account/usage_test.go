@@ -51,8 +51,9 @@ func TestSumSuspended(t *testing.T) {
 	}
 }
 
-// TestSumUntouched: all that was booked for a task that never touched its GPU is wasted;
-// where its use was not measured nothing is booked, and its hours are told.
+// TestSumUntouched: all memory that was allocated for a task that never used its GPU is
+// wasted. An attempt whose use was not measured counts as no allocation, and its hours
+// are reported.
 func TestSumUntouched(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	gib := int64(units.GiB)

@@ -1,4 +1,4 @@
-// Package agent is the command carma agent: its flags and its help. What it does is in
+// Package agent is the command carma agent: its flags and its help. Its work is done by
 // containers/kubernetes/agent, which the program carma does not link.
 package agent
 
@@ -18,7 +18,7 @@ import (
 	"carma/configs/servers"
 )
 
-// Run does what the command is for until ctx ends.
+// Run runs the agent until ctx ends.
 type Run func(ctx context.Context, config configs.Config, f Flags, log zerolog.Logger) error
 
 // OldName is the command by the name that it had first. No list has it.
@@ -28,13 +28,13 @@ func OldName(a *cli.App, run Run) *cobra.Command {
 	return cmd
 }
 
-// Flags are those of the command that are no settings.
+// Flags are the flags of the command that are not settings.
 type Flags struct {
 	Name string // the node's, in the cluster
-	// Server is the server whose GPUs are simulated; empty: they are real.
+	// Server is the server whose GPUs are simulated, or empty for real GPUs.
 	Server string
-	// Kubelet, CDI and Dir are folders, and Speed is how much faster than the clock training
-	// goes: for simulated GPUs only.
+	// Kubelet, CDI and Dir are folders, and Speed is simulated time per clock time. They
+	// are for simulated GPUs only.
 	Kubelet, CDI, Dir string
 	Speed             float64
 }

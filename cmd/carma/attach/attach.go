@@ -22,7 +22,7 @@ import (
 // detachedError ends an attached run before its task has ended.
 type detachedError struct {
 	by       os.Signal
-	stopping bool // the task has been told to stop
+	stopping bool // a stop of the task was requested
 }
 
 func (e *detachedError) Error() string { return "detached by " + e.by.String() }
@@ -70,8 +70,8 @@ func (a *One) Run(ctx context.Context) (api.Task, error) {
 	return task, err
 }
 
-// patienceToStop is how long somebody who leaves waits for a stop they have asked
-// for to be taken.
+// patienceToStop is the time for which a user who detaches waits for the answer to an
+// earlier stop request.
 const patienceToStop = 5 * time.Second
 
 // obey stops the tasks at Ctrl-C or SIGTERM. At a second one it returns at once,
@@ -80,7 +80,7 @@ const patienceToStop = 5 * time.Second
 func (a *One) obey(ctx context.Context, cancel context.CancelCauseFunc, what string, stop func(context.Context, api.StopRequest) error) {
 	asking, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	var taken chan struct{} // closed when the stop was answered; nil: nobody has asked
+	var taken chan struct{} // closed when the stop was answered, or nil if there was no request
 	for {
 		select {
 		case <-ctx.Done():
@@ -198,7 +198,7 @@ func Aside(t *api.Task) string {
 	return text + "back when there is room"
 }
 
-// Finish tells how an attached run ended and returns the error to exit with.
+// Finish reports how an attached run ended and returns the error to exit with.
 func (a *One) Finish(task *api.Task, err error) error {
 	var detached *detachedError
 	switch {

@@ -18,11 +18,11 @@ type Follower struct {
 	Print    func(api.LogLine) error
 	Patience *cli.Patience
 
-	// seen counts what has come of each source: what must be skipped of it
-	// when the stream begins anew.
+	// seen counts the lines from each source. So many must be skipped when the stream
+	// begins again.
 	seen map[source]int
-	// upTo is the time of the latest line. It takes the place of the counts
-	// where the stream did not begin with the first line (Tail).
+	// upTo is the time of the latest line. It replaces the counts if the stream did not
+	// begin with the first line (Tail).
 	upTo time.Time
 }
 
@@ -63,6 +63,6 @@ func (f *Follower) Run(ctx context.Context) (api.Task, error) {
 		if err := f.Patience.Retry(ctx, err); err != nil {
 			return task, err
 		}
-		options.Tail = 0 // what was written meanwhile may be longer
+		options.Tail = 0 // the output since then may be longer
 	}
 }

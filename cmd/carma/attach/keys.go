@@ -29,17 +29,18 @@ func ParseKeys(text string) ([]byte, error) {
 
 // keyReader finds the keys by which somebody leaves.
 type keyReader struct {
-	keys []byte // none: nothing leaves
+	keys []byte // if empty, no key detaches
 	had  int    // how many of them came last; they are kept back
 }
 
-// pass returns what is to be sent of typed bytes, and whether all keys have come.
+// pass returns the part of the typed bytes that is to be sent, and whether all keys have
+// come.
 func (k *keyReader) pass(typed []byte) (send []byte, leaves bool) {
 	if len(k.keys) == 0 {
 		return typed, false
 	}
 	for _, b := range typed {
-		for k.had > 0 && b != k.keys[k.had] { // they were something else; perhaps the last of them begin anew
+		for k.had > 0 && b != k.keys[k.had] { // no match; the last of them may begin a new match
 			left := k.had - 1
 			for left > 0 && !bytes.Equal(k.keys[:left], k.keys[k.had-left:k.had]) {
 				left--

@@ -18,10 +18,10 @@ import (
 type Local struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Input: it is sent. TTY: the other side has a terminal. With both, ours is put
-	// into raw mode meanwhile, and our size is told.
+	// Input: it is sent. TTY: the other side has a terminal. With both, our terminal is
+	// in raw mode meanwhile, and its size is sent.
 	Input, TTY bool
-	Keys       []byte // leave; none: nothing does
+	Keys       []byte // the keys that detach; none if empty
 }
 
 // NotATerminal refuses a terminal that is asked for without one, as docker does.
@@ -32,7 +32,7 @@ func NotATerminal(a *cli.App) error {
 	return cli.Usagef("leave -t out", "standard input is not a terminal")
 }
 
-// Size is the size of our terminal; zero: it is none.
+// Size returns the size of our terminal, or zero if there is none.
 func (l *Local) Size() api.TerminalSize {
 	f, ok := l.Out.(*os.File)
 	if !ok {
@@ -53,10 +53,10 @@ type errCutOff struct{ why string }
 
 func (e *errCutOff) Error() string { return e.why }
 
-// Talk connects our streams with the other side until it ends, and returns what its
-// last frame says. input is what we send, shared between several calls. The error is
-// errLeft, an *errCutOff, or that of a broken connection, in which the other side may
-// go on.
+// Talk connects our streams with the other side until it ends, and returns the text of
+// its last frame. input is what we send, shared between several calls. The error is
+// errLeft, an *errCutOff, or the error of a broken connection, after which the other side
+// may continue.
 func (l *Local) Talk(ctx context.Context, t *api.Terminal, input *Input, signals <-chan os.Signal, onSignal func(os.Signal) error) (exit string, err error) {
 	defer func() { _ = t.Close() }()
 	if l.TTY {
@@ -104,7 +104,7 @@ func (l *Local) raw() (restore func()) {
 	return func() { _ = term.Restore(int(f.Fd()), was) }
 }
 
-// follow tells the other side whenever our terminal's size changes.
+// follow sends our terminal's size to the other side whenever it changes.
 func (l *Local) follow(t *api.Terminal) (stop func()) {
 	changes, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(changes, syscall.SIGWINCH)
@@ -121,7 +121,7 @@ func (l *Local) follow(t *api.Terminal) (stop func()) {
 	return func() { signal.Stop(changes); close(done) }
 }
 
-// show prints what the other side sends.
+// show prints the other side's output.
 func (l *Local) show(t *api.Terminal) (exit string, err error) {
 	for {
 		f, err := t.Read()
@@ -144,8 +144,8 @@ func (l *Local) show(t *api.Terminal) (exit string, err error) {
 	}
 }
 
-// Input reads what is sent. A terminal's next bytes belong to whichever connection
-// there is then, so one goroutine reads for all.
+// Input reads the input. A terminal's next bytes belong to the connection at that time,
+// so one goroutine reads for all.
 type Input struct {
 	data chan []byte // closed at its end
 }

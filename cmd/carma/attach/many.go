@@ -18,12 +18,12 @@ type Many struct {
 	One
 	Group string
 	Tasks []api.Submitted
-	// Paint gives the name before a task's lines its look; nil: as it is.
+	// Paint colours the name before a task's lines, unless nil.
 	Paint func(task int, name string) string
 }
 
-// followAtMost is how many outputs are followed at a time; with more tasks,
-// the later ones are shown when earlier ones have ended.
+// followAtMost is the largest number of outputs that are followed at a time. With more
+// tasks, the later ones are shown after earlier ones have ended.
 const followAtMost = 128
 
 // Run returns the finished tasks; a *detachedError when the user has left.
@@ -109,8 +109,8 @@ func Prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLi
 	return prefixed(name, prefix, print)
 }
 
-// prefixed prints whole lines with a prefix: the parts of a line would get
-// between those of others. Notices have the name alone.
+// prefixed prints whole lines with a prefix, so that the parts of lines from different
+// tasks do not mix. Notices have the name alone.
 func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
 	open := map[string]string{}
 	return func(l api.LogLine) error {
@@ -141,8 +141,8 @@ func (c *Many) stop(ctx context.Context, r api.StopRequest) error {
 // tellAtMost bounds the lines about tasks that did not end well.
 const tellAtMost = 10
 
-// Finish tells how the tasks ended and returns the error to exit with: the
-// highest code among theirs.
+// Finish reports how the tasks ended and returns the error to exit with: the highest code
+// among theirs.
 func (c *Many) Finish(ends []api.Task, err error) error {
 	var detached *detachedError
 	switch {

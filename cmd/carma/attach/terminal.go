@@ -55,7 +55,7 @@ func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 			last = cli.LastAttempt(&task).N
 			continue
 		case errors.Is(err, errLeft):
-			fmt.Fprintln(a.Err) // the prompt stands there
+			fmt.Fprintln(a.Err) // the prompt is on this line
 			return task, &detachedError{by: keysTyped}
 		case errors.As(err, &cut):
 			a.Console.Say("%s; carma attach %d takes it again", cut.why, a.Task)
@@ -67,7 +67,7 @@ func (a *Terminal) Run(ctx context.Context) (api.Task, error) {
 	}
 }
 
-// Finish tells how it ended and returns the error to exit with.
+// Finish reports how it ended and returns the error to exit with.
 func (a *Terminal) Finish(task *api.Task, err error) error {
 	var detached *detachedError
 	if a.TTY && errors.As(err, &detached) && !detached.stopping {

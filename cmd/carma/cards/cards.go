@@ -11,10 +11,10 @@ import (
 
 // Options say how the GPUs are read.
 type Options struct {
-	// Only are the cards to use; empty: all. See nvml.Options.
+	// Only are the cards to use, all if empty. See nvml.Options.
 	Only []string
-	// DCGMExporter is the address of a page that tells of the cards' activity; empty:
-	// there is none. Every is how often it is read.
+	// DCGMExporter is the address of a page with the cards' activity, or empty. Every is
+	// the time between two readings of it.
 	DCGMExporter string
 	Every        time.Duration
 	Log          zerolog.Logger

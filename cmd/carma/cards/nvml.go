@@ -18,10 +18,10 @@ import (
 // off the driver initializes each GPU then, which takes seconds.
 const openLimit = time.Minute
 
-// real are the GPUs of this machine, with what else tells of their activity.
+// real are the GPUs of this machine, with the other source of their activity.
 type real struct {
 	*nvml.Source
-	page  *dcgm.Page // nil: none
+	page  *dcgm.Page // nil if there is none
 	notes []string
 }
 

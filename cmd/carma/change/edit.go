@@ -19,8 +19,9 @@ const editHead = `# Task %s as a task file (carma run -f; docs/tasks.md). Change
 # to have, save and leave; it is submitted then. Without a change nothing is submitted.
 `
 
-// edit opens a submission as a task file in the user's editor, and takes over what was
-// changed there. What the file does not say stays. task is how the user called it.
+// edit opens a submission as a task file in the user's editor, and returns the edited
+// one. Fields that the file lacks keep their values. task is the user's name for the
+// task.
 func edit(a *cli.App, s *api.Submit, task string) error {
 	content, err := taskfile.Write(s)
 	if err != nil {
@@ -105,7 +106,7 @@ func overlay(s, before, after *api.Submit) {
 	replace(&s.Env, before.Env, after.Env)
 	replace(&s.Mounts, before.Mounts, after.Mounts)
 	replace(&s.Labels, before.Labels, after.Labels)
-	if !slices.Equal(before.Command, after.Command) { // what was read from the old one
+	if !slices.Equal(before.Command, after.Command) { // the settings that were read from the old one
 		if s.Read = nil; s.EstModel == "" {
 			s.Network = nil
 		}

@@ -72,7 +72,7 @@ The new task waits for no other task, and is in no group. Prints its id.`,
 			return err
 		}
 		if client.Remote() {
-			again.Account = "" // the daemon's own: that of its namespace
+			again.Account = "" // the daemon sets it: the namespace's account
 		}
 		if old.UID != uid {
 			again.Account = "" // a group of its submitter's
@@ -80,7 +80,7 @@ The new task waits for no other task, and is in no group. Prints its id.`,
 		}
 		for _, f := range api.Fields() {
 			if flag := cmd.Flags().Lookup(f.Name); flag != nil && flag.Changed {
-				if slices.Contains([]string{"conda", "venv", "host"}, f.Name) { // in place of what it ran in
+				if slices.Contains([]string{"conda", "venv", "host"}, f.Name) { // it replaces the earlier environment or image
 					again.Image, again.Conda, again.Venv, again.Host = "", "", "", false
 				}
 				f.Take(&again, &changed)
@@ -150,8 +150,8 @@ func meant(cmd *cobra.Command, words, before []string, task string) error {
 	return cli.Usagef("write carma rerun "+line+" "+task+", or carma rerun "+task+" -- "+line+" if it is the program's", "%s stands behind the task, where words replace the program's arguments", name)
 }
 
-// fresh is a submission without what ties it to others of its time: its name, its
-// group, what it waited for.
+// fresh returns a submission without its ties to others of its time: its name, its group,
+// its dependencies.
 func fresh(s api.Submit) api.Submit {
 	s.Name, s.Part, s.Array, s.After, s.Delay, s.Parallel = "", "", nil, nil, 0, 0
 	s.Env = slices.Clone(s.Env)

@@ -1,4 +1,4 @@
-// Package change is the commands that change tasks, and what may be launched:
+// Package change has the commands that change tasks, and allow or forbid launches:
 // update, hold, release, suspend, resume, requeue, rerun, top, bottom, move; drain,
 // undrain, pause, unpause, reserve and unreserve.
 package change

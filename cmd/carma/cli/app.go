@@ -1,6 +1,5 @@
-// Package cli is what carma's commands share: how they print, how they fail,
-// their flags and tables, and how they wait for a daemon that restarts. It knows
-// no command.
+// Package cli has the shared parts of carma's commands: output, errors, flags, tables,
+// and the wait for a daemon that restarts. It knows no command.
 package cli
 
 import (
@@ -18,7 +17,7 @@ import (
 	"carma/runner/api"
 )
 
-// App is what all commands share.
+// App has the parts that all commands share.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -69,7 +68,7 @@ func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*
 	return client, nil
 }
 
-// ContextFlag is the context that --context names; empty: none.
+// ContextFlag returns the context that --context names, or empty.
 func ContextFlag(cmd *cobra.Command) string {
 	if f := cmd.Flags().Lookup("context"); f != nil {
 		return f.Value.String()
@@ -85,7 +84,7 @@ func (a *App) JSON(v any) error {
 	return e.Encode(v)
 }
 
-// Say prints one line about what carma does, on stderr.
+// Say prints one line about carma's actions, on stderr.
 func (a *App) Say(format string, args ...any) {
 	a.saying.Lock()
 	defer a.saying.Unlock()

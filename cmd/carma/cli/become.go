@@ -24,12 +24,13 @@ const KubernetesProgram = "carma-kubernetes"
 func Become(ctx context.Context, version string, paths ...string) {
 	for _, path := range paths {
 		if path != "" && versionOf(ctx, path) == version {
-			_ = syscall.Exec(path, os.Args, os.Environ()) // comes back only if it cannot be run
+			_ = syscall.Exec(path, os.Args, os.Environ()) // returns only if it cannot be run
 		}
 	}
 }
 
-// versionOf asks one of carma's programs for its version; empty: it is not there, or says none.
+// versionOf asks one of carma's programs for its version. It returns empty if the program
+// does not exist or prints none.
 func versionOf(ctx context.Context, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -56,8 +57,8 @@ func BecomeKubernetes(cmd *cobra.Command) error {
 var ErrNoKubernetes = Usagef("install the package of that name, or copy the program beside carma (docs/install.md)", "Kubernetes needs the program %s of carma's version", KubernetesProgram)
 
 // BecomeEarly is [BecomeKubernetes] before a command has done anything, if its
-// configuration needs that. A command that needs it and goes on all the same, as the
-// program is not there, gets the error later.
+// configuration needs that. A command that needs it and continues because the program is
+// not there gets the error later.
 func BecomeEarly(cmd *cobra.Command) {
 	if contexts.OverTLS != nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"carma/mapper"
 )
 
-// Completion offers what may follow, and says how the shell takes it.
+// Completion offers the words that may follow, and says how the shell uses them.
 type Completion = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective)
 
 // NoCompletion offers nothing, not even files.
@@ -36,7 +36,7 @@ func Complete(cmd *cobra.Command, flag string, fn Completion) {
 	}
 }
 
-// Policies completes a policy, with what it does.
+// Policies completes a policy, with its description.
 func Policies(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 	var fit []string
 	for _, p := range mapper.PolicyNames() {

@@ -56,7 +56,7 @@ func (c *Console) Line(l api.LogLine) error {
 	return err
 }
 
-// Say prints a line about what carma does.
+// Say prints a line about carma's actions.
 func (c *Console) Say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Console) Echoed() {
 	c.drawn = c.drawn || c.Live && !c.open
 }
 
-// usualWidth is that of a terminal that does not tell its own.
+// usualWidth is the width of a terminal that does not report one.
 const usualWidth = 80
 
 func (c *Console) erase() {

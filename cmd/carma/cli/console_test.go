@@ -40,7 +40,8 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsoleStamps: a line has its time although a line of the other stream goes on.
+// TestConsoleStamps: a line has its time even if a line of the other stream is
+// unfinished.
 func TestConsoleStamps(t *testing.T) {
 	var out, err bytes.Buffer
 	c := &Console{Out: &out, err: &err, Stamp: true}

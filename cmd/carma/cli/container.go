@@ -77,9 +77,9 @@ func appendVar(env []string, v string) []string {
 	return env
 }
 
-// plainModes are docker's modes of a mounted folder that change nothing: the default ones,
-// those for other systems than Linux, and those of SELinux, whose labels carma leaves as
-// they are.
+// plainModes are docker's modes of a mounted folder that change nothing: the default
+// ones, the modes for other systems than Linux, and the modes of SELinux, whose labels
+// carma does not change.
 var plainModes = []string{"rw", "rprivate", "cached", "delegated", "consistent", "z", "Z"}
 
 // Mounts reads -v source:target[:ro|rw]. The daemon has another working
@@ -154,7 +154,7 @@ func ExpandHome(path string) string {
 	return filepath.Join(home, path[1:])
 }
 
-// Reason is an error without what was tried and on what file.
+// Reason returns the cause of an error, without the operation and the file.
 func Reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

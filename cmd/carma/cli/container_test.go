@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sameAsDocker compares what is read of a file of variables with what docker's own reader
-// makes of it.
+// sameAsDocker compares our reading of a file of variables with docker's own.
 func sameAsDocker(t interface {
 	Helper()
 	Errorf(string, ...any)

@@ -27,7 +27,7 @@ const (
 	ExitDetached = 130
 )
 
-// UsageError is a wrong command line: what is wrong, and what to do.
+// UsageError is a wrong command line: the fault, and the fix.
 type UsageError struct {
 	What, Hint string
 }
@@ -44,7 +44,7 @@ func Usagef(hint, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...), hint}
 }
 
-// CodeError ends the process with a code. What there was to say is said.
+// CodeError ends the process with a code. All messages were printed before.
 type CodeError int
 
 func (e CodeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

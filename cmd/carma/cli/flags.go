@@ -46,7 +46,7 @@ func DurationFlag(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
 	flags.Var(&Parsed[time.Duration]{To: to, Kind: "time", Parse: units.ParseSpan}, name, usage)
 }
 
-// TimeFlag takes a time from zero on. What is in to is its default.
+// TimeFlag takes a time from zero on. The value in to is its default.
 func TimeFlag(flags *pflag.FlagSet, to *time.Duration, name, letter, usage string) {
 	text := ""
 	if *to > 0 {
@@ -99,7 +99,7 @@ func (v *fieldValue) String() string { return v.text }
 func (v *fieldValue) Type() string   { return cmp.Or(v.field.Unit, "bool") }
 
 func (v *fieldValue) Set(s string) error {
-	if v.field.List && !v.set { // the first one replaces what was there
+	if v.field.List && !v.set { // the first one replaces the default
 		v.field.Clear(v.to)
 	}
 	err := v.field.Set(v.to, s)
@@ -124,7 +124,7 @@ func FieldFlag(cmd *cobra.Command, f api.Field, to *api.Submit) {
 	}
 }
 
-// DaemonFlags adds a flag for every key but those of all commands.
+// DaemonFlags adds a flag for every key that is not a flag of all commands.
 func DaemonFlags(flags *pflag.FlagSet) {
 	for _, name := range configs.Keys() {
 		if name != "socket" {

@@ -8,8 +8,8 @@ import (
 	"carma/configs"
 )
 
-// NewLogger is the log of a command that goes on until it is stopped, as the configuration
-// wants it: for people, or JSON.
+// NewLogger returns the log of a command that runs until it is stopped, in the configured
+// form: for people, or JSON.
 func NewLogger(config configs.Config, w io.Writer) zerolog.Logger {
 	if config.LogFormat == "console" || config.LogFormat == "auto" && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: "15:04:05.000"}

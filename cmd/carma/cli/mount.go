@@ -88,8 +88,8 @@ func MountOf(list string) (m api.Mount, err error) {
 	return settled(m, "--mount "+list)
 }
 
-// TmpfsOf reads --mount type=tmpfs,target=/scratch,tmpfs-size=1G as the value of
-// --tmpfs; false: it is another type of mount.
+// TmpfsOf reads --mount type=tmpfs,target=/scratch,tmpfs-size=1G as the value of --tmpfs.
+// It returns false for another type of mount.
 func TmpfsOf(list string) (text string, is bool, err error) {
 	kind, parts, err := mountParts(list)
 	if err != nil {

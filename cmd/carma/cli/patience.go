@@ -16,26 +16,26 @@ type Patience struct {
 	limit  time.Duration
 	pause  time.Duration
 	notice func(format string, args ...any)
-	lost   string // what has happened, for the notice; empty: it was lost
+	lost   string // text of the notice; "lost the daemon" if empty
 
-	since time.Time // of the first failure in a row; zero: none
+	since time.Time // of the first failure in a row, or zero
 }
 
-// NewPatience waits up to a minute. Notice tells the user what goes on.
+// NewPatience waits up to a minute. notice informs the user.
 func NewPatience(notice func(format string, args ...any)) *Patience {
 	return &Patience{limit: time.Minute, pause: 200 * time.Millisecond, notice: notice}
 }
 
-// BeginPatience is that of a command that waits in any case, for its first
-// answer: it may have begun in the moment of a restart.
+// BeginPatience returns the patience for the first answer to a command that waits in any
+// case: the command may have begun during a restart of the daemon.
 func BeginPatience(notice func(format string, args ...any)) *Patience {
 	p := NewPatience(notice)
 	p.limit, p.lost = 5*time.Second, "no daemon answers"
 	return p
 }
 
-// Retry waits and returns nil when what failed with err should be tried
-// again, else the error to give up with.
+// Retry waits and returns nil if the request that failed with err should be tried again,
+// else the error to return.
 func (p *Patience) Retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -59,7 +59,7 @@ func (p *Patience) Retry(ctx context.Context, err error) error {
 	}
 }
 
-// Answered notes that the daemon is there.
+// Answered records that the daemon has answered.
 func (p *Patience) Answered() {
 	if !p.since.IsZero() {
 		p.since = time.Time{}
@@ -81,8 +81,7 @@ func (p *Patience) Do(ctx context.Context, fn func() error) error {
 	}
 }
 
-// Away reports whether an error means that no daemon is there to answer, or
-// none that is ready yet.
+// Away reports whether an error means that no daemon answers, or none that is ready yet.
 func Away(err error) bool {
 	var none *api.NoDaemonError
 	var status *api.StatusError

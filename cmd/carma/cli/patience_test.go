@@ -8,7 +8,7 @@ import (
 	"carma/runner/api"
 )
 
-// A lost submission, a restart, an error: what is retried and what is not.
+// A lost submission, a restart, an error: which are retried and which are not.
 func TestPatience(t *testing.T) {
 	var said []string
 	p := &Patience{limit: 0, notice: func(f string, args ...any) { said = append(said, fmt.Sprintf(f, args...)) }}

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// StopSignals are those that stop an attached task. A hang-up is not one of
-// them: a task outlives the terminal it was submitted from.
+// StopSignals receives the signals that stop an attached task. A hang-up is not one of
+// them: a task outlives the terminal from which it was submitted.
 func StopSignals() (chan os.Signal, func()) { return notified(os.Interrupt, syscall.SIGTERM) }
 
 // AttachedSignals are these and SIGQUIT (Ctrl-\), which leaves the task running.

@@ -13,10 +13,10 @@ import (
 type Column struct {
 	Title string
 	Right bool
-	// Least is the width to which the column may shrink when the table is too
-	// wide; 0: it never does.
+	// Least is the width to which the column may shrink when the table is too wide, or 0
+	// if it never shrinks.
 	Least int
-	// Share is how much of the room a shrinking column gets beside others.
+	// Share is the weight of a shrinking column when the remaining width is divided.
 	Share int
 }
 
@@ -66,8 +66,8 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return err
 }
 
-// widths gives every column what it needs and, while that is too much, takes
-// from the shrinking column that has most for its share.
+// widths gives every column its needed width. While the sum is too large, it takes from
+// the shrinking column that has most for its share.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.Columns))
 	sum := 2 * (len(t.Columns) - 1)
@@ -105,8 +105,8 @@ func (t *Table) Natural() int {
 	return sum
 }
 
-// WidthOf returns how wide output may be: the terminal's width, else COLUMNS.
-// Without either it is 0, no limit: what a program reads is not cut.
+// WidthOf returns the width of output: the terminal's width, else COLUMNS. Without either
+// it is 0, no limit: output for a program is not cut.
 func WidthOf(w any) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {

@@ -62,7 +62,7 @@ func LastAttempt(t *api.Task) *api.Attempt {
 	return &t.Attempts[len(t.Attempts)-1]
 }
 
-// LastAway is how long the latest attempt was suspended, up to now.
+// LastAway returns the time for which the latest attempt was suspended, up to now.
 func LastAway(t *api.Task) time.Duration {
 	if at := LastAttempt(t); at != nil {
 		return at.Suspended

@@ -18,7 +18,8 @@ import (
 // leastWatch is the shortest time between two tables.
 const leastWatch = 200 * time.Millisecond
 
-// WatchFlag adds --watch to a command that prints a table. Zero: print it once.
+// WatchFlag adds --watch to a command that prints a table. It is zero to print the table
+// once.
 func WatchFlag(cmd *cobra.Command) *time.Duration {
 	every := new(time.Duration)
 	f := cmd.Flags().VarPF(&Parsed[time.Duration]{To: every, Kind: "time", Parse: func(s string) (time.Duration, error) {

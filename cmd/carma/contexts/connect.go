@@ -2,9 +2,9 @@ package contexts
 
 import "carma/runner/api"
 
-// OverTLS returns the client of the daemon of a context that is [Context.Remote]; nothing is
-// sent yet. A program that can ask for a user's token sets it when it starts; nil: this one
-// cannot.
+// OverTLS returns the client for the daemon of a context that is [Context.Remote], and
+// sends nothing yet. A program that can obtain a user's token sets it when it starts; it
+// is nil in others.
 var OverTLS func(Context) (*api.Client, error)
 
 // Remote reports whether the context's daemon is asked over TLS.

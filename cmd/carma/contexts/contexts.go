@@ -1,5 +1,5 @@
-// Package contexts knows the daemons that commands may be for: that of this machine, at
-// its socket, and those of clusters, over TLS.
+// Package contexts lists the daemons that commands can address: this machine's, at its
+// socket, and clusters' daemons, over TLS.
 package contexts
 
 import (
@@ -26,21 +26,21 @@ type Context struct {
 	Name string `yaml:"name" json:"name"`
 	// Host is https://host:port, or unix:///path.
 	Host string `yaml:"host" json:"host"`
-	// CA is the file with the certificates that the daemon's may be signed by; empty: the
-	// system's.
+	// CA is the file with the certificates that may sign the daemon's, the system's if
+	// empty.
 	CA string `yaml:"ca,omitempty" json:"ca,omitempty"`
-	// Kubeconfig and KubeContext say where the user's token is; empty: as kubectl finds
-	// it, or as a pod of the cluster does. TokenFile has it instead.
+	// Kubeconfig and KubeContext locate the user's token. If empty, it is found as by
+	// kubectl, or as by a pod of the cluster. TokenFile has it instead.
 	Kubeconfig  string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	KubeContext string `yaml:"kube-context,omitempty" json:"kube_context,omitempty"`
 	TokenFile   string `yaml:"token-file,omitempty" json:"token_file,omitempty"`
-	// Namespace is that of tasks that name none; empty: the kubeconfig's.
+	// Namespace is the namespace of tasks that name none, the kubeconfig's if empty.
 	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
-// List is what a user has set up.
+// List is a user's file of contexts.
 type List struct {
-	// Current is the context that commands are for if nothing else says so; empty: Local.
+	// Current is the default context of commands, Local if empty.
 	Current  string    `yaml:"current,omitempty"`
 	Contexts []Context `yaml:"contexts"`
 }
@@ -147,7 +147,7 @@ func ParseHost(host string) (socket, address string, err error) {
 	return "", "", fmt.Errorf("%q: %w", host, ErrHost)
 }
 
-// Check says what is wrong with a context.
+// Check returns an error if a context is invalid.
 func (c Context) Check() error {
 	socket, _, err := ParseHost(c.Host)
 	if err != nil {

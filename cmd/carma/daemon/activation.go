@@ -17,9 +17,9 @@ import (
 // over, see sd_listen_fds(3).
 const firstHandedOver = 3
 
-// handedOver is the socket that the service manager has opened for the daemon, in the
-// open files from number first on (carma.socket); nil: there is none. As findManager it
-// takes what it has read out of the environment.
+// handedOver returns the socket that the service manager has opened for the daemon, among
+// the open files from number first on (carma.socket), or nil if there is none. Like
+// findManager it removes the variables that it has read from the environment.
 func handedOver(first int) (net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {

@@ -82,7 +82,8 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// TestActivationRefused: what does not fit is one line, and none is the daemon's own way.
+// TestActivationRefused: an unsuitable socket gives an error of one line. Without a
+// socket the daemon opens its own.
 func TestActivationRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")

@@ -20,9 +20,10 @@ import (
 // inCluster: tasks are pods of a cluster.
 func inCluster(config configs.Config) bool { return config.Driver == "kubernetes" }
 
-// forCluster turns off what a cluster has not, where it may be on by itself: what is
-// done to processes or GPUs of this machine; [checkCluster] refuses it where somebody
-// asks for it. A grant stays as large as its claim, which cannot be cut while a pod runs.
+// forCluster turns off settings that may be on by default and that a cluster does not
+// have: actions on processes or GPUs of this machine. [checkCluster] refuses them where
+// somebody asks for them. A grant stays as large as its claim, which cannot be reduced
+// while a pod runs.
 func forCluster(config configs.Config) configs.Config {
 	if !inCluster(config) {
 		return config

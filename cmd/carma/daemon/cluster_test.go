@@ -12,8 +12,8 @@ import (
 	"carma/runner"
 )
 
-// TestForCluster: what a cluster has not is off, whatever is configured, and nothing
-// changes elsewhere.
+// TestForCluster: settings that a cluster does not support are off, whatever is
+// configured, and nothing changes elsewhere.
 func TestForCluster(t *testing.T) {
 	config := configs.Default()
 	if got := forCluster(config); got.MPS != config.MPS || got.HostTasks != config.HostTasks || liveOf(got).Bounds.Elsewhere {

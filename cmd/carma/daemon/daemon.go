@@ -1,6 +1,6 @@
-// Package daemon is carma daemon: it opens what the configuration names (journal,
-// engine, GPUs, estimator), hands it to the runner, and reads the configuration
-// again on SIGHUP. Nothing of the lab is below it (test/imports_test.go).
+// Package daemon is carma daemon: it opens the journal, engine, GPUs and estimator of the
+// configuration, passes them to the runner, and reads the configuration again on SIGHUP.
+// Nothing of the lab is below it (test/imports_test.go).
 package daemon
 
 import (
@@ -19,8 +19,8 @@ import (
 	"carma/mapper"
 )
 
-// Command is carma daemon. It logs to stderr and runs until SIGINT or
-// SIGTERM; its tasks go on.
+// Command is carma daemon. It logs to stderr and runs until SIGINT or SIGTERM; its tasks
+// continue.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "daemon [flags]",

@@ -15,8 +15,8 @@ import (
 )
 
 // chooseEnvironment gives a daemon that has none configured the machine's own
-// environment, if it was calibrated, else that of its real GPUs, and completes the
-// options that depend on it.
+// environment, if it was calibrated, else the environment for its real GPUs. It also
+// completes the options that depend on it.
 func chooseEnvironment(ctx context.Context, p *booking.Predictor, configured string, source gpu.Source, opt *runner.Options, log zerolog.Logger) error {
 	devices, err := source.GPUs(ctx)
 	if err != nil {

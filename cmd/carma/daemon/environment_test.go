@@ -49,8 +49,8 @@ func (oneH100) GPUs(context.Context) ([]gpu.Device, error) {
 	return []gpu.Device{{Model: "NVIDIA H100 80GB HBM3"}}, nil
 }
 
-// What carma doctor --calibrate has measured is used at once and by the next daemon on
-// the same GPUs, unless another environment is configured. A broken file is no harm.
+// The result of carma doctor --calibrate is used at once and by the next daemon on the
+// same GPUs, unless another environment is configured. A broken file does no harm.
 func TestOwnEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	lines := []string{environments.Mark + `{"context": 629145600, "cudnn": 0, "cublas": 8519680, "nccl": 104857600, "spread": 0}`}

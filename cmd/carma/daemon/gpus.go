@@ -30,7 +30,8 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 	return openAt(ctx, "/", config, clock, opt, log)
 }
 
-// openAt is openGPUs; root is where signs of a driver or a card are looked for.
+// openAt is openGPUs; root is the folder in which files of a driver or a card are
+// searched.
 func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
@@ -60,7 +61,7 @@ func openAt(ctx context.Context, root string, config configs.Config, clock *runn
 	return openReal(ctx, only, config, log)
 }
 
-// openReal opens the GPUs of this machine; only: those, empty: all.
+// openReal opens the GPUs of this machine, or only these if only is not empty.
 func openReal(ctx context.Context, only []string, config configs.Config, log zerolog.Logger) (gpu.Source, error) {
 	source, err := cards.Open(ctx, cards.Options{Only: only, DCGMExporter: config.DCGMExporter, Every: config.SampleEvery, Log: log})
 	if err != nil {
@@ -93,7 +94,7 @@ func forReal(config configs.Config) error {
 	return nil
 }
 
-// simFolder is where a container finds the simulated GPUs' socket.
+// simFolder is the folder in a container with the simulated GPUs' socket.
 const simFolder = "/run/carma-sim"
 
 func openSimulated(name string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {

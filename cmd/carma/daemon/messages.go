@@ -12,7 +12,7 @@ import (
 )
 
 // messageRules reads the administrator's file about messages. A fault in it keeps no
-// daemon from starting: the log and the doctor tell of it, and tasks go on.
+// daemon from starting: the log and the doctor report it, and tasks continue.
 func messageRules(config configs.Config, log zerolog.Logger) notify.Rules {
 	path := config.Notify
 	switch path {

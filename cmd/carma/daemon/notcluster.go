@@ -7,12 +7,12 @@ import (
 	"carma/configs"
 )
 
-// claimStays is why no task of a cluster is suspended: TestFrozen of containers/kubernetes/test
-// shows it.
+// claimStays says why no task of a cluster is suspended. TestFrozen of
+// containers/kubernetes/test proves it.
 const claimStays = "on a cluster its claim keeps the GPU memory for as long as its pod is there, so nobody else could have it"
 
-// notOnCluster are settings that somebody may ask for and that a cluster has not, by what
-// they would do.
+// notOnCluster are settings that a user may ask for and that a cluster does not support,
+// by their effect.
 var notOnCluster = []struct {
 	keys    []string
 	what    string // after "on a cluster"

@@ -48,9 +48,9 @@ func notDefault(key string) string {
 	}[key], "true")
 }
 
-// TestNotOnCluster: who asks for what a cluster has not is told so in one line, with
-// what to do in its place. What is not asked for is no fault, and neither is any of it
-// on one server.
+// TestNotOnCluster: a setting that a cluster does not support is refused in one line that
+// names an alternative. Its default is no error, and neither is any of these settings on
+// one server.
 func TestNotOnCluster(t *testing.T) {
 	says := map[string]string{
 		"make-way": "no task is suspended: a claim keeps its GPU memory for as long as its pod is there; leave it out; carma requeue --hold TASK makes room by hand",
@@ -72,7 +72,7 @@ func TestNotOnCluster(t *testing.T) {
 			t.Errorf("%s on one server: %v", line, err)
 		}
 	}
-	// A setting that comes later is in the table, or only says how what is there is done.
+	// A new setting must be in the table, or only adjust a setting that exists.
 	how := []string{"mps-control", "mps-dir", "mps-memory-limit", "memory-caps"}
 	all, origins := loaded(t, "")
 	for _, s := range configs.Settings(all, origins) {

@@ -16,13 +16,13 @@ import (
 // manager is the service manager that started the daemon: systemd, or another that
 // speaks sd_notify(3). Without one its methods do nothing.
 type manager struct {
-	socket string        // empty: there is none
-	every  time.Duration // how long it waits for a sign of life; 0: for ever
+	socket string        // or empty if there is none
+	every  time.Duration // watchdog timeout, or 0 if there is none
 	log    zerolog.Logger
 }
 
-// findManager reads what the manager has set in the environment, and takes it out of
-// there: programs that the daemon starts must not speak for it.
+// findManager reads the manager's variables, and removes them from the environment:
+// programs that the daemon starts must not send messages for it.
 func findManager(log zerolog.Logger) *manager {
 	m := &manager{socket: os.Getenv("NOTIFY_SOCKET"), log: log}
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
@@ -54,9 +54,9 @@ func (m *manager) tell(assignments ...string) {
 	}
 }
 
-// watch tells the manager when the daemon is ready, then that it lives, until ctx ends.
-// turn asks the daemon's loop for a round and returns when that has ended: a daemon whose
-// loop stands still gives no sign of life, though its process may.
+// watch reports to the service manager when the daemon is ready, then that it lives,
+// until ctx ends. turn asks the daemon's loop for a round and returns when the round has
+// ended: a daemon whose loop is blocked sends no sign of life, even if its process lives.
 func (m *manager) watch(ctx context.Context, status string, turn func(context.Context) error) {
 	if m.socket == "" || turn(ctx) != nil {
 		return
@@ -78,7 +78,7 @@ func (m *manager) watch(ctx context.Context, status string, turn func(context.Co
 	}
 }
 
-// reloading tells the manager that the configuration is read again.
+// reloading informs the manager that the configuration is read again.
 func (m *manager) reloading() {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
@@ -87,5 +87,5 @@ func (m *manager) reloading() {
 	m.tell("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/int64(time.Microsecond)))
 }
 
-// reloaded tells the manager how that ended.
+// reloaded informs the manager of the result.
 func (m *manager) reloaded(status string) { m.tell("READY=1", "STATUS="+status) }

@@ -12,7 +12,7 @@ import (
 	"carma/runner/tasklog"
 )
 
-// outputKey is where the journal keeps the folders that output has been in.
+// outputKey is the journal's key for the folders that output has been in.
 const outputKey = "output-folders"
 
 // openOutput opens the store of the tasks' output. The journal remembers the

@@ -17,19 +17,19 @@ import (
 type reloading struct {
 	asked <-chan os.Signal
 	load  func() (configs.Config, error)
-	// The service manager hears of each reading; status is what it shows after one.
+	// The service manager hears of each reading; status is its text after one.
 	service *manager
 	status  string
 }
 
-// changing is what of a [runner.Runner] can change while it runs.
+// changing is the part of a [runner.Runner] that can change while it runs.
 type changing interface {
 	SetMessageRules(rules notify.Rules)
 	Reconfigure(ctx context.Context, options mapper.Options, live runner.Live) error
 }
 
-// run obeys until ctx ends. What can change while the daemon runs does; what
-// cannot is named in the log; a configuration that cannot be changes nothing.
+// run reloads on request until ctx ends. Keys that can change while the daemon runs are
+// applied; the log names the others. An invalid configuration changes nothing.
 func (l reloading) run(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) {
 	for {
 		select {

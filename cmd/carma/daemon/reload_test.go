@@ -18,7 +18,7 @@ import (
 	"carma/runner/notify"
 )
 
-// changed is a daemon that notes what is changed of it.
+// changed is a daemon that records changes of its settings.
 type changed struct {
 	mapper []mapper.Options
 	live   []runner.Live
@@ -31,8 +31,8 @@ func (c *changed) Reconfigure(_ context.Context, m mapper.Options, live runner.L
 	return nil
 }
 
-// reload has a daemon that began with one file read another in its place. It returns what
-// was changed, the log, and the fault.
+// reload lets a daemon that began with one file read another. It returns the changes, the
+// log, and the error.
 func reload(t *testing.T, first, second string) (changed, string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -81,9 +81,9 @@ func TestReloadOnCluster(t *testing.T) {
 	}
 }
 
-// TestReloadOtherDriver: another driver needs a restart. Until then the daemon keeps to
-// the one it has: what a cluster has not stays off on a cluster, and on one server nothing
-// is turned off.
+// TestReloadOtherDriver: another driver needs a restart. Until then the daemon keeps its
+// driver: settings that a cluster does not support stay off on a cluster, and on one
+// server nothing is turned off.
 func TestReloadOtherDriver(t *testing.T) {
 	c, log, err := reload(t, "driver: kubernetes\n", "driver: docker\nhost-tasks: all\nlearn-memory: 5m\nshrink: 3m\nbackoff: 7s\n")
 	if err != nil || len(c.live) != 1 || !strings.Contains(log, "needs a restart: driver") {

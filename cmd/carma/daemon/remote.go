@@ -57,7 +57,7 @@ func namesOf(config configs.Config) []string {
 	if host, _, err := net.SplitHostPort(config.Listen); err == nil {
 		names = append(names, host)
 	}
-	addresses, _ := net.InterfaceAddrs() // those that cannot be read are missing
+	addresses, _ := net.InterfaceAddrs() // addresses that cannot be read are missing
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok {
 			names = append(names, ip.IP.String())

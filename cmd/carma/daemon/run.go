@@ -26,13 +26,14 @@ import (
 	"carma/runner/mounts"
 )
 
-// fewProcessors is below how many processors Go is told that there are more.
+// fewProcessors is the smallest GOMAXPROCS of the daemon.
 const fewProcessors = 8
 
-// spareProcessors leaves Go a processor for the loop on a small machine. The
-// loop waits for the disk in each round, and each time Go gives its processor
-// away: on two that are busy with listings it then stands in line, some 10 ms
-// for each of its waits. The kernel, which is asked instead, favours who sleeps.
+// spareProcessors raises GOMAXPROCS on a small machine. The loop waits for the disk in
+// each round, and each time Go gives its processor to another goroutine. On two
+// processors that are busy with listings the loop then waits some 10 ms for its turn.
+// With more of Go's processors the kernel decides, and it favours a thread that has
+// slept.
 func spareProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
 		runtime.GOMAXPROCS(fewProcessors)
@@ -153,7 +154,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	reloader.Go(func() { service.watch(ctx, reloads.status, r.Turn) })
 	defer context.AfterFunc(ctx, func() { service.tell("STOPPING=1") })()
 	err = r.RunAndServe(ctx, l)
-	service.tell("STOPPING=1") // a drained daemon ends by itself
+	service.tell("STOPPING=1") // a drained daemon ends without a request
 	if l, ok := errors.AsType[*lostLease](context.Cause(ctx)); ok && err == nil {
 		err = l
 	}
@@ -171,7 +172,8 @@ func logUpgrade(u *journal.Upgrade, log zerolog.Logger) {
 	}
 }
 
-// openMetrics listens at the address of the page for Prometheus; nil: there is none.
+// openMetrics listens at the address of the page for Prometheus. It returns nil if there
+// is none.
 func openMetrics(config configs.Config) (net.Listener, error) {
 	if config.Metrics == "off" {
 		return nil, nil
@@ -189,8 +191,8 @@ func closing(log zerolog.Logger, what string, close func() error) {
 	}
 }
 
-// outsideWitness is the file beside the socket, which is not on the data
-// folder's disk as a rule, that notices when the whole folder is set back.
+// outsideWitness is the file beside the socket that detects when the whole data folder is
+// replaced by an older copy. It is usually not on the data folder's disk.
 func outsideWitness(config configs.Config) string {
 	of := sha256.Sum256([]byte(config.DataDir))
 	return filepath.Join(filepath.Dir(config.Socket), "journal-"+hex.EncodeToString(of[:6]))

@@ -14,11 +14,12 @@ import (
 	"carma/runner/suspend/leave"
 )
 
-// simulatedDriver is the driver that a simulated server plays, for what it can.
+// simulatedDriver is the driver version of a simulated server, which decides what it
+// supports.
 const simulatedDriver = "580"
 
-// setSuspending completes the daemon's options with how tasks are taken off their GPUs.
-// end must be called when the daemon ends. The GPUs come before.
+// setSuspending completes the daemon's options with the way in which tasks are suspended.
+// end must be called when the daemon ends. The GPUs must be set before.
 func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
 	if inCluster(config) {
 		opt.NoSuspending = claimStays

@@ -52,7 +52,7 @@ func calibrate(ctx context.Context, a *cli.App, client *api.Client, image, prove
 	return nil
 }
 
-// amount is a figure; 0: not measured, or nothing.
+// amount formats a figure. 0 means not measured, or nothing.
 func amount(bytes int64) string {
 	if bytes == 0 {
 		return "-"

@@ -1,5 +1,5 @@
-// Package doctor is carma doctor: what the daemon checks, or without one what can
-// be checked from here.
+// Package doctor is carma doctor: the daemon's checks, or without a daemon the checks
+// that this process can do.
 package doctor
 
 import (
@@ -29,7 +29,7 @@ import (
 	"carma/runner/journal"
 )
 
-// What a check may find.
+// The results of a check.
 const (
 	checkOK      = "ok"
 	checkWarning = "warning"
@@ -114,7 +114,7 @@ Exits with 1 when a check fails.`,
 	return cmd
 }
 
-// checkText lists checks. Nothing is cut off: what mends is there to be copied.
+// checkText lists checks. No text is cut, so that the fixes can be copied.
 func checkText(checks []api.Check) string {
 	var b strings.Builder
 	name := 0
@@ -130,7 +130,7 @@ func checkText(checks []api.Check) string {
 	return b.String()
 }
 
-// localChecks are those that need no daemon.
+// localChecks returns the checks that need no daemon.
 func localChecks(ctx context.Context, config configs.Config, none *api.NoDaemonError) []api.Check {
 	checks := []api.Check{
 		socketCheck(none), dataCheck(config.DataDir), engineCheck(ctx, config), driverCheck("/", config.GPUs),
@@ -166,8 +166,8 @@ func socketCheck(none *api.NoDaemonError) api.Check {
 	return c
 }
 
-// environmentOf is the environment that a daemon chooses by its GPUs; empty: the
-// default.
+// environmentOf returns the environment that a daemon chooses by its GPUs, or empty for
+// the default.
 func environmentOf(ctx context.Context, client *api.Client) string {
 	info, err := client.Info(ctx)
 	if err != nil || info.Simulated {
@@ -193,8 +193,8 @@ func environmentCheck(name string) api.Check {
 	return api.Check{Name: "environment", Status: checkOK, Detail: fmt.Sprintf("%s: %s; context %s", env.Name, env.About, units.Bytes(env.Context+env.ConvContext))}
 }
 
-// runtimeCheck never fails: only the learned estimator needs the library. It
-// is what is found from here; a daemon with another environment may differ.
+// runtimeCheck never fails: only the learned estimator needs the library. It shows the
+// library that this process finds; a daemon with another environment may differ.
 func runtimeCheck(s onnx.State) api.Check {
 	c := api.Check{Name: "ONNX Runtime", Status: checkOK, Detail: strings.TrimSpace(s.Version + " " + s.Path)}
 	if !s.On {
@@ -203,7 +203,7 @@ func runtimeCheck(s onnx.State) api.Check {
 	return c
 }
 
-// leastFree is how much room the journal and the output should have.
+// leastFree is the free space that the journal and the output should have.
 const leastFree = units.GiB
 
 func dataCheck(dir string) api.Check {
@@ -261,7 +261,7 @@ func driverCheck(root, source string) api.Check {
 	return c
 }
 
-// engineAnswers is how long an engine may take to answer.
+// engineAnswers is the longest time that an engine may take to answer.
 const engineAnswers = 3 * time.Second
 
 func engineCheck(ctx context.Context, config configs.Config) api.Check {
@@ -308,7 +308,7 @@ func engineCheck(ctx context.Context, config configs.Config) api.Check {
 	return c
 }
 
-// denied reports whether an engine is there and not for this user.
+// denied reports whether an engine exists but refuses this user.
 func denied(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "permission denied")
 }

@@ -17,10 +17,11 @@ import (
 // unit is the service that the package installs.
 const unit = "carma.service"
 
-// commandAnswers is how long a program of the system may take to answer.
+// commandAnswers is the longest time that a program of the system may take to answer.
 const commandAnswers = 5 * time.Second
 
-// asking is a program of the system: what it prints, or nothing if it fails.
+// asking runs a program of the system. It returns the output, or nothing if the program
+// fails.
 type asking func(ctx context.Context, name string, args ...string) string
 
 func ask(ctx context.Context, name string, args ...string) string {
@@ -33,7 +34,8 @@ func ask(ctx context.Context, name string, args ...string) string {
 	return string(out)
 }
 
-// service is what systemd says about the unit; nil: no systemd, or no such unit.
+// service returns systemd's properties of the unit, or nil without systemd or without
+// such a unit.
 func service(ctx context.Context, ask asking) map[string]string {
 	said := map[string]string{}
 	for line := range strings.Lines(ask(ctx, "systemctl", "show", unit, "-p", "LoadState,ActiveState,SubState,UnitFileState,Result")) {
@@ -72,7 +74,7 @@ func serviceCheck(said map[string]string) api.Check {
 }
 
 // adminsCheck says who else than root may see and stop the tasks of others. groups are
-// those of this process.
+// this process's groups.
 func adminsCheck(ctx context.Context, ask asking, group string, root bool, groups []int) api.Check {
 	c := api.Check{Name: "admins", Status: checkOK}
 	add := fmt.Sprintf("sudo usermod -aG %s NAME; NAME logs in again", group)
@@ -108,8 +110,8 @@ func versionCheck(mine, daemons string) (api.Check, bool) {
 	}, true
 }
 
-// systemChecks are about carma as a service of the whole machine; installed is what
-// systemd says about it.
+// systemChecks are about carma as a service of the whole machine; installed has systemd's
+// properties of it.
 func systemChecks(ctx context.Context, a *cli.App, client *api.Client, group string, installed map[string]string) []api.Check {
 	var out []api.Check
 	if installed != nil {

@@ -14,14 +14,14 @@ type Word struct {
 	// Name is the command with its own commands behind it, "scontrol hold", or the
 	// flag without its dashes.
 	Name string
-	// Write is what to write for it: a command line of carma, or a flag with its value.
-	// Empty: there is nothing like it.
+	// Write is the replacement: a command line of carma, or a flag with its value. It is
+	// empty if carma has nothing like it.
 	Write string
-	// Say is a remark, or the reason why there is nothing like it.
+	// Say is a remark, or the reason why carma has nothing like it.
 	Say string
 }
 
-// Hint is what to do instead of w.
+// Hint says what to write instead of w.
 func (w Word) Hint() string {
 	switch {
 	case w.Write == "":

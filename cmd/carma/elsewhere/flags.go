@@ -6,8 +6,8 @@ const (
 	noMail     = "carma notify --help says where messages go"
 )
 
-// flags has those that people type by habit, by carma's command. Flags of docker run
-// are in configs/dockerflags.
+// flags has other programs' flags that people type by habit, by carma's command. Flags of
+// docker run are in configs/dockerflags.
 var flags = map[string][]Word{
 	"run": {
 		// Slurm.

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// asFlags are flags of carma run for those of sbatch and gbatch whose value means the
-// same there.
+// asFlags are the flags of carma run for flags of sbatch and gbatch whose value has the
+// same meaning.
 var asFlags = map[string]string{
 	"gpus": "--gpus", "G": "--gpus", "gpus-per-node": "--gpus", "gpus-per-task": "--gpus", "cpus-per-task": "--cpus", "c": "--cpus", "mem": "--host-mem", "time": "--time", "t": "--time",
 	"job-name": "--name", "J": "--name", "array": "--array", "a": "--array", "account": "--account", "A": "--account", "chdir": "--workdir", "D": "--workdir", "priority": "--priority", "conda-env": "--conda", "gpu-memory": "--mem",
 }
 
 // Directives reads the lines at the head of a batch script that are for Slurm or gflow.
-// mark is what they begin with, #SBATCH or #GFLOW, empty if there are none; flags are
-// those that carma run has for them, as they would be written.
+// mark is their prefix, #SBATCH or #GFLOW, or empty if there are none. flags are the
+// corresponding flags of carma run, as they would be written.
 func Directives(script io.Reader) (mark string, flags []string) {
 	lines := bufio.NewScanner(script)
 	for n := 0; n < 200 && lines.Scan(); n++ {
@@ -36,8 +36,8 @@ func Directives(script io.Reader) (mark string, flags []string) {
 	return mark, flags
 }
 
-// directive is a flag of carma run for one of sbatch; empty: there is none that means the
-// same.
+// directive returns the flag of carma run for one of sbatch, or empty if none has the
+// same meaning.
 func directive(words []string) string {
 	if len(words) == 0 {
 		return ""

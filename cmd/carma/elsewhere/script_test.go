@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDirectives: what is said of a batch script's lines for Slurm or gflow.
+// TestDirectives: the result for a batch script's lines for Slurm or gflow.
 func TestDirectives(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/bin/bash\n#SBATCH --gres=gpu:a100:2\n#SBATCH --time=90\n#SBATCH -J exp # its name\n\n#SBATCH --mem=64G\npython train.py\n#SBATCH --array=1-3": "--gpus 2, --time 90m, --name exp, --host-mem 64G",

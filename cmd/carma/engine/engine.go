@@ -30,8 +30,8 @@ func Open(config configs.Config) (containers.Driver, error) {
 	return d, err
 }
 
-// InitProgram is the path of carma-init, which is beside this program; empty: it
-// is not there.
+// InitProgram returns the path of carma-init next to this program, or empty if it is not
+// there.
 func InitProgram() string {
 	self, err := os.Executable()
 	if err != nil {

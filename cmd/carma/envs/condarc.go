@@ -43,9 +43,9 @@ func (p place) settingsFiles() (list []string) {
 	return list
 }
 
-// configured are the folders with environments that the user or the administrator
-// has set, in conda's order: those of the variables, then those of each file. A
-// file that is no YAML is an error, as it is for conda.
+// configured returns the folders with environments that the user or the administrator has
+// set, in conda's order: folders from the variables, then folders from each file. A file
+// that is not YAML is an error, as it is for conda.
 func (p place) configured() (dirs []string, err error) {
 	add := func(dir string) {
 		if dir = p.expand(dir); filepath.IsAbs(dir) && !slices.Contains(dirs, dir) {
@@ -77,7 +77,7 @@ func (p place) configured() (dirs []string, err error) {
 	return dirs, nil
 }
 
-// expand makes a folder of the settings a full path; empty: there is none.
+// expand makes a folder of the settings a full path, or returns empty if there is none.
 func (p place) expand(dir string) string {
 	dir = os.Expand(strings.TrimSpace(dir), p.env)
 	if below, ofHome := strings.CutPrefix(dir, "~"); ofHome && p.home != "" && (below == "" || below[0] == '/') {

@@ -1,5 +1,5 @@
-// Package envs finds the Python environments of the user who submits a task: what
-// a name or a relative path means is known only here, not in the daemon.
+// Package envs finds the Python environments of the user who submits a task: only this
+// process can resolve a name or a relative path, not the daemon.
 package envs
 
 import (
@@ -60,7 +60,7 @@ func Named(word string) (prefix string, err error) {
 	return prefix, err
 }
 
-// place is where environments are looked for.
+// place says where to look for environments.
 type place struct {
 	folder string // at which relative paths begin
 	home   string
@@ -90,8 +90,8 @@ func (p place) inUse() (list []string) {
 	return list
 }
 
-// roots are the folders that conda, mamba and micromamba are installed in, those
-// in use first. Each has environments in its folder envs.
+// roots are the folders that conda, mamba and micromamba are installed in. Folders in use
+// come first. Each has environments in its folder envs.
 func (p place) roots() (list []string) {
 	list = p.inUse()
 	add := func(dir string) {
@@ -169,8 +169,8 @@ func isConda(prefix string) bool {
 	return err == nil && info.IsDir()
 }
 
-// find returns the folder of an environment, which is named or is a path. asked is
-// how it was asked for.
+// find returns the folder of an environment, which is named or is a path. asked is the
+// user's text.
 func (p place) find(asked, name string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.HasPrefix(name, "~") || name == "." || name == ".." {
 		path := cli.ExpandHome(name)
@@ -227,7 +227,7 @@ func some(names []string) string {
 	return strings.Join(names[:most], ", ") + ", ..."
 }
 
-// variables are those that conda env config vars has set for an environment.
+// variables returns the variables that conda env config vars has set for an environment.
 func variables(prefix string) (env []string) {
 	b, err := os.ReadFile(filepath.Join(prefix, "conda-meta/state"))
 	if err != nil {

@@ -28,7 +28,7 @@ func TestFind(t *testing.T) {
 		listed  []string          // in ~/.conda/environments.txt
 		files   map[string]string // settings, below the home; of the system below machine
 		ask     string
-		want    string // below the home; empty: not found
+		want    string // below the home, or empty if not found
 		say     string // part of the refusal
 	}{
 		"miniconda":                {folders: []string{"miniconda3/envs/exp/conda-meta"}, ask: "exp", want: "miniconda3/envs/exp"},
@@ -116,8 +116,8 @@ func many(n int) (folders []string) {
 	return folders
 }
 
-// TestSettle: the variables of an environment are taken once, and those of the
-// submitter count over them.
+// TestSettle: the variables of an environment are added once, and the submitter's
+// variables override them.
 func TestSettle(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -127,7 +127,7 @@ func TestSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := api.Submit{Conda: "./env", Env: []string{"OWN=mine"}}
-	for range 2 { // carma rerun settles what is settled
+	for range 2 { // carma rerun settles an environment again
 		if err := Settle(&s, home); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"carma/estimator/networks/named"
 )
 
-// evaluation is what --evaluate prints.
+// evaluation is the output of --evaluate.
 type evaluation struct {
 	File string `json:"file"`
 	Set  string `json:"set"`

@@ -16,7 +16,7 @@ import (
 	"carma/internal/units"
 )
 
-// eventsReport is what a recorded training takes.
+// eventsReport describes the memory of a recorded training.
 type eventsReport struct {
 	File        string `json:"file"`
 	Environment string `json:"environment"`

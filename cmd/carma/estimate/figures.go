@@ -18,7 +18,7 @@ import (
 // the same as of carma run.
 type fewFigures struct {
 	asked api.Submit
-	of    string // the file that the parameters are from; empty: they were given
+	of    string // the file with the parameters, or empty if they were given
 }
 
 func (o *fewFigures) flags(cmd *cobra.Command) {
@@ -30,10 +30,10 @@ func (o *fewFigures) flags(cmd *cobra.Command) {
 
 func (o *fewFigures) any() bool { return o.first() != "" }
 
-// first is the name of a flag that was given; empty: none.
+// first returns the name of a figure's flag that was given, or empty.
 func (o *fewFigures) first() string { return o.asked.Figure() }
 
-// missing is what is needed and not given.
+// missing returns an error for a needed flag that was not given.
 func (o *fewFigures) missing(batch int, batchFlag string) error {
 	for _, m := range []struct {
 		given         bool

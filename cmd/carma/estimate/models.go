@@ -114,7 +114,7 @@ func oneModel(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// modelNames completes a model: those of the catalogue, and files.
+// modelNames completes a model: the names in the catalogue, and files.
 func modelNames(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 	names, _ := cli.Words(named.All())(cmd, args, start)
 	return names, cobra.ShellCompDirectiveDefault

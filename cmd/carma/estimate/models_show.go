@@ -58,7 +58,7 @@ model configuration, which can be corrected by hand.`,
 	return cmd
 }
 
-// modelSummary is what is told of a model.
+// modelSummary describes a model in the output.
 type modelSummary struct {
 	Name        string         `json:"name"`
 	Family      models.Family  `json:"family"`

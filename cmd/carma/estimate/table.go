@@ -16,14 +16,14 @@ import (
 	"carma/internal/units"
 )
 
-// report is what estimate prints.
+// report is the output of estimate.
 type report struct {
 	Model       string        `json:"model"`
 	Family      models.Family `json:"family"`
 	Train       models.Train  `json:"train"`
 	Environment string        `json:"environment"`
 	Confidence  float64       `json:"confidence"`
-	// Measured peak of this very training in bytes; 0: not known.
+	// Measured is the peak of this very training in bytes, or 0 if unknown.
 	Measured  int64       `json:"measured_bytes,omitempty"`
 	Estimates []estimated `json:"estimates"`
 
@@ -175,7 +175,7 @@ func trainText(t models.Train) string {
 	return strings.Join(words, ", ")
 }
 
-// measuredPeak is the measured memory of this very training; 0: none is known.
+// measuredPeak returns the measured peak of this very training, or 0 if none is known.
 func measuredPeak(ref string, c *models.Config) int64 {
 	peak, ok := booking.NewCatalogue().MeasuredPeak(ref, c.Train.Batch, max(c.Train.GPUs, 1))
 	if !ok || !named.Known(ref) {

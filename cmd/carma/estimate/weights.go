@@ -13,8 +13,8 @@ import (
 	"carma/estimator/networks/safetensors"
 )
 
-// weightsAlone is the safetensors file that the arguments name, if there is no network
-// for it; empty: there is none.
+// weightsAlone returns the safetensors file that the arguments name, if there is no
+// network for it, or empty.
 func weightsAlone(o options, args []string) string {
 	if o.probing || len(args) != 1 {
 		return ""

@@ -119,7 +119,7 @@ func listCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// withHint adds what to do about an engine that is not there.
+// withHint adds what to do about an engine that does not answer.
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, containers.ErrUnavailable):

@@ -85,7 +85,7 @@ func reads(name, what string) *mcp.Tool {
 	return &mcp.Tool{Name: name, Description: what, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
 }
 
-// tools are what an agent can do. An error is shown to it as the tool's result.
+// tools are the actions of an agent. An agent gets an error as the tool's result.
 type tools struct{ client *api.Client }
 
 type taskRef struct {

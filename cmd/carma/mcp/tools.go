@@ -119,8 +119,8 @@ func (t tools) logs(ctx context.Context, _ *mcp.CallToolRequest, in logsIn) (*mc
 	return nil, map[string]any{"phase": task.Phase, "output": text.String()}, err
 }
 
-// submitIn is the part of a submission that agents need. What carma run takes beside it
-// has options there.
+// submitIn is the part of a submission that agents need. The other flags of carma run
+// have options there.
 type submitIn struct {
 	Image    string            `json:"image,omitempty" jsonschema:"container image; leave it out with conda, venv or host"`
 	Command  []string          `json:"command,omitempty" jsonschema:"the program and its arguments, a list of words; no shell reads them"`

@@ -1,4 +1,4 @@
-// Package mps is carma mps: NVIDIA's Multi-Process Service by hand.
+// Package mps is carma mps: manual control of NVIDIA's Multi-Process Service.
 package mps
 
 import (

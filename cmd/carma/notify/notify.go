@@ -67,7 +67,7 @@ func Command(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// hand gives the user's file to the daemon, and returns what is set then. known is
+// hand gives the user's file to the daemon, and returns the resulting settings. known is
 // false if there is no file.
 func hand(cmd *cobra.Command, a *cli.App, client *api.Client) (v api.Notify, known bool, err error) {
 	path := notifyfile.Path()

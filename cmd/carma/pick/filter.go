@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// filter is one --filter. Filters of one key add to each other, those of several
-// keys and labels must all hold, as docker has it.
+// filter is one --filter. As with docker, a task must match one filter of each key, and
+// the filters of all labels.
 type filter struct{ key, value string }
 
 // fitters are the keys of filters, in the order of help.
@@ -68,7 +68,7 @@ var statuses = map[string][]string{
 	"completed": {string(mapper.Succeeded)},
 }
 
-// phases are those that a status stands for; none: there is no such status.
+// phases returns the phases for a status, or none if there is no such status.
 func phases(status string) []string {
 	if several := statuses[status]; several != nil {
 		return several

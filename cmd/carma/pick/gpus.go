@@ -8,7 +8,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// mostGPUs is how many GPUs a range may name.
+// mostGPUs is the largest number of GPUs in a range.
 const mostGPUs = 1024
 
 var gpuRange = lazyregexp.New(`^([0-9]{1,6})-([0-9]{1,6})$`)

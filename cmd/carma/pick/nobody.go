@@ -11,14 +11,14 @@ import (
 )
 
 // SayNobody says why no task fits a user or a group that flags name, if no task of any
-// phase does: it may be a slip. fits is how many tasks were found.
+// phase does: it may be a slip. fits is the number of tasks that were found.
 func (s *Selector) SayNobody(ctx context.Context, a *cli.App, client *api.Client, fits int) {
 	if fits > 0 || s.User == "" && s.Group == "" {
 		return
 	}
 	list, err := client.Tasks(ctx, api.ListOptions{All: true})
 	if err != nil {
-		return // the list is what was asked for, and it is there
+		return // the list itself was requested, and it exists
 	}
 	var users, groups []string
 	for i := range list {

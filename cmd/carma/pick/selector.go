@@ -1,6 +1,6 @@
-// Package pick finds the tasks that a command is about: those that it names, or
-// those that its flags describe. All commands use it, so that a name, a pattern and
-// a filter mean the same everywhere.
+// Package pick finds the tasks for a command: the tasks that it names, or the tasks that
+// its flags describe. All commands use it, so that a name, a pattern and a filter mean
+// the same everywhere.
 package pick
 
 import (
@@ -52,7 +52,7 @@ func (s *Selector) TimeFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.Failed, "failed", false, "only failed tasks")
 }
 
-// Given returns the first flag on a command line that describes tasks; empty: none.
+// Given returns the first flag on a command line that describes tasks, or empty.
 func Given(cmd *cobra.Command) string {
 	for _, name := range []string{"all", "mine", "user", "group", "label", "filter", "finished", "failed", "since", "until"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
@@ -90,7 +90,7 @@ func (s *Selector) Tasks(ctx context.Context, client *api.Client) ([]api.Task, e
 	}
 	limit := o.Limit
 	if len(s.filters) > 0 {
-		o.Limit = 0 // what is filtered here is counted here
+		o.Limit = 0 // results that are filtered here are counted here
 	}
 	list, err := client.Tasks(ctx, o)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Selector) Fits(t *api.Task) bool {
 	return o.Fits(t, os.Getuid()) && s.fits(t)
 }
 
-// options are what the daemon can choose by.
+// options returns the conditions that the daemon can check.
 func (s *Selector) options(ctx context.Context, client *api.Client) (o api.ListOptions, err error) {
 	o = api.ListOptions{All: s.All || s.Finished || s.Failed || s.since != "" || s.until != "", Mine: s.Mine, User: s.User, Group: s.Group, Label: s.Label, Limit: s.Limit}
 	if s.Finished {
@@ -137,7 +137,7 @@ func (s *Selector) options(ctx context.Context, client *api.Client) (o api.ListO
 	return o, err
 }
 
-// Span is from --since to --until; zero: it is not given. now is the daemon's.
+// Span returns the times of --since and --until, zero if not given. now is the daemon's.
 func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
 	read := func(flag, text string, to *time.Time) {
 		if text != "" && err == nil {
@@ -156,8 +156,8 @@ func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
 
 var finished = []string{string(mapper.Succeeded), string(mapper.Failed), string(mapper.Cancelled)}
 
-// OfRemoved reports whether a sum of removed tasks counts among what is chosen; such
-// sums tell a user and a group, and no more: with other flags none does.
+// OfRemoved reports whether a sum of removed tasks is among the chosen ones. Such sums
+// have only a user and a group: with other flags none is chosen.
 func (s *Selector) OfRemoved(u *api.Used) bool {
 	if s.Failed || s.Finished || s.Label != "" || len(s.filters) > 0 || s.User != "" && s.User != u.User || s.Group != "" && s.Group != u.Group {
 		return false

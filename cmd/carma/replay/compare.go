@@ -10,7 +10,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// compare prints what the bounds say, and keeps what they came to. It reports
+// compare prints the results of the bounds, and stores them on request. It reports
 // whether one does not hold.
 func (v *virtualReplay) compare(a *cli.App, asJSON bool) (short bool, err error) {
 	if v.parts[0].bounds == nil {
@@ -50,7 +50,7 @@ func (v *virtualReplay) compare(a *cli.App, asJSON bool) (short bool, err error)
 	return len(findings) > 0, err
 }
 
-// keep writes what the bounds came to into their file.
+// keep writes the results of the bounds into their file.
 func (v *virtualReplay) keep(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

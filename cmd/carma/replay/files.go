@@ -19,10 +19,10 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// replayFiles are what a replay in virtual time leaves besides its table.
+// replayFiles are the files that a replay in virtual time writes besides its table.
 type replayFiles struct {
 	flags                  *pflag.FlagSet
-	html, csv, chrome, svg string // empty: none
+	html, csv, chrome, svg string // empty if not wanted
 }
 
 // fileFlags are the names of the flags.
@@ -66,7 +66,7 @@ func (f *replayFiles) check(inputs []string, traces int) error {
 	return nil
 }
 
-// charts tells whether a timeline is needed.
+// charts reports whether a timeline is needed.
 func (f *replayFiles) charts() bool {
 	return f != nil && (f.html != "" || f.chrome != "" || f.svg != "")
 }
@@ -204,8 +204,8 @@ func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
 	return run, nil
 }
 
-// taskColumns head the CSV file. Times are seconds since the start of the
-// trace, GPUs those of the last attempt.
+// taskColumns head the CSV file. Times are seconds since the start of the trace, GPUs are
+// the last attempt's.
 var taskColumns = []string{
 	"trace", "policy", "task", "name", "workload", "user", "gpus", "submitted_s", "phase", "attempts", "ooms",
 	"waiting_s", "execution_s", "lost_s", "jct_s", "slowdown", "gpu_indices", "energy_j",
@@ -257,7 +257,7 @@ func csvLine(r *study.Replayed, o *study.Outcome, k int) []string {
 	}
 }
 
-// csvAway is how often and how long a task was suspended.
+// csvAway returns the priority of a task, and how often and how long it was suspended.
 func csvAway(t *sim.TaskResult) []string {
 	return []string{t.Task.Priority.String(), strconv.Itoa(len(t.Record.Stretches)), strconv.FormatFloat(t.Record.Lifetimes().Away.Seconds(), 'f', 3, 64)}
 }

@@ -2,8 +2,8 @@ package replay
 
 import "carma/mapper/sim/study"
 
-// policyJSON is one run. Times are seconds; ratios are to the reference.
-// docs/replay.md documents it; a field stays what it is.
+// policyJSON is one run. Times are seconds; ratios are to the reference. docs/replay.md
+// documents it; a field keeps its meaning.
 type policyJSON struct {
 	Policy     string           `json:"policy"`
 	Estimator  string           `json:"estimator"`
@@ -71,7 +71,7 @@ type simJSON struct {
 	Away      float64 `json:"away_s"`
 }
 
-// userJSON is what the tasks of one user came to.
+// userJSON sums the tasks of one user.
 type userJSON struct {
 	User   string  `json:"user"`
 	Tasks  int     `json:"tasks"`

@@ -27,14 +27,14 @@ type liveReplay struct {
 	trace                 traces.Trace
 	image, policy, prefix string
 	id                    string    // of this run; the tasks carry it as a label
-	speed                 float64   // 0: the daemon's own
+	speed                 float64   // the daemon's own if 0
 	start                 time.Time // the daemon's time when the trace began
 	synced                time.Time // when the daemon was last asked for its time
-	now                   time.Time // what it said
+	now                   time.Time // its answer
 	submitted             int
 }
 
-// beat is how often the daemon is looked at.
+// beat is the time between two requests to the daemon.
 const beat = 500 * time.Millisecond
 
 func (r *liveReplay) run(ctx context.Context) (replayed, error) {
@@ -203,7 +203,7 @@ func (r *liveReplay) wait(ctx context.Context) ([]api.Task, error) {
 	}
 }
 
-// stopAll stops what has been submitted and has not finished.
+// stopAll stops all submitted tasks that have not finished.
 func (r *liveReplay) stopAll(ctx context.Context) {
 	list, err := r.list(ctx)
 	if err != nil {

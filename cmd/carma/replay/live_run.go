@@ -73,8 +73,7 @@ func runLive(a *cli.App, cmd *cobra.Command, f liveFlags, args []string, asJSON 
 	return err
 }
 
-// replayLive runs r. The first Ctrl-C stops what has been submitted, the
-// second leaves it.
+// replayLive runs r. The first Ctrl-C stops the submitted tasks, the second leaves them.
 func replayLive(ctx context.Context, a *cli.App, r *liveReplay) (replayed, error) {
 	signals, release := cli.StopSignals()
 	defer release()
@@ -132,7 +131,7 @@ func runID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// containerName replaces what a task's name cannot hold.
+// containerName replaces characters that a task's name may not have.
 func containerName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -108,7 +108,7 @@ func (d *replayed) json() any {
 	}
 }
 
-// recordOf turns the API's task into what the metrics take.
+// recordOf converts the API's task for the metrics.
 func recordOf(t *api.Task) sim.Record {
 	r := sim.Record{Submitted: instant(t.Submitted), Ended: instant(t.Ended), Succeeded: t.Phase == string(mapper.Succeeded)}
 	for _, at := range t.Attempts {
@@ -116,7 +116,7 @@ func recordOf(t *api.Task) sim.Record {
 			Launched: instant(at.Launched), Started: instant(at.Started), Ended: instant(at.Ended),
 			OK: at.Outcome == string(mapper.ExitOK), OOM: at.Outcome == string(mapper.ExitGPUOOM),
 		})
-		if at.Suspended > 0 { // when is not told, and no metric of a live replay asks
+		if at.Suspended > 0 { // the time of suspension is unknown, and no metric of a live replay needs it
 			r.Stretches = append(r.Stretches, sim.Stretch{Attempt: len(r.Attempts), From: instant(at.Ended).Add(-at.Suspended), To: instant(at.Ended)})
 		}
 	}

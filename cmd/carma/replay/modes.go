@@ -12,8 +12,8 @@ import (
 var (
 	liveOnly    = []string{"speed", "image", "name"}
 	virtualOnly = []string{"gpus", "gpu-count", "machines", "estimator", "start-up", "look-ahead", "set", "checkpoint", "sharing", "know", "no-repeats", "coarse", "truth", "suspend", "urgent", "drain", "record"}
-	// traceless are those that a replay needs no trace with; the first three are
-	// replays of their own.
+	// traceless are the modes of a replay without a trace; the first three are replays of
+	// their own.
 	traceless = []string{"presets", "published", "journal", "check"}
 )
 
@@ -46,7 +46,7 @@ func oneMode(cmd *cobra.Command, live bool) error {
 	return nil
 }
 
-// onlyThat refuses what a replay of its own does not look at.
+// onlyThat refuses flags that a replay of its own does not use.
 func onlyThat(cmd *cobra.Command, alone string) error {
 	flags := cmd.Flags()
 	if !flags.Changed(alone) {

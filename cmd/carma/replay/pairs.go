@@ -23,7 +23,7 @@ func (f *pairsFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("pairs") || cmd.Flags().Changed("profiles")
 }
 
-// check refuses what does not go with pairs.
+// check refuses flags that do not go with pairs.
 func (f *pairsFlags) check(cmd *cobra.Command, args []string) error {
 	if !cmd.Flags().Changed("pairs") {
 		return cli.Usagef("add --pairs FILE, or leave it out", "--profiles is for measured pairs")
@@ -44,7 +44,7 @@ func (f *pairsFlags) check(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// scoredPairs are measured pairs with what the model says of them.
+// scoredPairs are measured pairs with the model's predictions.
 type scoredPairs struct {
 	file string
 	pairs.Measured

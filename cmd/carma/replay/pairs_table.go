@@ -49,7 +49,7 @@ func (s *scoredPairs) print(w io.Writer) error {
 	return nil
 }
 
-// notes tell what was skipped and what is less well known, a line each.
+// notes lists skipped and less reliable results, a line each.
 func (s *scoredPairs) notes() []string {
 	var notes []string
 	if n := s.wholeRuns(); n > 0 {

@@ -13,7 +13,8 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// policiesPage is the page of docs that shows policies, policiesTrace what they do it on.
+// policiesPage is the page of docs that shows policies, policiesTrace the trace of its
+// examples.
 const (
 	policiesPage  = "../../../docs/results.md"
 	policiesTrace = "../../../docs/policies/trace.yaml"
@@ -29,8 +30,8 @@ var pictured = []struct {
 	{"unknown", []string{"OR-MAGM", "carma"}, []string{"--policy", "exclusive,OR-MAGM,carma", "--know", "nothing", "--no-repeats"}},
 }
 
-// TestPolicyPictures: the pictures and the tables of docs/results.md are those that this
-// program makes. UPDATE_PICTURES=1 (make pictures) writes them.
+// TestPolicyPictures: this program makes the pictures and the tables of docs/results.md.
+// UPDATE_PICTURES=1 (make pictures) writes them.
 func TestPolicyPictures(t *testing.T) {
 	text, err := os.ReadFile(policiesPage)
 	if err != nil {
@@ -81,7 +82,7 @@ func TestPolicyPictures(t *testing.T) {
 	}
 }
 
-// printed is what carma replay prints.
+// printed returns the output of carma replay.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -127,7 +128,7 @@ func consoleRows(out string) (rows [][]string) {
 	return rows
 }
 
-// TestReportIsTheConsole: the figures of the report's table are those of the console's.
+// TestReportIsTheConsole: the report's table has the same figures as the console's.
 func TestReportIsTheConsole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	rows := consoleRows(printed(t, policiesTrace, "--gpu-count", "3", "--policy", "magm,carma,OR-MAGM", "--html", file))

@@ -10,7 +10,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// printPresets lists them with what they set.
+// printPresets lists the presets with their settings.
 func printPresets(w io.Writer) error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "PRESET"}, {Title: "POLICY"}, {Title: "ESTIMATOR"}, {Title: "GATE"}, {Title: "WHAT IT IS", Least: 20, Share: 1}}}
 	for _, p := range study.Presets() {

@@ -8,7 +8,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// runPublished prints ours beside what was published.
+// runPublished prints our figures beside the published ones.
 func runPublished(a *cli.App, asJSON bool) error {
 	sets, err := study.PublishedSets()
 	if err != nil {

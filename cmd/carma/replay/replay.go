@@ -1,5 +1,5 @@
-// Package replay is carma replay: traces in virtual time or on the daemon,
-// measured pairs, and what was published. It reads the command line and prints;
+// Package replay is carma replay: traces in virtual time or on the daemon, measured
+// pairs, and the published figures. It reads the command line and prints;
 // mapper/sim/study runs and measures.
 package replay
 

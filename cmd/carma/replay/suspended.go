@@ -12,14 +12,14 @@ import (
 // column is one of a table: a metric over all tasks of some traces.
 type column struct{ title, metric, format string }
 
-// suspendColumns are those of the table about urgent tasks and suspended ones.
+// suspendColumns are the columns of the table about urgent tasks and suspended ones.
 var suspendColumns = []column{
 	{"URGENT WAIT", "urgent_waiting_mean_min", "%.2f min"}, {"P95", "urgent_waiting_p95_min", "%.2f min"}, {"P95 1 GPU", "urgent_1gpu_waiting_p95_s", "%.1f s"},
 	{"OTHERS JCT", "others_jct_mean_min", "%.1f min"}, {"STRETCHED", "stretched_p99", "%.2fx"},
 	{"SUSPENDS", "suspends", "%.0f"}, {"AWAY P95", "away_p95_min", "%.1f min"}, {"LONGEST", "away_max_min", "%.1f min"}, {"COPIES", "copies_s", "%.0f s"},
 }
 
-// columnsFor are the columns that tell of some conditions.
+// columnsFor returns the columns for some conditions.
 func columnsFor(c study.Conditions) (list []column) {
 	if c.SuspendText() != "" || c.Urgent > 0 || c.DrainText() != "" || c.Truth.Idle > 0 {
 		list = slices.Clone(suspendColumns)

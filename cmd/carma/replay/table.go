@@ -13,10 +13,10 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// width is what a table of a replay fits.
+// width is the largest width of a replay's table.
 const width = 120
 
-// gpusOf says on what was replayed.
+// gpusOf describes the GPUs of the replay.
 func gpusOf(s servers.Server) string {
 	n := len(s.GPUs)
 	machines := 1
@@ -84,7 +84,7 @@ func (v *part) printConditions(w io.Writer) {
 	}
 }
 
-// estimatorText names the estimator that all policies have; empty: there are
+// estimatorText names the estimator that all policies have, or is empty if there are
 // several, or presets only.
 func (v *part) estimatorText() string {
 	var methods []string
@@ -99,7 +99,7 @@ func (v *part) estimatorText() string {
 	return ", estimator " + methods[0]
 }
 
-// overallColumns are those of the table over all traces.
+// overallColumns are the columns of the table over all traces.
 var overallColumns = []struct{ title, metric, format string }{
 	{"MAKESPAN", "makespan_ratio", "%.3f"}, {"JCT", "jct_mean_ratio", "%.3f"}, {"P95", "jct_p95_ratio", "%.3f"},
 	{"WAIT", "waiting_mean_ratio", "%.3f"}, {"EXEC", "execution_mean_ratio", "%.3f"}, {"ENERGY", "energy_ratio", "%.3f"},
@@ -145,7 +145,7 @@ func number(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// shownWhole is how many workloads of an estimator a table names; JSON has all.
+// shownWhole is the largest number of an estimator's workloads in a table; JSON has all.
 const shownWhole = 3
 
 // printWhole says which workloads got GPUs of their own for want of an estimate.

@@ -16,15 +16,15 @@ import (
 type virtualReplay struct {
 	parts   []*part
 	console *cli.Console
-	record  bool // keep what the bounds came to
+	record  bool // store the results of the bounds
 	files   *replayFiles
 }
 
-// part is a replay under one set of conditions: that of the command line, or a
-// section of the file of bounds.
+// part is a replay under one set of conditions: the conditions of the command line, or of
+// a section of the file of bounds.
 type part struct {
 	*study.Study
-	bounds *study.Bounds // nil: none
+	bounds *study.Bounds // or nil
 	all    []study.Replayed
 }
 
@@ -54,7 +54,7 @@ func newVirtualReplay(a *cli.App, f virtualFlags, args []string) (*virtualReplay
 	return v, nil
 }
 
-// traces is how many replays there are, of one trace under one set of conditions each.
+// traces returns the number of replays, each of one trace under one set of conditions.
 func (v *virtualReplay) traces() (n int) {
 	for _, p := range v.parts {
 		n += len(p.Traces)
@@ -105,7 +105,8 @@ func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	return p, err
 }
 
-// conditions are those of the section, but for those that were typed.
+// conditions returns the section's conditions, with typed ones instead where there are
+// any.
 func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error) {
 	c := study.Conditions{Know: study.KnowAll}
 	if bounds != nil {

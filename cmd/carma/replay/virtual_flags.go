@@ -20,14 +20,14 @@ type virtualFlags struct {
 	gpus     string
 	count    int
 	startUp  time.Duration
-	check    string // file of bounds; empty: none
+	check    string // file of bounds, or empty
 	record   bool
 	machines int
-	// checkpoint is after how much work tasks save it; 0: never.
+	// checkpoint is the work after which tasks save it, or 0 for never.
 	checkpoint time.Duration
 }
 
-// addVirtualFlags adds what is replayed how, and the conditions.
+// addVirtualFlags adds the flags for traces and policies, and the conditions.
 func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 	flags := cmd.Flags()
 	f := &virtualFlags{flags: flags}
@@ -55,8 +55,8 @@ func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 // conditionFlags set the conditions.
 var conditionFlags = []string{"know", "no-repeats", "coarse", "sharing", "suspend", "urgent", "drain", "truth"}
 
-// addConditionFlags adds what is known before a run, how GPUs are shared, and how the
-// modelled world differs from what is believed of it.
+// addConditionFlags adds the flags for knowledge before a run, for the sharing of GPUs,
+// and for differences between the modelled world and the scheduler's assumptions.
 func addConditionFlags(flags *pflag.FlagSet) {
 	sharing, know := sim.MPS.String(), string(study.KnowAll)
 	cli.ChoiceFlag(flags, &sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+sharing+")")

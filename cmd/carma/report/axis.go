@@ -24,7 +24,7 @@ var timeSteps = []float64{
 	50 * 3600, 100 * 3600, 200 * 3600, 500 * 3600, 1000 * 3600, 2000 * 3600, 5000 * 3600, 10000 * 3600,
 }
 
-// newTimeAxis has at most so many ticks, in hours unless all is over before.
+// newTimeAxis has at most this number of ticks, in hours unless all is over before.
 func newTimeAxis(length time.Duration, most int) timeAxis {
 	a := timeAxis{end: math.Max(1, length.Seconds())}
 	step := timeSteps[len(timeSteps)-1]

@@ -28,7 +28,8 @@ func opened(t *testing.T, all ...Data) (b *browser.Browser, address string) {
 // ready: the charts that are in view are drawn.
 const ready = `document.querySelectorAll('.plot .u-over').length > 2 && performance.getEntriesByName('carma-drawn').length`
 
-// hostile is data with names that are programs, for those who take them for HTML.
+// hostile returns data with names that would run as programs if they were interpreted as
+// HTML.
 func hostile(t *testing.T, policies ...string) Data {
 	d := simulated(t, 60, 3, policies...)
 	const script = `</script><script>document.title='taken'</script><img src=x onerror="document.title='taken'">`
@@ -91,7 +92,7 @@ func TestReportKeys(t *testing.T) {
 	if n := b.Of(`new Set([...document.querySelectorAll('.run .plot')].filter((p) => p.plot.u).map((p) => Math.round(p.plot.u.cursor.left / p.plot.u.over.clientWidth * 50))).size`); n != "1" {
 		t.Errorf("the cursor is at %s places", n)
 	}
-	// The legends tell of that time, and of what holds then.
+	// The legends show that time, and the values at it.
 	wrong := b.Of(`(() => {
 		const u = [...document.querySelectorAll('.run .plot')].find((p) => p.textContent.startsWith('GPU 0')).plot.u, wrong = [], width = u.over.clientWidth;
 		for (let left = 1; left < width; left += 3) {
@@ -140,7 +141,7 @@ func TestReportKeys(t *testing.T) {
 	b.Of(`document.activeElement.blur()`)
 	b.Do(chromedp.KeyEvent("/"))
 	b.Await(`document.activeElement.type === 'search'`)
-	b.Of(`document.activeElement.value = ''`) // a browser that is not told by events swallows the key itself
+	b.Of(`document.activeElement.value = ''`) // a browser that sends no event handles the key itself
 	b.Do(chromedp.KeyEvent("task-17"))
 	b.Await(`document.querySelectorAll('[data-tasks] > .scroll tbody tr').length === 1`)
 	b.Of(`(() => { const f = document.querySelector('input[type=search]'); f.value = ''; f.dispatchEvent(new Event('input')); })()`)
@@ -189,8 +190,8 @@ const dragged = `(() => {
   send(over, 'mousemove', 200); send(over, 'mousemove', 300); send(document, 'mouseup', 300);
 })()`
 
-// TestReportSize: what a report weighs, and when it is there. Bounds of time are for
-// builds without the race detector.
+// TestReportSize: the size of a report, and the time until it is shown. Bounds of time
+// are for builds without the race detector.
 func TestReportSize(t *testing.T) {
 	for _, c := range []struct {
 		tasks, bytes int

@@ -36,9 +36,9 @@ type traceWriter struct {
 	pid   int // of the last row
 }
 
-// WriteChromeTrace writes what ran where as a Chrome trace: a row for each GPU of each
-// policy and trace, with its tasks, memory, activity and power, and one for the queue.
-// Arrows join where a task left a GPU with where it came back.
+// WriteChromeTrace writes the timeline of each GPU as a Chrome trace: a row for each GPU
+// of each policy and trace, with its tasks, memory, activity and power, and one for the
+// queue. Arrows connect a task's suspension with its resumption.
 func WriteChromeTrace(w io.Writer, data []Data) error {
 	t := &traceWriter{w: bufio.NewWriter(w), first: true}
 	fmt.Fprint(t.w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")
@@ -143,7 +143,7 @@ func outcomeWord(o sim.Outcome) string {
 	return string(o)
 }
 
-// counted is one value of a counter; unit is what a value is divided by.
+// counted is one value of a counter, which is divided by unit.
 type counted struct {
 	name  string
 	curve sim.Curve

@@ -12,7 +12,7 @@ import (
 )
 
 // TestChromeTrace: spans lie beside each other in lanes, a suspended task has an arrow to
-// where it came back, and counters hold all their values at each change.
+// its resumption, and counters hold all their values at each change.
 func TestChromeTrace(t *testing.T) {
 	s := func(n units.Instant) units.Instant { return 1000 + n*1e9 }
 	line := &sim.Timeline{

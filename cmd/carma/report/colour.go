@@ -8,7 +8,7 @@ import (
 	"carma/mapper"
 )
 
-// policyColours is how many there are before they repeat.
+// policyColours is the number of colours before they repeat.
 const policyColours = 12
 
 // The colours of policies (p), kinds of tasks (k) and attempts that were stopped.
@@ -19,7 +19,7 @@ const (
 	darkColours = "--stop: #6d6c66; --rest: #84837d; --bar: #141413; " +
 		"--p0: #5a9bea; --p1: #e8834c; --p2: #3fb98a; --p3: #d3a02a; --p4: #e27fa6; --p5: #79b356; --p6: #9d90ea; --p7: #9c9b94; --p8: #4fc3d9; --p9: #c28a60; --p10: #f06080; --p11: #c7a8f0; " +
 		"--k0: #87aedb; --k1: #dfa766; --k2: #83bd7a; --k3: #c793b1; --k4: #76b5ae; --k5: #bcb15f; --k6: #a393cf; --k7: #b8957a; --k8: #7c9fb3;"
-	// What pictures have of the page's own colours.
+	// The page's own colours that pictures need.
 	lightPaper = "--page: #ffffff; --ink: #1a1f27; --muted: #545d6b; --faint: #d9dde3; --limit: #b3261e; "
 	darkPaper  = "--page: #1b2027; --ink: #e7eaf0; --muted: #a3adbb; --faint: #343c47; --limit: #ff8e86; "
 )
@@ -45,7 +45,7 @@ func colourClasses() string {
 }
 
 // palette gives each run the class of its policy's colour, the same in all reports, as
-// far as that tells them apart.
+// far as colours suffice.
 func palette(runs []Run) []string {
 	own, ordered := make([]string, len(runs)), make([]string, len(runs))
 	taken := map[string]bool{} // look-up only

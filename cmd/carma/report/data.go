@@ -11,31 +11,32 @@ import (
 	"carma/mapper/sim"
 )
 
-// sectionData is what the page's script draws one trace from. Times are seconds since
-// the start of the replay, to a tenth.
+// sectionData has the data from which the page's script draws one trace. Times are
+// seconds since the start of the replay, to a tenth.
 type sectionData struct {
 	ID    string
 	Trace string
-	// Length is of the longest replay, Queue the most tasks that waited, Power the most
-	// watts of all GPUs, under any policy: all charts of a kind have the same axes.
+	// Length is the length of the longest replay, Queue the largest number of tasks that
+	// waited, Power the highest power of all GPUs in watts, under any policy: all charts
+	// of a kind have the same axes.
 	Length, Queue, Power float64
 	Kinds                []string
 	Names                []string
 	Tasks                taskColumns
 	Runs                 []runData
-	// Many: the tasks are too many to list. Their times are so many values of the sorted
-	// ones, at equal distances, and there are no attempts.
+	// Many: the tasks are too many to list. Evenly spaced quantiles of their times
+	// replace them, and there are no attempts.
 	Many bool
 }
 
-// shownTasks is how many tasks, over all policies, a report lists; it takes about 100
-// bytes for each.
+// shownTasks is the largest number of tasks, over all policies, that a report lists; each
+// takes about 100 bytes.
 var shownTasks = 60_000 // lower in tests
 
-// stoodFor is how many values stand for the tasks where they are too many.
+// stoodFor is the number of quantiles that replace the tasks where there are too many.
 const stoodFor = 1000
 
-// taskColumns are what tasks have under every policy, a value for each.
+// taskColumns have the values of tasks that are the same under every policy.
 type taskColumns struct {
 	ID     []mapper.TaskID
 	Name   []int // in Names
@@ -53,7 +54,7 @@ type runData struct {
 	Spans              spanColumns
 }
 
-// outcomeColumns are how tasks went: seconds, the slowdown, joules.
+// outcomeColumns have the outcomes of tasks: seconds, the slowdown, joules.
 type outcomeColumns struct {
 	Waiting, Execution, Lost, Away, JCT, Slowdown []float64
 	Energy                                        []float64 `json:",omitempty"`
@@ -88,10 +89,10 @@ type curveData struct {
 	End float64
 }
 
-// A curve of more steps than exact is shown by its means over so many bins.
+// A curve of more steps than exact is shown by its means over this number of bins.
 const exact, bins = 600, 500
 
-// shownGPUs is how many GPUs have curves of their own.
+// shownGPUs is the largest number of GPUs with curves of their own.
 const shownGPUs = 16
 
 func newSectionData(d *Data, id string, colours []string, kinds kindRanks) sectionData {
@@ -261,7 +262,7 @@ func tenths(d time.Duration) float64 { return tenth(d.Seconds()) }
 
 func tenth(v float64) float64 { return rounded(v, 10) }
 
-// rounded is a number in whole parts of one; what is none is 0.
+// rounded rounds a number to parts of one. A value that is not a number becomes 0.
 func rounded(v, parts float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

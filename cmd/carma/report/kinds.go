@@ -8,7 +8,7 @@ import (
 	"carma/mapper"
 )
 
-// shownKinds is how many kinds of tasks have a colour; the rest share one.
+// shownKinds is the number of kinds of tasks with a colour; the rest share one.
 const shownKinds = 9
 
 // kindRanks gives the kinds of tasks their colours: the same under all
@@ -25,7 +25,7 @@ func (k kindRanks) class(kind string) string {
 	return "rest"
 }
 
-// number is the place of a kind in the legend; that of the rest comes last.
+// number returns the place of a kind in the legend; the rest comes last.
 func (k kindRanks) number(kind string) int {
 	if n, ok := k.ranks[kind]; ok {
 		return n

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Load is what arrives over time: a log or a trace before it is replayed.
+// Load describes arrivals over time: a log or a trace before it is replayed.
 type Load struct {
 	Name  string
 	Facts []string
@@ -17,13 +17,13 @@ type Load struct {
 	Arrivals              []int         // tasks
 }
 
-// Share is how many tasks are of a kind.
+// Share counts the tasks of a kind.
 type Share struct {
 	Name  string
 	Count int
 }
 
-// loadData is what the page's script draws a load from. Times are seconds.
+// loadData has the data from which the page's script draws a load. Times are seconds.
 type loadData struct {
 	Bin            float64
 	Demand         []float64

@@ -84,7 +84,8 @@ func TestReportOfLoad(t *testing.T) {
 			t.Errorf("at %d it is too wide: %s", c.width, b.Of(tooWide))
 		}
 	}
-	// The ticks of a distribution are round times; the legend tells the share at the cursor.
+	// The ticks of a distribution are round times; the legend shows the share at the
+	// cursor.
 	if got := b.Of(`(() => { const u = document.querySelectorAll('.plot')[3].plot.u; return u.axes[0]._values.join(); })()`); got != "1 s,10 s,2 min,30 min,6 h" {
 		t.Errorf("ticks %s", got)
 	}

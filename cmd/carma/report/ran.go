@@ -47,8 +47,8 @@ const pictureStyle = `text { font: 12px system-ui, "DejaVu Sans", sans-serif; fi
 .oom { color: var(--limit); } .oom .bar { fill-opacity: .45; } .cross { fill: none; stroke: var(--limit); stroke-width: 2; } .away { stroke: var(--ink); stroke-dasharray: 3 2; opacity: .7; }
 `
 
-// WritePicture writes what ran where as SVG: a part for each of the runs, whose times
-// are on one axis, that of all runs of the data.
+// WritePicture writes the timeline of each GPU as SVG: a part for each of the runs. Their
+// time axis is the same, and as long as the longest run of the data.
 func WritePicture(w io.Writer, d Data, shown []Run) error {
 	length := time.Second
 	for i := range d.Runs {

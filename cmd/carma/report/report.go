@@ -33,8 +33,8 @@ type Data struct {
 	// Runs are in the order in which they are shown. All have the same tasks, in the
 	// same order.
 	Runs []Run
-	// Reference is what ratios are to. It may be one of Runs. If it is nil, that
-	// of policy exclusive is it, or the first.
+	// Reference is the run to which ratios are relative. It may be one of Runs. The
+	// default is the run of policy exclusive, or the first.
 	Reference *Run
 }
 
@@ -56,9 +56,9 @@ type Run struct {
 	Users []User
 }
 
-// User is what the tasks of one user came to.
+// User sums the tasks of one user.
 type User struct {
-	Name    string // empty: tasks without one
+	Name    string // empty for tasks without one
 	Tasks   int
 	GPUTime time.Duration
 	EnergyJ float64
@@ -68,20 +68,20 @@ type User struct {
 type Task struct {
 	ID   mapper.TaskID
 	Name string
-	// Kind is what tasks of one colour have in common.
+	// Kind names the tasks that share a colour.
 	Kind   string
 	Phase  mapper.Phase
 	Reason string // why it failed
 	Record sim.Record
-	// EnergyJ is its share of the GPUs' energy, in joules; 0: not known.
+	// EnergyJ is its share of the GPUs' energy, in joules, or 0 if unknown.
 	EnergyJ float64
 }
 
 //go:embed page
 var pageFiles embed.FS
 
-// frame is what all pages have: styles, and scripts with their hashes for the policy that
-// lets no other run.
+// frame has the parts of all pages: styles, and scripts with their hashes for the content
+// security policy, which allows no other script.
 type frame struct {
 	Title                 string
 	Style                 template.CSS
@@ -141,8 +141,8 @@ func Write(w io.Writer, all []Data) error {
 	return execute(w, "page.html", p)
 }
 
-// clean replaces what has no place in a line of text. What would be markup is
-// escaped where text is written.
+// clean replaces characters that a line of text may not have. Markup is escaped where
+// text is written.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0xfffe && r <= 0xffff {

@@ -14,7 +14,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// data are what the page's script gets of each trace.
+// data returns the data of each trace for the page's script.
 func data(t testing.TB, html string) (all []sectionData) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`(?s)<script type="application/json" data-for="t\d+">(.*?)</script>`).FindAllStringSubmatch(html, -1) {
@@ -27,8 +27,8 @@ func data(t testing.TB, html string) (all []sectionData) {
 	return all
 }
 
-// checked is a page without its scripts and styles, after a look for what could not stand
-// in a page of its own.
+// checked returns a page without its scripts and styles, after checks that it is valid
+// and links to no other file.
 func checked(t testing.TB, html string) string {
 	t.Helper()
 	if !strings.HasPrefix(html, "<!DOCTYPE html>") {
@@ -92,7 +92,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestCurvesKeepTheArea: what is drawn holds what the curve holds, with few points.
+// TestCurvesKeepTheArea: the drawn curve has the same area as the full one, with few
+// points.
 func TestCurvesKeepTheArea(t *testing.T) {
 	for _, tasks := range []int{6, 900} {
 		line := simulated(t, tasks, 1, "magm").Runs[0].Timeline
@@ -255,7 +256,7 @@ func TestUsers(t *testing.T) {
 }
 
 // TestPicture: every attempt is in the picture, in a lane of its own, and suspended ones
-// are joined with where they came back.
+// are connected with their resumption.
 func TestPicture(t *testing.T) {
 	d := simulated(t, 40, 2, "exclusive", "magm")
 	var out strings.Builder

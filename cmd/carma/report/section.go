@@ -11,7 +11,7 @@ import (
 	"carma/mapper/sim"
 )
 
-// section is what the page says of one trace.
+// section describes one trace on the page.
 type section struct {
 	ID                 string
 	Trace              string
@@ -30,7 +30,7 @@ type section struct {
 	Data               template.JS // for the script
 }
 
-// runView is what it says of one policy.
+// runView describes one policy on the page.
 type runView struct {
 	ID     string
 	Policy legendEntry
@@ -47,8 +47,8 @@ type userRow struct{ Name, Tasks, GPUTime, Energy, Share string }
 // legendEntry is a name and the class of its colour.
 type legendEntry struct{ Name, Class string }
 
-// shownFailures is how many failed tasks are named, openRuns for how many policies all
-// parts are open.
+// shownFailures is the largest number of failed tasks that are named. openRuns is the
+// largest number of policies for which all parts are open.
 const (
 	shownFailures = 20
 	openRuns      = 4

@@ -11,7 +11,7 @@ import (
 // row is a policy's line in the table.
 type row struct {
 	Policy   legendEntry
-	Run      string // id of its part of the page; empty: it has none
+	Run      string // id of its part of the page, or empty if it has none
 	Baseline bool
 	Cells    []cell
 }
@@ -36,12 +36,12 @@ func (d *Data) reference() *Run {
 	return &d.Runs[0]
 }
 
-// measure is a column of the table. The figures are those of the console.
+// measure is a column of the table. The console has the same figures.
 type measure struct {
 	title string
 	text  func(*sim.Metrics) string
-	ratio func(sim.Ratios) float64     // nil: none
-	value func(m *sim.Metrics) float64 // for the best; nil: none is
+	ratio func(sim.Ratios) float64     // or nil
+	value func(m *sim.Metrics) float64 // to find the best; nil if there is none
 	most  bool                         // the highest is the best
 }
 

@@ -65,8 +65,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestOutcome: the sentence names the quickest, the one with the shortest mean JCT, and
-// who is left out.
+// TestOutcome: the sentence names the policy with the shortest makespan, the one with the
+// shortest mean JCT, and the policies that are left out.
 func TestOutcome(t *testing.T) {
 	run := func(policy string, makespan, jct time.Duration, ooms, failed int) Run {
 		r := Run{Policy: policy}

@@ -15,8 +15,8 @@ import (
 // silent are the lines of the tables without a command that can be run here.
 var silent = []string{"project, profile, variables", "several files", "run or exec in a service"}
 
-// commandsOf are the commands in the last column of the tables of a page. Each line
-// has one, except those in silent.
+// commandsOf returns the commands in the last column of the tables of a page. Each line
+// must have one, except the lines in silent.
 func commandsOf(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -54,8 +54,8 @@ func words(command string) []string {
 	return all[1:]
 }
 
-// TestComingFrom: each command of docs/coming-from.md does what it says, as far as
-// its exit code tells.
+// TestComingFrom: each command of docs/coming-from.md works, as far as its exit code
+// shows.
 func TestComingFrom(t *testing.T) {
 	all := commandsOf(t, "../../../docs/coming-from.md")
 	if len(all) < 130 {

@@ -12,7 +12,7 @@ import (
 	"carma/cmd/carma/run"
 )
 
-// TestElsewhere: what is said of a command of another runner is a command of carma that
+// TestElsewhere: the hint for a command of another runner names a command of carma that
 // runs, and carma has no command of that name itself.
 func TestElsewhere(t *testing.T) {
 	withEnvironments(t)
@@ -44,7 +44,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// hasty is a command that ends by itself against a daemon that does nothing for it.
+// hasty changes a command so that it ends against a daemon that does nothing for it.
 func hasty(command string) string {
 	command = strings.NewReplacer("my-image:1", "ok", "logs -f", "logs", "run -it", "run -d -it", "requeue ", "requeue --no-wait ", "stop ", "stop --no-wait ").Replace(command)
 	if command == "carma daemon" || strings.HasPrefix(command, "carma attach") || command == "carma daemon --drain" {
@@ -53,7 +53,7 @@ func hasty(command string) string {
 	return command
 }
 
-// TestElsewhereFlags: what is said of a flag of another runner is a flag of that command,
+// TestElsewhereFlags: the hint for a flag of another runner names a flag of that command,
 // or a whole command; and the command has no flag of that name itself.
 func TestElsewhereFlags(t *testing.T) {
 	root := New(cli.New(nil, nil, nil, ""), nil)

@@ -6,7 +6,7 @@ import (
 	"carma/runner/api"
 )
 
-// lifeOf is what happened to a canned task.
+// lifeOf returns the history of a canned task.
 func lifeOf(t *api.Task) *api.History {
 	at := func(d time.Duration) time.Time { return t.Submitted.Add(d) }
 	return &api.History{Task: t.ID, Now: noon, LeftOut: 3, Gap: 2, Waits: "every GPU is full", Gone: true, Lines: []api.Happened{

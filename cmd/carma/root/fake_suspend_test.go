@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// suspend plays a daemon that suspends what runs, and may be told in the reason what
-// to make of it: fails, slow.
+// suspend plays a daemon that suspends running tasks. The reason may request an outcome:
+// fails, slow.
 func (d *fakeDaemon) suspend(w http.ResponseWriter, r *http.Request, t *fakeTask) {
 	var n api.Note
 	_ = json.NewDecoder(r.Body).Decode(&n)

@@ -11,7 +11,7 @@ import (
 
 const helpWidth = 80
 
-// helpText is what --help prints; carma's own lists all commands in their order.
+// helpText returns the output of --help; carma's own lists all commands in their order.
 func helpText(cmd *cobra.Command, all []*cobra.Command) string {
 	var b strings.Builder
 	if text := strings.TrimSpace(cmd.Long); text != "" {
@@ -77,7 +77,7 @@ func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// helpCommand is carma help, for those who expect it.
+// helpCommand returns carma help, which users of other programs expect.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Tell about a command", Hidden: true,

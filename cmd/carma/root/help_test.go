@@ -29,8 +29,8 @@ func TestHelpGroups(t *testing.T) {
 	}
 }
 
-// TestHelpOfEach: each command tells about itself when it is asked with --help or -h, and
-// not about the one above it.
+// TestHelpOfEach: each command prints its own help with --help or -h, and not the help of
+// its parent.
 func TestHelpOfEach(t *testing.T) {
 	var each func(cmd *cobra.Command)
 	each = func(cmd *cobra.Command) {
@@ -41,7 +41,7 @@ func TestHelpOfEach(t *testing.T) {
 			if code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "Usage:\n  "+path) {
 				t.Errorf("%s %s: exit code %d: %.60q %s", path, flag, code, out.String(), errs.String())
 			}
-			for line := range strings.Lines(out.String()) { // a space: a flag left no room for what it does
+			for line := range strings.Lines(out.String()) { // a space: a flag left no space for its description
 				if line = strings.TrimSuffix(line, "\n"); strings.HasSuffix(line, " ") {
 					t.Errorf("%s %s: %q ends with a space", path, flag, line)
 				}

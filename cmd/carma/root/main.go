@@ -1,5 +1,5 @@
-// Package root is carma's command line: all commands, their help and what a wrong word is
-// told. A program that has it calls [Main].
+// Package root is carma's command line: all commands, their help and the messages for
+// wrong words. A program that has it calls [Main].
 package root
 
 import (
@@ -14,8 +14,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// Main runs the command line of this process and exits. agentRun is what carma agent does,
-// or nil if another program has it, see [cli.BecomeKubernetes].
+// Main runs the command line of this process and exits. agentRun runs carma agent, or is
+// nil if another program has it, see [cli.BecomeKubernetes].
 func Main(version string, agentRun agent.Run) {
 	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
 		os.Exit(containerd.RunLogger(os.Args[2:]))

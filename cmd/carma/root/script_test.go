@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		// carma connects over TLS, but without a token. carma-code cannot: it is what is installed
-		// without carma-kubernetes.
+		// carma connects over TLS, but without a token. carma-code cannot: it is the
+		// program of an installation without carma-kubernetes.
 		"carma": func() {
 			contexts.OverTLS = func(c contexts.Context) (*api.Client, error) { return api.NewRemote(c.Host, http.DefaultClient), nil }
 			Main("dev", nil)
 		},
 		"nvidia-cuda-mps-control": standin.Main,
-		// carma-code tells the exit code on stdout, last.
+		// carma-code prints the exit code on stdout, last.
 		"carma-code": func() {
 			code := Execute(cli.New(os.Stdin, os.Stdout, os.Stderr, "dev"), os.Args[1:], nil)
 			fmt.Println("exit code", code)
@@ -109,7 +109,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	d := daemonOf(ts)
 	d.until(func() bool {
-		if args[0] == "watched" { // so many streams of events have begun
+		if args[0] == "watched" { // this number of streams of events has begun
 			return strconv.Itoa(d.watched) == args[1]
 		}
 		t := d.find(args[1])

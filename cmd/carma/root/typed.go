@@ -46,7 +46,7 @@ type typedError struct {
 func (e *typedError) Error() string { return e.text }
 func (e *typedError) Unwrap() error { return e.error }
 
-// typedFlag is a flag on a command line: as is what was typed, -m or --memory.
+// typedFlag is a flag on a command line; as is its typed form, -m or --memory.
 type typedFlag struct {
 	as, value string
 	flag      *pflag.Flag
@@ -59,7 +59,7 @@ func typedFlags(cmd *cobra.Command, args []string) (all []typedFlag) {
 		arg := args[i]
 		if len(arg) < 2 || arg[0] != '-' {
 			if words--; words < 0 && slices.Contains([]string{"run", "rerun", "exec"}, cmd.Name()) {
-				break // what is behind is a program's
+				break // the words after it belong to a program
 			}
 			continue
 		}

@@ -51,8 +51,8 @@ func (o *options) bare(cmd *cobra.Command) (bool, error) {
 	return true, nil
 }
 
-// batchLines says that carma does not read the lines for Slurm or gflow of a script that
-// is to run, and what they are as flags.
+// batchLines says that carma does not read a script's lines for Slurm or gflow, and gives
+// the equivalent flags.
 func batchLines(program []string) []string {
 	for _, word := range program[:min(len(program), 3)] { // bash -e job.sh
 		if info, err := os.Stat(word); err != nil || !info.Mode().IsRegular() {

@@ -65,7 +65,7 @@ func lineOf(words []string) (api.Submit, error) {
 	return s.Tasks[0], nil
 }
 
-// TestBare: what a command line runs in: an image, or what takes its place.
+// TestBare: the image of a command line, or its replacement.
 func TestBare(t *testing.T) {
 	home := homeWithEnvironments(t)
 	t.Setenv("exp", "mine")

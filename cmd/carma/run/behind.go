@@ -12,10 +12,10 @@ import (
 // image. All other flags there are the program's, whatever carma calls its own.
 var own = []string{"est-model", "host-mem", "shm-size", "stop-grace", "user-label", "visibility"}
 
-// behind sets carma's own flags that stand directly behind the image. It returns
-// the words of the program: those from the first that is none of these flags. Two
-// dashes there end the flags and are left out. warnings tell of carma's flags that
-// are left to the program.
+// behind sets carma's own flags that come directly after the image. It returns the words
+// of the program: the first word that is not such a flag, and all after it. Two dashes
+// there end the flags and are left out. warnings name carma's flags that are left to the
+// program.
 func behind(cmd *cobra.Command, words []string) (program, warnings []string, err error) {
 	rest := words
 	for len(rest) > 0 {
@@ -61,8 +61,8 @@ func left(cmd *cobra.Command, program []string) []string {
 	return lines
 }
 
-// flagOf is the flag of carma run that a word names in full, by its first name; nil:
-// none.
+// flagOf returns the flag of carma run that a word names in full, by its first name, or
+// nil.
 func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 	name, is := strings.CutPrefix(word, "--")
 	name, _, _ = strings.Cut(name, "=")

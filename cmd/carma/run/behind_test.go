@@ -40,7 +40,7 @@ func TestBehind(t *testing.T) {
 		{"img -d -e A=b --mem", "-d -e A=b --mem", nil, ""},
 		{"--batch-size 64 --est-model resnet50 img --batch-size 64", "--batch-size 64", func(s api.Submit) bool { return s.BatchSize == 64 }, ""},
 
-		// What was likely meant for carma is told of.
+		// A flag that was likely meant for carma is reported.
 		{"img --gpus 2 train.py", "--gpus 2 train.py", func(s api.Submit) bool { return s.GPUs == 0 }, "gpus"},
 		{"img --mem=8G", "--mem=8G", func(s api.Submit) bool { return s.Mem == 0 }, "mem"},
 		{"img --est-model resnet50 --batch-size 64 --epochs 3", "--batch-size 64 --epochs 3", func(s api.Submit) bool { return s.BatchSize == 0 && s.EstModel == "resnet50" }, "batch-size"},

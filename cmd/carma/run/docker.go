@@ -13,8 +13,8 @@ import (
 	"carma/configs/dockerflags"
 )
 
-// DockerHint says what to do without a flag of docker run that carma has not; empty:
-// docker run has no such flag.
+// DockerHint says what to do instead of a flag of docker run that carma does not have, or
+// is empty if docker run has no such flag either.
 func DockerHint(name string) string {
 	name = strings.TrimLeft(name, "-")
 	switch name {
@@ -30,8 +30,8 @@ func DockerHint(name string) string {
 	return f.ForFlags()
 }
 
-// byCaller are flags with values that ask for what is so anyway, depending on who
-// asks.
+// byCaller are flags with values that ask for the default behaviour, depending on the
+// caller.
 var byCaller = map[string]func(value string) bool{
 	"cap-drop": func(string) bool { return os.Getuid() != 0 },
 }
@@ -71,8 +71,8 @@ func (v *sameValue) Set(value string) error {
 	return fmt.Errorf("%q: %s", value, v.ForFlags())
 }
 
-// idleFlags adds the flags of docker run that ask for what is so anyway, and those
-// with values that do. retries is set by --restart=on-failure:N.
+// idleFlags adds the flags of docker run that ask for the default behaviour, also flags
+// for which only some values do. retries is set by --restart=on-failure:N.
 func idleFlags(flags *pflag.FlagSet, retries *int) {
 	for _, f := range dockerflags.All() {
 		switch {

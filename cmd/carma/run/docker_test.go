@@ -55,7 +55,7 @@ func TestDockerFlags(t *testing.T) {
 	}
 }
 
-// TestDockerMeaning: what is called otherwise means the same.
+// TestDockerMeaning: a flag with another name has the same meaning.
 func TestDockerMeaning(t *testing.T) {
 	o, cmd := options{}, &cobra.Command{}
 	o.flags(cmd)
@@ -72,7 +72,7 @@ func TestDockerMeaning(t *testing.T) {
 	}
 }
 
-// TestDockerSame: values that ask for what is so anyway are taken, others are not.
+// TestDockerSame: values that ask for the default behaviour are accepted, others are not.
 func TestDockerSame(t *testing.T) {
 	uid := os.Getuid()
 	for flags, retries := range map[string]int{

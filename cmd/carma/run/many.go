@@ -42,8 +42,8 @@ func (m *manyOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&m.json, "json", false, "with --dry-run: print JSON")
 }
 
-// resolve puts the numbers of tasks in place of what is short for them: @, patterns
-// and beginnings of names.
+// resolve replaces short forms by the numbers of tasks: @, patterns and beginnings of
+// names.
 func resolve(ctx context.Context, client *api.Client, s *api.Submission) error {
 	for i := range s.Tasks {
 		var after []api.Dependency
@@ -173,7 +173,7 @@ func (o *options) fromFile(in io.Reader) (api.Submission, error) {
 	return s, nil
 }
 
-// onThisHost reads what an entry of a task file only names: files of environment,
+// onThisHost reads the files that an entry of a task file names: files of environment,
 // and folders to mount. Relative paths begin at the file's folder.
 func onThisHost(t *taskfile.Task, folder string) (err error) {
 	below := func(path string) string {

@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// noImage adds to a refusal how to run a program of this machine, if what stands in
-// the place of the image is one.
+// noImage adds to a refusal how to run a program of this machine, if the word for the
+// image is one.
 func noImage(image string, err error) error {
 	var status *api.StatusError
 	if !errors.As(err, &status) || status.Status != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "image") {

@@ -182,7 +182,7 @@ type options struct {
 	entrypoint           string
 	many                 manyOptions
 	set                  *pflag.FlagSet
-	notes                []string // about what was likely meant otherwise
+	notes                []string // about likely mistakes
 }
 
 func (o *options) flags(cmd *cobra.Command) {

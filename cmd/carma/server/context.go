@@ -91,7 +91,7 @@ func listContexts(a *cli.App, cmd *cobra.Command, asJSON bool) error {
 	return a.Print(t)
 }
 
-// tokenText is where a context's token is.
+// tokenText says where a context's token is.
 func tokenText(c contexts.Context) string {
 	switch {
 	case strings.HasPrefix(c.Host, "unix:"):

@@ -142,7 +142,7 @@ func SMACT(g api.GPU) string {
 	return fmt.Sprintf("%s%.2f", mark, g.SMACT)
 }
 
-// shared is how tasks share a GPU, in a short word.
+// shared says in a short word how tasks share a GPU.
 func shared(g api.GPU) string {
 	switch g.Sharing {
 	case "time-slicing":
@@ -180,8 +180,8 @@ func residents(g api.GPU, nameWidth int) string {
 	return "-"
 }
 
-// Residents is what is on a GPU, one by one, with names up to a width: trouble first,
-// it must not be cut off.
+// Residents lists the content of a GPU, one by one, with names up to a width. Faults come
+// first, because they must not be cut off.
 func Residents(g api.GPU, nameWidth int) (parts []string) {
 	if g.Fault != "" {
 		text := "FAULT: " + g.Fault

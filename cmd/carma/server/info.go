@@ -60,8 +60,8 @@ func Info(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// HostLine is what tasks have booked of the machine's memory and processors; empty:
-// nothing is booked there.
+// HostLine says how much of the machine's memory and processors is allocated to tasks, or
+// is empty if these are not allocated.
 func HostLine(h *api.Host) string {
 	if h == nil {
 		return ""
@@ -95,7 +95,7 @@ func Engine(info *api.Info) string {
 	return strings.TrimSpace(info.Driver + " " + info.Engine)
 }
 
-// outputLine is how much room output takes, and what is kept of finished tasks.
+// outputLine says how much space output takes, and how many finished tasks are kept.
 func outputLine(info *api.Info) string {
 	o := info.Output
 	if o == nil {
@@ -108,7 +108,7 @@ func outputLine(info *api.Info) string {
 	return s
 }
 
-// keptLine is how long finished tasks are kept; sums of them are kept longer.
+// keptLine says how long finished tasks are kept; sums of them are kept longer.
 func keptLine(info *api.Info) string {
 	var bounds []string
 	if info.KeepTasksFor > 0 {
@@ -123,10 +123,10 @@ func keptLine(info *api.Info) string {
 	return "finished tasks " + strings.Join(bounds, ", ") + "; what they used, for carma report, 400 days"
 }
 
-// namedUsers is how many users an energy line names.
+// namedUsers is the largest number of users in an energy line.
 const namedUsers = 3
 
-// energyLine is what the tasks have used, and who used most of it.
+// energyLine says how much energy the tasks have used, and which users most of it.
 func energyLine(e *api.Energy) string {
 	if e == nil {
 		return ""
@@ -139,7 +139,7 @@ func energyLine(e *api.Energy) string {
 	return s
 }
 
-// taskCounts is how many tasks there are of each sort.
+// taskCounts counts the tasks of each sort.
 func taskCounts(info *api.Info) string {
 	s := fmt.Sprintf("%d running, %d queued", info.Running, info.Queued)
 	if info.Suspended > 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // Channels sends the user's channels for messages to the daemon, if there is a
-// notify.yaml: the daemon reads no files of users. A fault in the file is an error; what
-// keeps the daemon from taking them is only said, as the tasks go on without.
+// notify.yaml: the daemon reads no files of users. A fault in the file is an error. A
+// refusal by the daemon gives only a message, because the tasks run without channels.
 func Channels(ctx context.Context, a *cli.App, client *api.Client) error {
 	path := notifyfile.Path()
 	if path == "" {
@@ -28,7 +28,7 @@ func Channels(ctx context.Context, a *cli.App, client *api.Client) error {
 	_, err = client.SetNotify(ctx, s)
 	var status *api.StatusError
 	switch {
-	case err == nil, cli.Away(err): // the submission says that nobody is there
+	case err == nil, cli.Away(err): // the submission reports that no daemon answers
 	case errors.As(err, &status) && status.Status == http.StatusNotFound: // an older daemon
 	case errors.As(err, &status):
 		a.Say("messages: the daemon does not take the channels of %s: %s", path, status.Detail)

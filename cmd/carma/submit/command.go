@@ -23,10 +23,9 @@ import (
 	"carma/runner/api"
 )
 
-// Commands reads what the tasks' command lines say of their training, and puts it into
-// the requests. It counts where nothing was given. Relative paths begin at folder. The
-// lines, each once, tell what was read. It refuses nothing: the user has not asked for
-// it.
+// Commands reads the training settings in the tasks' command lines, and puts them into
+// the requests where nothing was given. Relative paths begin at folder. The lines, each
+// once, name the settings. It refuses nothing, because the user has not asked for it.
 func Commands(tasks []api.Submit, folder string) (lines []string) {
 	built := map[string]error{}
 	for i := range tasks {
@@ -43,7 +42,7 @@ func Commands(tasks []api.Submit, folder string) (lines []string) {
 type command struct {
 	*api.Submit
 	folder string
-	built  map[string]error // networks that were tried, by what they are made of
+	built  map[string]error // networks that were tried, by their inputs
 	taken  int              // GPUs that the daemon will take from its command line
 }
 
@@ -134,8 +133,8 @@ func (c *command) fit(r *api.Read) (note string) {
 	return ""
 }
 
-// model is the name of a model that a command line names, and its description if it is
-// a folder here. Empty: it is neither a known name nor such a folder.
+// model returns the name of a model in a command line, and its description if it is a
+// folder here. The name is empty if it is neither a known name nor such a folder.
 func (c *command) model(ref string) (name string, network json.RawMessage) {
 	if named.Known(ref) {
 		return ref, nil
@@ -151,7 +150,8 @@ func (c *command) model(ref string) (name string, network json.RawMessage) {
 	return models.Clip(d.Name), d.Network
 }
 
-// try builds the network with all settings: what was read must not stop a task.
+// try builds the network with all settings, because wrongly read settings must not stop a
+// task.
 func (c *command) try(r *api.Read, network json.RawMessage) error {
 	with := *c.Submit
 	with.Read = r
@@ -197,8 +197,8 @@ func (c *command) open(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, arguments.MaxFile+1))
 }
 
-// hostPath is where a path of the task's is here. In a container that is where its
-// folder is mounted; a relative path is taken from the present folder if the image's
+// hostPath returns the path on this machine of a path of the task. For a container it is
+// found through its mounts. A relative path starts at the present folder if the image's
 // working folder is not known.
 func (c *command) hostPath(name string) (string, bool) {
 	if c.Bare() {

@@ -27,7 +27,7 @@ func folderOf(t *testing.T, files map[string]string) string {
 
 const small = `{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 256, "max_position_embeddings": 512}`
 
-// TestCommands: a row is a task and what is read of its command line.
+// TestCommands: a row is a task and the facts read from its command line.
 func TestCommands(t *testing.T) {
 	folder := folderOf(t, map[string]string{"ds.json": `{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}`, "my/config.json": small, "broken.json": "{"})
 	mounts := []api.Mount{{Source: folder, Target: "/data"}, {Source: filepath.Join(folder, "my"), Target: "/data/other"}}
@@ -35,8 +35,8 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		name, command string
 		s             api.Submit
-		said          string // empty: nothing is put into the request
-		line          string // of those that are printed; empty: none is
+		said          string // empty if nothing is put into the request
+		line          string // one of the printed lines, or empty if none is
 	}{
 		{"a known model", "python t.py --bf16 --per_device_train_batch_size 4" + model, api.Submit{},
 			"model Qwen/Qwen2.5-0.5B, batch size 4 per GPU, amp", "read from the command: model Qwen/Qwen2.5-0.5B, batch size 4 per GPU, amp"},

@@ -18,7 +18,7 @@ import (
 
 // Model reads the file that a task's est-model names, if it names one, and puts its
 // description into the request: the daemon reads no files. A relative path begins at
-// folder. The warnings tell what was assumed.
+// folder. The warnings list the assumptions.
 func Model(s *api.Submit, folder string) (warnings []string, err error) {
 	path, is, err := modelFile(s.EstModel, folder)
 	if !is || err != nil {
@@ -60,8 +60,9 @@ func figures(s *api.Submit, path string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// modelFile is the path that an est-model means. is: it is no name. What looks like a
-// path is one; of other words a known name counts before a file of that name.
+// modelFile returns the path that an est-model means. is: it is not a name. A word that
+// looks like a path is one; for other words a known name takes precedence over a file of
+// that name.
 func modelFile(ref, folder string) (path string, is bool, err error) {
 	if ref == "" {
 		return "", false, nil
@@ -92,7 +93,7 @@ func modelFile(ref, folder string) (path string, is bool, err error) {
 	return "", false, cli.Usagef("", "--est-model %s: not a file", ref)
 }
 
-// modelEndings are those of files that describe networks.
+// modelEndings are the endings of files that describe networks.
 var modelEndings = []string{".json", ".onnx", ".txt", ".safetensors", ".log"}
 
 // readable is an error about a file, without the name of the system's call.

@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// Preview prints what a submission would come to. Without a daemon it prints
-// what is known here, and says so.
+// Preview prints the result of a submission without submitting it. Without a daemon it
+// prints the facts that are known here, and says so.
 func Preview(ctx context.Context, a *cli.App, client *api.Client, s api.Submission, asJSON bool) error {
 	p, err := client.Preview(ctx, s)
 	var none *api.NoDaemonError

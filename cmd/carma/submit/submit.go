@@ -1,5 +1,5 @@
-// Package submit is what run and suite up have in common: sending tasks to the
-// daemon, or showing what would be sent.
+// Package submit has the shared parts of run and suite up: sending tasks to the daemon,
+// or showing the requests instead.
 package submit
 
 import (

@@ -51,7 +51,7 @@ func (b *builder) connect(ctx context.Context, daemon *api.Client) error {
 	return err
 }
 
-// build builds a service's image, unless it is there.
+// build builds a service's image, unless it exists.
 func (b *builder) build(ctx context.Context, daemon *api.Client, s *compose.Service, always bool) error {
 	if err := b.connect(ctx, daemon); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (b *builder) build(ctx context.Context, daemon *api.Client, s *compose.Serv
 	return err
 }
 
-// show prints what the engine says of a build, on stderr.
+// show prints the engine's messages about a build, on stderr.
 func (b *builder) show(from io.Reader) error {
 	for d := json.NewDecoder(from); ; {
 		var m struct {
@@ -106,7 +106,7 @@ func (b *builder) show(from io.Reader) error {
 	}
 }
 
-// inlineName is what dockerfile_inline is called in the context.
+// inlineName is the name of dockerfile_inline in the context.
 const inlineName = ".carma.Dockerfile"
 
 // packContext writes a build's folder as a tar, without what .dockerignore

@@ -61,12 +61,12 @@ or a pipe, MEM-BOOKED and CPUS-BOOKED what is booked of the machine for it.`,
 	return cmd
 }
 
-// content is what a command line means of a suite.
+// content is the part of a suite that a command line names.
 type content struct {
 	client  *api.Client
 	group   string
 	tasks   []api.Task
-	helpers *api.SuiteState // nil: none are up
+	helpers *api.SuiteState // or nil if none are up
 }
 
 // contentOf finds the tasks and helpers of the suite that a command line means;
@@ -107,7 +107,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// noSuite says what an unknown group means here.
+// noSuite explains an unknown group.
 func noSuite(err error, group string) error {
 	if notFound(err) {
 		return cli.Usagef("carma suite up starts it", "no run of suite %s", group)

@@ -35,10 +35,11 @@ func (r *endReport) colorFlag(f *pflag.FlagSet) {
 	cli.ChoiceFlag(f, &r.color, []string{"auto", "always", "never"}, "color", "color the tasks' names: auto (on a terminal), always or never")
 }
 
-// colors are those of a terminal's that are read on light and dark.
+// colors are the terminal colors that are readable on light and dark backgrounds.
 var colors = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// painter gives the tasks of each service a color of its own; nil: none.
+// painter gives the tasks of each service a color of its own. It returns nil for no
+// colors.
 func (r *endReport) painter(to io.Writer, tasks []api.Submit) func(int, string) string {
 	if r.color == "never" || r.color != "always" && (!cli.IsTerminal(to) || os.Getenv("NO_COLOR") != "") {
 		return nil
@@ -57,7 +58,7 @@ func (r *endReport) painter(to io.Writer, tasks []api.Submit) func(int, string) 
 	}
 }
 
-// result is what suite up and suite wait print with --json.
+// result is the output of suite up and suite wait with --json.
 type result struct {
 	Suite string     `json:"suite"`
 	OK    bool       `json:"ok"`
@@ -151,7 +152,7 @@ type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// junitTail is how many last lines of a failed task's output go into a report.
+// junitTail is the number of last lines of a failed task's output in a report.
 const junitTail = 40
 
 // writeJUnit writes a suite's result for CI: a task is a test case, one that
@@ -196,7 +197,7 @@ func writeJUnit(ctx context.Context, client *api.Client, path, name string, task
 	return os.WriteFile(cli.ExpandHome(path), append(append([]byte(xml.Header), text...), '\n'), 0o644)
 }
 
-// tailOf is the end of a task's output; what cannot be read is told in it.
+// tailOf returns the end of a task's output. An error of reading is part of the text.
 func tailOf(ctx context.Context, client *api.Client, t *api.Task) string {
 	var b strings.Builder
 	_, err := client.Logs(ctx, strconv.FormatInt(t.ID, 10), api.LogOptions{Tail: junitTail}, func(l api.LogLine) error {

@@ -75,8 +75,8 @@ func (s *named) options() (o compose.Options, err error) {
 	return o, err
 }
 
-// refs are the files of a command line, and the arguments that are left. none: nothing
-// is named, and nothing is found.
+// refs returns the files of a command line, and the arguments that are left. It returns
+// none if no file is named and none is found.
 func (s *named) refs(o compose.Options, args []string, more bool) (refs, rest []string, err error) {
 	switch {
 	case len(s.files) > 0:
@@ -149,7 +149,7 @@ func (s *named) open(in io.Reader, args []string, more bool) (*sources, error) {
 
 var errNoFile = errors.New("no Compose file named")
 
-// read reads one file. folder is the one that it is in; empty: the current one.
+// read reads one file. folder is the file's folder, or empty for the current one.
 func read(in io.Reader, ref string) (f compose.File, folder string, err error) {
 	f.Path = ref
 	switch opened, err := os.Open(cli.ExpandHome(ref)); {
@@ -180,7 +180,7 @@ func absolute(path string) string {
 	return path
 }
 
-// wrongFile makes what is wrong with a file a wrong usage.
+// wrongFile turns a fault of a file into a usage error.
 func wrongFile(err error) error {
 	var wrong *taskfile.Error
 	if errors.As(err, &wrong) {

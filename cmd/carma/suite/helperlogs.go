@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// endLines is how many last lines of a helper that has ended are shown.
+// endLines is the number of last lines that are shown of an ended helper.
 const endLines = 10
 
 // sayEnd shows the last words of a helper that has ended badly.

@@ -22,8 +22,8 @@ func notFound(err error) bool {
 	return errors.As(err, &status) && status.Status == http.StatusNotFound
 }
 
-// raise brings the helpers of a suite up and returns when the tasks can start. If
-// they cannot, it takes down what it has made.
+// raise brings the helpers of a suite up and returns when the tasks can start. If they
+// cannot, it removes the helpers that it has made.
 func raise(ctx context.Context, a *cli.App, client *api.Client, name string, around api.Suite) error {
 	_, err := client.Suite(ctx, name)
 	fresh := notFound(err)
@@ -54,7 +54,7 @@ func raise(ctx context.Context, a *cli.App, client *api.Client, name string, aro
 	return nil
 }
 
-// lower takes down what an up has made that has failed.
+// lower removes the helpers that a failed up has made.
 func lower(ctx context.Context, a *cli.App, client *api.Client, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

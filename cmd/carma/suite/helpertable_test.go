@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// TestHelperTable: what is booked for helpers is in the table where there is room, and
+// TestHelperTable: allocations for helpers are in the table if it is wide enough, and
 // always in a pipe.
 func TestHelperTable(t *testing.T) {
 	s := &api.SuiteState{Helpers: []api.HelperState{

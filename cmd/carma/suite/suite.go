@@ -36,7 +36,7 @@ docs/suites.md lists the keys that carma honours.`,
 	}, upCommand(a), psCommand(a), logsCommand(a), waitCommand(a), downCommand(a))
 }
 
-// load reads a suite and tells what of its files is not honoured.
+// load reads a suite and warns of the keys that are not honoured.
 func load(ctx context.Context, a *cli.App, s *named, args []string) (*compose.Suite, error) {
 	from, err := s.open(a.In, args, false)
 	if err == errNoFile {
@@ -85,7 +85,7 @@ func group(a *cli.App, s *named, args []string, more bool) (string, []string, er
 	return name, from.rest, wrongFile(err)
 }
 
-// members are the tasks of a suite, or those of some of its services.
+// members returns the tasks of a suite, or of some of its services.
 func members(ctx context.Context, client *api.Client, group string, services []string) ([]api.Task, error) {
 	all, err := client.Group(ctx, group)
 	if err != nil || len(services) == 0 {

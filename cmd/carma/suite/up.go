@@ -142,7 +142,7 @@ func raiseUnlessStopped(ctx context.Context, a *cli.App, client *api.Client, nam
 	return err
 }
 
-// dryRun prints what an up would come to.
+// dryRun prints the effect of an up.
 func dryRun(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, s *compose.Suite) error {
 	sayWhatIsMade(a, s)
 	for _, v := range services(s) { // the daemon cannot look at folders that an up would make
@@ -163,7 +163,7 @@ func dryRun(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, s *
 	return submit.Preview(ctx, a, client, request, o.json)
 }
 
-// countGPUs gives those who want all GPUs as many as there are.
+// countGPUs sets the number of GPUs for services that want all.
 func countGPUs(ctx context.Context, a *cli.App, client *api.Client, s *compose.Suite, mayMiss bool) error {
 	n := -1
 	for i := range s.Services {
@@ -223,7 +223,7 @@ func makeReady(ctx context.Context, a *cli.App, client *api.Client, s *compose.S
 	return nil
 }
 
-// sayWhatIsMade tells of what a dry run leaves out.
+// sayWhatIsMade lists the steps that a dry run leaves out.
 func sayWhatIsMade(a *cli.App, s *compose.Suite) {
 	for _, v := range services(s) {
 		for _, folder := range v.Create {

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// column is one of those that ps can show.
+// column is a column that ps can show.
 type column struct {
 	cli.Column
 	cell func(r *row, now time.Time) string
@@ -55,8 +55,8 @@ func columnNamed(title string) (column, error) {
 	return column{}, suggest.OneOf(strings.ToUpper(title), titles)
 }
 
-// shown are the columns of a table without a format: those that always are, and
-// those in which a task has something to show. A width of 0 is no limit.
+// shown returns the columns of a table without a format: the permanent ones, and columns
+// that some task fills. A width of 0 is no limit.
 func shown(rows []row, now time.Time, width int) (some []column) {
 	broad := width == 0 || width >= wide
 	anyTask := func(fits func(*api.Task) bool) bool {
@@ -128,8 +128,8 @@ func spent(t *api.Task) string {
 	return used(t.EnergyJ)
 }
 
-// away is how long a task was suspended, in all its attempts up to now; empty: it was
-// not.
+// away returns the time for which a task was suspended, in all its attempts up to now, or
+// empty if it was not.
 func away(t *api.Task) string {
 	sum := time.Duration(0)
 	for i := range t.Attempts {
@@ -141,8 +141,8 @@ func away(t *api.Task) string {
 	return cli.Age(sum)
 }
 
-// inHost is the host memory in GiB that holds what a task had on its GPU; empty: none
-// does.
+// inHost returns the host memory in GiB that holds a suspended task's GPU memory, or
+// empty if none does.
 func inHost(t *api.Task) string {
 	if t.Suspension == nil {
 		return ""

@@ -71,11 +71,11 @@ over within milliseconds may be left out.`,
 	return cmd
 }
 
-// event is what happened to a task.
+// event is a change of a task.
 type event struct {
 	Time     time.Time    `json:"time"`
 	Event    string       `json:"event"`
-	Before   string       `json:"before,omitempty"` // the phase before; empty: it is new
+	Before   string       `json:"before,omitempty"` // the phase before, or empty if it is new
 	Task     int64        `json:"task"`
 	Name     string       `json:"name"`
 	User     string       `json:"user"`
@@ -86,7 +86,7 @@ type event struct {
 	Reason   string       `json:"reason,omitempty"`
 }
 
-// state is what was told of a task last.
+// state is the last reported state of a task.
 type state struct {
 	phase   string
 	attempt int
@@ -99,14 +99,14 @@ type teller struct {
 	a        *cli.App
 	client   *api.Client
 	asJSON   bool
-	left     int // events to tell before the end; 0: no end
+	left     int // events to report before the end, or 0 for no end
 	chosen   *pick.Selector
 	known    map[int64]state // unfinished tasks; look-up, and after a restart
 	patience *cli.Patience
 }
 
-// run follows the daemon, across its restarts, until ctx ends or enough is told
-// (io.EOF).
+// run follows the daemon, across its restarts, until ctx ends or enough events are
+// printed (io.EOF).
 func (e *teller) run(ctx context.Context) error {
 	for first := true; ; first = false {
 		err := e.catchUp(ctx, first)
@@ -127,8 +127,7 @@ func (e *teller) run(ctx context.Context) error {
 	}
 }
 
-// catchUp learns the phases that there are, and tells of what has changed since the
-// stream broke.
+// catchUp reads the present phases, and reports the changes since the stream broke.
 func (e *teller) catchUp(ctx context.Context, first bool) error {
 	list, err := e.client.Tasks(ctx, api.ListOptions{})
 	if err != nil {
@@ -154,7 +153,7 @@ func (e *teller) catchUp(ctx context.Context, first bool) error {
 		if err != nil && cli.Away(err) {
 			return err
 		}
-		delete(e.known, id) // removed, or told of
+		delete(e.known, id) // removed, or reported
 	}
 	return nil
 }
@@ -167,7 +166,7 @@ func stateOf(t *api.Task) state {
 	return s
 }
 
-// tell prints a task's change, if it is one that is told of.
+// tell prints a task's change, if it is one that people want to see.
 func (e *teller) tell(t api.Task) error {
 	before, known := e.known[t.ID]
 	now := stateOf(&t)
@@ -213,7 +212,7 @@ func (e *teller) print(ev *event, t *api.Task) error {
 	return nil
 }
 
-// about is what else there is to know of an event, behind two spaces.
+// about returns further facts of an event, after two spaces.
 func about(t *api.Task) string {
 	text := Hint(t)
 	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(mapper.Suspending) {
@@ -227,7 +226,7 @@ func about(t *api.Task) string {
 	return "  " + cli.Printable(text)
 }
 
-// changed is when a task came into its phase, as far as it says.
+// changed returns the time at which a task entered its phase, as far as it is known.
 func changed(t *api.Task) time.Time {
 	last := cli.LastAttempt(t)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestTell: a line for each new phase and attempt, none for what has not changed, and
-// a task that was there before is known.
+// TestTell: a line for each new phase and attempt, none without a change, and a task that
+// existed before is known.
 func TestTell(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// format is how ps prints: as --format says.
+// format is the output format of ps, from --format.
 type format struct {
 	table   bool // with titles and aligned
 	lines   bool // a JSON object per line
@@ -80,8 +80,8 @@ func (f *format) template(text string) (err error) {
 	return cli.Usagef("write for example '{{.ID}} {{.Name}}'", "--format: %s", strings.TrimPrefix(err.Error(), "template: "))
 }
 
-// noField finds in a template's error the whole of what was asked for, .State.Pid, and
-// the name that is not there.
+// noField finds in a template's error the whole expression, .State.Pid, and the unknown
+// name.
 var noField = lazyregexp.New(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
 
 // print prints the tasks.
@@ -138,8 +138,8 @@ func (f *format) fill(a *cli.App, rows []row, now time.Time, width int) error {
 	return nil
 }
 
-// fields is what a template knows of a task: all that carma inspect shows, the
-// cells of ps, and docker's names.
+// fields are a template's fields of a task: all that carma inspect shows, the cells of
+// ps, and docker's names.
 type fields struct {
 	*api.Task
 	GPU, Mem, Time, Prio, Command, Start, End, Code, Progress, Slow, Energy, Away, Host, Labels, Why string
@@ -147,7 +147,7 @@ type fields struct {
 	Names, Status, State, CreatedAt, RunningFor string
 }
 
-// fieldNames are those that a mistyped one may stand for.
+// fieldNames are the candidates for a mistyped name.
 var fieldNames = []string{
 	"ID", "Name", "User", "Group", "Image", "Submit", "Phase", "Priority", "Position", "Submitted", "Started", "Ended", "Attempts", "ExitCode", "Reason",
 	"GPU", "Mem", "Time", "Prio", "Command", "Start", "End", "Code", "Progress", "Slow", "Energy", "Away", "Host", "Suspension", "Labels", "Why", "Names", "Status", "State", "CreatedAt", "RunningFor",

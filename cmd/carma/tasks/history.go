@@ -11,11 +11,11 @@ import (
 	"carma/runner/api"
 )
 
-// pastColumns are those of carma history.
+// pastColumns are the columns of carma history.
 var pastColumns = []string{"END", "ID", "NAME", "USER", "PHASE", "CODE", "GPU", "MEM", "START", "TIME", "ENERGY", "WHY"}
 
-// ListHistory lets a command list what has ended, in the order of time, or tell the life
-// of one task, if it is not given the name of one of its own commands.
+// ListHistory lets a command list ended tasks, ordered by time, or show the life of one
+// task, unless its argument is one of its own commands.
 func ListHistory(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	s := pick.Selector{Finished: true}
 	s.Flags(cmd)

@@ -27,7 +27,7 @@ it names instead, as carma ps does.`,
 		ValidArgsFunction: pick.Complete(true),
 	}
 	form := cmd.Flags().StringP("format", "f", "", "print a Go `template` for each task, or columns")
-	cli.JSONFlag(cmd) // it always does; the flag is for those who expect it
+	cli.JSONFlag(cmd) // the output is JSON in any case; some users expect the flag
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := chosenFormat(cmd, *form)
 		if err != nil {

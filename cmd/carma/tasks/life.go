@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// tellLife tells what happened to the task that the words name.
+// tellLife prints the history of the task that the words name.
 func tellLife(a *cli.App, cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) > 1 {
 		return cli.Usagef("carma history --help", "one task at a time: %s", strings.Join(args, " "))
@@ -56,7 +56,7 @@ func tellLife(a *cli.App, cmd *cobra.Command, args []string, asJSON bool) error 
 	return nil
 }
 
-// LifeText is what carma history TASK prints.
+// LifeText returns the output of carma history TASK.
 func LifeText(h *api.History, t *api.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "task %d (%s)\n", t.ID, cli.Printable(t.Name))

@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// Far is how far a running task has come, in a few letters, with ~ before a share while the
-// count is not relied on; empty: it is not known.
+// Far says in a few letters how far a running task has come, with ~ before a share while
+// the count is not reliable. It is empty if that is unknown.
 func Far(t *api.Task, now time.Time) string {
 	p := t.Progress
 	if p == nil {
@@ -39,8 +39,8 @@ func Share(p *api.Progress) string {
 	return percent(p.Share)
 }
 
-// Slowed is how many times as long as alone a task takes, with ~ where that is
-// predicted; empty: it has no neighbours.
+// Slowed returns the slowdown of a task, with ~ if it is predicted, or empty if the task
+// has no neighbours.
 func Slowed(t *api.Task) string {
 	if t.Progress == nil || t.Progress.Slowdown == nil {
 		return ""
@@ -125,7 +125,8 @@ func doubt(p *api.Progress) string {
 	return " (not relied on: " + p.Doubt + ")"
 }
 
-// startText says when a waiting task is expected to start; empty: it is not known.
+// startText says when a waiting task is expected to start, or is empty if that is
+// unknown.
 func startText(w *api.Why) string {
 	if w.Start == nil {
 		return ""

@@ -140,7 +140,7 @@ func (p *ps) once(ctx context.Context, client *api.Client, f *format, args []str
 	return p.table(list, &info, p.open || len(args) > 0 || p.Group != "")
 }
 
-// width is that of the table in cells; 0: it is not cut.
+// width returns the width of the table in cells, or 0 if it is not cut.
 func (p *ps) width() int {
 	if p.full {
 		return 0
@@ -163,7 +163,7 @@ func (p *ps) table(list []api.Task, info *api.Info, open bool) error {
 	return nil
 }
 
-// chosenFormat reads --format; nil: it was not given.
+// chosenFormat reads --format. It returns nil if it was not given.
 func chosenFormat(cmd *cobra.Command, text string) (*format, error) {
 	if !cmd.Flags().Changed("format") {
 		return nil, nil
@@ -197,7 +197,7 @@ func Table(list []api.Task, now time.Time, width int) *cli.Table {
 	return table(shown(rows, now, width), rows, now)
 }
 
-// used is an energy in joules; empty: there is none, or it is not known.
+// used formats an energy in joules, or returns empty if it is 0 or unknown.
 func used(joules float64) string {
 	if joules <= 0 {
 		return ""
@@ -219,7 +219,8 @@ func Where(t *api.Task) string {
 	return "-"
 }
 
-// Need is the memory in GiB that a task has booked, or waits for, on each GPU.
+// Need is the memory in GiB that is allocated to a task, or that it waits for, on each
+// GPU.
 func Need(t *api.Task) string {
 	switch {
 	case t.Submit.NoGPU:
@@ -234,7 +235,7 @@ func Need(t *api.Task) string {
 	return cli.GiB(t.Need)
 }
 
-// TimeOf is how long a task has waited, is suspended, runs or ran.
+// TimeOf returns the time for which a task has waited, is suspended, runs or ran.
 func TimeOf(t *api.Task, now time.Time) time.Duration {
 	switch {
 	case t.Finished() && t.Started.IsZero():
@@ -280,7 +281,7 @@ func Hint(t *api.Task) string {
 	return t.Waits
 }
 
-// relaunches tells that a task is not in its first attempt.
+// relaunches says that a task is not in its first attempt.
 func relaunches(t *api.Task) string {
 	n := len(t.Attempts)
 	if n < 2 {

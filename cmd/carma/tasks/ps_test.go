@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestMem: of a task that has a GPU, what is booked there counts, not what its next
-// launch would book.
+// TestMem: for a task that has a GPU, its present allocation there counts, not the
+// allocation of its next launch.
 func TestMem(t *testing.T) {
 	for want, task := range map[string]*api.Task{
 		"19.5":  {Phase: "running", Need: int64(4 * units.GiB), Attempts: []api.Attempt{{N: 1, Grant: int64(19.5 * float64(units.GiB))}}},

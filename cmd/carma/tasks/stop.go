@@ -97,7 +97,8 @@ func stopAll(ctx context.Context, a *cli.App, client *api.Client, s *pick.Select
 	if err != nil {
 		return err
 	}
-	// The newest first: those that wait go before those in whose place they would start.
+	// The newest first: pending tasks are stopped before the running ones whose place
+	// they would take.
 	var stopped []int64
 	others := 0
 	for i := range list {
@@ -157,11 +158,11 @@ func stopAndWait(ctx context.Context, a *cli.App, client *api.Client, ref string
 	return untilStopped(ctx, a, client, task.ID, r.Now)
 }
 
-// tellAfter is how long a stop waits without a word.
+// tellAfter is the time after which a stop reports what it waits for.
 const tellAfter = 2 * time.Second
 
-// untilStopped waits for the end of a task that was told to stop, and says what
-// it waits for if that takes a while.
+// untilStopped waits for the end of a task after a stop request. If it takes a while, it
+// says what it waits for.
 func untilStopped(ctx context.Context, a *cli.App, client *api.Client, id int64, now bool) error {
 	watch, end := context.WithCancel(ctx)
 	told := make(chan struct{})
@@ -176,7 +177,7 @@ func untilStopped(ctx context.Context, a *cli.App, client *api.Client, id int64,
 			}
 			info, err := client.Info(watch)
 			if err != nil {
-				continue // the other one says that the daemon is away
+				continue // the other one says that the daemon does not answer
 			}
 			why := "it has until its grace is over, then it is killed (--now kills at once)"
 			switch {

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// exitTimeout is the code after --timeout, that of the program timeout.
+// exitTimeout is the exit code after --timeout. The program timeout has the same.
 const exitTimeout = 124
 
 // Wait is carma wait.
@@ -97,8 +97,8 @@ func waitFor(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Cl
 	return waitAny(ctx, a, client, refs)
 }
 
-// chosen are the tasks that flags choose: of a group alone all, else those that have
-// not finished.
+// chosen returns the tasks that flags choose: all of a group if only a group is given,
+// else the tasks that have not finished.
 func chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector) (list []api.Task, err error) {
 	err = cli.BeginPatience(a.Say).Do(ctx, func() (err error) {
 		if s.Group != "" && !s.Many() {
@@ -169,8 +169,8 @@ func groupCode(tasks []api.Task) int {
 	return worst
 }
 
-// lookAgain is how long waitAny relies on the stream of changes alone. One that
-// came between a look and the stream is seen by the next look.
+// lookAgain is the time for which waitAny relies on the stream of changes alone. The next
+// look finds a change that came between a look and the stream.
 const lookAgain = 2 * time.Second
 
 // waitAny waits for the first of some tasks that finishes. It needs one connection,

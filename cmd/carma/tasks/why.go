@@ -56,7 +56,7 @@ in host memory, and what it waits for to come back.`,
 	return cmd
 }
 
-// WhyText is what carma why prints.
+// WhyText returns the output of carma why.
 func WhyText(w *api.Why, t *api.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "task %d (%s) %s\n", t.ID, cli.Printable(t.Name), standing(w, t))
@@ -93,8 +93,8 @@ func WhyText(w *api.Why, t *api.Task) string {
 	return b.String()
 }
 
-// commandText says what a task's command line says of GPUs and checkpoints: what becomes
-// of its work if it is run again.
+// commandText describes the GPUs and checkpoints of a task's command line: what happens
+// to its work if it is run again.
 func commandText(s *api.Says) string {
 	if s == nil {
 		return ""
@@ -111,8 +111,7 @@ func commandText(s *api.Says) string {
 	return "command line: " + strings.Join(parts, ", ") + "\n"
 }
 
-// witnessText lists what the outcome of an attempt that failed was concluded from, and
-// what to know beside it.
+// witnessText lists the evidence for the outcome of a failed attempt, and further facts.
 func witnessText(at *api.Attempt) string {
 	var b strings.Builder
 	if at.Remark != "" {
@@ -178,7 +177,7 @@ func accountText(w *api.Why) string {
 	return b.String()
 }
 
-// preallocates is what to do about a program that reserves most of a card.
+// preallocates is the advice for a program that reserves most of a card.
 const preallocates = "memory: it took most of the card at its start and has not changed since, as JAX and TensorFlow do unless told otherwise; " +
 	"leave XLA_PYTHON_CLIENT_PREALLOCATE and TF_FORCE_GPU_ALLOW_GROWTH to carma (memory-caps: growth), or say --exclusive"
 
@@ -200,7 +199,8 @@ func standing(w *api.Why, t *api.Task) string {
 	return "is " + t.Phase
 }
 
-// share is what an attempt had: its GPUs, and what was booked on them and of the machine.
+// share lists an attempt's resources: its GPUs, and the memory and processors that were
+// allocated to it.
 func share(at *api.Attempt) string {
 	parts := []string{cli.Beside(at.GPUs)}
 	if g := granted(at); g != "" {
@@ -237,7 +237,7 @@ func granted(at *api.Attempt) string {
 	return units.Bytes(at.Grant).String()
 }
 
-// course is what became of an attempt. away: it is off its GPUs now.
+// course says how an attempt went. away: it is suspended now.
 func course(at *api.Attempt, now time.Time, away bool) string {
 	var s string
 	switch {

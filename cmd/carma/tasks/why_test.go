@@ -79,7 +79,7 @@ func TestAccountText(t *testing.T) {
 	}
 }
 
-// TestStartText: an expected start is a range, or what is known of it.
+// TestStartText: an expected start is a range, or the known part of it.
 func TestStartText(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for want, s := range map[string]*api.Start{
@@ -95,7 +95,8 @@ func TestStartText(t *testing.T) {
 	}
 }
 
-// TestShare: what an attempt had is said without gaps, also where nothing is booked.
+// TestShare: an attempt's resources are listed without gaps, even if nothing is
+// allocated.
 func TestShare(t *testing.T) {
 	gpu := []api.GPURef{{Index: 3}}
 	for want, at := range map[string]api.Attempt{

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// told is what the daemon knows of a task.
+// told is the daemon's answer about a task.
 type told struct {
 	id   int64
 	task api.Task
@@ -28,7 +28,7 @@ type logged struct {
 	err    error
 }
 
-// look opens a pane about a task, and asks for what it shows.
+// look opens a pane about a task, and asks for its content.
 func (m *model) look(s screen, t *api.Task) tea.Cmd {
 	m.open(s)
 	if m.pane.task.ID != t.ID {
@@ -54,7 +54,7 @@ func (m *model) question() tea.Cmd {
 	}
 }
 
-// askedAgain is how old what a pane shows may be.
+// askedAgain is the largest age of a pane's content.
 const askedAgain = 3 * time.Second
 
 // again asks again about the pane's task when it is time.
@@ -65,7 +65,7 @@ func (m *model) again() tea.Cmd {
 	return m.question()
 }
 
-// readLines is how many of the last lines of output are asked for.
+// readLines is the number of last lines of output that are requested.
 const readLines = 2000
 
 // read shows a task's output as it comes.

@@ -8,9 +8,9 @@ import (
 	"carma/runner/api"
 )
 
-// bar shows a GPU's memory in so many cells: for each task its number, what it uses
-// and what it has booked beyond that; then foreign memory, then what is free. A number
-// that does not fit whole is left out.
+// bar shows a GPU's memory in a number of cells: for each task its number, the memory
+// that it uses and the memory that it has allocated beyond that; then foreign memory,
+// then free memory. A number that does not fit completely is left out.
 func (g *glyphs) bar(v *api.GPU, width int) string {
 	if width < 1 {
 		return ""
@@ -37,7 +37,7 @@ func (g *glyphs) bar(v *api.GPU, width int) string {
 	return b.String()
 }
 
-// part is that of a task: of all its cells, so many are in use.
+// part draws a task's part of the bar: all cells, of which used are in use.
 func (g *glyphs) part(number string, hue sgr, used, all int) string {
 	used = min(max(used, 0), all)
 	cells := strings.Repeat(g.used, used) + strings.Repeat(g.booked, all-used)
@@ -47,8 +47,8 @@ func (g *glyphs) part(number string, hue sgr, used, all int) string {
 	return ("1;" + hue).of(number) + hue.of(string([]rune(cells)[len(number):]))
 }
 
-// meter shows how much of a whole is used, with a mark at another amount, such as what
-// was estimated.
+// meter shows the used part of a whole, with a mark at another amount, such as the
+// estimate.
 func (g *glyphs) meter(used, mark, whole int64, width int) string {
 	if whole <= 0 || width < 3 {
 		return ""
@@ -63,7 +63,7 @@ func (g *glyphs) meter(used, mark, whole int64, width int) string {
 	return string(cells)
 }
 
-// curve shows memory over time in so many cells; whole is the height of a full one.
+// curve shows memory over time in a number of cells; whole is the height of a full one.
 func (g *glyphs) curve(points []api.CurvePoint, until int64, whole int64, width int) string {
 	if len(points) == 0 || whole <= 0 || width < 1 {
 		return ""

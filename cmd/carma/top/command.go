@@ -78,7 +78,7 @@ func watch(cmd *cobra.Command, a *cli.App, interval time.Duration, mouse bool) e
 	return show(cmd.Context(), a, client, interval, mouse)
 }
 
-// suits refuses what is no terminal for a live view.
+// suits refuses an output that is no terminal for a live view.
 func suits(a *cli.App) error {
 	const instead = "carma ps and carma gpus print tables, with --watch again and again; to move a task to the front, name it: carma top 17"
 	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
@@ -92,7 +92,7 @@ func suits(a *cli.App) error {
 	return nil
 }
 
-// frames is how often a second the screen is drawn at most.
+// frames is the largest number of times per second that the screen is drawn.
 const frames = 15
 
 func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Duration, mouse bool) error {

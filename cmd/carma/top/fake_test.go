@@ -26,7 +26,7 @@ func on(indexes ...int) (refs []api.GPURef) {
 	return refs
 }
 
-// fake is a daemon with some tasks. It notes what it is told to do.
+// fake is a daemon with some tasks. It records its requests.
 type fake struct {
 	mu    sync.Mutex
 	tasks []api.Task
@@ -172,7 +172,7 @@ func (f *fake) WatchAll(ctx context.Context, fn func(api.Task) error) error {
 	}
 }
 
-// does notes an action; those on bob's tasks are refused.
+// does records an action; actions on bob's tasks are refused.
 func (f *fake) does(what, ref string) (api.Task, error) {
 	t, err := f.Task(context.Background(), ref)
 	if err == nil && t.User == "bob" {

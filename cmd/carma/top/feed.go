@@ -12,11 +12,11 @@ import (
 	"carma/runner/api"
 )
 
-// feed tells the view what changes. One goroutine looks at the GPUs and the tasks that
-// have a place every interval; the whole queue, which may be long, only when an event
-// has said that it changed, and now and then, because reasons change without one.
-// Another reads the events. A third asks when the waiting tasks on the screen are
-// expected to start, one after the other.
+// feed sends changes to the view. One goroutine reads the GPUs and the tasks on them
+// every interval. It reads the whole queue, which may be long, only after an event about
+// a change, and now and then, because reasons change without one. Another reads the
+// events. A third asks when the waiting tasks on the screen are expected to start, one
+// after the other.
 type feed struct {
 	d        daemon
 	interval time.Duration
@@ -29,8 +29,8 @@ type feed struct {
 }
 
 const (
-	// wholeLeast and wholeMost are how often all tasks are asked for: when the queue
-	// has changed, and when it has not.
+	// wholeLeast and wholeMost are the times between two requests for all tasks: after a
+	// change of the queue, and without one.
 	wholeLeast, wholeMost = 4 * time.Second, 15 * time.Second
 	// eventsBundled is for how long events are gathered: a sweep has hundreds at once.
 	eventsBundled = 200 * time.Millisecond
@@ -95,8 +95,8 @@ func (f *feed) looks(ctx context.Context) {
 	}
 }
 
-// placed are the phases in which something changes without an event: progress, and
-// what is in use.
+// placed are the phases in which something changes without an event: progress, and the
+// use of GPUs.
 const placed = "launching,running,suspending,suspended,resuming,stopping"
 
 // look asks for the state of everything, or of all but the queue.
@@ -135,7 +135,7 @@ func (f *feed) events(ctx context.Context) {
 				case <-ctx.Done():
 					return ctx.Err()
 				}
-			}) // what is wrong, the looks tell
+			}) // the looks report errors
 		})
 		f.bundles(tasks)
 		reading.Wait()
@@ -173,7 +173,7 @@ func bundle[T any](from <-chan T, first T, within time.Duration, most int) (list
 	return list, true
 }
 
-// ask tells the feed which waiting tasks are on the screen.
+// ask sends the feed the list of waiting tasks on the screen.
 func (m *model) ask() {
 	if m.feed == nil {
 		return
@@ -206,7 +206,7 @@ func (f *feed) expects(ctx context.Context) {
 	}
 }
 
-// oldest is the task on the screen that was asked about longest ago; 0: none is due.
+// oldest returns the task on the screen whose answer is oldest, or 0 if none is due.
 func (f *feed) oldest(asked map[int64]time.Time) (id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,8 +18,9 @@ type taskOf = api.Task
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// TestFeed: without changes only what has a place is looked at often, and all tasks
-// now and then; an event has all looked at soon; a lost daemon is told, and its return.
+// TestFeed: without changes only tasks on GPUs are read often, and all tasks now and
+// then. After an event all are read soon. The loss of the daemon is shown, and its
+// return.
 func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := lab()
@@ -89,8 +90,8 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// TestLost: what is shown while no daemon answers stands still and is called old; then
-// all comes back by itself.
+// TestLost: while no daemon answers, the screen does not change and is marked as old;
+// then everything returns without a key.
 func TestLost(t *testing.T) {
 	f := lab()
 	m := screenOf(t, f, 80, 24)

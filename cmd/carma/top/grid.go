@@ -8,28 +8,28 @@ import (
 	"carma/cmd/carma/cli"
 )
 
-// column is one of a table that fits its width: numbers are never cut. What does not
-// fit is left out, the columns of the lowest worth first.
+// column is one of a table that fits its width: numbers are never cut. Columns that do
+// not fit are left out, the ones of the lowest worth first.
 type column struct {
 	title string
 	short string // the title where there is no room for the other
 	right bool
-	// least is the width to which it may shrink; 0: it never does. share is how much
-	// of the room it gets beside others that shrink, or grow.
+	// least is the width to which it may shrink, or 0 if it never shrinks. share is its
+	// weight when width is divided among columns that shrink or grow.
 	least, share int
-	most         int  // the width to which it may grow; 0: it does not
-	worth        int  // 0: always shown
-	rare         bool // it is left out where nothing stands in it
+	most         int  // the width to which it may grow, or 0 if it does not
+	worth        int  // 0 if always shown
+	rare         bool // it is left out where it is empty
 }
 
-// cell is what stands in a column: a text, or what draw makes of so many cells.
+// cell is the content of a column: a text, or the result of draw for a width.
 type cell struct {
 	text string
 	as   sgr
 	draw func(width int) string
 }
 
-// span is where a column stands: from cell from to before cell to.
+// span is the position of a column: from cell from to before cell to.
 type span struct {
 	title    string
 	from, to int
@@ -120,8 +120,8 @@ func leastOf(c column, natural int) int {
 	return natural
 }
 
-// fill takes from the shrinking columns what is missing, or gives the growing ones
-// what is left over.
+// fill takes missing width from the shrinking columns, or gives spare width to the
+// growing ones.
 func fill(columns []column, shown, widths []int, left int) {
 	for sign := cmp.Compare(left, 0); left != 0; left -= sign {
 		best := -1

@@ -40,7 +40,7 @@ is expected to start, as tasks run now; + means: or later.
 In a bar each task begins with its number. Others' tasks can be looked at, not
 stopped: the daemon says so.`
 
-// asking is what the last line asks for.
+// asking is the question of the last line.
 type asking struct {
 	kind askingKind
 	text string // of the filter
@@ -126,8 +126,8 @@ func (m *model) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// scrolled moves the cursor, or the text of a pane; false: the key is for something
-// else.
+// scrolled moves the cursor, or the text of a pane. It returns false if the key has
+// another purpose.
 func (m *model) scrolled(name string) bool {
 	page := max(1, m.lists[m.part].rows-1)
 	if m.screen != overview {
@@ -149,7 +149,8 @@ func (m *model) scrolled(name string) bool {
 	return true
 }
 
-// sees changes what the lists show; false: the key is for something else.
+// sees changes the selection or order of the lists. It returns false if the key has
+// another purpose.
 func (m *model) sees(name string) bool {
 	switch name {
 	case "/":
@@ -211,7 +212,7 @@ func (m *model) back() {
 	m.sort()
 }
 
-// open shows a screen. The help leads back to what was there before.
+// open shows a screen. The help leads back to the previous one.
 func (m *model) open(s screen) {
 	if m.screen == s {
 		return
@@ -224,7 +225,7 @@ func (m *model) open(s screen) {
 	m.pane.first, m.pane.side, m.pane.tail = 0, 0, false
 }
 
-// ofTask carries out what a key does to the chosen task.
+// ofTask applies a key's action to the chosen task.
 func (m *model) ofTask(name string) tea.Cmd {
 	if !strings.Contains(" enter l w x h r z u t b ", " "+name+" ") {
 		return nil
@@ -264,16 +265,16 @@ func (m *model) ofTask(name string) tea.Cmd {
 	return nil
 }
 
-// patience is how long an answer may take.
+// patience is the longest time that an answer may take.
 const patience = 30 * time.Second
 
-// acted is what came of an action.
+// acted is the result of an action.
 type acted struct {
 	text string
 	err  error
 }
 
-// act does something to a task, and tells what came of it.
+// act applies an action to a task, and shows the result.
 func (m *model) act(t *api.Task, does string, do func(ctx context.Context, ref string) error) tea.Cmd {
 	ref, name := strconv.FormatInt(t.ID, 10), t.Name
 	again := func() {}

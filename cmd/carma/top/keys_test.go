@@ -15,7 +15,7 @@ import (
 func TestActions(t *testing.T) {
 	for _, row := range []struct {
 		keys []string
-		done string // empty: nothing
+		done string // empty for nothing
 		says string
 	}{
 		{[]string{"x", "y"}, "stop 17", "task 17 (resnet-lr-0.001) is told to stop"},
@@ -48,8 +48,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestFilter: words and filters as of ps choose; a wrong one is told, and changes
-// nothing.
+// TestFilter: words and filters as of ps select tasks; a wrong one gives a message and
+// changes nothing.
 func TestFilter(t *testing.T) {
 	for text, want := range map[string]string{
 		"ann": "17 23 25", "ANN gpt": "23", "status=queued": "24 23", "user=bob": "21 22", "gpu=0": "17 18", "bert christopher": "18", "模型": "21", "2": "21 22 23 24 25", "nobody": "", "status=quued": "17 18 21 22 24 23 25",
@@ -86,8 +86,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestOrders: o goes through all orders and comes back to the first, O turns each
-// round.
+// TestOrders: o goes through all orders and returns to the first, O reverses each.
 func TestOrders(t *testing.T) {
 	m := screenOf(t, lab(), 120, 40)
 	want := map[string]string{"place": "17 18 21 22", "newest": "22 21 18 17", "name": "18 22 17 21", "user": "17 21 22 18", "memory": "21 18 17 22", "time": "21 17 22 18", "left": "17 18 21 22", "slowdown": "17 18 21 22"}
@@ -117,8 +116,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOutput: output scrolls, stays at its end while it is followed, and goes sideways;
-// that of another user is refused in the view.
+// TestOutput: output scrolls, stays at its end while it is followed, and goes sideways.
+// Another user's output is refused in the view.
 func TestOutput(t *testing.T) {
 	m := screenOf(t, lab(), 80, 24)
 	press(t, m, "l")
@@ -168,8 +167,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestCursor: the cursor stays on its task when the lists change, and goes to the one
-// in its place when it has left.
+// TestCursor: the cursor stays on its task when the lists change, and moves to the task
+// at its position when its task has left.
 func TestCursor(t *testing.T) {
 	f := crowd(4, 200)
 	m := screenOf(t, f, 80, 24)
@@ -193,8 +192,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestClosedOutput: a pane that is closed while its task goes on writing ends the
-// stream and all that reads it.
+// TestClosedOutput: closing a pane while its task still writes ends the stream and all
+// its readers.
 func TestClosedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := lab()
@@ -205,6 +204,6 @@ func TestClosedOutput(t *testing.T) {
 			t.Error(text)
 		}
 		press(t, m, "esc")
-		time.Sleep(time.Second) // who still waits then does so for ever, and synctest finds it
+		time.Sleep(time.Second) // synctest fails if a goroutine still waits then
 	})
 }

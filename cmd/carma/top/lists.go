@@ -15,10 +15,10 @@ import (
 	"carma/runner/api"
 )
 
-// list is one of the two lists: the tasks that have started, and those that wait.
+// list is one of the two lists: the started tasks, and the pending ones.
 type list struct {
 	tasks []*api.Task
-	all   int // with those that the filter hides
+	all   int // including tasks that the filter hides
 	first int // the row at the top of its window
 	rows  int // of its window
 }
@@ -50,7 +50,7 @@ var orders = []order{
 	{"slowdown", func(_ *model, a, b *api.Task) int { return cmp.Compare(slowdown(b), slowdown(a)) }},
 }
 
-// byPlace is the order of the GPUs, and of the queue; what is in neither comes last.
+// byPlace orders tasks by GPU, then by position in the queue; others come last.
 func byPlace(_ *model, a, b *api.Task) int {
 	return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.ID, b.ID))
 }
@@ -68,7 +68,7 @@ func placeOf(t *api.Task) int {
 	return 1 << 29
 }
 
-// memory is what a task uses, or what it waits for.
+// memory returns the memory that a task uses, or the memory that it waits for.
 func (m *model) memory(t *api.Task) int64 { return max(m.in[t.ID].used, t.Need) }
 
 func endOf(t *api.Task) int64 {
@@ -85,7 +85,7 @@ func slowdown(t *api.Task) float64 {
 	return t.Progress.Slowdown.Value
 }
 
-// sort makes the lists anew, and keeps the cursor on its task.
+// sort rebuilds the lists, and keeps the cursor on its task.
 func (m *model) sort() {
 	for i := range m.lists {
 		m.lists[i].tasks, m.lists[i].all = m.lists[i].tasks[:0], 0
@@ -113,7 +113,8 @@ func (m *model) sort() {
 	m.ask()
 }
 
-// stay keeps the cursor on its task; if that has left, on what is in its row now.
+// stay keeps the cursor on its task; if the task has left, on the present task of its
+// row.
 func (m *model) stay() {
 	if !m.atTop {
 		if part, row, ok := m.place(m.task); ok {
@@ -156,7 +157,7 @@ func (m *model) scroll(row int) {
 	}
 }
 
-// move moves the cursor by so many rows, from one list into the other.
+// move moves the cursor by a number of rows, from one list into the other.
 func (m *model) move(by int) {
 	part, row, ok := m.place(m.task)
 	if !ok {
@@ -194,7 +195,7 @@ func (m *model) fits(t *api.Task) bool {
 }
 
 // filter chooses by words of names, users, groups, phases, images and numbers, and by
-// what carma ps --filter takes.
+// filters of carma ps --filter.
 func (v *view) filter(text string) error {
 	var words []string
 	filters := pick.Selector{All: true}
@@ -211,7 +212,7 @@ func (v *view) filter(text string) error {
 	return nil
 }
 
-// expected is when a waiting task is expected to start, in a few cells.
+// expected returns in a few cells the time at which a waiting task is expected to start.
 func (m *model) expected(t *api.Task) string {
 	s := m.starts[t.ID]
 	if s == nil || t.Finished() {
@@ -272,7 +273,7 @@ func hue(t *api.Task) sgr {
 	return warn
 }
 
-// place returns where a task stands in the lists; false: nowhere.
+// place returns the position of a task in the lists, or false if it is in none.
 func (m *model) place(id int64) (part, row int, ok bool) {
 	for part := range m.lists {
 		if row := slices.IndexFunc(m.lists[part].tasks, func(t *api.Task) bool { return t.ID == id }); row >= 0 {

@@ -1,9 +1,9 @@
 // Package top is the live view of carma top: GPUs, tasks and the queue in a terminal,
-// with keys for what can be done to a task.
+// with keys for actions on tasks.
 //
-// The model is what bubbletea asks for: Update takes one message at a time, View makes
-// a screen of the state. It asks the daemon nothing by itself while it draws: a feed
-// sends what changes, and what a key asks for comes back as a message.
+// The model has bubbletea's form: Update takes one message at a time, View makes a screen
+// of the state. It sends the daemon no request while it draws: a feed sends changes, and
+// the result of a key's action returns as a message.
 package top
 
 import (
@@ -20,7 +20,7 @@ import (
 	"carma/runner/api"
 )
 
-// daemon is what the view asks of an api.Client.
+// daemon is the part of api.Client that the view needs.
 type daemon interface {
 	Info(context.Context) (api.Info, error)
 	GPUs(context.Context) ([]api.GPU, error)
@@ -37,14 +37,14 @@ type daemon interface {
 	Move(context.Context, string, api.MoveRequest) (api.Task, error)
 }
 
-// screen is what is shown.
+// screen selects the screen that is shown.
 type screen int
 
 const (
 	overview screen = iota
 	allGPUs         // each GPU with its tasks
-	details         // a task: what was asked, estimate against use, attempts
-	reasons         // what carma why prints
+	details         // a task: request, estimate against use, attempts
+	reasons         // the output of carma why
 	output          // a task's log
 	helping
 )
@@ -69,10 +69,10 @@ type model struct {
 	gone   map[int64]time.Time // wall clock: finished tasks that are still shown
 	in     map[int64]residence
 	starts map[int64]*api.Start
-	lost   string // why the daemon does not answer; empty: it does
+	lost   string // why the daemon does not answer, or empty if it does
 	since  time.Time
 
-	// What is chosen.
+	// The user's selection.
 	view  view
 	lists [2]list
 	part  int // the list that the cursor is in
@@ -87,10 +87,10 @@ type model struct {
 	note   note
 }
 
-// residence is what a task has on its GPUs: the most on one of them, in bytes.
+// residence is the memory of a task on its GPUs: the most on one of them, in bytes.
 type residence struct{ used, peak, grant int64 }
 
-// view is what the lists show, and how.
+// view is the selection and order of the lists.
 type view struct {
 	text    string // the filter as it was typed
 	words   []string
@@ -100,7 +100,7 @@ type view struct {
 	back    bool // the other way round
 }
 
-// note is a line that tells what came of a key; until when it is shown.
+// note is a line with the result of a key; until is the time until which it is shown.
 type note struct {
 	text  string
 	bad   bool
@@ -110,7 +110,7 @@ type note struct {
 // Messages of the feed.
 type (
 	// snapshot is the daemon's answer to a look. If whole, tasks are all unfinished
-	// ones; else those that have a place on a GPU.
+	// tasks; else only tasks on a GPU.
 	snapshot struct {
 		info  api.Info
 		gpus  []api.GPU
@@ -126,7 +126,7 @@ type (
 	tick time.Time
 )
 
-// goneFor is how long a finished task is still shown, wall clock time.
+// goneFor is the time for which a finished task is still shown, wall clock time.
 const goneFor = 20 * time.Second
 
 func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *model {
@@ -177,7 +177,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take puts in what the daemon says now.
+// take stores the daemon's present answer.
 func (m *model) take(s *snapshot) {
 	if m.lost != "" {
 		m.lost = ""
@@ -204,8 +204,8 @@ func (m *model) take(s *snapshot) {
 	m.sort()
 }
 
-// change puts in tasks that have changed. Their events do not tell where they stand in
-// the queue: that stays until the next look.
+// change stores tasks that have changed. Their events do not have the position in the
+// queue: it stays until the next look.
 func (m *model) change(list []api.Task) {
 	for i := range list {
 		t := &list[i]
@@ -224,8 +224,8 @@ func (m *model) change(list []api.Task) {
 	m.sort()
 }
 
-// forget drops finished tasks that were shown for long enough, and what is known of
-// tasks that are no longer there.
+// forget drops finished tasks that were shown for long enough, and data about tasks that
+// are gone.
 func (m *model) forget() {
 	for id, at := range m.gone {
 		if m.now().Sub(at) > goneFor {
@@ -266,13 +266,13 @@ func (m *model) time() time.Time {
 		speed = 1
 	}
 	now := m.now()
-	if m.lost != "" { // what is shown is as old as that
+	if m.lost != "" { // the age of the shown data
 		now = m.since
 	}
 	return m.info.Now.Add(time.Duration(float64(now.Sub(m.infoAt)) * speed))
 }
 
-// chosenTask is the task that keys are about; nil: there is none.
+// chosenTask returns the task to which keys apply, or nil if there is none.
 func (m *model) chosenTask() *api.Task {
 	if m.screen != overview && m.screen != allGPUs && m.pane.task.ID != 0 {
 		if t := m.tasks[m.pane.task.ID]; t != nil {

@@ -41,7 +41,7 @@ func screenOf(t *testing.T, f *fake, width, height int) *model {
 	return m
 }
 
-// press types keys, one after the other, and lets what they ask for come back.
+// press types keys, one after the other, and delivers the results of their actions.
 func press(t *testing.T, m *model, keys ...string) {
 	t.Helper()
 	special := map[string]tea.Key{
@@ -92,7 +92,7 @@ func picture(t *testing.T, m *model) string {
 }
 
 // TestScreens compares every screen, in three windows, with testdata. UPDATE_SCREENS=1
-// writes them anew.
+// writes the files.
 func TestScreens(t *testing.T) {
 	screens := []struct {
 		name string

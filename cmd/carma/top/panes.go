@@ -36,7 +36,7 @@ type pane struct {
 	over   string
 }
 
-// keptLines is how many lines of output are kept.
+// keptLines is the number of lines of output that are kept.
 const keptLines = 5000
 
 // body is the text of the pane, and its title.
@@ -73,7 +73,7 @@ func (p *pane) heading(what string) string {
 	return fmt.Sprintf("%s task %d (%s) of %s", what, p.task.ID, cli.Printable(p.task.Name), cli.Printable(p.task.User))
 }
 
-// view is the pane in so many lines.
+// view returns the pane in a number of lines.
 func (p *pane) view(m *model, height int) []string {
 	head, body := p.body(m)
 	room := max(1, height-1)
@@ -100,8 +100,8 @@ func (p *pane) view(m *model, height int) []string {
 	return lines
 }
 
-// more is what details have beyond the reasons: what was asked for, and the estimate
-// against the use.
+// more returns the details besides the reasons: the request, and the estimate against the
+// use.
 func (p *pane) more(m *model) string {
 	t := &p.task
 	var b strings.Builder
@@ -214,7 +214,7 @@ func (p *pane) logBody() []string {
 	return lines
 }
 
-// told puts in the answer about the pane's task.
+// told stores the answer about the pane's task.
 func (p *pane) told(m *model, a *told) {
 	if m.screen != details && m.screen != reasons || a.id != p.task.ID {
 		return

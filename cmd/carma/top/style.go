@@ -30,14 +30,14 @@ func (s sgr) of(text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
 }
 
-// hues tell neighbours in a bar apart.
+// hues distinguish neighbours in a bar.
 var hues = []sgr{"32", "36", "34", "35", "33"}
 
 // glyphs are the characters of bars and curves.
 type glyphs struct {
 	used, booked, foreign, free string
 	steps                       []rune // of a curve, from the lowest
-	more                        string // for what is cut off
+	more                        string // for a cut text
 }
 
 var (
@@ -45,13 +45,13 @@ var (
 	asciiGlyphs   = glyphs{"#", "=", "x", ".", []rune(" .:-=+*%#"), "~"}
 )
 
-// fit cuts or pads a text to so many cells.
+// fit cuts or pads a text to a number of cells.
 func (g *glyphs) fit(text string, width int) string {
 	text = g.cut(text, width)
 	return text + strings.Repeat(" ", max(0, width-cli.Cells(text)))
 }
 
-// cut shortens a text to so many cells. Of a sentence no number is left in pieces.
+// cut shortens a text to a number of cells. It never cuts a number in a sentence.
 func (g *glyphs) cut(text string, width int) string {
 	if cli.Cells(text) <= width {
 		return g.plain(text)
@@ -66,7 +66,7 @@ func (g *glyphs) cut(text string, width int) string {
 	return g.plain(text + "…")
 }
 
-// plain puts the glyphs' own character for what is cut off.
+// plain replaces the glyphs' own character for a cut text.
 func (g *glyphs) plain(text string) string {
 	if g.more != "…" {
 		return strings.ReplaceAll(text, "…", g.more)
@@ -74,8 +74,8 @@ func (g *glyphs) plain(text string) string {
 	return text
 }
 
-// wrapped breaks a text into lines of at most so many cells, at spaces where it can:
-// no number is cut. Later lines are indented as the first is.
+// wrapped breaks a text into lines of at most width cells, at spaces where it can: no
+// number is cut. Later lines are indented like the first.
 func wrapped(text string, width int) (lines []string) {
 	if cli.Cells(text) <= width {
 		return []string{text}

@@ -13,7 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// gpuTable has a row for each GPU; the last row stands for those that have no room.
+// gpuTable has a row for each GPU; if there are too many, the last row stands for the
+// rest.
 func (m *model) gpuTable() []string {
 	rows := m.gpuLines()
 	shown := m.gpus[:rows]
@@ -66,14 +67,14 @@ func (m *model) gpuRows(gpus []api.GPU, named bool) (head string, lines []string
 	return head, lines
 }
 
-// legend tells what the bars show.
+// legend explains the bars.
 func (m *model) legend() string {
 	g := m.glyphs
 	return fmt.Sprintf("%s used %s reserved %s foreign", g.used, g.booked, g.foreign)
 }
 
-// present is what is on a GPU: all of it, else with short names, else as many as fit
-// and how many more there are. No number is cut.
+// present lists the tasks on a GPU: all of them, else with short names, else as many as
+// fit and the number of the others. No number is cut.
 func (m *model) present(v *api.GPU, width int) string {
 	as := plain
 	if v.Fault != "" || v.Closed != nil {
@@ -111,7 +112,7 @@ func (m *model) heading(part int, word string) string {
 	return fmt.Sprintf("%s %d", word, l.all)
 }
 
-// startedTable are the tasks that have started: how far they are, and what they use.
+// startedTable lists the started tasks: their progress, and their use of resources.
 func (m *model) startedTable() []string {
 	head := m.heading(started, "RUNNING")
 	columns := []column{
@@ -160,7 +161,7 @@ func (m *model) waitingTable() []string {
 	return m.listed(waiting, columns, rows, "nothing waits")
 }
 
-// position is the place of a task in the queue; empty: it is in none.
+// position returns the place of a task in the queue, or empty if it is in none.
 func position(t *api.Task) string {
 	if t.Position == 0 {
 		return ""
@@ -228,7 +229,7 @@ func far(t *api.Task, now int64) (done, left string) {
 	return done, left
 }
 
-// estimated is the likeliest memory of a task in GiB; empty: it is not known.
+// estimated returns the likeliest memory of a task in GiB, or empty if unknown.
 func estimated(t *api.Task) string {
 	switch e := t.Estimate; {
 	case t.Submit.NoGPU || e.WholeGPU:

@@ -29,7 +29,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// lines are those of the screen: height of them, none wider than width.
+// lines returns the lines of the screen: height of them, none wider than width.
 func (m *model) lines() []string {
 	if m.width == 0 || m.height == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (m *model) top() []string {
 	return lines
 }
 
-// counts is how many tasks there are of each sort.
+// counts lists the number of tasks of each sort.
 func (m *model) counts() string {
 	var parts []string
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func (m *model) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// troublesShown is how many lines troubles get.
+// troublesShown is the number of lines for troubles.
 const troublesShown = 2
 
 // troubles are the lines about what keeps tasks from starting, or the view from
@@ -110,8 +110,8 @@ func (m *model) troubles() (lines []string) {
 	return lines
 }
 
-// chosen says what the lists leave out, and how they are sorted, if that is not as
-// usual.
+// chosen says which tasks the lists leave out, and how they are sorted, if that is not
+// the default.
 func (m *model) chosen() string {
 	var parts []string
 	if m.view.mine {
@@ -130,7 +130,7 @@ func (m *model) chosen() string {
 	return strings.Join(parts, "; ")
 }
 
-// gpuLines is how many rows the GPUs get in the overview.
+// gpuLines returns the number of rows for the GPUs in the overview.
 func (m *model) gpuLines() int {
 	return min(len(m.gpus), max(3, m.height*2/5-1))
 }
@@ -230,7 +230,7 @@ func (m *model) small() []string {
 	return lines[:min(len(lines), m.height)]
 }
 
-// smallGPU is a line about a GPU, the longest that fits; empty: none does. A piece of a
+// smallGPU returns the longest line about a GPU that fits, or empty if none does. A cut
 // figure would mislead.
 func smallGPU(g *api.GPU, width int) string {
 	var numbers []string

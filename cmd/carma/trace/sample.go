@@ -19,7 +19,7 @@ import (
 	"carma/internal/units"
 )
 
-// sampleFlags say what is taken out of a log.
+// sampleFlags select a part of a log.
 type sampleFlags struct {
 	arrivals.Choice
 	window     arrivals.Window // its start is in start
@@ -115,7 +115,7 @@ func sample(a *cli.App, f sampleFlags, l *load.Load, out *outFlag) error {
 	return writeFidelity(told, s, source, "SAMPLE", "SOURCE")
 }
 
-// leftOut adds what was never in the list.
+// leftOut lists the entries that a load leaves out, and more.
 func leftOut(l *load.Load, more string) string {
 	var all []string
 	if l.NoGPUs > 0 {
@@ -133,7 +133,7 @@ func leftOut(l *load.Load, more string) string {
 	return strings.Join(all, ", ")
 }
 
-// from is where the sample begins, since the first arrival of its source.
+// from returns the beginning of the sample, since the first arrival of its source.
 func (f sampleFlags) from(source arrivals.List) (time.Duration, error) {
 	if f.start == "" {
 		return 0, nil

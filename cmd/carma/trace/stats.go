@@ -18,7 +18,7 @@ import (
 	"carma/configs/traces/mixes"
 )
 
-// loadStats are what is told of a load. Times are seconds.
+// loadStats describe a load. Times are seconds.
 type loadStats struct {
 	Name    string `json:"name"`
 	Format  string `json:"format"`
@@ -30,7 +30,7 @@ type loadStats struct {
 	// Span is from the first arrival to the last.
 	Span float64    `json:"span_s"`
 	Gaps spreadJSON `json:"gaps"`
-	Runs spreadJSON `json:"run_times"` // those that are known
+	Runs spreadJSON `json:"run_times"` // the known ones
 	GPUs []share    `json:"gpus"`
 	// AlikeNext and AlikePairs are shares of tasks that repeat others.
 	AlikeNext  float64        `json:"alike_next"`
@@ -53,7 +53,7 @@ type spreadJSON struct {
 	Max    float64 `json:"max_s"`
 }
 
-// share is how many tasks ask for so many GPUs.
+// share counts the tasks that ask for a number of GPUs.
 type share struct {
 	GPUs  int `json:"gpus"`
 	Tasks int `json:"tasks"`
@@ -65,8 +65,8 @@ type seriesJSON struct {
 	Demand   []float64 `json:"gpus_in_demand"`
 }
 
-// pictureBins is how many columns the picture of the load over time has;
-// htmlBins how many steps in a report.
+// pictureBins is the number of columns in the picture of the load over time; htmlBins is
+// the number of steps in a report.
 const (
 	pictureBins = 64
 	htmlBins    = 400
@@ -190,7 +190,7 @@ func (s *loadStats) write(w io.Writer) error {
 
 func ageOf(seconds float64) string { return cli.Age(time.Duration(seconds * float64(time.Second))) }
 
-// besides tells what else is in the file.
+// besides describes the other entries of the file.
 func (s *loadStats) besides() string {
 	out := ""
 	if s.NoGPUs > 0 {

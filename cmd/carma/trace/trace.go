@@ -1,5 +1,5 @@
-// Package trace is carma trace: it reads logs of clusters and makes traces. What
-// it does to them is in configs/traces.
+// Package trace is carma trace: it reads logs of clusters and makes traces.
+// configs/traces has the functions on them.
 package trace
 
 import (
@@ -41,10 +41,10 @@ func oneInput(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// outFlag is where a command puts what it makes.
+// outFlag is the destination of a command's output.
 type outFlag struct {
 	flags *pflag.FlagSet
-	path  string // empty: stdout
+	path  string // stdout if empty
 }
 
 func addOut(cmd *cobra.Command, what string) *outFlag {
@@ -67,8 +67,8 @@ func (o *outFlag) check(inputs []string) error {
 	return nil
 }
 
-// write writes to the file or to stdout. What the command tells besides then
-// goes to the other of stdout and stderr that is returned.
+// write writes to the file or to stdout. The command's other messages go to the returned
+// writer, the other one of stdout and stderr.
 func write(a *cli.App, o *outFlag, write func(io.Writer) error) (told io.Writer, err error) {
 	if o.path == "" {
 		return a.Err, write(a.Out)

@@ -63,7 +63,7 @@ this machine only with its setting web: 127.0.0.1:PORT.`,
 	return cmd
 }
 
-// pageURL is the page's address. Browsers keep what is behind # to themselves.
+// pageURL is the page's address. Browsers do not send the part after #.
 func pageURL(at, ticket string) string { return "http://" + at + "/#login=" + ticket }
 
 // print prints the address here, and what to do at a laptop. In a pipe it is one
@@ -91,7 +91,7 @@ func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
 	a.Say("the address signs you in once, within %.0f minutes", login.Ends.Sub(now).Minutes())
 }
 
-// here is who to name to ssh: this user at this machine.
+// here returns the destination for ssh: this user at this machine.
 func here() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -157,7 +157,7 @@ func (t *translator) beside(s *Suite) {
 	}
 }
 
-// noNetworks tells of networks that tasks alone do not get.
+// noNetworks warns of networks that tasks alone do not get.
 func (t *translator) noNetworks(s *Suite) {
 	for _, service := range s.Services {
 		c := t.project.Services[service.Name]

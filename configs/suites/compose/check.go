@@ -14,8 +14,7 @@ import (
 // Extension is the key of carma's own settings.
 const Extension = "x-carma"
 
-// checker visits the keys of a document and collects those that carma does not
-// honour.
+// checker visits the keys of a document and collects the keys that carma does not honour.
 type checker struct {
 	*document
 	warnings []*Error
@@ -29,8 +28,8 @@ func (c *checker) say(line int, key, text string) {
 	c.warnings = append(c.warnings, &Error{File: file, Line: at, Key: key, Text: text})
 }
 
-// told are the warnings by line, each once: a service that several others extend
-// is visited several times.
+// told returns the warnings by line, each once: a service that several others extend is
+// visited several times.
 func (c *checker) told() []string {
 	byLine(c.warnings)
 	var all []string

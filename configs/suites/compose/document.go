@@ -43,7 +43,7 @@ func Read(name string, from io.Reader) ([]byte, error) {
 type document struct {
 	file string
 	root *yaml.Node
-	// others are the files that are merged into it, and those that it includes or
+	// others are the files that are merged into it, and the files that it includes or
 	// extends; see place.
 	others []string
 	// unset are the variables that are not set, where they are used.
@@ -178,7 +178,7 @@ func (f *flattener) mapping(flat, n *yaml.Node, depth int) error {
 	return nil
 }
 
-// get returns a key of a mapping and its value; nil: there is no such key.
+// get returns a key of a mapping and its value, or nil if there is no such key.
 func get(n *yaml.Node, name string) (key, value *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -191,8 +191,8 @@ func get(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// find follows keys from the root as far as they exist. line is that of the last
-// key found.
+// find follows keys from the root as far as they exist. line is the line of the last key
+// found.
 func (d *document) find(path ...string) (value *yaml.Node, line int) {
 	value, line = d.root, 0
 	for _, name := range path {

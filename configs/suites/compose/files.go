@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// perFile is more than a file has lines. The lines of the n-th other file begin
-	// at n times this, so that a line tells its file.
+	// perFile is more than a file has lines. The lines of the n-th other file begin at n
+	// times this, so that a line identifies its file.
 	perFile = 10 * MaxSize
-	// maxFiles is how many other files a suite may include or extend.
+	// maxFiles is the largest number of other files that a suite may include or extend.
 	maxFiles = 32
-	// baseKey begins the key in the root below which the services are that others
-	// extend from another file.
+	// baseKey begins a key in the root. Below it are the services of another file that
+	// services of this one extend.
 	baseKey = "\x00"
 )
 
@@ -48,7 +48,7 @@ func (d *document) over(f File) error {
 }
 
 // gather reads the files that a suite includes or extends. The services, networks,
-// volumes, configs and secrets of included files join those of the root.
+// volumes, configs and secrets of included files join the root's.
 func (d *document) gather(ctx context.Context, folder string, env map[string]string) error {
 	g := gatherer{document: d, env: env, known: map[string]*yaml.Node{}}
 	if err := g.include(ctx, d.root, folder, 0); err != nil {
@@ -63,7 +63,7 @@ type gatherer struct {
 	known map[string]*yaml.Node // by path
 }
 
-// read parses another file; line and key are where it is named.
+// read parses another file, which is named at line and key.
 func (g *gatherer) read(line int, key, path string) (*yaml.Node, error) {
 	if n := g.known[path]; n != nil {
 		return n, nil
@@ -164,8 +164,8 @@ func (g *gatherer) included(item *yaml.Node, folder string) (other *yaml.Node, b
 	return other, below, nil
 }
 
-// within are the variables of an included file: those outside, then those of its
-// env_file, or of .env in its folder.
+// within returns the variables of an included file: the outer ones, then the variables of
+// its env_file, or of .env in its folder.
 func within(outer map[string]string, item *yaml.Node, folder, below string) (map[string]string, error) {
 	var files []string
 	if _, v := get(item, "env_file"); v != nil {
@@ -245,8 +245,7 @@ func inFolder(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// lineage is where a service is described, and the services that it extends; the
-// service itself first.
+// lineage returns the path of a service, then the paths of the services that it extends.
 func (c *checker) lineage(name string) [][]string {
 	all := [][]string{{"services", name}}
 	for {

@@ -9,9 +9,9 @@ import (
 	"github.com/compose-spec/compose-go/v2/consts"
 )
 
-// Find returns the files of a suite of which none is named: those of COMPOSE_FILE,
-// else compose.yaml in the folder or the nearest one above it, with the file of
-// overrides beside it. Relative names of COMPOSE_FILE count from the folder. nil:
+// Find returns the files of a suite if the user names none: the files of COMPOSE_FILE,
+// else compose.yaml in the folder or the nearest one above it, with the file of overrides
+// beside it. Relative names of COMPOSE_FILE count from the folder. It returns nil if
 // there is none.
 func Find(o Options) ([]string, error) {
 	env, err := variables(o)
@@ -51,8 +51,9 @@ func WithOverride(path string) []string {
 	return []string{path}
 }
 
-// chosen returns the profiles whose services run: the given ones, else those of
-// COMPOSE_PROFILES. As with docker compose, the profile "" is chosen if neither says one.
+// chosen returns the profiles whose services run: the given ones, else the profiles of
+// COMPOSE_PROFILES. As with docker compose, the profile "" is chosen if neither names
+// one.
 func (o *Options) chosen(env map[string]string) []string {
 	if len(o.Profiles) > 0 {
 		return o.Profiles

@@ -11,23 +11,23 @@ import (
 	"carma/runner/api"
 )
 
-// gpuAsk is what a service asks for of GPUs, in all spellings together.
+// gpuAsk is a service's request for GPUs, in all spellings together.
 type gpuAsk struct {
-	// asks: it asks for GPUs. None: it says that it wants none.
+	// asks is set if it asks for GPUs, none if it says that it wants no GPUs.
 	asks, none bool
-	// all GPUs, or count; a count of 0 is not said.
+	// all GPUs, or count; count is 0 if not given.
 	all   bool
 	count int
-	// keys is where it is said, at which entries if that is a list of requests.
+	// keys has the path of the request, and the entries if it is a list of requests.
 	keys     []string
 	requests []types.DeviceRequest
-	// twice: both places for requests ask.
+	// twice: the service has requests at both places.
 	twice bool
-	// looks is what makes it look like a service with GPUs that asks for none.
+	// looks is the sign that a service without a request uses GPUs, or empty.
 	looks string
 }
 
-// isNVIDIA reports whether a runtime is one of those that NVIDIA's toolkit installs.
+// isNVIDIA reports whether NVIDIA's toolkit installs a runtime of this name.
 func isNVIDIA(runtime string) bool {
 	return slices.Contains([]string{"nvidia", "nvidia-cdi", "nvidia-legacy", "nvidia-container-runtime"}, runtime)
 }
@@ -35,8 +35,8 @@ func isNVIDIA(runtime string) bool {
 // Names of the environment of NVIDIA's container runtime.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// gpusOf returns what a service asks for: by gpus, by reservations, by devices, or by
-// NVIDIA's runtime and its variable, which counts where the others say nothing.
+// gpusOf returns a service's request: by gpus, by reservations, by devices, or by
+// NVIDIA's runtime and its variable, which counts if the others say nothing.
 func gpusOf(c types.ServiceConfig) gpuAsk {
 	a := gpuAsk{requests: c.Gpus, keys: []string{"gpus"}}
 	if d := c.Deploy; d != nil && d.Resources.Reservations != nil && len(d.Resources.Reservations.Devices) > 0 {
@@ -167,8 +167,7 @@ func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) boo
 	return true
 }
 
-// visible tells what becomes of the devices and variables that choose GPUs. own: x-carma
-// says how many.
+// visible warns of devices and variables that choose GPUs. own: x-carma gives the number.
 func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	line, key := t.at(c.Name, "environment")
 	if _, given := c.Environment[visibleDevices]; given && !a.none {
@@ -197,7 +196,7 @@ func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	}
 }
 
-// unsaid tells what a task gets that says no number of GPUs.
+// unsaid says how many GPUs a task gets that asks for no number.
 func (t *translator) unsaid(c types.ServiceConfig, s *Service, a *gpuAsk) {
 	line, key := t.at(c.Name)
 	const many = "it gets as many as its command or the image's labels say, else "
@@ -217,8 +216,8 @@ func (t *translator) unsaid(c types.ServiceConfig, s *Service, a *gpuAsk) {
 
 func saysMemory(r *api.Submit) bool { return r.Mem > 0 || r.EstModel != "" || r.Probe }
 
-// listed is the number of GPUs in a list of indices, UUIDs, MIG devices as 0:1, or CDI's
-// names; 0: it is another word.
+// listed returns the number of GPUs in a list of indices, UUIDs, MIG devices as 0:1, or
+// CDI's names, or 0 for any other word.
 func listed(text string) (n int) {
 	for id := range strings.SplitSeq(text, ",") {
 		id, slice, mig := strings.Cut(strings.TrimPrefix(id, "nvidia.com/gpu="), ":")
@@ -246,7 +245,7 @@ func (t *translator) itemAt(service string, keys []string, i int, below string) 
 	return line, at
 }
 
-// notGPU tells why carma cannot fulfil a request, and by which key; empty: it
+// notGPU says why carma cannot fulfil a request, and names the key, or is empty if carma
 // can.
 func notGPU(r types.DeviceRequest) (why, key string) {
 	switch {

@@ -172,8 +172,8 @@ func (t *translator) health(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// usual are capabilities that programs ask for and go on without: of the engine's
-// default, and that to choose priorities.
+// usual are capabilities that programs ask for and run without: the engine's default, and
+// the one to choose priorities.
 var usual = []string{"AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_NICE"}
 
 // powers reads its capabilities.
@@ -181,8 +181,8 @@ func (t *translator) powers(c types.ServiceConfig, h *api.Helper) {
 	h.CapDrop, h.CapAdd = c.CapDrop, t.capabilities(c, slices.Concat(api.HelperCapabilities, api.MoreCapabilities))
 }
 
-// capabilities are those of cap_add that may be given. The others of the engine's
-// default are left out.
+// capabilities returns the capabilities of cap_add that may be given. It warns of others
+// in the engine's default, and refuses the rest.
 func (t *translator) capabilities(c types.ServiceConfig, may []string) (given []string) {
 	harmless := slices.Concat(usual, api.HelperCapabilities, api.MoreCapabilities)
 	for _, name := range c.CapAdd {

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// interpolate replaces the variables in all values of the document. As under
-// Compose, one that is not set is empty, and told of.
+// interpolate replaces the variables in all values of the document. As under Compose, one
+// that is not set is empty, and gives a warning.
 func (d *document) interpolate(env map[string]string) error {
 	return d.interpolateNode(d.root, "", env)
 }
@@ -50,8 +50,8 @@ func (d *document) interpolateNode(n *yaml.Node, key string, env map[string]stri
 	return nil
 }
 
-// substitute replaces the variables in a text. unset are those that are neither set
-// nor have a default.
+// substitute replaces the variables in a text. unset lists the variables that are not set
+// and have no default.
 func substitute(text string, env map[string]string) (value string, unset []string, err error) {
 	for name, v := range template.ExtractVariables(map[string]any{"": text}, nil) {
 		_, set := env[name]

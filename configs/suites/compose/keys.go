@@ -2,7 +2,7 @@ package compose
 
 import "carma/configs/dockerflags"
 
-// verdict is how carma treats a key.
+// verdict says how carma treats a key.
 type verdict int
 
 const (
@@ -11,13 +11,13 @@ const (
 	refused
 )
 
-// rule is how carma treats a key of the Compose specification, and why. A value
-// that asks for nothing (false, empty) gives neither a warning nor a refusal.
+// rule says how carma treats a key of the Compose specification, and why. A value that
+// asks for nothing (false, empty) gives neither a warning nor a refusal.
 type rule struct {
 	verdict verdict
 	why     string
-	// below are the keys below, if the value is a mapping or a list of mappings.
-	// nil: the value is treated as a whole.
+	// below are the keys below, if the value is a mapping or a list of mappings. If nil,
+	// the value is treated as a whole.
 	below map[string]rule
 	// named: the value is a mapping of names to mappings with the keys below.
 	named bool
@@ -66,8 +66,8 @@ var topKeys = map[string]rule{
 	"models":   warn("carma runs no model servers"),
 }
 
-// serviceKeys are the keys of a service. What carma has not of docker run is in
-// package dockerflags.
+// serviceKeys are the keys of a service. Package dockerflags has the flags of docker run
+// that carma lacks.
 var serviceKeys = alike(map[string]rule{
 	"image":              ok(),
 	"build":              okWith(buildKeys),

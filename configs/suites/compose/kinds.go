@@ -8,17 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The keys of x-carma that say what a service is.
+// The keys of x-carma that select the kind of a service.
 const (
 	keyTask   = "task"
 	keyHelper = "helper"
 )
 
-// tasks tells which services are tasks; the others are helpers. A service is a task
-// if it reserves GPUs, has settings of its own in x-carma, or waits for the end of a
-// task; then it has no GPU. x-carma: {task: true} and {helper: true} decide otherwise.
-// A TensorBoard needs no GPU, so it is a helper although it reserves some. If no service
-// is a task by its own words, settings at the top of the file make all of them tasks.
+// tasks returns which services are tasks; the others are helpers. A service is a task if
+// it reserves GPUs, has settings of its own in x-carma, or waits for the end of a task;
+// then it has no GPU. x-carma: {task: true} and {helper: true} decide otherwise. A
+// TensorBoard needs no GPU, so it is a helper although it reserves some. If no service is
+// a task by its own words, settings at the top of the file make all of them tasks.
 func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 	is, fixed := map[string]bool{}, map[string]bool{}
 	any := false
@@ -44,7 +44,7 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 			}
 		}
 	}
-	for range active { // who waits for a task's end comes after it, and so on
+	for range active { // a task that waits for a task's end comes after it, and so on
 		for _, c := range active {
 			for of, d := range c.DependsOn {
 				if is[of] && !is[c.Name] && !fixed[c.Name] && d.Condition == types.ServiceConditionCompletedSuccessfully {
@@ -80,7 +80,7 @@ func (t *translator) kind(n *yaml.Node, at string) (task, said bool) {
 	return task, said
 }
 
-// withoutKind is an x-carma without the keys that say what a service is.
+// withoutKind returns an x-carma without the keys that select the kind of a service.
 func withoutKind(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return &yaml.Node{Kind: yaml.MappingNode}

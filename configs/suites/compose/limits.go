@@ -10,9 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// limits reads what a service may use of the machine. Limits below deploy count
-// more. In Compose 0, and -1 for processes, means no limit; here the daemon's
-// limit holds then.
+// limits reads a service's limits on the machine. Limits below deploy take precedence. In
+// Compose 0, and -1 for processes, means no limit; here the daemon's limit applies then.
 func (t *translator) limits(c types.ServiceConfig, r *api.Submit) {
 	t.setLimits(c.Name, r, c.CPUS, c.MemLimit, c.PidsLimit, "cpus", "mem_limit", "pids_limit")
 	if memory := c.MemReservation; memory > 0 {
@@ -31,7 +30,7 @@ func (t *translator) limits(c types.ServiceConfig, r *api.Submit) {
 	t.setLimits(c.Name, r, float32(l.NanoCPUs), l.MemoryBytes, l.Pids, at+"cpus", at+"memory", at+"pids")
 }
 
-// setReserved reads what is booked for a service.
+// setReserved reads the memory that is allocated for a service.
 func (t *translator) setReserved(service string, r *api.Submit, l *types.Resource) {
 	var booked api.Submit
 	at := "deploy.resources.reservations."

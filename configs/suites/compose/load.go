@@ -20,8 +20,8 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Load reads a Compose file, and those of [Options.Over] over it; file is its path,
-// for errors. An error of type *[Error] is the file's fault.
+// Load reads a Compose file, and the files of [Options.Over] over it. file is its path,
+// for errors. An error in the file has the type *[Error].
 func Load(ctx context.Context, file string, content []byte, o Options) (*Suite, error) {
 	d, env, err := open(file, content, o)
 	if err != nil {
@@ -97,8 +97,8 @@ func open(file string, content []byte, o Options) (*document, map[string]string,
 	return d, env, err
 }
 
-// variables are the variables that the file may use: the caller's, then those of
-// .env or of the named files.
+// variables returns the variables that the file may use: the caller's, then the variables
+// of .env or of the named files.
 func variables(o Options) (map[string]string, error) {
 	env := map[string]string{}
 	for _, kv := range o.Environ {
@@ -146,7 +146,7 @@ func reason(err error) string {
 
 var validName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// name is the project's name: the given one, or that of the environment, the
+// name returns the project's name: the given one, or the name from the environment, the
 // file, or its folder.
 func (d *document) name(o Options, env map[string]string) (string, error) {
 	line, key, name := 0, "-p", o.Name

@@ -14,8 +14,8 @@ const (
 	tagOverride = "!override"
 )
 
-// Keys whose value is not merged by its kind: those that take the place of the
-// earlier value, and those that may be a list of names or a mapping. * is any name.
+// Keys whose value is not merged by its kind: replacing take the place of the earlier
+// value, nameLists may be a list of names or a mapping. * is any name.
 var (
 	replacing = [][]string{{"services", "*", "command"}, {"services", "*", "entrypoint"}, {"services", "*", "healthcheck", "test"}}
 	nameLists = [][]string{{"services", "*", "depends_on"}, {"services", "*", "networks"}}
@@ -29,9 +29,9 @@ func among(path []string, patterns [][]string) bool {
 	})
 }
 
-// merge puts the keys of a further file over those of a file, as Compose does. It
-// changes neither. The loader merges the values themselves; this tree tells where
-// each was written, and has the settings of x-carma.
+// merge overrides the keys of a file with the keys of a further file, as Compose does. It
+// changes neither. The loader merges the values themselves; this tree records where each
+// was written, and has the settings of x-carma.
 func merge(to, from *yaml.Node, path []string) *yaml.Node {
 	switch {
 	case from.Tag == tagOverride, to == nil, among(path, replacing):
@@ -88,7 +88,7 @@ func keyIn(n *yaml.Node, name string) *yaml.Node {
 	return k
 }
 
-// settled is a tree without what is to go, and without the tags.
+// settled returns a tree without the parts to remove, and without the tags.
 func settled(n *yaml.Node) *yaml.Node {
 	c := copyNode(n)
 	if c.Tag == tagOverride {
@@ -139,7 +139,7 @@ func inFolderKey(n *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Content: []*yaml.Node{k, n}}
 }
 
-// target is where a mount or a device is in the container.
+// target returns the path of a mount or a device in the container.
 func target(n *yaml.Node) string {
 	if _, v := get(n, "target"); v != nil {
 		return v.Value

@@ -77,8 +77,8 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// TestSeveralFilesSayWhere: an error, a warning and a variable that is not set are
-// told of with the file that they are in.
+// TestSeveralFilesSayWhere: the message about an error, a warning or a variable that is
+// not set names its file.
 func TestSeveralFilesSayWhere(t *testing.T) {
 	load := func(first, over string) (*Suite, error) {
 		return Load(t.Context(), "first.yaml", []byte(first), Options{Folder: "/nonexistent/suite", UID: 1000, GID: 1000, Over: []File{{"over.yaml", []byte(over)}}})

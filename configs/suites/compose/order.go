@@ -7,7 +7,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// active are the services that run. Each comes after those that it waits for;
+// active returns the services that run. Each comes after the services that it waits for;
 // otherwise they are in the file's order.
 func (c *checker) active(p *types.Project) ([]types.ServiceConfig, error) {
 	if len(p.Services) == 0 {

@@ -13,9 +13,10 @@ func devices(which string) string {
 	return "deploy: {resources: {reservations: {devices: [{driver: nvidia, " + which + "}]}}}"
 }
 
-// TestPublicFiles: Compose files as public projects ship them are taken for any user. They
-// are written anew, with the keys of those files: what of a service is a task with how many
-// GPUs, which services are helpers, and of which keys the user is told that they do nothing.
+// TestPublicFiles: Compose files as public projects ship them are accepted for any user.
+// The files here are rewritten with the same keys. Each row says which services are tasks
+// with how many GPUs, which are helpers, and which keys give a warning that they do
+// nothing.
 func TestPublicFiles(t *testing.T) {
 	all, one := devices("count: all, capabilities: [gpu]"), devices("count: 1, capabilities: [gpu]")
 	for name, row := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// options are those of the golden files: user 1000, with two variables.
+// options returns the options of the golden files: user 1000, with two variables.
 func options(t testing.TB) Options {
 	folder, err := filepath.Abs("testdata/compose")
 	if err != nil {

@@ -64,7 +64,7 @@ func (t *translator) add(s *Suite, c types.ServiceConfig) {
 	s.Services = append(s.Services, service)
 }
 
-// common is what a service is, as a task or as a helper.
+// common translates the keys that tasks and helpers share.
 func (t *translator) common(c types.ServiceConfig) Service {
 	_, line := t.find("services", c.Name)
 	_, line = t.place(line)
@@ -132,8 +132,8 @@ func (t *translator) container(c types.ServiceConfig, r *api.Submit) {
 	t.capabilities(c, nil)
 }
 
-// security checks security options. Those that take the engine's own rules away are
-// left out: the walls stay, and most programs go on with them.
+// security checks security options. Options that disable the engine's own rules are left
+// out: the rules stay, and most programs run with them.
 func (t *translator) security(c types.ServiceConfig) {
 	for _, o := range c.SecurityOpt {
 		switch o = strings.ReplaceAll(o, "=", ":"); {
@@ -175,7 +175,7 @@ var conditions = map[string]string{
 	types.ServiceConditionCompletedSuccessfully: "ok",
 }
 
-// dependencies reads what a task waits for. Helpers come before all tasks.
+// dependencies reads a task's dependencies. Helpers come before all tasks.
 func (t *translator) dependencies(c types.ServiceConfig, s *Suite, r *api.Submit) {
 	for _, d := range t.comesAfter(c) {
 		switch {
@@ -218,8 +218,8 @@ func (t *translator) comesAfter(c types.ServiceConfig) (all []dependency) {
 	return all
 }
 
-// ownRetries is how often a task that fails is run again if that is asked for without
-// a number: Compose would run it again for ever.
+// ownRetries is the number of reruns of a failing task whose restart policy has no
+// number: Compose would rerun it without limit.
 const ownRetries = 3
 
 // retries reads how often a service that fails is run again.
@@ -255,12 +255,12 @@ func (t *translator) retries(c types.ServiceConfig, r *api.Submit) {
 // ownKeys are keys of a task for which Compose has its own key.
 var ownKeys = []string{"image", "command", "entrypoint", "env", "env-file", "volumes", "labels", "after"}
 
-// extensionKeys are the keys that x-carma may have: those of a task file, without
+// extensionKeys are the keys that x-carma may have: the keys of a task file, without
 // ownKeys.
 var extensionKeys = slices.DeleteFunc(taskfile.Keys(), func(key string) bool { return slices.Contains(ownKeys, key) })
 
-// extension reads x-carma of the file and of the service. Its values count over
-// those of Compose's own keys.
+// extension reads x-carma of the file and of the service. Its values override the values
+// of Compose's own keys.
 func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	given := s.Task
 	read := func(keys []string, path ...string) {

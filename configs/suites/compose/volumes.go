@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// volumes reads what a service mounts: folders of the host become mounts of its
-// container. Volumes and folders in memory are in what it returns.
+// volumes reads a service's mounts: folders of the host become mounts of its container.
+// Volumes and folders in memory are in the result.
 func (t *translator) volumes(c types.ServiceConfig, s *Service) (j api.Joined) {
 	for _, v := range c.Volumes {
 		line, key := t.volumeAt(c.Name, v.Target)
@@ -50,8 +50,8 @@ func (t *translator) volumes(c types.ServiceConfig, s *Service) (j api.Joined) {
 	return j
 }
 
-// boundTo is the folder of the host that a volume is only a name for; empty: it is
-// a volume. Such a folder is mounted as any other, with the same walls.
+// boundTo returns the host folder for which a volume is only a name, or empty for a real
+// volume. Such a folder is mounted like any other, with the same restrictions.
 func (t *translator) boundTo(volume string) string {
 	v := t.project.Volumes[volume]
 	flags := strings.Split(v.DriverOpts["o"], ",")
@@ -83,7 +83,7 @@ func (t *translator) bind(s *Service, v types.ServiceVolumeConfig, line int, key
 	s.Submit.Mounts = append(s.Submit.Mounts, api.Mount{Source: v.Source, Target: v.Target, ReadOnly: v.ReadOnly})
 }
 
-// engineSocket reports whether a path is that of a container engine's socket.
+// engineSocket reports whether a path looks like a container engine's socket.
 func engineSocket(path string) bool {
 	return slices.Contains([]string{"docker.sock", "containerd.sock", "podman.sock", "crio.sock"}, filepath.Base(path))
 }

@@ -11,18 +11,18 @@ import (
 	"carma/runner/api"
 )
 
-// What of the host is copied into a helper, instead of being mounted: files, and
-// folders that are mounted read-only. In bytes and files, of one helper.
+// Limits on the files of the host that are copied into a helper instead of being mounted:
+// files, and folders that are mounted read-only. In bytes and files, of one helper.
 const (
 	maxCopied      = 256 << 10
 	maxCopiedFiles = 200
 )
 
-// wall keeps the wall of mounts for helpers of ordinary users. A program that is
-// another user in its container could read and write mounted files as that user. So
-// a helper with a folder of the host runs as its owner. Files, and small folders
-// that are mounted read-only, need no mount: they are copied, with their owner's
-// rights, and the helper keeps the users of its image.
+// wall enforces the restriction of mounts for helpers of ordinary users. A program that
+// is another user in its container could read and write mounted files as that user. So a
+// helper with a folder of the host runs as its owner. Files, and small folders that are
+// mounted read-only, need no mount: they are copied, with their owner's rights, and the
+// helper keeps the users of its image.
 func (t *translator) wall(s *Service) {
 	r := &s.Submit
 	if t.options.UID == 0 || len(r.Mounts) == 0 {
@@ -53,8 +53,8 @@ func (t *translator) wall(s *Service) {
 	}
 }
 
-// copies are the files that a helper would mount; false: they are too many, or it
-// may write to a folder.
+// copies returns the files that a helper would mount. It returns false if they are too
+// many, or if the helper may write to a folder.
 func (t *translator) copies(s *Service) (files []api.SuiteFile, ok bool) {
 	size := 0
 	for _, m := range s.Submit.Mounts {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWalls: what would reach out of a helper's container is refused, with the line
-// and the reason. What only sounds like it is taken.
+// TestWalls: settings that would reach out of a helper's container are refused, with the
+// line and the reason. Harmless settings with similar names are accepted.
 func TestWalls(t *testing.T) {
 	const base = "services:\n  db:\n    image: db\n"
 	for name, tc := range map[string]struct{ text, want string }{
@@ -65,8 +65,8 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// TestUnsetVariables: as under Compose, a variable that is not set is empty; it is
-// told of once, with its line. ${NAME:?text} is still an error.
+// TestUnsetVariables: as under Compose, a variable that is not set is empty. It gives one
+// warning, with its line. ${NAME:?text} is still an error.
 func TestUnsetVariables(t *testing.T) {
 	s, err := Load(t.Context(), "f.yaml", []byte("services:\n  a:\n    image: i\n    command: --lr ${LR} --of ${LR}${WD-1}\n"), Options{Folder: "/nonexistent/suite"})
 	if err != nil {

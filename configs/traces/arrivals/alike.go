@@ -10,11 +10,11 @@ import (
 // alike is the ratio of run times up to which two tasks count as alike.
 const alike = 1.1
 
-// Alike is how often tasks repeat others: tasks of one user on as many GPUs whose
-// run times are within a tenth of each other. Next is the share of tasks that are
-// like the one before of their user, Pairs that of all pairs of tasks of one user:
-// what Next would be if users submitted their tasks in any order. Tasks whose run
-// time is not known do not count; both are 0 if there is nothing to compare.
+// Alike measures how often tasks repeat others: tasks of one user on as many GPUs whose
+// run times differ by at most a tenth. Next is the share of tasks that repeat their
+// user's previous one. Pairs is the same share over all pairs of tasks of one user: the
+// value that Next would have if users submitted their tasks in any order. Tasks whose run
+// time is unknown do not count. Both are 0 if there is nothing to compare.
 func (l List) Alike() (next, pairs float64) {
 	last := map[string]Arrival{} // look-up only
 	same, compared := 0, 0

@@ -31,14 +31,14 @@ type Arrival struct {
 	At        time.Duration // since the first
 	GPUs      int           // at least 1
 	RunTime   time.Duration // or joblog.Unknown
-	State     joblog.State  // empty: not given
+	State     joblog.State  // empty if not given
 	Job, User string        // may be empty
 }
 
 // List is a load, sorted by arrival. Equal times are in the order of their
 // source.
 type List struct {
-	// First is when the first task arrived; zero: unknown.
+	// First is the arrival time of the first task, or zero if unknown.
 	First    time.Time
 	Arrivals []Arrival
 }
@@ -90,7 +90,7 @@ func Write(w io.Writer, remark string, l List) error {
 	return out.Error()
 }
 
-// plain makes foreign text one line.
+// plain makes untrusted text one line.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

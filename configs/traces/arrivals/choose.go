@@ -8,11 +8,12 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// Choice says which tasks of a list may be sampled, besides those that ended well.
+// Choice selects the tasks of a list that may be sampled, besides the tasks that
+// succeeded.
 type Choice struct {
 	Failed, Killed bool
-	MaxGPUs        int    // 0: any number
-	User           string // empty: all users
+	MaxGPUs        int    // 0 is any number
+	User           string // all users if empty
 }
 
 // Choose returns the tasks that may be sampled, and how many are left out for

@@ -8,7 +8,7 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// TestChoose: what may be sampled, and what is told of the rest.
+// TestChoose: the tasks that may be sampled, and the report on the rest.
 func TestChoose(t *testing.T) {
 	list := List{Arrivals: []Arrival{
 		{At: 0, GPUs: 1, RunTime: time.Minute, State: joblog.Failed},

@@ -10,8 +10,8 @@ import (
 // Tasks is set; the one that is reached first ends the sample.
 type Window struct {
 	Start  time.Duration // since the list's first arrival
-	Length time.Duration // 0: to the end
-	Tasks  int           // 0: all
+	Length time.Duration // to the end if 0
+	Tasks  int           // all if 0
 }
 
 // Sample returns the tasks of a window: they arrive at its start or later, and

@@ -13,8 +13,8 @@ type Spread struct {
 	Min, P5, Median, Mean, P95, Longest time.Duration
 }
 
-// SpreadOf describes a sorted list; all fields are 0 if it is empty. A percentile
-// is the smallest value that is not below so many per cent of all values.
+// SpreadOf describes a sorted list; all fields are 0 if it is empty. A percentile is the
+// smallest value that is not below the given percentage of all values.
 func SpreadOf(sorted []time.Duration) Spread {
 	n := len(sorted)
 	if n == 0 {
@@ -42,9 +42,9 @@ func (l List) Work() float64 {
 	return sum
 }
 
-// Load is the offered load on so many GPUs: the GPU time of all tasks divided by
-// the GPU time from the first arrival to the last. At 1 the GPUs can just do the
-// work, one task at a time. It is 0 if all tasks arrive at once.
+// Load is the offered load on a number of GPUs: the GPU time of all tasks divided by the
+// GPU time from the first arrival to the last. At 1 the GPUs can just do the work, one
+// task at a time. It is 0 if all tasks arrive at once.
 func (l List) Load(gpus int) float64 {
 	if l.Span() == 0 {
 		return 0
@@ -62,7 +62,7 @@ type Series struct {
 	Demand []float64
 }
 
-// Over computes the load over time in so many bins.
+// Over computes the load over time in a number of bins.
 func (l List) Over(bins int) Series {
 	end := time.Second
 	for i := range l.Arrivals {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// State is how a job ended.
+// State says how a job ended.
 type State string
 
 // The states, in our own words.
@@ -21,8 +21,7 @@ const (
 	Done   State = "done"
 	Failed State = "failed"
 	Killed State = "killed"
-	// Other is a state that does not tell whether the job worked: it was
-	// suspended.
+	// Other is a state that does not show whether the job succeeded: it was suspended.
 	Other State = "other"
 )
 
@@ -34,7 +33,7 @@ type Job struct {
 	ID, User  string
 	State     State
 	Submitted time.Time     // as UTC; the logs name no zone
-	GPUs      int           // 0: none, or not in the log
+	GPUs      int           // 0 if none, or not in the log
 	RunTime   time.Duration // from the first start to the last end; or Unknown
 	Line      int           // first line of the job in the file, from 1
 }
@@ -46,7 +45,7 @@ type Sink struct {
 	Broken func(line int, what string)
 }
 
-// Limits on foreign input.
+// Limits on untrusted input.
 const (
 	MaxEntry = 1 << 20 // bytes of a line or of a job
 	MaxGPUs  = 1 << 16 // of a job

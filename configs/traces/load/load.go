@@ -34,7 +34,7 @@ type Load struct {
 	Broken  Faults
 }
 
-// shownFaults is how many broken entries a message shows.
+// shownFaults is the largest number of broken entries in a message.
 const shownFaults = 3
 
 // Faults are the broken entries of a file.
@@ -103,7 +103,7 @@ func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	return l, nil
 }
 
-// traceName is the name for errors. Its ending tells the trace's form.
+// traceName is the name for errors. Its ending shows the trace's form.
 func traceName(path string, head []byte) string {
 	switch {
 	case path != "-":

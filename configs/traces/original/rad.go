@@ -26,7 +26,7 @@ type Rad struct {
 // NoEstimate is written if there is no estimate: a whole A100.
 const NoEstimate = 40000
 
-// Limits on foreign input.
+// Limits on untrusted input.
 const (
 	maxLine = 64 << 10 // bytes
 	maxGPUs = 64

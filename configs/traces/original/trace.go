@@ -16,10 +16,10 @@ import (
 	"carma/mapper"
 )
 
-// Options tell how a script is read.
+// Options say how a script is read.
 type Options struct {
-	// Rads is a folder in which .rad files are found by their names. Empty: at
-	// the path in the script, relative to the script's folder or else to the
+	// Rads is a folder in which .rad files are found by their names. If empty, they are
+	// found at the path in the script, relative to the script's folder or else to the
 	// current one.
 	Rads string
 	// Campaign of a script that names none: "v1", "v2" or "".

@@ -8,12 +8,11 @@
 //	 "attempts": [{"start_time": "...", "end_time": "...",
 //	               "detail": [{"ip": "m47", "gpus": ["gpu0", "gpu1"]}]}]}
 //
-// status is Pass, Killed or Failed. Times name no zone. A job may have no
-// attempts, and an attempt no start or no end (null, "" or "None"). Then the
-// job's GPUs or its run time are unknown. A job's GPUs are those of its first
-// attempt. Its run time is from the first start to the last end, so waiting
-// between attempts counts as running. The analysis published with the log does
-// the same.
+// status is Pass, Killed or Failed. Times name no zone. A job may have no attempts, and
+// an attempt no start or no end (null, "" or "None"). Then the job's GPUs or its run time
+// are unknown. A job's GPUs are the GPUs of its first attempt. Its run time is from the
+// first start to the last end, so waiting between attempts counts as running. The
+// analysis published with the log does the same.
 //
 // Jobs may also come one after another without the array.
 package philly

@@ -57,8 +57,8 @@ func (s *splitter) unget() {
 	_ = s.r.UnreadByte() // a byte was just read
 }
 
-// next returns the next element and its first line. The bytes are valid until the
-// next call. The errors are like those of joblog.Table.Next.
+// next returns the next element and its first line. The bytes are valid until the next
+// call. The errors have the same form as in joblog.Table.Next.
 func (s *splitter) next() (text []byte, line int, err error) {
 	if s.ended {
 		return nil, 0, io.EOF
@@ -175,8 +175,7 @@ func (s *splitter) object() ([]byte, int, error) {
 	}
 }
 
-// sound is called if the last element was a JSON object. Its layout tells the
-// layout of the others.
+// sound is called if the last element was a JSON object. The others have the same layout.
 func (s *splitter) sound() {
 	s.resync = s.indent >= 0 && s.deepest > s.indent
 }

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// barEvery is how long the text of a progress bar may wait to be stored. A bar ends
-// its lines with carriage returns, so a reader would otherwise get it by [Piece]
-// bytes: some minutes of it.
+// barEvery is the longest time before the text of a progress bar is stored. A bar ends
+// its lines with carriage returns, so a reader would otherwise get it in pieces of
+// [Piece] bytes, which is some minutes of output.
 const barEvery = 250 * time.Millisecond
 
-// Copy stores the data of r, line by line, until its end. A line is stored when
-// it is complete, when it has [Piece] bytes, and at the end of r; with a carriage
-// return in it, barEvery after its latest piece at the latest. Copy goes on reading
-// if storing fails: the container must not wait for the log. It returns the last
-// such error.
+// Copy stores the data of r, line by line, until its end. A line is stored when it is
+// complete, when it has [Piece] bytes, and at the end of r; with a carriage return in it,
+// barEvery after its latest piece at the latest. Copy continues to read if storing fails:
+// the container must not wait for the log. It returns the last such error.
 func (w *Writer) Copy(stream uint8, r io.Reader) error {
 	c := &copier{w: w, stream: stream, buf: make([]byte, 4*Piece)}
 	for {
@@ -40,7 +39,7 @@ type copier struct {
 	buf        []byte
 	from, have int         // part of buf that is read and not stored
 	open       bool        // a piece of the line is stored
-	timer      *time.Timer // stores a bar; nil: none waits
+	timer      *time.Timer // stores a progress bar, or nil if none waits
 	entries    []Entry
 	lost       error // of the latest failure to store
 }
@@ -80,8 +79,8 @@ func (c *copier) take(n int, err error) error {
 	return err
 }
 
-// bar returns how much there is to store of a line that goes on: 0 if it is no bar.
-// A terminal ends lines with \r\n, which stay together.
+// bar returns the number of bytes to store of an unfinished line, or 0 if it is no
+// progress bar. A terminal ends lines with \r\n, which stay together.
 func (c *copier) bar() int {
 	text := c.buf[c.from:c.have]
 	if c.w.tty {

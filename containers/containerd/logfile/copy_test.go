@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// texts are the stored entries; one whose line goes on ends with "+".
+// texts returns the stored entries; an entry of an unfinished line ends with "+".
 func texts(es []Entry) (out []string) {
 	for _, e := range es {
 		text := string(e.Text)

@@ -3,14 +3,13 @@
 // choice. That process is [Run], one per container. It outlives the daemon and
 // the engine, and ends with the container.
 //
-// The folder has numbered files, of which the newest [Files] stay, and the file
-// "lock", which is locked while the writer lives. A file is a sequence of
-// entries. An entry is a header of 16 bytes and the text without its newline. The
-// header has the letter 'L', the stream, flags, a zero, the length of the text (4
-// bytes) and the time (8 bytes), both big endian. Each file but the first begins
-// with an entry that tells how many entries came before it. So a reader knows how
-// many it has missed. Data once written never changes; only the oldest file is
-// deleted.
+// The folder has numbered files, of which the newest [Files] stay, and the file "lock",
+// which is locked while the writer lives. A file is a sequence of entries. An entry is a
+// header of 16 bytes and the text without its newline. The header has the letter 'L', the
+// stream, flags, a zero, the length of the text (4 bytes) and the time (8 bytes), both
+// big endian. Each file but the first begins with an entry that has the number of entries
+// before it. So a reader knows how many it has missed. Data once written never changes;
+// only the oldest file is deleted.
 package logfile
 
 import (
@@ -36,7 +35,7 @@ const (
 	FileSize = 16 << 20
 	// minFileSize is the smallest size that a caller can set, in bytes.
 	minFileSize = 64 << 10
-	// Files is how many files stay.
+	// Files is the number of log files that are kept.
 	Files = 3
 	// Piece is the longest text of an entry, in bytes. Longer lines are cut into
 	// pieces.
@@ -49,7 +48,7 @@ type Entry struct {
 	At time.Time
 	// Stream is 1 (standard output), 2 (standard error) or [missing].
 	Stream uint8
-	// Partial: the line goes on in the stream's next entry.
+	// Partial: the line continues in the stream's next entry.
 	Partial bool
 	Text    []byte
 }
@@ -128,8 +127,8 @@ func Ended(dir string) (bool, error) {
 	}
 }
 
-// Newest is the time of the last write. If the engine does not know a container's
-// end, it ran at least until then. Zero: nothing was written.
+// Newest is the time of the last write. If the engine does not know a container's end, it
+// ran at least until then. It is zero if nothing was written.
 func Newest(dir string) time.Time {
 	ns, err := numbers(dir)
 	if err != nil || len(ns) == 0 {

@@ -202,8 +202,8 @@ func gone(t testing.TB, es []Entry) (n int) {
 	return n
 }
 
-// TestMissed: a reader that reads on after files were deleted is told how many
-// entries it missed. It is told once, even if it breaks off after that.
+// TestMissed: a reader that continues after files were deleted learns how many entries it
+// missed. It learns it once, even if it stops after that.
 func TestMissed(t *testing.T) {
 	w := create(t, 1000)
 	write := func(from, to int) {

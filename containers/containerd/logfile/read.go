@@ -73,8 +73,8 @@ func (r *Reader) Next() (Entry, error) {
 	}
 }
 
-// wanted counts an entry and reports whether the caller should get it. Files of
-// older writers do not tell how many entries came before.
+// wanted counts an entry and reports whether the caller should get it. Files of older
+// writers do not say how many entries came before.
 func (r *Reader) wanted(e *Entry) bool {
 	if e.Stream == missing {
 		l, _ := containers.ParseMissing(e.Text)
@@ -92,7 +92,8 @@ func (r *Reader) wanted(e *Entry) bool {
 	return true
 }
 
-// newer is the number of the first file after the current one; 0: there is none.
+// newer returns the number of the first file after the current one, or 0 if there is
+// none.
 func (r *Reader) newer() (int, error) {
 	ns, err := numbers(r.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

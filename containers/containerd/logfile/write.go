@@ -31,14 +31,14 @@ type Writer struct {
 	at   int64 // the file's size
 	last time.Time
 	buf  []byte
-	// entries is how many have come. told is how many of them a reader of the
-	// files can know of; it is lower if the last ones could not be stored.
+	// entries counts the entries that have come. told counts the entries that a reader of
+	// the files can know of; it is lower if the last ones could not be stored.
 	entries, told int64
 }
 
-// Create begins the log of a container in an existing folder, and locks the
-// folder. The log keeps at least the newest bytes; 0: an amount of its own. Each
-// folder is written by one writer only.
+// Create begins the log of a container in an existing folder, and locks the folder. The
+// log keeps at least the newest bytes, or a default amount if 0. Each folder is written
+// by one writer only.
 func Create(dir string, bytes int64) (*Writer, error) {
 	w := &Writer{dir: dir, size: FileSize, now: time.Now}
 	if bytes > 0 {
@@ -186,7 +186,7 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// readyWithin is how long a container waits for its logger, see [Run].
+// readyWithin is the time that a container waits for its logger, see [Run].
 const readyWithin = 5 * time.Second
 
 // Talk says how a container's program is connected with people.
@@ -202,10 +202,10 @@ const (
 	TalkInput Talk = "input"
 )
 
-// Run is the logging process that containerd's shim starts. Descriptors 3 and 4
-// are the container's output; closing 5 tells the shim that the logger is ready.
-// For bytes see [Create]. If the program talks, Run is the host of its sessions. It
-// returns an exit code.
+// Run is the logging process that containerd's shim starts. Descriptors 3 and 4 are the
+// container's output; closing 5 signals the shim that the logger is ready. For bytes see
+// [Create]. If the program talks, Run is the host of its sessions. It returns an exit
+// code.
 func Run(dir string, bytes int64, talk Talk) int {
 	// The shim signals the logger when the container is deleted. By then the
 	// pipes end too, and their content is still wanted.

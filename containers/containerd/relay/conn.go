@@ -16,8 +16,8 @@ type Conn struct {
 	buf  []byte
 }
 
-// Dial connects with the program of a container by its folder. If no [Host] listens
-// there, the error is that of the kernel.
+// Dial connects to the container whose relay socket is in dir. If no [Host] listens
+// there, it returns the kernel's error.
 func Dial(dir string) (*Conn, error) {
 	c := &Conn{}
 	err := at(dir, func(a *net.UnixAddr) (err error) { c.conn, err = net.DialUnix("unix", nil, a); return err })

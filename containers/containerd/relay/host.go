@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// headBytes is how much output is kept for the first session, and headWait how
-	// long the program waits for that session when it has printed so much.
+	// headBytes is the amount of output that is kept for the first session. After that
+	// much output the program waits for the session for at most headWait.
 	headBytes = 1 << 20
 	headWait  = 5 * time.Second
-	// unseenFor is how long the program waits for a session that takes no output.
-	// After that the session is cut off.
+	// unseenFor is the longest time that the program waits for a session that takes no
+	// output. After that the session is disconnected.
 	unseenFor = 30 * time.Second
 )
 
@@ -38,7 +38,7 @@ type Host struct {
 	writer, keeper *os.File
 
 	mu       sync.Mutex
-	sessions map[*net.UnixConn]bool // true: it gets output
+	sessions map[*net.UnixConn]bool // value: whether it gets output
 	closed   bool
 	joined   chan struct{} // closed when there was a session
 	head     []byte        // frames of output until then
@@ -100,7 +100,7 @@ func (h *Host) accept() {
 	}
 }
 
-// come notes a connection, which becomes a session when it says hello.
+// come registers a connection, which becomes a session when it says hello.
 func (h *Host) come(c *net.UnixConn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,8 +112,8 @@ func (h *Host) come(c *net.UnixConn) bool {
 	return true
 }
 
-// serve takes what a session sends until it leaves. An input without a terminal ends
-// with it: nobody could tell whether the rest is to come.
+// serve takes what a session sends until it leaves. An input without a terminal ends with
+// it, because the program cannot know whether the rest will come.
 func (h *Host) serve(c *net.UnixConn) {
 	defer h.drop(c)
 	from, buf := bufio.NewReader(c), []byte(nil)
@@ -151,8 +151,8 @@ func (h *Host) endInput() {
 	_ = h.writer.Close()
 }
 
-// join adds a session; the first one gets the output until now. false: the program
-// has ended.
+// join adds a session; the first one gets the output until now. It returns false if the
+// program has ended.
 func (h *Host) join(c *net.UnixConn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,8 +177,8 @@ func (h *Host) drop(c *net.UnixConn) {
 	_ = c.Close()
 }
 
-// send sends frames to a session, and cuts it off if it takes none. What it has sent
-// itself before it left is still taken. The caller holds the mutex.
+// send sends frames to a session, and disconnects it if it takes none. Input that the
+// session sent before it left is still accepted. The caller holds the mutex.
 func (h *Host) send(c *net.UnixConn, frames []byte) {
 	_ = c.SetWriteDeadline(time.Now().Add(h.patience))
 	if _, err := c.Write(frames); err != nil {
@@ -224,8 +224,8 @@ func (h *Host) show(kind byte, p []byte) {
 	}
 }
 
-// keep keeps output for the first session, as much as there is room for. false:
-// there was a session. The caller holds the mutex.
+// keep stores output for the first session, up to headBytes. It returns false if there
+// was a session. The caller holds the mutex.
 func (h *Host) keep(kind byte, p []byte) bool {
 	for {
 		select {

@@ -41,7 +41,7 @@ func dial(t *testing.T, dir string) *Conn {
 	return c
 }
 
-// copied is what a session has shown when it ends.
+// copied collects what a session has printed when it ends.
 type copied struct {
 	out, errs bytes.Buffer
 	over      chan error
@@ -108,8 +108,8 @@ func write(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-// TestNobody: a program to which no session comes goes on, however much it prints. A
-// session that comes later gets the latest output.
+// TestNobody: a program without a session continues, however much it prints. A session
+// that comes later gets the latest output.
 func TestNobody(t *testing.T) {
 	h, dir := listen(t, true)
 	h.waited = true // the first session is late
@@ -214,8 +214,8 @@ func TestStuck(t *testing.T) {
 	good.want(t, text, "")
 }
 
-// TestBroken: a session whose host is gone without a word is broken, not ended, and a
-// stranger that says something else is no session.
+// TestBroken: a session whose host disappears without a message is broken, not ended. A
+// peer that sends anything else than hello is no session.
 func TestBroken(t *testing.T) {
 	h, dir := listen(t, true)
 	s := copying(dial(t, dir))

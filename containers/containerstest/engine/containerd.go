@@ -31,8 +31,8 @@ func (c *Containerd) Forgets() bool {
 	return err == nil && len(fields) > 2 && !strings.HasPrefix(strings.TrimPrefix(fields[2], "v"), "1.")
 }
 
-// NewContainerd starts a containerd. Its folder must be new, or that of an
-// earlier Containerd.
+// NewContainerd starts a containerd. Its folder must be new, or the folder of an earlier
+// Containerd.
 func NewContainerd(root string) (*Containerd, error) {
 	if _, err := exec.LookPath("containerd"); err != nil {
 		return nil, fmt.Errorf("no containerd here (Debian: apt-get install containerd runc): %w", err)
@@ -89,7 +89,7 @@ func (c *Containerd) Start() error {
 	}
 }
 
-// Kill kills it like kill -9; its containers go on.
+// Kill kills it like kill -9; its containers continue.
 func (c *Containerd) Kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
@@ -141,7 +141,8 @@ func KillShims(root string) (n int) {
 	return n
 }
 
-// isLogger: a logger ends by itself when it has read all output.
+// isLogger reports whether a process is a logger. A logger ends without a signal when it
+// has read all output.
 func isLogger(pid int) bool {
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return bytes.Contains(cmdline, []byte("containerd-log"))

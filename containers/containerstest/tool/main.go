@@ -47,7 +47,8 @@ func main() {
 	os.Exit(p.Run())
 }
 
-// size is that of the terminal. The kernel tells of a change by a signal.
+// size returns the size of the terminal and a channel that is closed when the kernel
+// signals a change.
 func size() (containers.Size, <-chan struct{}, bool) {
 	signals, changed := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGWINCH) // before it is read: no change is missed
@@ -95,7 +96,7 @@ func capabilities() string {
 	return "unknown"
 }
 
-// look tells of the machine, see [containerstest.Proc].
+// look returns a fact about the machine, see [containerstest.Proc].
 func look(what string) string {
 	what, of, _ := strings.Cut(what, ":")
 	switch what {
@@ -128,7 +129,7 @@ func look(what string) string {
 	return ""
 }
 
-// address tells whether the machine's own name leads to itself.
+// address says whether the machine's own name leads to itself.
 func address() string {
 	name, _ := os.Hostname()
 	found, err := net.LookupHost(name)

@@ -1,5 +1,5 @@
-// Package agent does what carma agent is for, on one machine of a cluster. It reads the
-// machine's GPUs, finds out which task each process on them is of, and tells the daemon.
+// Package agent does the work of carma agent, on one machine of a cluster. It reads the
+// machine's GPUs, finds the task of each process on them, and reports them to the daemon.
 // For tests and demos it simulates the GPUs, offers them to the cluster by a DRA driver
 // and gives pods what they need to use them.
 package agent
@@ -18,7 +18,7 @@ import (
 	"carma/containers/kubernetes"
 )
 
-// Run implements [agent.Run]: it tells what the node's GPUs show until ctx ends.
+// Run implements [agent.Run]: it reports the samples of the node's GPUs until ctx ends.
 func Run(ctx context.Context, config configs.Config, f agent.Flags, log zerolog.Logger) (err error) {
 	var server servers.Server
 	if f.Server != "" {

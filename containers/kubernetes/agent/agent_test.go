@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFace: figures that always change are not told at once, memory is.
+// TestFace: a change of memory is reported at once; figures that always change are not.
 func TestFace(t *testing.T) {
 	face := func(s gpu.Sample) string {
 		text, _, err := facesOf([]gpu.Sample{s})

@@ -10,13 +10,13 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// pods is the part of [kubernetes.Driver] that tells which pods are tasks.
+// pods is the part of [kubernetes.Driver] that knows which pods are tasks.
 type pods interface {
 	PodsOn(ctx context.Context, node string) ([]kubernetes.NodePod, error)
 }
 
 // owners knows the attempt of each pod of the node. The cluster is asked only when a
-// process of an unknown pod has GPU memory: what a pod is never changes.
+// process of an unknown pod has GPU memory: the attempt of a pod never changes.
 type owners struct {
 	pods pods
 	node string
@@ -24,21 +24,22 @@ type owners struct {
 	now  func() time.Time
 
 	tasks map[string]kubernetes.NodePod // by the pod's uid
-	// foreign are pods that were none of ours when the cluster was asked. It may lag
-	// behind the kubelet, so that they are asked about again.
+	// foreign are pods that belonged to no task when the cluster was asked. The cluster's
+	// answer may lag behind the kubelet, so they are asked about again.
 	foreign map[string]time.Time
 }
 
-// foreignFor is how long a pod that is not known to the cluster counts as foreign.
+// foreignFor is the time for which a pod that the cluster does not know counts as
+// foreign.
 const foreignFor = 10 * time.Second
 
 func newOwners(of pods, node string) *owners {
 	return &owners{pods: of, node: node, root: "/", now: time.Now, tasks: map[string]kubernetes.NodePod{}, foreign: map[string]time.Time{}}
 }
 
-// attribute names the task of each process that runs in a pod; one of another's pod is
-// foreign, whatever it says. Of a process in no pod, or that has ended, the source's own
-// word stays.
+// attribute sets the task of each process that runs in a pod; a process in another
+// owner's pod is foreign, whatever it says. For a process in no pod, or one that has
+// ended, the source's own attribution stays.
 func (o *owners) attribute(ctx context.Context, samples []gpu.Sample) error {
 	in := map[int][]string{}
 	unknown := false
@@ -92,8 +93,8 @@ func (o *owners) known(uids []string) bool {
 	return all
 }
 
-// ask asks the cluster. What it knows no more is forgotten, unless it still has
-// processes: its pod was removed under them.
+// ask asks the cluster. It forgets pods that the cluster does not know any more, unless
+// they still have processes: then the pod was removed while they ran.
 func (o *owners) ask(ctx context.Context, in map[int][]string) error {
 	list, err := o.pods.PodsOn(ctx, o.node)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"carma/runner/gpu/simgpu"
 )
 
-// simFolder is where a pod finds the simulated GPUs' socket.
+// simFolder is the folder in a pod with the simulated GPUs' socket.
 const simFolder = "/run/carma-sim"
 
 // check refuses flags that cannot be, of simulated GPUs.
@@ -53,7 +53,7 @@ func ofNode(s servers.Server, node string) servers.Server {
 	return s
 }
 
-// simulate offers the GPUs of a server, and tells what they show, until ctx ends.
+// simulate offers the GPUs of a server, and reports their samples, until ctx ends.
 func simulate(ctx context.Context, d *kubernetes.Driver, server servers.Server, f agent.Flags, log zerolog.Logger) (err error) {
 	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
 		return err
@@ -95,7 +95,7 @@ func simulate(ctx context.Context, d *kubernetes.Driver, server servers.Server, 
 	return nil
 }
 
-// registerLimit is how long a kubelet may take until that is remarkable.
+// registerLimit is the time after which a missing registration by the kubelet is logged.
 const registerLimit = 30 * time.Second
 
 // withdrawLimit bounds taking the GPUs back at the end.

@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// lookEvery is the time between two readings of the GPUs; what has changed of
-	// memory, programs and faults is told.
+	// lookEvery is the time between two readings of the GPUs. Changes of memory, programs
+	// and faults are reported at once.
 	lookEvery = time.Second
-	// busyEvery is how often a changed activity is told. The daemon averages over 30 s.
+	// busyEvery is the shortest time between two reports of a changed activity. The
+	// daemon averages over 30 s.
 	busyEvery = 5 * time.Second
-	// tellEvery is the longest time without telling anything.
+	// tellEvery is the longest time without a report.
 	tellEvery = 10 * time.Second
 )
 
-// board is where an agent tells what it sees. It is a [kubernetes.Driver].
+// board publishes an agent's reports. It is a [kubernetes.Driver].
 type board interface {
 	pods
 	Told(ctx context.Context, node string) (string, error)
 	Tell(ctx context.Context, node, text string, done []string) (asked []string, err error)
 }
 
-// teller tells what the GPUs of a node show.
+// teller reports the samples of a node's GPUs.
 type teller struct {
 	to     board
 	node   string
@@ -39,7 +40,7 @@ type teller struct {
 	owners *owners
 	log    zerolog.Logger
 
-	face, busy string // what was told last
+	face, busy string // last report
 	at         time.Time
 	done       []string // GPUs whose faults were forgotten, which the daemon does not know yet
 }
@@ -48,13 +49,13 @@ func newTeller(to board, node string, source gpu.Source, log zerolog.Logger) *te
 	return &teller{to: to, node: node, boot: bootOf("/"), source: source, owners: newOwners(to, node), log: log}
 }
 
-// bootOf is the machine's boot; empty: not known.
+// bootOf returns the id of the machine's boot, or empty if unknown.
 func bootOf(root string) string {
 	b, _ := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	return strings.TrimSpace(string(b))
 }
 
-// remember takes over what an earlier agent found broken in this boot of the node: a
+// remember reads the faults that an earlier agent found in this boot of the node: a
 // driver reports a fatal error once.
 func (t *teller) remember(ctx context.Context) error {
 	source, ok := t.source.(gpu.Remembering)
@@ -81,7 +82,7 @@ func (t *teller) remember(ctx context.Context) error {
 	return nil
 }
 
-// run tells until ctx ends.
+// run reports until ctx ends.
 func (t *teller) run(ctx context.Context) {
 	failed := false
 	for {
@@ -104,7 +105,7 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-// look reads the GPUs once, and tells what is new.
+// look reads the GPUs once, and reports changes.
 func (t *teller) look(ctx context.Context) error {
 	samples, err := t.source.Sample(ctx)
 	if err != nil {
@@ -133,7 +134,7 @@ func (t *teller) look(ctx context.Context) error {
 	return t.forgive(ctx, asked)
 }
 
-// forgive forgets faults, as the daemon asks. It is told at the next telling.
+// forgive clears faults, as the daemon asks. The next report says so.
 func (t *teller) forgive(ctx context.Context, uuids []string) error {
 	source, ok := t.source.(gpu.Remembering)
 	for _, uuid := range uuids {
@@ -148,8 +149,8 @@ func (t *teller) forgive(ctx context.Context, uuids []string) error {
 	return nil
 }
 
-// facesOf are what of samples is told at once, and what soon: figures that always
-// change are in neither.
+// facesOf returns two digests of samples: face has what is reported at once, busy what is
+// reported soon. Figures that always change are in neither.
 func facesOf(samples []gpu.Sample) (face, busy string, err error) {
 	still := append([]gpu.Sample{}, samples...)
 	for i := range still {

@@ -18,7 +18,7 @@ import (
 	"carma/runner/gpu"
 )
 
-// wall is a cluster as far as an agent needs one.
+// wall is the part of a cluster that an agent needs.
 type wall struct {
 	pods  []kubernetes.NodePod
 	err   error
@@ -78,7 +78,7 @@ const (
 	podC = "cccccccc-0000-0000-0000-000000000000"
 )
 
-// processes is a /proc in which each process is in a pod; empty: in none.
+// processes makes a /proc in which each process is in the given pod, or in none if empty.
 func processes(t *testing.T, in map[int]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -132,7 +132,7 @@ func TestAttribute(t *testing.T) {
 	if got := look(); !slices.Equal(got, want) || w.asks != 2 {
 		t.Errorf("%v after %d questions, want %v", got, w.asks, want)
 	}
-	// What is not known is not guessed.
+	// An unknown owner is not guessed.
 	o.root = processes(t, map[int]string{10: podC})
 	w.err = errors.New("away")
 	if err := o.attribute(t.Context(), []gpu.Sample{{Processes: []gpu.Process{{PID: 10}}}}); err == nil {
@@ -140,8 +140,9 @@ func TestAttribute(t *testing.T) {
 	}
 }
 
-// TestTeller: memory is told at once, activity after a while, the same not again; what
-// was broken in this boot is remembered, and forgotten when the daemon asks.
+// TestTeller: changed memory is reported at once, changed activity after a while,
+// unchanged samples not again. A fault from this boot is remembered, and cleared when the
+// daemon asks.
 func TestTeller(t *testing.T) {
 	before, err := cluster.Report{Boot: "b1", GPUs: []gpu.Sample{{UUID: "GPU-a", Fault: "Xid 79", Lasts: true, Told: true}, {UUID: "GPU-b", Fault: "hot"}}}.Text()
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package cluster reads the GPUs of a Kubernetes cluster. It implements [gpu.Source].
 //
-// Which GPUs there are, the drivers of the nodes publish (ResourceSlices). What is
-// booked on them by others counts as foreign memory, be it used or not: the cluster's
-// scheduler gives it to nobody else. What is used, and by which task, the agents of the
-// nodes tell (carma agent). A GPU whose node takes no pods has a fault; one that its
-// node does not offer any more is not listed.
+// The drivers of the nodes publish the GPUs (ResourceSlices). Memory that others have
+// allocated on them counts as foreign memory, used or not: the cluster's scheduler gives
+// it to nobody else. The agents of the nodes (carma agent) report the used memory of each
+// task. A GPU whose node takes no pods has a fault; one that its node does not offer any
+// more is not listed.
 package cluster
 
 import (
@@ -27,7 +27,8 @@ type Reader interface {
 	Forgive(ctx context.Context, node, uuid string) error
 }
 
-// silence is how long an agent may tell nothing until its node's GPUs have a fault. Agents tell something every ten seconds.
+// silence is the time without a report from an agent after which its node's GPUs have a
+// fault. Agents report at least every ten seconds.
 const silence = 30 * time.Second
 
 // Source is the GPUs of a cluster.
@@ -44,7 +45,7 @@ type Source struct {
 	notes   []string
 }
 
-// telling is when an agent last told something, by this machine's clock.
+// telling records an agent's last report and when it arrived, by this machine's clock.
 type telling struct {
 	count int64
 	at    time.Time
@@ -94,15 +95,15 @@ func (s *Source) Close() error { return nil }
 // News gets a token when the cluster has other GPUs than before.
 func (s *Source) News() <-chan struct{} { return s.news }
 
-// Notes are what an administrator should know.
+// Notes returns warnings for the administrator.
 func (s *Source) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.notes)
 }
 
-// GPUs are those that the nodes offer. Their indexes are numbers through the cluster,
-// and stay the same as long as the source is open.
+// GPUs returns the GPUs that the nodes offer. Their indexes number the GPUs of the whole
+// cluster and stay the same while the source is open.
 func (s *Source) GPUs(context.Context) ([]gpu.Device, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +180,8 @@ func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
 // without its node's agent.
 func simulated(d *kubernetes.Device) bool { return d.Driver == kubernetes.SimulatedDriver }
 
-// fault says why a GPU gets no tasks, whatever it shows itself; empty: it may.
+// fault says why a GPU gets no tasks, whatever its own samples show, or is empty if it
+// may get some.
 func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) string {
 	node, ok := nodes[d.Node]
 	told := s.told[d.Node]
@@ -191,7 +193,7 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 	case d.Taint != "":
 		return "it has the taint " + d.Taint
 	case told.count == 0 && !simulated(d):
-		return "" // booked all the same; what it does is not known
+		return "" // allocated nevertheless; its samples are unknown
 	case told.count == 0:
 		return "no agent tells what it does; run carma agent on " + d.Node
 	case s.now().Sub(told.at) > silence:
@@ -203,7 +205,7 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 // where is a device by its driver's names.
 type where struct{ driver, pool, device string }
 
-// share is what others have booked of a device.
+// share is the part of a device that other claims have allocated.
 type share struct {
 	bytes units.Bytes
 	all   bool // one of them shares it with nobody
@@ -216,7 +218,7 @@ func (b share) of(d *kubernetes.Device) units.Bytes {
 	return min(b.bytes, units.Bytes(d.Bytes))
 }
 
-// claimed is what others have booked.
+// claimed sums what other claims have allocated.
 func claimed(all []kubernetes.Claim) map[where]share {
 	out := map[where]share{}
 	for i := range all {
@@ -237,7 +239,8 @@ func claimed(all []kubernetes.Claim) map[where]share {
 // reading is a sample that foreign claims are added to.
 type reading struct{ gpu.Sample }
 
-// of is what a report tells of a GPU; nothing is known of one that it does not name.
+// of returns the reading of a GPU in a report, or an empty one if the report does not
+// name the GPU.
 func (r Report) of(d *kubernetes.Device) *reading {
 	for _, s := range r.GPUs {
 		if s.UUID == d.UUID {
@@ -247,7 +250,7 @@ func (r Report) of(d *kubernetes.Device) *reading {
 	return &reading{gpu.Sample{UUID: d.UUID, Metrics: gpu.MetricsNone}}
 }
 
-// add counts what others have booked, unless they are seen to use as much.
+// add counts the allocations of others, unless their processes already use as much.
 func (r *reading) add(booked units.Bytes) {
 	var used units.Bytes
 	for _, p := range r.Processes {

@@ -77,7 +77,7 @@ func sample(t *testing.T, s *Source, uuid string) gpu.Sample {
 	return gpu.Sample{}
 }
 
-// TestUse: what agents tell and what others have booked become one sample.
+// TestUse: the agents' reports and the allocations of others become one sample.
 func TestUse(t *testing.T) {
 	st := two(t)
 	s := st.open(t)
@@ -101,7 +101,7 @@ func TestUse(t *testing.T) {
 	if task != 10<<30 || foreign != 20<<30 || got.Used != 30<<30 || got.SMACT != 0.5 || got.Fault != "" {
 		t.Errorf("task %s, foreign %s, %+v", task, foreign, got)
 	}
-	// More is used than booked: that counts.
+	// More is used than allocated: the use counts.
 	st.is.Claims[0].Bytes = 1 << 30
 	if got := sample(t, s, "GPU-a"); got.Used != 13<<30 {
 		t.Errorf("used %s", got.Used)

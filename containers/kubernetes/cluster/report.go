@@ -13,16 +13,16 @@ import (
 	"carma/runner/gpu"
 )
 
-// Report is what an agent tells of its node's GPUs.
+// Report is an agent's report of its node's GPUs.
 type Report struct {
-	// Boot is the node's boot; empty: not known.
+	// Boot is the id of the node's boot, or empty if unknown.
 	Boot string
 	GPUs []gpu.Sample
 }
 
-// The report as it is published: short, because each telling is written to the
-// cluster's store. Processes of one attempt, and all foreign ones of a GPU, are one
-// entry: how many they are does not matter, and a node can have thousands.
+// The report as it is published: short, because each report is written to the cluster's
+// store. Processes of one attempt, and all foreign ones of a GPU, are one entry: how many
+// they are does not matter, and a node can have thousands.
 type wire struct {
 	Boot string    `json:"boot,omitempty"`
 	GPUs []wireGPU `json:"gpus"`
@@ -97,8 +97,8 @@ func ReadReport(text string) (Report, error) {
 // digits rounds to three digits behind the point.
 func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// together sums what processes of the same attempt use, in the order in which they
-// were first seen. A process that cannot tell its peak has had what it has.
+// together sums the memory of processes of the same attempt, in the order in which they
+// were first seen. A process without a known peak counts with its present memory.
 func together(all []gpu.Process) (out []wireUse) {
 	for _, p := range all {
 		i := slices.IndexFunc(out, func(u wireUse) bool { return u.Task == p.Task && u.Attempt == p.Attempt })
@@ -121,7 +121,7 @@ func together(all []gpu.Process) (out []wireUse) {
 	return out
 }
 
-// hear reads what agents tell, and notes when they told something new.
+// hear reads the agents' reports, and records when a new one arrived.
 func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	out, still := map[string]Report{}, map[string]bool{}
 	for _, r := range all {
@@ -148,11 +148,11 @@ func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	return out
 }
 
-// Remember does nothing: the agent of a node remembers what is broken there. It
-// implements [gpu.Remembering].
+// Remember does nothing: the agent of a node remembers its faults. It implements
+// [gpu.Remembering].
 func (s *Source) Remember(context.Context, string, string, bool) error { return nil }
 
-// Forgive asks the agent of a GPU's node to forget what is broken about it.
+// Forgive asks the agent of a GPU's node to clear the GPU's faults.
 func (s *Source) Forgive(ctx context.Context, uuid string) error {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.devices, func(d gpu.Device) bool { return d.UUID == uuid })
@@ -170,9 +170,9 @@ func (s *Source) Forgive(ctx context.Context, uuid string) error {
 // catchUpEvery is the time between two looks for newer reports.
 const catchUpEvery = 100 * time.Millisecond
 
-// CatchUp waits until the agents of these GPUs' nodes have told something after end, by
-// the nodes' clocks, of which a cluster gives full seconds. Of GPUs without an agent
-// there is nothing to wait for. It implements [gpu.Lagging].
+// CatchUp waits until the agents of these GPUs' nodes have reported after end, by the
+// nodes' clocks, of which a cluster gives full seconds. It does not wait for GPUs without
+// an agent. It implements [gpu.Lagging].
 func (s *Source) CatchUp(ctx context.Context, uuids []string, end time.Time) {
 	after := end.Truncate(time.Second).Add(time.Second).UnixMicro()
 	for {
@@ -187,7 +187,7 @@ func (s *Source) CatchUp(ctx context.Context, uuids []string, end time.Time) {
 	}
 }
 
-// behind reports whether an agent of these GPUs has told nothing since a time, in
+// behind reports whether an agent of these GPUs has sent no report since a time, in
 // microseconds.
 func (s *Source) behind(uuids []string, after int64) bool {
 	s.mu.Lock()

@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 	if err != nil || got.Boot != "b1" || len(got.GPUs) != 2 || !reflect.DeepEqual(got.GPUs[0], want) || !reflect.DeepEqual(got.GPUs[1], gpu.Sample{UUID: "GPU-b"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A field that a sample gets one day has to be told as well.
+	// A new field of a sample has to be reported as well.
 	for i, v := 0, reflect.ValueOf(full); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
 			t.Errorf("the field %s of a sample is not in this test", v.Type().Field(i).Name)
@@ -63,8 +63,8 @@ func TestReportSize(t *testing.T) {
 }
 
 // TestCards: a card of NVIDIA's driver whose agent is silent gets no tasks, as one on
-// this machine that cannot be read. One that never had an agent does: its memory is
-// booked all the same.
+// this machine that cannot be read. One that never had an agent gets tasks: its memory is
+// allocated in any case.
 func TestCards(t *testing.T) {
 	st := two(t)
 	st.is.Devices[0].Driver = "gpu.nvidia.com"
@@ -94,8 +94,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestCatchUp: a wait for samples lasts until the agent has told something after the
-// end, of which full seconds are known; GPUs without an agent keep nobody waiting.
+// TestCatchUp: a wait for samples lasts until the agent has reported after the end, of
+// which full seconds are known. GPUs without an agent are not waited for.
 func TestCatchUp(t *testing.T) {
 	st := two(t)
 	s := st.open(t)

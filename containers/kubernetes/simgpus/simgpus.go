@@ -31,11 +31,11 @@ import (
 
 // Options configure a [Plugin].
 type Options struct {
-	// Cluster is where the GPUs are published.
+	// Cluster is the driver that publishes the GPUs.
 	Cluster *kubernetes.Driver
 	// Node is this machine's name in the cluster.
 	Node string
-	// UUIDs are the node's simulated GPUs, each of a model and with so many bytes of
+	// UUIDs are the node's simulated GPUs, each of a model and with this many bytes of
 	// memory.
 	UUIDs []string
 	Model string
@@ -43,8 +43,8 @@ type Options struct {
 	// Kubelet is the kubelet's folder, /var/lib/kubelet as a rule. CDI is a folder
 	// in which the node's container runtime looks for CDI files.
 	Kubelet, CDI string
-	// Mounts and Env are what each pod with a GPU gets: the simulated server's
-	// socket, and how to find it.
+	// Mounts and Env give each pod with a GPU the simulated server's socket, and the path
+	// to find it.
 	Mounts []containers.Mount
 	Env    []string // KEY=value
 }
@@ -121,7 +121,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 	return errors.Join(p.serve.Wait(), p.opts.Cluster.Withdraw(ctx, p.slice.Name))
 }
 
-// GetInfo tells the kubelet what this is.
+// GetInfo describes the plugin to the kubelet.
 func (p *Plugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type: registration.DRAPlugin, Name: kubernetes.SimulatedDriver, Endpoint: p.socket(), SupportedVersions: []string{dra.DRAPluginService},
@@ -167,7 +167,7 @@ func (p *Plugin) prepare(ctx context.Context, claim *dra.Claim) ([]*dra.Device, 
 		if g.Share != "" {
 			d.ShareId = &g.Share
 		}
-		if i == 0 { // what a pod gets is the same for all its GPUs
+		if i == 0 { // a pod gets the same for all its GPUs
 			d.CdiDeviceIds = []string{kind + "=" + claim.Uid}
 		}
 		devices = append(devices, d)

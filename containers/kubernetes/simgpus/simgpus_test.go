@@ -25,7 +25,7 @@ import (
 	"carma/containers/kubernetes"
 )
 
-// codecs read what the driver sends, in JSON or in the cluster's own encoding.
+// codecs decode the driver's messages, in JSON or in the cluster's own encoding.
 var codecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	if err := resourcev1.AddToScheme(scheme); err != nil {

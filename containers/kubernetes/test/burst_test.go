@@ -50,7 +50,7 @@ func TestBurst(t *testing.T) {
 	})
 	allocated := f.Allocations(t)
 	f.Kubelets(t)
-	time.Sleep(5 * time.Second) // what the joining has left to do
+	time.Sleep(5 * time.Second) // the rest of the cluster's start
 
 	cpu, daemonBefore := f.CPU(), fleet.CPUOf(d.cmd.Process.Pid)
 	began := time.Now()
@@ -87,8 +87,8 @@ func TestBurst(t *testing.T) {
 	d.steady(*burstSteady)
 }
 
-// tellTimes prints how long tasks took, each in one attempt. allocated is when the claim of
-// each attempt was.
+// tellTimes prints how long tasks took, each in one attempt. allocated has the time at
+// which the claim of each attempt was allocated.
 func tellTimes(t *testing.T, tasks []api.Task, allocated map[string]time.Time) {
 	t.Helper()
 	var decided, waits, whole, starts []time.Duration
@@ -117,7 +117,8 @@ func tellTimes(t *testing.T, tasks []api.Task, allocated map[string]time.Time) {
 	}
 }
 
-// steady prints what the daemon takes while nothing but its tasks' activity changes.
+// steady prints the daemon's use of processors and memory while only its tasks' activity
+// changes.
 func (d *daemon) steady(span time.Duration) {
 	if span <= 0 {
 		return
@@ -128,7 +129,7 @@ func (d *daemon) steady(span time.Duration) {
 		100*(fleet.CPUOf(d.cmd.Process.Pid)-before)/span.Seconds(), float64(sizeOf(d.t, d.root)-stored)/1e6/span.Minutes())
 }
 
-// sizeOf is how many bytes the files of a folder have.
+// sizeOf sums the bytes of the files in a folder.
 func sizeOf(t *testing.T, folder string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {

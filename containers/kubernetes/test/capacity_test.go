@@ -20,8 +20,8 @@ import (
 )
 
 // TestNeverOver: two drivers that know nothing of each other pin 160 claims onto 8 GPUs
-// of 80 GiB. Whatever the order, the scheduler's books never have more on a GPU than it
-// has, what was given up did not fit, and the others have their GPU.
+// of 80 GiB. Whatever the order, the scheduler never allocates more on a GPU than it has,
+// each claim that was given up did not fit, and the others have their GPU.
 func TestNeverOver(t *testing.T) {
 	const gpus, each, memory = 8, 80, int64(80 << 30)
 	c := newCluster(t, "--no-node")
@@ -101,7 +101,7 @@ func TestNeverOver(t *testing.T) {
 	t.Logf("%d claims have a GPU, %d were given up; booked of each GPU: %v", bound, over.Load(), sums)
 }
 
-// booked are the number of claims that have a device, and the memory that they have, by
+// booked returns the number of claims that have a device, and the sum of their memory by
 // device.
 func (c *cluster) booked() (bound int, sums map[string]int64) {
 	c.t.Helper()
@@ -126,7 +126,7 @@ func (c *cluster) booked() (bound int, sums map[string]int64) {
 
 func quantity(q resource.Quantity) int64 { return q.Value() }
 
-// fakeNode is a node without a kubelet: what is bound to it does not run.
+// fakeNode is a node without a kubelet: pods that are bound to it do not run.
 func (c *cluster) fakeNode(name string) {
 	c.t.Helper()
 	c.must(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q},"status":{"capacity":{"cpu":"1k","memory":"4Ti","pods":"500"},

@@ -60,7 +60,7 @@ func newCluster(t *testing.T, args ...string) *cluster {
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Apart from a cluster that somebody uses, and from that of another test, whose
+	// Separate from a cluster that somebody uses, and from another test's cluster, whose
 	// certificates clients in this process remember. A socket's path must be short.
 	clusters++
 	c := &cluster{t: t, state: fmt.Sprintf("%s-%d", cmp.Or(os.Getenv("KUBERNETES_STATE"), "/tmp/ck-tests"), clusters), kinds: map[string][]kind{}}
@@ -93,7 +93,7 @@ func (c *cluster) script(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// kill kills a part of the cluster like kill -9, and up starts what is missing.
+// kill kills a part of the cluster like kill -9, and up starts the missing parts.
 func (c *cluster) kill(part string) {
 	c.t.Helper()
 	file := filepath.Join(c.state, "run", part+".pid")
@@ -160,7 +160,8 @@ func (c *cluster) must(method, path string, body string) []byte {
 	return answer
 }
 
-// get reads an object; false: it is not there, or the apiserver does not answer.
+// get reads an object. It returns false if the object does not exist or the apiserver
+// does not answer.
 func get[T any](c *cluster, path string) (out T, ok bool) {
 	c.t.Helper()
 	code, answer := c.send(http.MethodGet, path, "application/json", nil)

@@ -26,7 +26,7 @@ var launch = []string{
 	"worker-begins", "worker-begun", "worker-start-posted",
 }
 
-// never tells why a point is not reached on a cluster; empty: it is.
+// never says why a failpoint is not reached on a cluster, or is empty if it is reached.
 func never(point string) string {
 	for prefix, why := range map[string]string{
 		"containerd-": "containerd's own", "engine-before-pull": "the kubelet pulls", "engine-after-pull": "the kubelet pulls", "suspend-": "a cluster suspends nothing", "resume-": "a cluster suspends nothing", "resize-": "a claim cannot be changed",
@@ -49,9 +49,9 @@ func nth(point string) int {
 	return 1
 }
 
-// TestFailpoints kills the daemon at each point of the program while tasks come and go,
-// and starts it again. A task runs all the time; each attempt is started once, as the
-// node's containerd tells; all tasks end; no pod or claim is left. POINT in the
+// TestFailpoints kills the daemon at each point of the program while tasks start and end,
+// and starts it again. A task runs all the time; each attempt is started once, according
+// to the node's containerd; all tasks end; no pod or claim is left. POINT in the
 // environment chooses points by their beginning.
 func TestFailpoints(t *testing.T) {
 	points, err := failpoint.Points("../../..")
@@ -132,7 +132,7 @@ func (d *daemon) dies(point string) {
 	}
 }
 
-// died notes a death, which must be by the point, and starts the daemon without it.
+// died checks that the failpoint killed the daemon, and starts the daemon without it.
 func (d *daemon) died() {
 	d.t.Helper()
 	<-d.exited

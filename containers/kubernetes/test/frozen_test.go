@@ -17,8 +17,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// freeze stops the threads of a task's container, as suspending does, and returns how
-// to let them go on.
+// freeze stops the threads of a task's container, as suspending does, and returns a
+// function that lets them continue.
 func (c *cluster) freeze(word string) (thaw func()) {
 	c.t.Helper()
 	pids := all(word)
@@ -57,12 +57,12 @@ func (c *cluster) booking(path string) (bytes int64, pods int) {
 	return bytes, len(claim.Status.ReservedFor)
 }
 
-// TestFrozen is why carma suspends nothing on a cluster. While a task's container is
-// frozen, another claim for its GPU's memory is refused: the books are the scheduler's,
-// and a claim keeps its bytes as long as its pod is there. It cannot ask for less, and
-// its allocation cannot be cut. If somebody takes the pod's name off it, the cluster
-// puts it back. Only if both are wiped out at once is the memory free; then nobody books
-// it for the first pod again, and both are on the GPU.
+// TestFrozen shows why carma suspends nothing on a cluster. While a task's container is
+// frozen, another claim for its GPU's memory is refused: the scheduler accounts for it,
+// and a claim keeps its bytes as long as its pod exists. The claim cannot ask for less,
+// and its allocation cannot be reduced. If somebody removes the pod's name from it, the
+// cluster restores it. Only if both are deleted at once is the memory free; then nothing
+// reserves it for the first pod again, and both are on the GPU.
 func TestFrozen(t *testing.T) {
 	c, _, d := bench(t)
 	first := block("first", "frozen-first")

@@ -74,7 +74,7 @@ patches:
               - {name: gpus, hostPath: {path: %[4]s/sim}}
 `
 
-// installation renders what is installed here, with a version of the image.
+// installation renders the manifests of this installation, with a version of the image.
 func (c *cluster) installation(tag string) []object {
 	c.t.Helper()
 	port := c.url[strings.LastIndexByte(c.url, ':')+1:]
@@ -101,7 +101,7 @@ const (
 	agentSet  = "/apis/apps/v1/namespaces/carma/daemonsets/carma-agent"
 )
 
-// rolled waits until daemon and agents are those that were applied last.
+// rolled waits until daemon and agents run in the version that was applied last.
 func (c *cluster) rolled() {
 	c.t.Helper()
 	c.until("the daemon is ready", func() bool {
@@ -173,8 +173,8 @@ func (c *cluster) printed(line string) bool {
 	})
 }
 
-// finish lets a task of block end by itself. A program is said to run before it takes
-// signals; what it has printed tells that it does.
+// finish ends a task of block normally. A program may count as running before it handles
+// signals; its output shows that it does.
 func (c *cluster) finish(word string) {
 	c.t.Helper()
 	c.until(word+" is printed", func() bool { return c.printed(word) })
@@ -188,8 +188,9 @@ func (c *cluster) finish(word string) {
 }
 
 // TestInstall: installed by the manifests, daemon and agent run as pods with the rights
-// that are listed. A user comes over TLS ([cluster.testListen]). Tasks run, go on while both are upgraded, and end once; what is
-// uninstalled in the documented order is gone.
+// that are listed. A user comes over TLS ([cluster.testListen]). Tasks run, continue
+// while both are upgraded, and end once. After uninstalling in the documented order
+// everything is gone.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -209,7 +210,7 @@ func TestInstall(t *testing.T) {
 		return err == nil && len(gpus) == 4 && !slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Fault != "" })
 	})
 
-	// No more than what is listed.
+	// No more than the listed rights.
 	for _, r := range [][]string{{"list", "", "secrets", "carma"}, {"create", "", "pods", "default"}, {"patch", "", "nodes", ""}, {"delete", "resource.k8s.io", "resourceslices", ""}, {"create", "", "pods/exec", "kube-system"}} {
 		if c.may("carma-daemon", r[0], r[1], r[2], r[3]) {
 			t.Errorf("the daemon may %v", r)
@@ -246,7 +247,8 @@ func TestInstall(t *testing.T) {
 	c.finish("install-one")
 	d.ends("one", 1)
 
-	// Uninstalling: tasks first, so that the daemon lets go of their pods.
+	// Uninstalling: tasks first, so that the daemon removes its finalizers from their
+	// pods.
 	if _, err := d.api.Stop(t.Context(), "two", api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}

@@ -39,10 +39,11 @@ func (c *cluster) complete(job string) {
 	}
 }
 
-// TestJobAsks: Jobs that ask otherwise than for an amount of memory, from kubectl to their
-// end on the real cluster. One names a model, and its claim is what carma estimates. One
-// asks for 2 GPUs, and has one claim with two devices of its node, as its program is told.
-// One asks for more GPUs than a node has; the owner is told so.
+// TestJobAsks: Jobs whose request is not an amount of memory, from kubectl to their end
+// on the real cluster. One names a model, and its claim has carma's estimate. One asks
+// for 2 GPUs, and has one claim with two devices of its node; its program's environment
+// names both. One asks for more GPUs than a node has, and its owner gets an event that
+// says so.
 func TestJobAsks(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()

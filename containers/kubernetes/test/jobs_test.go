@@ -30,7 +30,8 @@ func jobText(name, memory, more string, args ...string) string {
 		"restartPolicy":"Never","containers":[{"name":"train","image":%q,"args":["%s"]}]}}}}`, name, memory, more, tool, strings.Join(args, `","`))
 }
 
-// claimed is the memory that a Job's pod has, and the uid of its claim; 0: none.
+// claimed returns the memory of a Job's pod and the uid of its claim, or 0 if there is
+// none.
 func (c *cluster) claimed(job string) (bytes int64, uid string) {
 	c.t.Helper()
 	claim, ok := get[resourcev1.ResourceClaim](c, "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/carma-job-"+job)
@@ -41,8 +42,8 @@ func (c *cluster) claimed(job string) (bytes int64, uid string) {
 	return q.Value(), string(claim.UID)
 }
 
-// refusal is what the owner of a Job is told in its only event of that kind; empty:
-// there is none.
+// refusal returns the text of the only CarmaRefused event of a Job, or empty if there is
+// none.
 func (c *cluster) refusal(job string) string {
 	c.t.Helper()
 	list, _ := get[corev1.EventList](c, "/api/v1/namespaces/lab/events?fieldSelector=involvedObject.kind%3DJob,reason%3DCarmaRefused,involvedObject.name%3D"+job)
@@ -60,10 +61,10 @@ func (c *cluster) podsOf(job string) []corev1.Pod {
 }
 
 // TestJobs: on the real apiserver with its policies, Job controller, scheduler and
-// kubelet, annotated Jobs are tasks. One that was made without a daemon is taken in; one
-// that runs goes on while the daemon is killed; after a GPU OOM the daemon is killed, and
-// the replacement gets a larger claim; what ends a Job ends its task, and a task that is
-// stopped has its Job suspended. No attempt is there twice, and no claim is left.
+// kubelet, annotated Jobs are tasks. One that was made without a daemon is adopted; one
+// that runs continues while the daemon is killed; after a GPU OOM the daemon is killed,
+// and the replacement gets a larger claim. The end of a Job ends its task, and stopping a
+// task suspends its Job. No attempt exists twice, and no claim is left.
 func TestJobs(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -98,7 +99,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("its claim has %d bytes", bytes)
 	}
 
-	// A wrong annotation is told, and mended.
+	// A wrong annotation is reported, and then corrected.
 	c.job("wrong", "lots", "", "out:job-wrong", "block:7")
 	c.until("the owner is told", func() bool {
 		return c.refusal("wrong") == `annotation carma.dev/memory: "lots" is not an amount of memory; write for example 20Gi`
@@ -132,7 +133,7 @@ func TestJobs(t *testing.T) {
 		return ok && j.Spec.Suspend != nil && *j.Spec.Suspend && j.Status.Active == 0
 	})
 
-	// What ends a Job ends its task.
+	// The end of a Job ends its task.
 	c.job("limit", "1Gi", `"backoffLimit":0,`, "exit:3")
 	if limit := d.sees("lab/limit", "its end", func(t api.Task) bool { return t.Finished() }); limit.Phase != "failed" || !strings.Contains(limit.Reason, "its Job has failed: BackoffLimitExceeded") || len(limit.Attempts) != 1 {
 		t.Errorf("%s (%s): %+v", limit.Phase, limit.Reason, limit.Attempts)

@@ -39,17 +39,17 @@ func (d *daemon) healthy() {
 	})
 }
 
-// runOnly waits until the pods that run are these, and no others: one that is made anew
-// has another identity.
+// runOnly waits until exactly these pods run. A pod that is created again has another
+// identity.
 func (c *cluster) runOnly(when string, pods []string) {
 	c.t.Helper()
 	c.until(fmt.Sprintf("%s the pods %v run and no others", when, pods), func() bool { return slices.Equal(uids(c.tasks("lab")), pods) })
 }
 
 // TestKills: each part of the cluster and of carma is killed by kill -9 while two tasks
-// run, and started again. Both go on in their first attempt, and a task that is
-// submitted afterwards runs; in the end no pod or claim is left. Daemon and agent together
-// take little memory then. With -short, only the parts that matter most.
+// run, and started again. Both continue in their first attempt, and a task that is
+// submitted afterwards runs; in the end no pod or claim is left. Daemon and agent
+// together take little memory then. With -short, only the parts that matter most.
 func TestKills(t *testing.T) {
 	c, agent, d := bench(t)
 	for _, name := range []string{"one", "two"} {
@@ -94,9 +94,9 @@ func TestKills(t *testing.T) {
 }
 
 // TestTwoDaemons: of two daemons of a namespace one works. If it is killed, the other
-// takes the Lease. With a journal of its own, that one leaves the tasks alone, which go
-// on; the first daemon has them back as soon as it works again. With the same journal,
-// it goes on with the tasks.
+// takes the Lease. With a journal of its own, that one does not change the tasks, which
+// continue; the first daemon has them back as soon as it works again. With the same
+// journal, it takes the tasks over.
 func TestTwoDaemons(t *testing.T) {
 	c, _, first := bench(t)
 	first.submit(block("one", "two-daemons"))
@@ -142,15 +142,15 @@ func TestTwoDaemons(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestNodeDeleted: the node is deleted under a task. The attempt ends without blame, and
-// the task runs again when the node is back.
+// TestNodeDeleted: the node is deleted under a task. The attempt ends and is not at
+// fault, and the task runs again when the node is back.
 func TestNodeDeleted(t *testing.T) {
 	c, _, d := bench(t)
 	d.submit(block("one", "node-deleted"))
 	d.runs("one")
 	c.must(http.MethodDelete, "/api/v1/nodes/localhost", "")
 	d.sees("one", "its attempt ends", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
-	c.kill("kubelet") // it tells the apiserver of its node only when it starts
+	c.kill("kubelet") // it registers its node with the apiserver only when it starts
 	c.up()
 	d.healthy()
 	task := d.sees("one", "it runs again", func(t api.Task) bool { return len(t.Attempts) == 2 && t.Phase == "running" })
@@ -164,7 +164,7 @@ func TestNodeDeleted(t *testing.T) {
 }
 
 // TestNamespaceDeleted: the namespace is deleted under a task. Nothing hangs: the attempt
-// ends without blame, the namespace goes, and the task either says so as its reason or
+// ends and is not at fault, the namespace goes, and the task either has that reason or
 // waits. When there is a namespace of that name again, tasks run.
 func TestNamespaceDeleted(t *testing.T) {
 	c, _, d := bench(t)

@@ -45,7 +45,7 @@ func (c *cluster) tlsSecret() (body, ca string) {
 	return string(text), a.CA
 }
 
-// addresses are those of this machine, which its node's pods have too.
+// addresses lists this machine's addresses, which its node's pods share.
 func addresses(t *testing.T) (all []string) {
 	t.Helper()
 	list, err := net.InterfaceAddrs()
@@ -62,8 +62,8 @@ func addresses(t *testing.T) (all []string) {
 
 const secrets = "/api/v1/namespaces/carma/secrets"
 
-// listens makes a user who comes over TLS to what is behind the Service: nobody makes a
-// Service's own address work here.
+// listens makes a user who connects over TLS to the address behind the Service: a
+// Service's own address does not work here.
 func (c *cluster) listens(ca string) (u *user, at string) {
 	c.t.Helper()
 	c.until("the Service leads to the daemon", func() bool {
@@ -83,7 +83,7 @@ func (c *cluster) listens(ca string) (u *user, at string) {
 }
 
 // testListen: installed with the component listen, the daemon shows the Secret's
-// certificate at its Service. A user runs a task there with a token, and goes on with a
+// certificate at its Service. A user runs a task there with a token, and continues with a
 // renewed certificate, without a new pod.
 func (c *cluster) testListen(ca string) {
 	ann, at := c.listens(ca)

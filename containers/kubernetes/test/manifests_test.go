@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// variants are what is installed: a kustomization that names folders of
+// variants are the installations: a kustomization that names folders of
 // configs/kubernetes, and the values with which the chart makes the same.
 var variants = map[string]struct{ kustomization, values string }{
 	"simulated":       {"resources: [%s/overlays/simulated]", "agent: {gpus: simulated}"},
@@ -66,7 +66,7 @@ func TestManifests(t *testing.T) {
 			folder, chart := kustomized(t, v.kustomization), chart(t, v.values)
 			c.apply(folder, true)
 			c.apply(chart, true)
-			// What the apiserver makes of them, without what the two tools add.
+			// The apiserver's results, without the fields that the two tools add.
 			one, other := c.made(only(folder, false, "Namespace")), c.made(chart)
 			for name := range one {
 				if one[name] != other[name] {
@@ -80,8 +80,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestListenValues: another port, Secret and type of the Service take the place of the
-// defaults wherever these are; without listen nothing of it is there.
+// TestListenValues: another port, Secret and type of the Service replace the defaults
+// everywhere; without listen none of these objects exist.
 func TestListenValues(t *testing.T) {
 	text := func(values string) string {
 		all, err := json.Marshal(chart(t, values))
@@ -103,7 +103,7 @@ func TestListenValues(t *testing.T) {
 	}
 }
 
-// made is what the apiserver would make of objects, by kind and name.
+// made returns the objects as the apiserver would make them, by kind and name.
 func (c *cluster) made(list []object) map[string]string {
 	c.t.Helper()
 	out := map[string]string{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mostMemory is what a daemon and an agent may take together, in bytes.
+// mostMemory is the largest memory of a daemon and an agent together, in bytes.
 const mostMemory = 150e6
 
 // small looks how much memory processes have, as ps shows it: pages of a program's file

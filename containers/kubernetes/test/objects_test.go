@@ -32,7 +32,7 @@ var renderer = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// rendered is what the renderer makes of a folder or a chart.
+// rendered returns the renderer's output for a folder or a chart.
 func rendered(t *testing.T, args ...string) []object {
 	t.Helper()
 	program, err := renderer()
@@ -64,7 +64,7 @@ func rendered(t *testing.T, args ...string) []object {
 	return list
 }
 
-// path is where the apiserver has an object.
+// path returns the URL path of an object.
 func (c *cluster) path(o *object) string {
 	c.t.Helper()
 	root := "/apis/" + o.GetAPIVersion()

@@ -17,9 +17,9 @@ import (
 )
 
 // TestUnheardPods: the cluster's controllers hear of no pods for a while, as after an
-// outage of the apiserver, when each of their streams comes back in its own time. Tasks
-// that come and go meanwhile leave no claim: its memory would be booked for a pod that is
-// gone, and nobody would look at it again.
+// outage of the apiserver, when each of their streams recovers at a different time. Tasks
+// that start and end meanwhile leave no claim: its memory would stay allocated to a pod
+// that is gone, without an end.
 func TestUnheardPods(t *testing.T) {
 	c, _, d := bench(t)
 	deafen, asked := c.controllersBehind()
@@ -40,8 +40,9 @@ func TestUnheardPods(t *testing.T) {
 	}
 }
 
-// controllersBehind starts the controllers again behind a proxy. From deafen on they hear
-// nothing of pods but what they ask about a single one; asked counts how often they try.
+// controllersBehind starts the controllers again behind a proxy. After deafen they
+// receive nothing about pods except answers about a single one; asked counts their
+// attempts.
 func (c *cluster) controllersBehind() (deafen func(), asked *atomic.Int64) {
 	c.t.Helper()
 	to, err := url.Parse(c.url)

@@ -43,7 +43,8 @@ func overuser(name string) api.Submit {
 	return api.Submit{Name: name, Image: simtask, Mem: 8 << 30, Pull: "never", Command: []string{"resnet50-imagenet-bs128", "--peak", "24G", "--hang"}}
 }
 
-// uses reports whether the daemon has seen so many bytes in use by the task's present attempt.
+// uses reports whether the daemon has seen this many bytes in use by the task's present
+// attempt.
 func uses(t api.Task, bytes int64) bool {
 	if len(t.Attempts) == 0 {
 		return false
@@ -60,7 +61,8 @@ func (c *cluster) sameGPU(a, b api.Task) {
 	}
 }
 
-// untouched reports whether a task still runs in its first attempt, booked as before.
+// untouched reports whether a task still runs in its first attempt, with the same
+// allocation.
 func (d *daemon) untouched(was api.Task) {
 	d.t.Helper()
 	if now := d.runs(was.Name); len(now.Attempts) != 1 || now.Attempts[0].Grant != was.Attempts[0].Grant {
@@ -77,16 +79,16 @@ func (d *daemon) stop(name string) {
 	d.sees(name, "its end", func(t api.Task) bool { return t.Finished() })
 }
 
-// claimOf is where the claim of a task's last attempt is.
+// claimOf returns the URL path of the claim of a task's last attempt.
 func claimOf(t api.Task) string {
 	return "/apis/resource.k8s.io/v1/namespaces/lab/resourceclaims/" + t.Attempts[len(t.Attempts)-1].Container
 }
 
 // TestOveruse: a task uses three times its claim, and the node's agent reports it. While
-// its GPU has room, carma books what it uses; its claim stays as it was. Where a
-// neighbour's grant needs the room, the overuser is stopped and charged, and runs again
-// with a claim for what it uses. The neighbours run on in their first attempts, booked as
-// before.
+// its GPU has room, carma allocates the used memory to it; its claim stays as it was.
+// Where a neighbour's grant needs the memory, the task is stopped, loses an attempt, and
+// runs again with a claim for the used memory. The neighbours continue in their first
+// attempts, with the same allocation.
 func TestOveruse(t *testing.T) {
 	c, _, d := bench(t, "--idle-first=false")
 	c.bringSimtask()
@@ -124,10 +126,10 @@ func TestOveruse(t *testing.T) {
 	c.empty("lab")
 }
 
-// TestVictim: a task runs out of memory that was booked for it, because a neighbour uses
-// more than its claim. The daemon knows it from the agent's report: the victim runs again
-// with the same grant and without blame, and the neighbour, when it is put back into the
-// queue, has a claim for what it uses.
+// TestVictim: a task runs out of memory that was allocated to it, because a neighbour
+// uses more than its claim. The daemon knows it from the agent's report: the victim runs
+// again with the same grant and is not at fault. The neighbour, when it is requeued, has
+// a claim for the memory that it uses.
 func TestVictim(t *testing.T) {
 	c, _, d := bench(t, "--idle-first=false", "--watchdog", "warn")
 	c.bringSimtask()

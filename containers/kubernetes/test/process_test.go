@@ -62,7 +62,8 @@ func newProcess(t *testing.T, args ...string) *process {
 	return p
 }
 
-// start starts it, and waits for words in its log; false: it has ended instead.
+// start starts the process and waits for words in its log. It returns false if the
+// process has ended instead.
 func (p *process) start(words string) bool {
 	p.t.Helper()
 	p.life = len(p.log.String())
@@ -81,7 +82,8 @@ func (p *process) start(words string) bool {
 	return p.says(words)
 }
 
-// says waits for words in the log of its present life; false: it has ended.
+// says waits for words in the log since the last start. It returns false if the process
+// has ended.
 func (p *process) says(words string) bool {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); !strings.Contains(p.log.String()[p.life:], words); {
@@ -180,7 +182,7 @@ func (d *daemon) runs(ref string) api.Task {
 	return d.sees(ref, "it runs", func(t api.Task) bool { return t.Phase == "running" })
 }
 
-// ends waits for a task's end, which must be a success in so many attempts.
+// ends waits for a task's end, which must be a success in this number of attempts.
 func (d *daemon) ends(ref string, attempts int) api.Task {
 	d.t.Helper()
 	t := d.sees(ref, "its end", func(t api.Task) bool { return t.Finished() })

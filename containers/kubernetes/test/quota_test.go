@@ -15,7 +15,8 @@ import (
 
 const bobsQuotas = "/api/v1/namespaces/bob/resourcequotas"
 
-// quota bounds namespace bob, and waits until the cluster has counted what is there.
+// quota bounds namespace bob, and waits until the cluster has counted the existing
+// objects.
 func (c *cluster) quota(name, hard string) {
 	c.t.Helper()
 	c.must(http.MethodPost, bobsQuotas, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"hard":%s}}`, name, hard))

@@ -24,20 +24,20 @@ import (
 	"carma/runner/api"
 )
 
-// audience is what the tokens of the tests' users are for: the cluster itself does not
-// take them.
+// audience is the audience of the test users' tokens. The cluster itself does not accept
+// them.
 const audience = "carma"
 
-// user is somebody who has an account of a namespace of their own, and uses carma from
-// their own machine: over TLS, by their token.
+// user is an account of a namespace of its own. It uses carma from its own machine: over
+// TLS, with its token.
 type user struct {
 	t    *testing.T
-	name string // and that of their namespace
+	name string // also the name of their namespace
 	env  []string
 }
 
-// newUser makes a namespace, an account that may work there and nowhere else, and the
-// kubeconfig of a machine that comes in as it. labels are those of the namespace.
+// newUser makes a namespace with these labels, an account that may work only there, and
+// the kubeconfig of a machine that signs in as that account.
 func (c *cluster) newUser(name, audience string) *user {
 	c.t.Helper()
 	c.namespace(name)
@@ -156,9 +156,10 @@ func (c *cluster) near() string {
 }
 
 // TestUsers: on a real cluster, two users come over TLS by tokens of their own, one by
-// carma context and one by CARMA_HOST, and run tasks in their namespaces. Neither sees
-// the other's, or does anything to it. What a namespace refuses is said in one line; what
-// its quota has no room for waits; and one at Pod Security's level restricted runs tasks of users that are not root.
+// carma context and one by CARMA_HOST, and run tasks in their namespaces. Neither sees or
+// changes the other's. A refusal by the namespace is reported in one line; a task beyond
+// its quota waits; and one at Pod Security's level restricted runs tasks of users that
+// are not root.
 func TestUsers(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -249,7 +250,7 @@ func (c *cluster) ownTasks(t *testing.T, d *daemon, u *user) {
 	u.wants(0, "followed", "history")
 	u.wants(0, "", "rm", "followed")
 
-	// Ctrl-C ends what is attached.
+	// Ctrl-C ends an attached task.
 	run, said := u.begin("here-"+u.name, "run", "--name", "interrupted", "--mem", "512M", "--user", "1000:1000", "--pull", "never", tool, "out:here-"+u.name, "block:7")
 	if err := run.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -263,8 +264,8 @@ func (c *cluster) ownTasks(t *testing.T, d *daemon, u *user) {
 	u.wants(0, "", "rm", "interrupted")
 }
 
-// othersTask: nothing that a user does to a task of somebody else has an effect, or
-// tells that it is there.
+// othersTask: a user's requests about somebody else's task have no effect, and do not
+// reveal that the task exists.
 func (c *cluster) othersTask(t *testing.T, d *daemon, u, owner *user, task api.Task) {
 	before, pod := d.runs(task.Name), c.podOfTask(owner.name, task)
 	number, missing := strconv.FormatInt(task.ID, 10), "987654"

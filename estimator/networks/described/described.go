@@ -33,7 +33,7 @@ const (
 )
 
 // OfConfig describes the network of a config.json by the fields that matter. o are the
-// settings that it is to be built with. w are the weights beside it; nil: there are none.
+// settings for building it. w are the weights next to it, or nil.
 func OfConfig(text []byte, w *Weights, o models.Overrides) (json.RawMessage, error) {
 	short, err := hf.Compact(text, o)
 	if err != nil {
@@ -115,9 +115,9 @@ func unpack(d json.RawMessage) ([]byte, error) {
 	return object, nil
 }
 
-// Read makes the network of a description. name is its name for people. kind is the
-// model_type of a config.json, and what its weights store; empty: it is described by its
-// layers.
+// Read builds the network of a description. name is its name for people. kind is the
+// model_type of a config.json with the types of its stored weights, or empty if the
+// network is described by its layers.
 func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config, kind string, err error) {
 	object, err := unpack(d)
 	if err != nil {

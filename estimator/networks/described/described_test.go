@@ -38,7 +38,7 @@ func TestOfConfig(t *testing.T) {
 	}
 }
 
-// A network of layers is packed, and comes back as it was.
+// A network of layers is packed, and unpacked as it was.
 func TestOfLayers(t *testing.T) {
 	want, err := zoo.Build("resnet50", models.Overrides{Batch: 8})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestOfLayers(t *testing.T) {
 	}
 }
 
-// What the weights of a config.json store travels, in few bytes, and does not change how
+// The summary of a config.json's weights is sent in few bytes, and does not change how
 // its layers are found. A field of that name in the file itself does not count.
 func TestWeights(t *testing.T) {
 	w := &Weights{File: "model.safetensors", Types: []Stored{{"BF16", 16, 494032768}, {"F32", 32, 24}}}

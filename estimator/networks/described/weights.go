@@ -8,8 +8,8 @@ import (
 	"carma/configs/models"
 )
 
-// Weights is what the headers of a model's safetensors files say, in short: how many
-// parameters are stored how. It travels in the object of a config.json as [weightsKey].
+// Weights summarizes the headers of a model's safetensors files: the number of parameters
+// of each stored type. It travels in the object of a config.json as [weightsKey].
 type Weights struct {
 	File  string   `json:"file"` // without its folder
 	Types []Stored `json:"types"`
@@ -25,7 +25,7 @@ type Stored struct {
 // weightsKey is the field of the weights. No config.json of the library has it.
 const weightsKey = "safetensors"
 
-// mostTypes is how many types of numbers a description may have. The format has some
+// mostTypes is the largest number of number types in a description. The format has some
 // twenty, and quantized ones.
 const mostTypes = 64
 
@@ -70,8 +70,8 @@ func (w *Weights) check() error {
 }
 
 // Build builds a network with o, and compares it with its weights. If adapters are
-// trained and o does not say with how many bits the rest is stored, it has those of the
-// weights. w may be nil: no weights.
+// trained and o does not set the bits of the frozen rest, it has the bits of the weights.
+// w may be nil: no weights.
 func (w *Weights) Build(o models.Overrides, build func(models.Overrides) (*models.Config, error)) (*models.Config, error) {
 	if w == nil {
 		return build(o)
@@ -115,10 +115,11 @@ func (w *Weights) compare(c *models.Config) {
 	}
 }
 
-// packed is how many parameters stay packed when the transformers library loads them for
-// adapters, and with how many bits most of them are. MXFP4 cannot be trained on, and FP8
-// only on GPUs of compute capability 8.9 and newer: on others they become 16-bit numbers
-// (transformers 5.23.0, quantizers/quantizer_mxfp4.py and quantizer_finegrained_fp8.py).
+// packed returns the number of parameters that stay packed when the transformers library
+// loads them for adapters, and the bits of most of them. MXFP4 cannot be trained on, and
+// FP8 only on GPUs of compute capability 8.9 and newer: on others they become 16-bit
+// numbers (transformers 5.23.0, quantizers/quantizer_mxfp4.py and
+// quantizer_finegrained_fp8.py).
 func (w *Weights) packed() (parameters int64, bits int) {
 	var most int64
 	for _, t := range w.Types {
@@ -142,7 +143,7 @@ func trainedOn(kind string) bool {
 	return false
 }
 
-// stores reports whether a layer's numbers have so many bits.
+// stores reports whether a layer's numbers have this number of bits.
 func stores(c *models.Config, bits int) bool {
 	for i := range c.Layers {
 		if c.Layers[i].Bits == bits {
@@ -152,7 +153,8 @@ func stores(c *models.Config, bits int) bool {
 	return false
 }
 
-// with puts the weights into the object of a config.json; nil takes out what is there.
+// with puts the weights into the object of a config.json. A nil w removes the weights
+// from it.
 func (w *Weights) with(object []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
@@ -172,7 +174,7 @@ func (w *Weights) with(object []byte) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// weightsIn are those in the object of a config.json; nil: it has none.
+// weightsIn returns the weights in the object of a config.json, or nil if it has none.
 func weightsIn(object []byte) (*Weights, error) {
 	var found struct {
 		Weights *Weights `json:"safetensors"`

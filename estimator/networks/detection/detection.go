@@ -44,8 +44,8 @@ func Detectors() graph.Group {
 	}{
 		{"fasterrcnn_resnet50_fpn", rcnn{}.build},
 		{"fasterrcnn_resnet50_fpn_v2", rcnn{second: true}.build},
-		// The library's name without _fixed is that of a measured workload, which needs
-		// almost twice as much: maskrcnn, all of which is trained.
+		// The library's name without _fixed is the name of a measured workload, which
+		// needs almost twice as much: all of that maskrcnn is trained.
 		{"maskrcnn_resnet50_fpn_fixed", rcnn{masks: true}.build},
 		{"maskrcnn_resnet50_fpn_v2", rcnn{second: true, masks: true}.build},
 		{"retinanet_resnet50_fpn", retinaNet},
@@ -120,9 +120,9 @@ func (r rcnn) pyramid(g *graph.Graph, stages []int) []int {
 	return append(levels, pool)
 }
 
-// features is a pyramid (arXiv 1612.03144) whose convolutions block adds. held is what
-// the library's function refers to until it returns: the stages, and the last sum with
-// both its terms.
+// features is a pyramid (arXiv 1612.03144) whose convolutions block adds. held are the
+// tensors that the library's function refers to until it returns: the stages, and the
+// last sum with both its terms.
 func features(g *graph.Graph, stages []int, block func(name string, in int, w graph.Window) int) (levels, held []int) {
 	defer g.Module("backbone.fpn")()
 	levels = make([]int, len(stages))

@@ -44,9 +44,9 @@ type Backbone struct {
 // library that are built as torchvision's.
 func Trunks() []string { return []string{"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"} }
 
-// detrImage is the default side of images in pixels: the library makes their shorter side
-// 800 pixels, and puts those of a batch into one tensor. Photos of COCO, 4 to 3, some of
-// them upright, need a square of 1066 pixels.
+// detrImage is the default side of images in pixels. The library makes their shorter side
+// 800 pixels, and puts the images of a batch into one tensor. Photos of COCO, 4 to 3,
+// some of them upright, need a square of 1066 pixels.
 const detrImage = 1066
 
 // Config is the training of the model, by default with a batch of 1.

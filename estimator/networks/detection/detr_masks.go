@@ -17,7 +17,7 @@ func (d *DETR) masks(g *graph.Graph, queries, tokens, image int, features []int)
 	each := func(name string, x int) int {
 		s := g.Shape(x)
 		switch {
-		case d.one && d.cast: // autocast copies them, and their gradient comes back in 32 bits
+		case d.one && d.cast: // autocast copies them, and their gradient returns in 32 bits
 			x = g.Keeping(g.Op(models.MatMul, name, []int64{s[0], n * s[1], s[2]}, g.View(name+".expand", x, s[0], n*s[1], s[2])), models.Keeps{})
 			return x
 		case d.one: // of one image they need no copies

@@ -13,7 +13,7 @@ import (
 type Mask2Former struct {
 	Name                  string
 	Backbone              *transformer.SwinEncoder
-	Features, MaskWidth   int64       // channels of the features, and of those that masks are made of
+	Features, MaskWidth   int64       // channels of the features, and of the features for masks
 	Encoder, Decoder      QueryLayers // of the features, and of the queries
 	Width, Queries        int64
 	Activation            string
@@ -27,12 +27,12 @@ type Mask2Former struct {
 }
 
 const (
-	// maskImage is the default side of images in pixels, that of the library's script.
+	// maskImage is the default side of images in pixels, as in the library's script.
 	maskImage = 512
-	// maskObjects is how many objects an image has, as many as on average in COCO.
+	// maskObjects is the number of objects in an image, the average in COCO.
 	maskObjects = 7
-	// maskLevels and maskPoints are how many sizes of features a query looks at, and at
-	// how many points in each.
+	// maskLevels is the number of feature sizes that a query looks at, maskPoints the
+	// number of points in each.
 	maskLevels, maskPoints = 3, 4
 )
 
@@ -60,8 +60,8 @@ func (m *Mask2Former) build(g *graph.Graph, s graph.Sizes) {
 	m.losses(g, masks, tokens, s)
 }
 
-// pixels are features of three sizes, the coarsest first, which see each other, and those
-// that masks are made of.
+// pixels returns features of three sizes, the coarsest first, which attend to each other,
+// and the fine features for masks.
 func (m *Mask2Former) pixels(g *graph.Graph, maps []int) (levels []int, fine int) {
 	var parts, places []int
 	var sizes [][]int64

@@ -116,7 +116,8 @@ func (m *Mask2Former) losses(g *graph.Graph, masks, tokens []int, s graph.Sizes)
 	g.Total(len(g.Layers) - 1)
 }
 
-// loss is that of one prediction: for each object a mask, its points, and what is there.
+// loss adds the loss of one prediction: for each object its mask, its points and its
+// class.
 func (m *Mask2Former) loss(g *graph.Graph, mask int, s graph.Sizes) int {
 	// While costs are computed there are the points and five numbers for each.
 	costs := constant(g, "costs", 6, m.Queries, m.Points)

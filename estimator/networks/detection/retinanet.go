@@ -69,8 +69,8 @@ func focalLoss(g *graph.Graph, scores int) int {
 	b := g.Keeping(g.Times("p_t.2", not, constant("1-targets")), models.Keeps{Inputs: []int{1}})
 	rest := g.Keeping(g.Unary(models.OtherLayer, "1-p_t", g.Plus("p_t", a, b)), models.Keeps{})
 	loss := g.Times("loss", ce, g.Unary(models.Pow, "square", rest))
-	// The library goes image by image, so that less is there at a time than is counted
-	// for all images. In place stands for that.
+	// The library goes image by image, so its memory at a time is less than the count for
+	// all images. In place accounts for that.
 	loss = g.Keeping(g.Times("weighted", loss, constant("alpha_t")), models.Keeps{Inputs: []int{1}})
 	g.Layers[loss].InPlace = true
 	i := g.Keeping(g.Loss("classification", loss), models.Keeps{})

@@ -15,12 +15,12 @@ import (
 type SAM struct {
 	Name string
 	Head string
-	// Block is that of the image's encoder, whose tokens are patches.
+	// Block is a block of the image encoder, whose tokens are patches.
 	transformer.Block
 	Depth        int64
 	Image, Patch int64
 	Channels     int64
-	Window       int64   // patches on a side of the windows that attention is within; 0: none
+	Window       int64   // side in patches of the windows of attention, or 0 if there are none
 	Global       []int64 // blocks whose attention sees the whole image
 	Relative     bool    // scores of the distances in both directions
 	Absolute     bool    // a table of positions

@@ -19,7 +19,7 @@ type SAM2 struct {
 	Kernel, Stride, Pad int64 // of the first convolution
 	Stages              []HieraStage
 	Global              []int64 // blocks whose attention sees the whole image
-	Pools               int64   // so many stages after the first halve the image
+	Pools               int64   // number of stages after the first that halve the image
 	Background          int64   // side of the table of positions that is enlarged to the image
 	Ratio               float64 // of a block's inner width to its width
 	Activation          string
@@ -47,7 +47,7 @@ func (m *SAM2) build(g *graph.Graph, _ graph.Sizes) {
 	side := m.Image / m.Stride / 4
 	g.Input(0, m.Channels, m.Image, m.Image)
 	g.Input(4, 4*side, 4*side)
-	// The library keeps the positions that it made last, those of the finest features.
+	// The library keeps the positions that it made last, for the finest features.
 	kept := g.NewInput(0, m.Output, 4*side, 4*side)
 	positions := m.positions(g, side)
 	var levels []pyramidLevel
@@ -185,8 +185,8 @@ func (b *hieraBlock) halved(g *graph.Graph, name string, x int, side int64) int 
 	return g.View(name+".tokens", x, s[1]*s[2], b.Width)
 }
 
-// attention is within windows of so many tokens on a side. The library computes scores
-// between the heads of each token too, and drops them.
+// attention works within windows of this number of tokens on a side. The library computes
+// scores between the heads of each token too, and drops them.
 func (b *hieraBlock) attention(g *graph.Graph, x int, of int64) int {
 	defer g.Module("attn")()
 	n := g.Shape(x)[0]
@@ -228,7 +228,7 @@ func (m *SAM2) pyramid(g *graph.Graph, stages []int, kept int) []pyramidLevel {
 		s := g.Shape(x)
 		angles := g.Keeping(g.Op(models.OtherLayer, "position_encoding.angles", s, graph.Data), models.Keeps{})
 		sines := g.CopyOf("position_encoding.sines", angles, s...)
-		if i > 0 { // the layer before that of narrowPositions has what is made
+		if i > 0 { // the layer before narrowPositions has the result
 			g.CopyOf("position_encoding.cat", sines, s...)
 		} else {
 			g.View("position_encoding.cat", kept, s...)

@@ -129,7 +129,7 @@ func doubled(g *graph.Graph, name string, in int, out int64) int {
 	})
 }
 
-// perceptron has so many layers, with ReLUs between them.
+// perceptron has depth layers, with ReLUs between them.
 func (d *SAMDecoder) perceptron(g *graph.Graph, name string, x int, inner, out, depth int64) int {
 	defer g.Module(name)()
 	sizes := append(slices.Repeat([]int64{inner}, int(depth-1)), out)

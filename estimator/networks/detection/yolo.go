@@ -65,7 +65,7 @@ func YOLOs() graph.Group {
 	return c
 }
 
-// channels are those of a stage at this size, a multiple of 8.
+// channels returns the number of channels of a stage at this size, a multiple of 8.
 func (y yolo) channels(n int64) int64 {
 	return int64(math.Ceil(float64(min(n, y.most))*y.width/8)) * 8
 }
@@ -121,8 +121,8 @@ func (y yolo) build(g *graph.Graph, s graph.Sizes) {
 	yoloHead{classes: s.Classes, light: y.version > 8, masks: y.masks, twice: y.version == 10}.train(g, outs)
 }
 
-// neck joins the features of three levels on the way up to the finest and down again. last
-// are the coarsest, levels those of the backbone.
+// neck joins the features of three levels on the way up to the finest and down again.
+// last are the coarsest features, levels the backbone's.
 func neck(g *graph.Graph, last int, levels [4]int, stage, shrink func(name string, in int) int) []int {
 	p4 := stage("up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]))
 	p3 := stage("up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]))

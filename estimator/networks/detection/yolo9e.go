@@ -8,7 +8,7 @@ import (
 )
 
 // yolo9e is YOLOv9 e as the ultralytics package has it: two backbones, of which the
-// second takes in what the first has found on all levels.
+// second takes the first one's features on all levels.
 type yolo9e struct{ masks bool }
 
 func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {

@@ -15,12 +15,12 @@ const yoloObjects = 50
 // So many anchors of an image learn a mask: ten for each object (tal_topk), of 25 objects.
 const yoloOwn = 250
 
-// Each object's mask is a sum of so many masks that are there once for the image.
+// Each object's mask is a sum of this number of masks, which exist once for the image.
 const yoloMasks = 32
 
-// outputs are what a head gives: for each anchor the distributions of the distances of
-// its box, the scores of the classes, and the factors of the masks (0: none), which
-// belong to the image.
+// outputs are the outputs of a head: for each anchor the distributions of the distances
+// of its box, the scores of the classes, and the factors of the masks, or 0 if it has no
+// masks. The masks belong to the image.
 type outputs struct{ boxes, scores, factors, masks int }
 
 // yoloHead gives the outputs for three levels.
@@ -83,7 +83,7 @@ func (h yoloHead) outputs(g *graph.Graph, prefix string, levels []int) (o output
 	return o
 }
 
-// everyLevel makes so many numbers for each anchor of each level by two units and a
+// everyLevel makes a number of values for each anchor of each level by two units and a
 // convolution.
 func everyLevel(g *graph.Graph, name string, levels []int, numbers int64, units func(name string, x int) int) int {
 	var all []int
@@ -114,8 +114,8 @@ func sharedMasks(g *graph.Graph, x int) int {
 // narrowTargets is the name of the targets as the scores' numbers.
 const narrowTargets = "target_scores.to"
 
-// asUltralytics is how the package trains: a copy of the weights follows them. Without
-// autocast the targets have the scores' numbers, so there is no copy.
+// asUltralytics sets the training of the package: a copy of the weights follows them.
+// Without autocast the targets have the scores' numbers, so there is no copy.
 func asUltralytics(c *models.Config) {
 	c.Train.EMA = true
 	onlyUnderAutocast(c, narrowTargets)
@@ -131,7 +131,7 @@ func onlyUnderAutocast(c *models.Config, name string) {
 	}
 }
 
-// yoloLoss compares boxes and scores with those of the anchors that belong to an
+// yoloLoss compares boxes and scores with the targets of the anchors that belong to an
 // object. The program holds the outputs, and a function's variables until it returns.
 func yoloLoss(g *graph.Graph, name string, o outputs, single bool, held []int) int {
 	defer g.Module(name)()

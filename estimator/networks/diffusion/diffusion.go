@@ -18,13 +18,14 @@ type Diffusion struct {
 	UNet  *UNet
 	MMDiT *MMDiT
 	Flux  *Flux
-	// VAE makes the latents of the images of each step; nil: they were made before.
+	// VAE makes the latents of the images of each step, or is nil if they were made
+	// before.
 	VAE *Autoencoder
 	// WideVAE: the VAE stays in 32 bits.
 	WideVAE bool
-	// Text are the encoders of the prompts; none: the prompts were encoded before.
+	// Text are the encoders of the prompts, or none if the prompts were encoded before.
 	Text []*PromptEncoder
-	// Image is the side of an image in pixels, if none is asked for.
+	// Image is the default side of an image in pixels.
 	Image int64
 }
 
@@ -127,7 +128,7 @@ func (d *Diffusion) targets() []string {
 	return names
 }
 
-// finish sets the bits of what is frozen, and autocast with adapters.
+// finish sets the bits of frozen layers, and autocast with adapters.
 func (d *Diffusion) finish(c *models.Config) {
 	half := c.Train.Precision != models.FP32 && c.Train.Precision != ""
 	if !half {

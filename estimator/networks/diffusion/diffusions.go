@@ -2,8 +2,8 @@ package diffusion
 
 import "carma/estimator/networks/graph"
 
-// Diffusions are networks that make images from noise. Their structures are those of
-// the classes of diffusers 0.42.1; the sizes are those of the models' configurations.
+// Diffusions are networks that make images from noise. Their structures follow the
+// classes of diffusers 0.42.1; the sizes come from the models' configurations.
 func Diffusions() graph.Group {
 	sd15 := func() *UNet { return stableUNet(768, 8, 8, 8, 8) }
 	c := graph.Group{Name: "diffusion", Description: "images from noise (Stable Diffusion, Flux)"}

@@ -126,8 +126,8 @@ func timeAndText(g *graph.Graph, pooled int, width, sum int64, guidance bool) in
 	return g.Plus("add", x, embed("text_embedder", pooled))
 }
 
-// modulated is a layer norm whose scale and shift come from the time; parts is how
-// many vectors its linear layer makes.
+// modulated is a layer norm whose scale and shift come from the time; parts is the number
+// of vectors that its linear layer makes.
 func modulated(g *graph.Graph, name string, x, time int, parts int64) int {
 	defer g.Module(name)()
 	vectors := g.Linear("linear", g.Unary(models.SiLU, "silu", time), parts*g.Last(x), true)
@@ -135,7 +135,8 @@ func modulated(g *graph.Graph, name string, x, time int, parts int64) int {
 	return modulation(g, "modulate", n, vectors)
 }
 
-// modulation multiplies and adds vectors. Their gradient needs what they multiply.
+// modulation multiplies and adds vectors. Their gradient needs the tensors that they
+// multiply.
 func modulation(g *graph.Graph, name string, x, time int) int {
 	return g.Plus(name+".shift", gated(g, name+".scale", x, time), time)
 }
@@ -160,7 +161,7 @@ func feed(g *graph.Graph, name string, in, time int) int {
 	return g.Plus("add", in, gated(g, "gate", x, time))
 }
 
-// buffer is a table of so many numbers that is not trained. A part of it is used.
+// buffer is a table of a number of values that is not trained. A part of it is used.
 func buffer(g *graph.Graph, name string, numbers int64, shape ...int64) int {
 	i := g.Op(models.Copy, name, shape, graph.Data)
 	g.Layers[i].Params, g.Layers[i].Frozen, g.Layers[i].Bits, g.Layers[i].Whole = []int64{numbers}, true, 32, true

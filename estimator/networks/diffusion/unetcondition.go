@@ -21,7 +21,7 @@ type UNet struct {
 	Down, Up     []bool // levels with attention
 	Middle       bool   // attention in the middle
 	Linear       bool   // the projections around the blocks are linear layers
-	Added        int64  // width of what is added to the time; 0: nothing
+	Added        int64  // width of the vector that is added to the time, or 0 if there is none
 }
 
 // build adds the network. latents and text are indices of layers or inputs.

@@ -61,8 +61,8 @@ func (g *Graph) adapter(name string, in int, out int64, bias bool) int {
 
 // magnitude scales each column of the network's and of the adapter's output, by learned
 // numbers of 32 bits (DoRA, arXiv 2402.09353, as PEFT computes it). Both are kept for
-// their gradient. The norms of the weights are computed anew in each pass, and nothing
-// is kept of that.
+// their gradient. The norms of the weights are computed in each forward pass, and none of
+// that is kept.
 func (g *Graph) magnitude(base, up int, out int64) int {
 	i := g.Op(models.Mul, "lora_magnitude", g.Shape(base), base, up)
 	g.Layers[i].Params, g.Layers[i].Bits = []int64{out}, 32
@@ -85,9 +85,9 @@ func (g *Graph) checkAdapters() error {
 	return fmt.Errorf("has no layer %s for adapters (LoRA); it has %s, and %s is every one but the last", strings.Join(g.Targets, ", "), strings.Join(names, ", "), allLinear)
 }
 
-// quantize stores the frozen matrices of linear layers with 4 or 8 bits a number.
-// What is frozen and stays as it is has 32 bits then, unless the training has 16-bit
-// weights: PEFT's preparation does that.
+// quantize stores the frozen matrices of linear layers with 4 or 8 bits a number. Other
+// frozen parameters have 32 bits then, unless the training has 16-bit weights: PEFT's
+// preparation does that.
 func quantize(c *models.Config, bits int) {
 	for i := range c.Layers {
 		l := &c.Layers[i]

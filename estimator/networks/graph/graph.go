@@ -19,10 +19,10 @@ type Graph struct {
 	Inputs  []models.Input
 	Layers  []models.Layer
 	Scope   string   // path of the module being built
-	Targets []string // names of the layers that get adapters; none: those of a builder
-	Rank    int64    // rank of the adapters; 0: none, everything is trained
+	Targets []string // names of the layers that get adapters; a builder's default if none
+	Rank    int64    // rank of the adapters, or 0 if everything is trained
 	Fixed   bool     // batch norms are fixed
-	Frozen  *int     // what is added is frozen and runs without autocast, with so many bits; nil: not
+	Frozen  *int     // bits of added layers that are frozen and run without autocast, or nil if they are not frozen
 
 	room
 	block, blocks int             // number of the checkpointed block, 0 outside of all; how many there are
@@ -48,8 +48,8 @@ func (g *Graph) Module(name string) (leave func()) {
 	return func() { g.Scope = before }
 }
 
-// StartBlock enters a module that checkpointing recomputes as one. What runs without a
-// gradient is not recomputed.
+// StartBlock enters a module that checkpointing recomputes as one. Operations without a
+// gradient are not recomputed.
 func (g *Graph) StartBlock(name string) (leave func()) {
 	leaveModule := g.Module(name)
 	if g.Frozen != nil {
@@ -112,7 +112,7 @@ func (g *Graph) Add(l models.Layer) int {
 	return len(g.Layers) - 1
 }
 
-// Expect makes room for so many more layers.
+// Expect reserves space for more layers.
 func (g *Graph) Expect(more int) {
 	if cap(g.Layers)-len(g.Layers) < more {
 		g.Layers = slices.Grow(g.Layers, more)
@@ -178,7 +178,7 @@ func (g *Graph) CopyOf(name string, in int, shape ...int64) int {
 	return g.Op(models.Copy, name, shape, in)
 }
 
-// PerSample says that layer i is there once for each sample, although its inputs are not.
+// PerSample marks layer i as existing once for each sample, although its inputs do not.
 func (g *Graph) PerSample(i int) int {
 	g.Layers[i].Whole = false
 	return i
@@ -278,8 +278,8 @@ func (g *Graph) NewInput(bytes int, shape ...int64) int {
 	return -len(g.Inputs)
 }
 
-// Freeze makes all layers from now on frozen and run without autocast, with so many
-// bits (0: those of what is frozen), until leave is called.
+// Freeze makes all layers from now on frozen and run without autocast, with a number of
+// bits, until leave is called. 0 keeps the bits of the frozen layers.
 func (g *Graph) Freeze(bits int) (leave func()) {
 	before, rank, targets := g.Frozen, g.Rank, g.Targets
 	g.Frozen, g.Rank, g.Targets = &bits, 0, nil
@@ -292,7 +292,8 @@ func (g *Graph) Stored(name string, in int, params []int64) int {
 }
 
 // Total ends a network with the sum of its losses. The script holds scores until the
-// backward pass is over; it gives up those of the step before when the network returns.
+// backward pass is over; it frees the scores of the previous step when the network
+// returns.
 func (g *Graph) Total(loss int, scores ...int) {
 	i := g.Keeping(g.Loss("total", loss), models.Keeps{})
 	g.Layers[i].Holds = scores

@@ -2,8 +2,8 @@ package graph
 
 import "slices"
 
-// Names of heads: the last layers of a model and its loss. They are those of the
-// transformers library's classes: BertForMaskedLM has the head masked-lm.
+// Names of heads: the last layers of a model and its loss. They follow the class names of
+// the transformers library: BertForMaskedLM has the head masked-lm.
 const (
 	MaskedLM               = "masked-lm"
 	CausalLM               = "causal-lm"

@@ -19,13 +19,13 @@ type Network struct {
 	Kind    models.Family
 	Batch   int
 	Size    Sizes // the defaults
-	Longest int64 // longest sequence with its positions; 0: no limit
+	Longest int64 // longest sequence with its positions, or 0 for no limit
 	Build   func(*Graph, Sizes)
 	// With takes the sizes behind a colon in the name; Values has their names and
 	// largest values.
 	With   func(e *Network, values map[string]int64)
 	Values map[string]int64
-	// Finish changes the configuration by the precision; nil: nothing.
+	// Finish changes the configuration by the precision, unless nil.
 	Finish func(*models.Config)
 }
 
@@ -81,8 +81,8 @@ func (e Network) Config(set string, o models.Overrides) (*models.Config, error) 
 	return cfg, nil
 }
 
-// Sizes are the sizes that a network is built for. 0: the network has no such
-// size.
+// Sizes are the sizes for which a network is built. A size is 0 if the network does not
+// have it.
 type Sizes struct {
 	Image, Sequence, Classes, Vocabulary int64
 	Target                               int64 // tokens that a decoder beside an encoder writes

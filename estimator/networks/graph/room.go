@@ -2,7 +2,8 @@ package graph
 
 import "strings"
 
-// roomSize is how many numbers, or bytes of names, are kept in one piece of memory.
+// roomSize is the number of numbers, or bytes of names, that are kept in one piece of
+// memory.
 const roomSize = 4096
 
 // room keeps the shapes, inputs and names of layers one after the other. A large network
@@ -22,8 +23,8 @@ func (r *room) sizes(list []int64, more ...int64) []int64 {
 // places is a copy of a list.
 func (r *room) places(list []int) []int { return kept(&r.indices, list, nil) }
 
-// kept puts a copy of a list and what comes after it into the memory of all. What is
-// appended to the copy goes elsewhere.
+// kept copies list and more into the shared memory of all. An append to the copy
+// allocates new memory.
 func kept[T any](all *[]T, list, more []T) []T {
 	n := len(list) + len(more)
 	if n == 0 {

@@ -36,7 +36,7 @@ func Compact(text []byte, o models.Overrides) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// asked are the fields that were read and are there.
+// asked returns the existing fields that were read.
 func (f *fields) asked() map[string]any {
 	all := map[string]any{}
 	for name := range f.read {
@@ -52,7 +52,7 @@ func (f *fields) asked() map[string]any {
 	return all
 }
 
-// Kind is the model_type of a config.json; empty: it has none.
+// Kind returns the model_type of a config.json, or empty if it has none.
 func Kind(text []byte) string {
 	f, err := parse(text)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 // MaxFile is the size of a config.json that is read, in bytes.
 const MaxFile = 1 << 20
 
-// fields are those of a config.json. Its values are read as they are asked for; the
-// first that is wrong is the error.
+// fields are the fields of a config.json. A value is read on request; the first wrong one
+// becomes the error.
 type fields struct {
 	values map[string]any
 	err    error
 	notes  []string           // for the configuration's warnings
-	read   map[string]bool    // that were asked for
-	parts  map[string]*fields // the same of objects within
+	read   map[string]bool    // the requested ones
+	parts  map[string]*fields // the same for nested objects
 }
 
-// value is a field; not ok: it is not there.
+// value returns a field; ok is false if it does not exist.
 func (f *fields) value(name string) (v any, ok bool) {
 	if f.read == nil {
 		f.read = map[string]bool{}
@@ -192,7 +192,7 @@ func (f *fields) number(name string, otherwise float64) float64 {
 	return x
 }
 
-// given reports whether a field is there and not null.
+// given reports whether a field exists and is not null.
 func (f *fields) given(name string) bool {
 	v, ok := f.value(name)
 	return ok && v != nil

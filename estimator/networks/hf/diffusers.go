@@ -105,7 +105,8 @@ func (f *fields) words(name string, n int, otherwise ...string) []string {
 	return out
 }
 
-// attends tells which blocks have attention. Other kinds of blocks are not known.
+// attends returns for each block whether it has attention. Other kinds of blocks are not
+// known.
 func (f *fields) attends(name, with, without string, n int, otherwise ...string) []bool {
 	out := make([]bool, n)
 	for i, word := range f.words(name, n, otherwise...) {

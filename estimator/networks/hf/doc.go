@@ -2,6 +2,6 @@
 // libraries, and knows some models of the hub by name. It makes networks of package
 // zoo of them.
 //
-// The fields and their defaults are those of the libraries' configuration classes
+// The fields and their defaults come from the libraries' configuration classes
 // (transformers 5.23, diffusers 0.42.1). No weights are read, and nothing is fetched.
 package hf

@@ -6,10 +6,10 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// textHeads are those of encoders of text.
+// textHeads are the heads of text encoders.
 var textHeads = []string{graph.MaskedLM, graph.SequenceClassification, graph.TokenClassification, graph.QuestionAnswering, graph.BaseModel}
 
-// encoder is the builder of an encoder of text. more are heads beside those that all have.
+// encoder returns the builder of a text encoder. more are heads besides textHeads.
 func encoder(set func(*fields, *transformer.TextEncoder), more ...string) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
 		t := &transformer.TextEncoder{Name: name, Head: f.head(o, append(more, textHeads...)...), Classes: f.classes()}

@@ -12,9 +12,9 @@ import (
 	"carma/internal/suggest"
 )
 
-// head is the head that is trained: the one that was asked for, else that of the class
-// in architectures, else the first of known, which are those of the architecture. A
-// number of classes asks for a head with classes.
+// head returns the head that is trained: the requested one, else the head of the class in
+// architectures, else the first of known, the heads of the architecture. A number of
+// classes selects a head with classes.
 func (f *fields) head(o models.Overrides, known ...string) string {
 	if o.Head != "" {
 		if !slices.Contains(known, o.Head) {
@@ -33,7 +33,7 @@ func (f *fields) head(o models.Overrides, known ...string) string {
 	return head
 }
 
-// ownHead is that of the configuration.
+// ownHead returns the head of the configuration.
 func (f *fields) ownHead(known []string) string {
 	named, _ := f.value("architectures")
 	list, _ := named.([]any)

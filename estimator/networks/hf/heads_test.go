@@ -23,7 +23,7 @@ func TestParametersByHead(t *testing.T) {
 	}
 }
 
-// TestHeads: the head is the one asked for, else that of the class, else the default.
+// TestHeads: the head is the requested one, else the head of the class, else the default.
 func TestHeads(t *testing.T) {
 	bert := `{"model_type": "bert", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 100`
 	for _, c := range []struct {

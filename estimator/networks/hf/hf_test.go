@@ -50,7 +50,7 @@ func trainable(c *models.Config) (n int64) {
 	return n
 }
 
-// TestAdapters: the trained parameters are those that PEFT prints.
+// TestAdapters: the number of trained parameters equals PEFT's.
 func TestAdapters(t *testing.T) {
 	for _, c := range []struct {
 		model   string

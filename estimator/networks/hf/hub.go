@@ -17,8 +17,9 @@ import (
 //go:embed hub.json
 var hubJSON []byte
 
-// othersJSON has those of models that are no decoders. Their numbers of parameters are
-// those of the class in architectures, made by estimator/training/transformers_params.py.
+// othersJSON has the configurations of models that are not decoders.
+// estimator/training/transformers_params.py counts the parameters of the class in
+// architectures.
 //
 //go:embed hub_others.json
 var othersJSON []byte

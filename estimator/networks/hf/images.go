@@ -6,7 +6,7 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// imageHeads are those of encoders of images.
+// imageHeads are the heads of image encoders.
 var imageHeads = []string{graph.ImageClassification, graph.BaseModel}
 
 // imageEncoder is the builder of a Transformer of patches.

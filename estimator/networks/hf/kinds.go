@@ -8,8 +8,8 @@ import (
 // builder makes the network of a configuration of one kind.
 type builder func(f *fields, name string, o models.Overrides) (*models.Config, error)
 
-// kinds are the known values of model_type. Their modelling files in transformers
-// are where the structures are from.
+// kinds are the known values of model_type. The structures follow their modelling files
+// in transformers.
 var kinds = map[string]builder{
 	"llama":       decoder(llama),
 	"mistral":     decoder(llama),

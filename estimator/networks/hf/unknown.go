@@ -8,8 +8,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// unknown is the error for an architecture that is not known. It says what can be said
-// all the same: how many parameters the fields make, which bounds the memory.
+// unknown is the error for an architecture that is not known. It still says how many
+// parameters the fields make, which bounds the memory.
 func (f *fields) unknown(kind string) error {
 	if kind == "" {
 		return wrong("model_type", "missing; it names the architecture, for example llama")
@@ -26,8 +26,8 @@ func (f *fields) unknown(kind string) error {
 		models.Short(kind), strings.Join(suggest.Names(kind, Kinds(), 3), ", "), bound)
 }
 
-// roughly is the number of parameters of a Transformer with these fields, from the
-// matrices of its blocks and its tables of tokens; 0: fields are missing.
+// roughly returns the number of parameters of a Transformer with these fields, from the
+// matrices of its blocks and its tables of tokens, or 0 if fields are missing.
 func (f *fields) roughly() float64 {
 	width := f.first("hidden_size", "d_model", "n_embd", "dim")
 	depth := f.first("num_hidden_layers", "n_layer", "num_layers", "n_layers")
@@ -63,7 +63,7 @@ func (f *fields) roughly() float64 {
 	return depth*(2*width*(heads+groups)*key+matrices*width*inner) + tables*f.first("vocab_size")*width
 }
 
-// first is the first of the fields that is a number; 0: none is.
+// first returns the first of the fields that is a number, or 0 if none is.
 func (f *fields) first(names ...string) float64 {
 	for _, name := range names {
 		if !f.given(name) {

@@ -7,8 +7,8 @@ import (
 	"carma/configs/models"
 )
 
-// TestUnknown: what is not known is said with the parameters that its fields make, near
-// those of the real model.
+// TestUnknown: the message about an unknown model has a parameter count from its fields,
+// near the real model's.
 func TestUnknown(t *testing.T) {
 	llama := `"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu"`
 	for text, want := range map[string]string{

@@ -1,5 +1,5 @@
-// Package named makes the networks that have a name: those of the catalogue, and of
-// models of the hub. It reads no files, so the daemon can have it.
+// Package named builds the networks that have a name: networks of the catalogue, and
+// models of the hub. It reads no files, so the daemon can import it.
 package named
 
 import (
@@ -20,5 +20,5 @@ func Build(name string, o models.Overrides) (*models.Config, error) {
 	return zoo.Build(name, o)
 }
 
-// All lists the models of the catalogue, then those of the hub.
+// All lists the models of the catalogue, then the models of the hub.
 func All() []string { return append(zoo.Names(), hf.Names()...) }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Weights is what the headers of a model's files say.
+// Weights summarizes the headers of a model's files.
 type Weights struct {
 	// Parameters are numbers of the model, however many bits they have. Tables and
 	// counters that are no parameters are left out.
 	Parameters int64
-	// Types are parameters by how they are stored, the most first: BF16, 4 bits
+	// Types are the numbers of parameters by stored type, the most first: BF16, 4 bits
 	// (bitsandbytes), ...
 	Types []Stored
-	// Notes are sentences about what a header cannot tell.
+	// Notes are sentences about facts that a header lacks.
 	Notes []string
 }
 
@@ -63,8 +63,8 @@ func count(all map[string]tensor) *Weights {
 
 func (c *counter) has(name string) bool { _, ok := c.all[name]; return ok }
 
-// tensor counts one tensor. The forms of quantized ones are those that bitsandbytes,
-// GPTQ, AWQ and the transformers library write.
+// tensor counts one tensor. Quantized ones have the forms that bitsandbytes, GPTQ, AWQ
+// and the transformers library write.
 func (c *counter) tensor(name string, t tensor) {
 	module, last := "", name
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -96,7 +96,7 @@ func (c *counter) note(text string) {
 
 // packed counts a matrix of GPTQ or AWQ: numbers of 2 to 8 bits in words of 32. GPTQ
 // packs rows, so its words have the columns of the scales; AWQ packs columns. The zero
-// points are packed along columns by both, which tells the bits.
+// points are packed along columns by both, which shows the bits.
 func (c *counter) packed(module string, t tensor) {
 	scales, zeros := c.all[module+".scales"], c.all[module+".qzeros"]
 	each := int64(4)

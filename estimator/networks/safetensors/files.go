@@ -21,8 +21,8 @@ func Is(path string) bool {
 	return strings.HasSuffix(path, ".safetensors") || strings.HasSuffix(path, index)
 }
 
-// In is the file in a folder that [Read] takes: the index, or the only file; empty:
-// there is none.
+// In returns the file in a folder that [Read] reads: the index, or the only file, or
+// empty if there is none.
 func In(folder string) string {
 	for _, pattern := range []string{"*" + index, single, "*.safetensors"} {
 		found, _ := filepath.Glob(filepath.Join(escaped(folder), pattern)) // the pattern is well-formed
@@ -99,5 +99,5 @@ func readIndex(path string) ([]string, error) {
 	return files, nil
 }
 
-// clip shortens a name of foreign input.
+// clip shortens a name of untrusted input.
 func clip(name string) string { return name[:min(len(name), 60)] }

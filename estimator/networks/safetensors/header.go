@@ -105,8 +105,8 @@ func header(name string, r io.Reader, size int64, all map[string]tensor) error {
 	return nil
 }
 
-// check returns the fault of a tensor in a file with so many bytes of numbers; empty:
-// none. It counts the tensor's numbers.
+// check returns the fault of a tensor, or empty. room is the size of the file's data in
+// bytes. It counts the tensor's numbers.
 func (t *tensor) check(room int64) string {
 	each, ok := bits[t.Type]
 	if !ok {

@@ -49,7 +49,7 @@ func write(t *testing.T, folder, name string, data []byte) string {
 }
 
 // TestForms: each form of quantization counts the numbers of the matrix that it stands
-// for. The names and shapes are those that the libraries write for 64 x 256 numbers.
+// for. The libraries write these names and shapes for 64 x 256 numbers.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		want    string

@@ -29,7 +29,7 @@ type chunk struct {
 	Tables []byte
 }
 
-// perChunk is how many tables are read for one model, at most.
+// perChunk is the largest number of tables that are read for one model.
 const perChunk = 4
 
 var tables = sync.OnceValue(func() *archive {

@@ -58,7 +58,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// The counts are those that the authors of the networks and torchvision publish.
+// The counts were published by the authors of the networks and by torchvision.
 func TestParameterCounts(t *testing.T) {
 	for name, want := range map[string]int64{
 		"resnet18":                      11_689_512,
@@ -99,7 +99,7 @@ func TestParameterCounts(t *testing.T) {
 	}
 }
 
-// What is written is read again, and the tables that are written stay as they are.
+// Written tables can be read again, and stay the same.
 func TestRoundTrip(t *testing.T) {
 	var all []Table
 	for _, name := range []string{"resnet18", "vit_base_patch16_224", "resnet50", "vgg11", "convnext_tiny"} {

@@ -8,7 +8,7 @@ import (
 // Block is one layer of a Transformer: attention and a feed-forward part. Each is added
 // to its input. Its fields say how the kinds of models differ.
 type Block struct {
-	// Width is that of a token. Inner is that of the feed-forward part. Heads have
+	// Width is the width of a token, Inner the width of the feed-forward part. Heads have
 	// Key numbers each; Groups is the number of heads of keys and values.
 	Width, Inner, Heads, Groups, Key int64
 
@@ -18,11 +18,11 @@ type Block struct {
 	Activation string // type of the layer: silu, gelu, relu, or new_gelu and quick_gelu in single operations
 	Gated      bool   // the activation of one projection times another one
 	Rotary     bool   // queries and keys are turned by their position
-	// Prefix is how many first tokens are not turned. If there are some, the factors have
-	// the numbers of the image (DINOv3).
+	// Prefix is the number of first tokens that are not turned. If there are some, the
+	// factors have the numbers of the image (DINOv3).
 	Prefix  int64
 	BiasQKV bool
-	// With BiasQKV: queries, keys or values have no bias all the same.
+	// With BiasQKV: queries, keys or values have no bias nevertheless.
 	PlainQuery, PlainKey, PlainValue bool
 	BiasOut                          bool // of the attention's last projection
 	BiasInner                        bool // of the feed-forward part
@@ -44,25 +44,25 @@ type Block struct {
 	// CopiesHeads: queries, keys and values are copied head by head (OPT). Single: the
 	// attention is in single operations on copies of its operands (GPT-Neo).
 	CopiesHeads, Single bool
-	// Window is how far tokens see by a mask, but in every Global-th block; 0: all tokens
-	// (ModernBERT).
+	// Window is the distance that tokens see by a mask, except in every Global-th block,
+	// or 0 if they see all tokens (ModernBERT).
 	Window, Global int64
 	OrderedQKV     bool // queries are scaled, and all three copied so that heads are one after the other (Whisper)
 	OrderedOut     bool // heads are one after the other in memory, so the attention's output is copied
 	Dropout        bool // after embeddings and both parts
 	InnerDrop      bool // before the last projection of the feed-forward part
 
-	Distances   *Distances // nil: no scores with distances
-	PatchBias   *PatchBias // nil: no scores of pairs of patches
-	Experts     *Experts   // nil: a feed-forward part for all tokens
-	Latent      *Latent    // nil: queries, keys and values are projected from the token
+	Distances   *Distances // nil if no scores have distances
+	PatchBias   *PatchBias // nil if pairs of patches have no scores
+	Experts     *Experts   // nil for one feed-forward part for all tokens
+	Latent      *Latent    // nil if queries, keys and values are projected from the token
 	Projections Projections
 }
 
 // Projections are the names of the projections, for adapters.
 type Projections struct{ Q, K, V, QKV, Out, Gate, Up, GateUp, Down string }
 
-// llamaNames are those of most decoders.
+// llamaNames are the names in most decoders.
 var llamaNames = Projections{
 	Q: "q_proj", K: "k_proj", V: "v_proj", QKV: "qkv_proj", Out: "o_proj",
 	Gate: "gate_proj", Up: "up_proj", GateUp: "gate_up_proj", Down: "down_proj",
@@ -87,7 +87,7 @@ func (d *Block) Norm(g *graph.Graph, name string, x int) int {
 	return rmsNorm(g, name, x)
 }
 
-// beside is what the blocks of a decoder take besides the tokens; 0: nothing.
+// beside has the inputs of a decoder's blocks besides the tokens; 0 is none.
 type beside struct {
 	encoded int // the encoder's last tokens
 	bias    int // added to the scores of the attention
@@ -153,8 +153,8 @@ func (d *Block) sum(g *graph.Graph, part string, in, x int) int {
 	return x
 }
 
-// attention is that of a block with its projections. Keys and values come from source.
-// bias is added to the scores; 0: none.
+// attention adds the attention of a block with its projections. Keys and values come from
+// source. bias is added to the scores, unless 0.
 func (d *Block) attention(g *graph.Graph, name string, x, source, bias int, i int64) int {
 	defer g.Module(name)()
 	if d.Latent != nil {
@@ -191,7 +191,7 @@ func (d *Block) attention(g *graph.Graph, name string, x, source, bias int, i in
 	}
 	var masks []int
 	if n := g.Shape(q)[0]; d.Window > 0 && n >= d.Window && i%d.Global != 0 {
-		// The kernel takes a mask of numbers. It is made anew for each block and sample.
+		// The kernel takes a mask of numbers. Each block and sample makes one.
 		masks = append(masks, g.Op(models.Copy, "mask", []int64{n, n}, graph.Data))
 	}
 	if d.PatchBias != nil {

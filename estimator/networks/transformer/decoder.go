@@ -14,9 +14,9 @@ type Decoder struct {
 	Block
 	Depth      int64
 	Vocabulary int64
-	// Longest is the largest number of tokens; 0: no limit.
+	// Longest is the largest number of tokens, or 0 for no limit.
 	Longest int64
-	// Positions is the number of rows of a learned table; 0: rotary positions.
+	// Positions is the number of rows of a learned table, or 0 for rotary positions.
 	Positions int64
 
 	BiasHead    bool
@@ -30,7 +30,7 @@ type Decoder struct {
 	// which, for each block.
 	Masks int64
 
-	Head    string // empty: causal-lm
+	Head    string // causal-lm if empty
 	Classes int64
 }
 

@@ -16,7 +16,7 @@ type Distances struct {
 	TokenToDistance, DistanceToToken bool
 }
 
-// table is what all blocks take: a vector for each distance.
+// table returns the input that all blocks share: a vector for each distance.
 func (d *Distances) table(g *graph.Graph, width int64) int {
 	x := g.Table("rel_embeddings", 2*d.Span, width)
 	if d.Norm {
@@ -40,7 +40,7 @@ func (d *Block) distant(g *graph.Graph, x, table int) int {
 	if d.Distances.DistanceToToken {
 		a = d.toDistances(g, "p2c", d.Projections.Q, a, k, rel)
 	}
-	// What is masked is known by a byte for each pair.
+	// A byte for each pair says whether it is masked.
 	a = g.Keeping(g.Unary(models.Copy, "mask", a), models.Keeps{Bytes: n * n})
 	a = g.Unary(models.Softmax, "softmax", a)
 	a = g.DropIf(d.Distances.Dropout, "dropout", a)

@@ -15,9 +15,9 @@ type TextEncoder struct {
 	Depth      int64
 	Vocabulary int64
 	// Longest is the largest number of tokens. Positions is the number of rows of a
-	// learned table, 0: none. Types is that of the table of segments.
+	// learned table, or 0. Types is the number of rows of the table of segments.
 	Longest, Positions, Types int64
-	// Embedding is the width of the tables; 0: that of the tokens (ELECTRA).
+	// Embedding is the width of the tables, or 0 for the width of the tokens (ELECTRA).
 	Embedding int64
 	// OwnPositions: each sample looks up its own positions, as they are computed from
 	// its tokens (RoBERTa).
@@ -26,7 +26,7 @@ type TextEncoder struct {
 	Bare         bool // embeddings are not normed (CLIP)
 	PlainProject bool // their projection has no bias, and comes before the norm (DeBERTa)
 	// Convolved is the kernel of a convolution of the embeddings that is added after the
-	// first block; 0: none (DeBERTa).
+	// first block, or 0 (DeBERTa).
 	Convolved int64
 
 	Head    string
@@ -37,7 +37,7 @@ type TextEncoder struct {
 // Top says how the heads of encoders differ.
 type Top struct {
 	Pooler     bool   // the bare model has a dense layer over the first token (BERT)
-	Activation string // after the dense layer before the classes; empty: no such layer
+	Activation string // after the dense layer before the classes; no such layer if empty
 	Plain      bool   // dense layers have no bias (ModernBERT)
 	Norm       bool   // a norm after that dense layer, and that layer before token classes too (ModernBERT)
 	Mean       bool   // the classes come from the mean of the tokens, else from the first token

@@ -10,7 +10,7 @@ type Experts struct {
 	Number, Active int64
 	Inner          int64 // width of each
 	First          int64 // blocks before this one have one dense part
-	SharedInner    int64 // width of the part that all tokens take; 0: none
+	SharedInner    int64 // width of the part that all tokens take, or 0
 	SharedGate     bool  // its output is weighed by the token
 	Biased         bool  // all products have biases, and gates are cut off (gpt-oss)
 	Bias           int64 // numbers of the router beside its matrix

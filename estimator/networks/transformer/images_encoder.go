@@ -13,11 +13,11 @@ type ImageEncoder struct {
 	Name string
 	Block
 	Depth int64
-	// Image is the side of the images that the table of positions is for. Patch is that
-	// of a patch.
+	// Image is the side of the images for which the table of positions is made. Patch is
+	// the side of a patch.
 	Image, Patch, Channels int64
 	PlainPatch             bool  // the projection of the patches has no bias
-	ClassToken             bool  // a learned token before those of the patches
+	ClassToken             bool  // a learned token before the patches' tokens
 	Distilled              bool  // another one after it (DeiT)
 	NoPositions            bool  // no table of positions (BEiT, DINOv3)
 	MaskToken              bool  // a learned token that this training does not use
@@ -31,8 +31,8 @@ type ImageEncoder struct {
 	LastNorm               bool  // the bare model norms the vector of the image (CLIP)
 	Beside                 bool  // a model with classes has the bare model's end too, which they do not take
 
-	// Shared is the same bias for all blocks; nil: none. Its Side is that of the patches
-	// of the model's own images.
+	// Shared is the same bias for all blocks, or nil. Its Side is counted in patches of
+	// the model's own image size.
 	Shared *PatchBias
 
 	Head    string
@@ -109,7 +109,7 @@ func (v *ImageEncoder) tokens(g *graph.Graph, pixels int, image int64) int {
 }
 
 // patches cuts an image into tokens and adds their positions. The table of positions is
-// that of the model's own image size; for another one it is interpolated.
+// made for the model's own image size; for another size it is interpolated.
 func (v *ImageEncoder) patches(g *graph.Graph, pixels int, image int64) int {
 	defer g.Module("embeddings")()
 	x := g.Conv("patch_embeddings", pixels, graph.Window{Out: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PlainPatch})

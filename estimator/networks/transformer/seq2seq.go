@@ -15,8 +15,8 @@ type Seq2Seq struct {
 	// EncoderDepth and DecoderDepth are the numbers of blocks.
 	EncoderDepth, DecoderDepth int64
 	Vocabulary                 int64
-	// Longest is the largest number of tokens of the target, and of the source if that is
-	// text; 0: no limit. Positions is the number of rows of each table of positions.
+	// Longest is the largest number of tokens of the target, and of a source of text, or
+	// 0 for no limit. Positions is the number of rows of each table of positions.
 	Longest, Positions int64
 	FixedPositions     bool  // they are not trained
 	Buckets            int64 // rows of the table of distances, for a bias of the scores (T5)
@@ -114,7 +114,7 @@ func (m *Seq2Seq) spectrum(g *graph.Graph) int {
 	return g.Plus("add", x, p)
 }
 
-// stack adds the blocks of the encoder, or those of the decoder if encoded is a layer.
+// stack adds the blocks of the encoder, or the decoder's if encoded is a layer.
 func (m *Seq2Seq) stack(g *graph.Graph, name string, b *Block, depth int64, x, encoded int) int {
 	defer g.Module(name)()
 	if m.EntryNorm {

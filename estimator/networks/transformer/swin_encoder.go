@@ -13,8 +13,8 @@ import (
 // operations, as torchvision's.
 type SwinEncoder struct {
 	Name string
-	// Block is that of the first stage. Each further stage has half of the pixels in each
-	// direction, and twice the width and heads.
+	// Block is a block of the first stage. Each further stage has half of the pixels in
+	// each direction, and twice the width and heads.
 	Block
 	Depths, HeadsOf []int64 // of each stage
 	Ratio           int64   // of the feed-forward part's width to the token's

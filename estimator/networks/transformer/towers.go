@@ -11,8 +11,8 @@ type Towers struct {
 	Name  string
 	Text  TextEncoder
 	Image ImageEncoder
-	// Projection is the width that both vectors are projected to, without bias; 0: only
-	// the text's is projected, with a bias (SigLIP).
+	// Projection is the width that both vectors are projected to, without bias. If it is
+	// 0, only the text's is projected, with a bias (SigLIP).
 	Projection int64
 	Scalars    int64 // learned numbers of the comparison
 }

@@ -74,8 +74,8 @@ func (c *ConvNeXtEncoder) block(g *graph.Graph, name string, in int, skipped boo
 	return g.Plus("add", in, x)
 }
 
-// responseNorm multiplies each channel by its norm over the image, relative to those of
-// the others. Under autocast norms have 32 bits, and so has all that follows.
+// responseNorm multiplies each channel by its norm over the image, relative to the other
+// channels' norms. Under autocast norms have 32 bits, and so has everything after them.
 func responseNorm(g *graph.Graph, name string, in int) int {
 	defer g.Module(name)()
 	width := g.Last(in)

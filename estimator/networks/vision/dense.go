@@ -29,7 +29,7 @@ func LabelNetworks() graph.Group {
 }
 
 // AsReferences sets gradients to none when torchvision's reference scripts do: before the
-// backward pass, so those of the step before are there in the forward pass.
+// backward pass, so that the previous step's gradients exist during the forward pass.
 func AsReferences(c *models.Config) { c.Train.ZeroGrad = "backward" }
 
 // A head gives scores of the classes for features.

@@ -30,7 +30,8 @@ func mnistCNN(g *graph.Graph, s graph.Sizes) {
 	g.Classify(g.Linear("fc2", g.Drop("dropout2", x), s.Classes, true))
 }
 
-// MLP is a fully connected network with depth hidden layers of so many neurons.
+// MLP is a fully connected network with depth hidden layers. neurons is the width of
+// each.
 func MLP(neurons, depth int64) graph.Network {
 	name := fmt.Sprintf("mlp_%dx%d", neurons, depth)
 	return graph.Network{

@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Inceptions are those of Szegedy et al. 2016 (Inception v3) and Chollet 2017
+// Inceptions are the networks of Szegedy et al. 2016 (Inception v3) and Chollet 2017
 // (Xception), for images of 299 pixels.
 func Inceptions() graph.Group {
 	of299 := func(e graph.Network) graph.Network {

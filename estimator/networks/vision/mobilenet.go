@@ -22,7 +22,7 @@ type inverted struct {
 	prefix                    string
 	wide, out, kernel, stride int64
 	activation                string
-	squeeze                   func(in int) int                 // behind the convolution; nil: nothing
+	squeeze                   func(in int) int                 // after the convolution, or nil if there is none
 	add                       func(name string, x, in int) int // the input, if it has the output's shape
 }
 

@@ -37,7 +37,7 @@ func RegNets() graph.Group {
 	return c
 }
 
-// widths are those of the blocks, multiples of the groups' width.
+// widths returns the widths of the blocks, multiples of the groups' width.
 func (r regnet) widths() []int64 {
 	var widths []int64
 	for i := range r.depth {

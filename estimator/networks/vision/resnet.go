@@ -8,9 +8,9 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// resNet is a residual network: how often each stage repeats its block.
-// Bottlenecks have narrow 3 x 3 convolutions, with so many groups of so many
-// channels in the first stage.
+// resNet is a residual network: how often each stage repeats its block. Bottlenecks have
+// narrow 3 x 3 convolutions, with a number of groups, and a number of channels in each
+// group of the first stage.
 type resNet struct {
 	name            string
 	repeats         [4]int
@@ -44,10 +44,10 @@ func ResNets() graph.Group {
 	return c
 }
 
-// Trunk is how a network uses a ResNet. Zero values mean: as it is.
+// Trunk describes a network's changes to a ResNet. Zero values change nothing.
 type Trunk struct {
-	Dilated int  // so many of the last stages have dilated convolutions instead of a stride
-	Frozen  int  // the stem and so many stages without it are not trained; 0: all is trained
+	Dilated int  // number of last stages that have dilated convolutions instead of a stride
+	Frozen  int  // number of stages that, with the stem, are not trained, or 0 if all is trained
 	Fixed   bool // batch norms are fixed factors and sums (FrozenBatchNorm2d)
 }
 

@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// TestDenseParameters: the parameters are those of torchvision 0.29.2's networks, which
-// estimator/training/dense_steps.py prints; of these, the trained ones.
+// TestDenseParameters: the numbers of all and of trained parameters equal torchvision
+// 0.29.2's, which estimator/training/dense_steps.py prints.
 func TestDenseParameters(t *testing.T) {
 	for _, c := range []struct {
 		name         string

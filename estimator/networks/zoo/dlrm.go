@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// recommenders has the deep learning recommendation model of Naumov et al. 2019.
-// Its layer sizes and its three small tables are those of the measured run.
+// recommenders has the deep learning recommendation model of Naumov et al. 2019. Its
+// layer sizes and its three small tables come from the measured run.
 func recommenders() graph.Group {
 	return graph.Group{Name: "dlrm", Description: "recommendation from numbers and categories (DLRM)", Entries: []graph.Network{{
 		Name: "dlrm", Kind: models.Recommender, Batch: 32768, Size: graph.Sizes{}, Build: dlrm,

@@ -14,9 +14,9 @@ type gnn struct {
 	nodes, edges, features, hidden, layers, classes, heads int64
 }
 
-// graphNetworks are networks on graphs: GCN (Kipf and Welling 2017), GraphSAGE
-// (Hamilton et al. 2017) and GAT (Velickovic et al. 2018). By default they are those
-// of OGB's examples on ogbn-arxiv.
+// graphNetworks are networks on graphs: GCN (Kipf and Welling 2017), GraphSAGE (Hamilton
+// et al. 2017) and GAT (Velickovic et al. 2018). The default sizes come from OGB's
+// examples on ogbn-arxiv.
 func graphNetworks() graph.Group {
 	c := graph.Group{Name: "graph", Description: "networks on one whole graph (GCN, GraphSAGE, GAT)"}
 	for _, n := range []struct {

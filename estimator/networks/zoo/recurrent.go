@@ -12,13 +12,13 @@ import (
 type recurrent struct {
 	cell     models.Cell
 	input    int64 // width of the table of tokens
-	features int64 // numbers of each step of a series; 0: tokens
+	features int64 // numbers of each step of a series, or 0 for tokens
 	classes  int64
 	dropout  bool
 }
 
-// recurrents are networks of recurrent layers. By default they are those of PyTorch's
-// example word_language_model (its sizes; WikiText-2 has 33,278 words).
+// recurrents are networks of recurrent layers. The default sizes come from PyTorch's
+// example word_language_model (WikiText-2 has 33,278 words).
 func recurrents() graph.Group {
 	c := graph.Group{Name: "recurrent", Description: "recurrent networks of any size (LSTM, GRU), of tokens or of a series"}
 	for _, kind := range []string{"lstm", "gru"} {
@@ -47,7 +47,8 @@ func recurrents() graph.Group {
 	return c
 }
 
-// sayReserve tells what of the figure was not measured; see [models.Cell.Reserve].
+// sayReserve adds a warning about the part of the figure that was not measured; see
+// [models.Cell.Reserve].
 func sayReserve(c *models.Config) {
 	c.Warnings = append(c.Warnings, "what cuDNN keeps of recurrent layers is inferred from one report of 2017, and was not measured")
 }

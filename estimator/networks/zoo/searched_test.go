@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// The numbers of parameters are those that torchvision states with its weights.
+// torchvision states these numbers of parameters with its weights.
 func TestSearchedNetworks(t *testing.T) {
 	for name, want := range map[string]int64{
 		"regnet_x_400mf": 5_495_976, "regnet_x_800mf": 7_259_656, "regnet_x_1_6gf": 9_190_136, "regnet_x_3_2gf": 15_296_552,

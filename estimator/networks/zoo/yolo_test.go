@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// TestYOLOParameters: the trained parameters are those that the package's
-// configurations name as gradients.
+// TestYOLOParameters: the number of trained parameters equals the number of gradients in
+// the package's configurations.
 func TestYOLOParameters(t *testing.T) {
 	for name, want := range map[string]int64{
 		"yolov8n": 3157184, "yolov8s": 11166544, "yolov8m": 25902624, "yolov8l": 43691504, "yolov8x": 68229632,

@@ -7,8 +7,8 @@ import (
 	"carma/configs/models"
 )
 
-// features is the number of features: those of estimator/training/features.py, in
-// its order. A golden file compares the two.
+// features is the number of features. They are the same as in
+// estimator/training/features.py, in its order. A golden file compares the two.
 const features = 16
 
 var (

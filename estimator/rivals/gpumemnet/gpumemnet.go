@@ -42,7 +42,7 @@ type Result struct {
 	Design Design
 	// Class is the likeliest class, from 0; the last one has no upper edge.
 	Class int
-	// Upper is the class's upper edge; 0: it has none.
+	// Upper is the class's upper edge, or 0 if it has none.
 	Upper units.Bytes
 	// Probabilities of the classes; their sum is 1.
 	Probabilities []float32

@@ -13,15 +13,15 @@ const (
 	left, right, top, bottom = 60, 30, 50, 60
 )
 
-var colours = []string{"#0072b2", "#d55e00", "#009e73"} // colours that everybody can tell apart
+var colours = []string{"#0072b2", "#d55e00", "#009e73"} // also distinguishable for colour-blind people
 
-// marks are those of the axis of time, in seconds.
+// marks are the labels of the time axis, in seconds.
 var marks = []struct {
 	seconds float64
 	text    string
 }{{60, "1 min"}, {600, "10 min"}, {3600, "1 h"}, {6 * 3600, "6 h"}, {24 * 3600, "1 d"}}
 
-// steps is how many points a line has: the picture shows no more.
+// steps is the number of points in a line: the picture shows no more.
 const steps = 200
 
 // plot draws the share of tasks over completion time, on a logarithmic axis from a minute

@@ -10,8 +10,7 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// What the shipped coefficients are fitted to; convert.go tells where it is
-// from.
+// The data to which the shipped coefficients are fitted; convert.go names its source.
 var (
 	//go:embed pairs.csv
 	pairsFile []byte
@@ -38,7 +37,7 @@ func read(pairsPath, profilesPath string) ([]pairs.Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range m.Skipped { // coefficients stand for all of a file or for none
+	for _, s := range m.Skipped { // coefficients are for all of a file or for none
 		return nil, fmt.Errorf("%s:%d: %s", named(pairsPath, "pairs.csv"), s.Line, s.Reason)
 	}
 	return m.Pairs, nil

@@ -35,15 +35,15 @@ func crossValidate(all []pairs.Pair, group func(pairs.Task) string) pairs.Scores
 	return scores
 }
 
-// line is how a set of scores is written in coefficients.go.
+// line formats a set of scores as in coefficients.go.
 func line(title string, s pairs.Scores) string {
 	return fmt.Sprintf("%-28s speed |e| median %.3f mean %.3f p90 %.3f bias %+.3f; sum |e| median %.3f mean %.3f; light beside heavy (%d) |e| median %.3f bias %+.3f, the heavy one bias %+.3f",
 		title+":", s.Speed.Median(), s.Speed.Mean(), s.Speed.Quantile(0.9), s.Speed.Bias(),
 		s.Sum.Median(), s.Sum.Mean(), len(s.Light), s.Light.Median(), s.Light.Bias(), s.Heavy.Bias())
 }
 
-// report tells how a model fitted to all pairs does on them and on tasks that
-// it has not seen.
+// report gives the errors of a model fitted to all pairs, on them and on tasks that it
+// has not seen.
 func report(all []pairs.Pair, m sim.Model) string {
 	return strings.Join([]string{
 		line("in sample", pairs.Score(all, m)),
@@ -53,7 +53,7 @@ func report(all []pairs.Pair, m sim.Model) string {
 	}, "\n")
 }
 
-// shippedErrors tells how the shipped coefficients do on any pairs.
+// shippedErrors gives the errors of the shipped coefficients on any pairs.
 func shippedErrors(all []pairs.Pair) string {
 	return strings.Join([]string{
 		line("shipped coefficients", pairs.Score(all, sim.Fitted)),

@@ -14,7 +14,7 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// pairsOf makes pairs whose speeds are what a model says.
+// pairsOf makes pairs with the speeds of a model.
 func pairsOf(m sim.Model) []pairs.Pair {
 	tasks := []pairs.Task{
 		{ID: "a", Family: "x", Load: sim.Load{SMACT: 0.82, DRAMA: 0.41, Step: 0.27}},
@@ -34,7 +34,8 @@ func pairsOf(m sim.Model) []pairs.Pair {
 	return all
 }
 
-// TestFitFindsTheModel: from speeds without noise the coefficients come back.
+// TestFitFindsTheModel: a fit to speeds without noise returns the coefficients that made
+// them.
 func TestFitFindsTheModel(t *testing.T) {
 	want := sim.Model{Block: 9, Power: 8, Ceiling: 0.82, Turn: 1.5, DRAM: 0.9}
 	all := pairsOf(want)
@@ -77,8 +78,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestShippedCoefficients: what ships is what the fit makes of the shipped
-// pairs, its errors included.
+// TestShippedCoefficients: the shipped coefficients and their errors are the result of a
+// fit to the shipped pairs.
 func TestShippedCoefficients(t *testing.T) {
 	all, err := read("", "")
 	if err != nil {
@@ -114,8 +115,8 @@ func TestShippedCoefficients(t *testing.T) {
 
 var figure = regexp.MustCompile(`[-+]?\d+(\.\d+)?`)
 
-// sameFigures compares the figures of a title with those that the comment has,
-// to the last digit but one: other processors round otherwise.
+// sameFigures compares the figures of a title with the figures in the comment, to the
+// last digit but one: other processors round otherwise.
 func sameFigures(t *testing.T, title, want, comment string) {
 	t.Helper()
 	_, got, ok := strings.Cut(comment, "//   - "+title+": ")

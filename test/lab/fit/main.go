@@ -9,12 +9,11 @@
 // in the form that package pairs reads. With --check it writes nothing: it prints the errors of the coefficients
 // that carma ships with on those pairs.
 //
-// The error that is made small is that of the speed of each task of a pair
-// while both run (columns overlap_speed_a and _b; above 1 counts as 1), by a
-// loss that is quadratic for small and linear for large errors. How well the
-// model does on tasks it has not seen is told by leaving out, in turn, all
-// pairs of one task, or of all tasks of one model and data set, and predicting
-// them by what the others give.
+// The fit minimizes the error of the speed of each task of a pair while both run (columns
+// overlap_speed_a and _b; above 1 counts as 1), by a loss that is quadratic for small and
+// linear for large errors. The error on unseen tasks is measured by leaving out, in turn,
+// all pairs of one task, or of all tasks of one model and data set, and predicting them
+// by a fit to the others.
 package main
 
 import (

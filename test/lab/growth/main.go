@@ -4,7 +4,7 @@
 //	make bin/lab && bin/lab/growth [--runs 3]    (in the repository's root; minutes)
 //
 // Each run of BenchmarkGrowth of mapper/sim is a process of its own on one core
-// (GOMAXPROCS=1), so that its peak memory is that of one replay.
+// (GOMAXPROCS=1), so that its peak memory belongs to one replay.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// measure runs every size so many times. It takes the sizes in turn, so that a
+// measure runs every size this number of times. It takes the sizes in turn, so that a
 // busy moment of the machine does not affect only one size.
 func measure(runs int) ([]*series, error) {
 	folder, err := os.MkdirTemp("", "carma-growth")

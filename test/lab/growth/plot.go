@@ -12,7 +12,7 @@ const (
 	left, right, top, bottom = 70, 90, 50, 60
 )
 
-var colours = []string{"#0072b2", "#d55e00"} // colours that everybody can tell apart
+var colours = []string{"#0072b2", "#d55e00"} // also distinguishable for colour-blind people
 
 // axes turn values into pixels.
 type axes struct{ first, last, most float64 }

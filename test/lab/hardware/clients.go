@@ -28,14 +28,14 @@ func findDriverPrograms() {
 	_ = os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator)))
 }
 
-// onCard are the processes that NVML lists on a card, by PID. The value tells
-// whether a process is a client of an MPS server.
+// onCard are the processes that NVML lists on a card, by PID. The value says whether a
+// process is a client of an MPS server.
 type onCard map[int]bool
 
 // clients are the processes seen on the card during a run, without MPS servers.
 type clients struct {
 	seen   onCard
-	failed error // error of the last reading; nil: it succeeded
+	failed error // error of the last reading, or nil if it succeeded
 	none   bool  // there is no card to read
 }
 
@@ -81,8 +81,8 @@ func isServer(pid int) bool {
 // notMPS begins the verdict on a run without any MPS client.
 const notMPS = "not MPS:"
 
-// verdict tells what kind of run it really was; empty: so many tasks were all
-// clients of MPS.
+// verdict says what kind of run it really was, or is empty if this number of tasks were
+// all clients of MPS.
 func (c *clients) verdict(tasks int) string {
 	var with, without int
 	for _, client := range c.seen {
@@ -105,8 +105,8 @@ func (c *clients) verdict(tasks int) string {
 	return ""
 }
 
-// startMPS starts an MPS control daemon for the suite. Python programs started
-// from now on are its clients. why tells why there is none.
+// startMPS starts an MPS control daemon for the suite. Python programs started from now
+// on are its clients. why says why there is none.
 func (s *session) startMPS(ctx context.Context) (end func(), why string) {
 	end = func() {}
 	if why := s.noMPS(); why != "" {

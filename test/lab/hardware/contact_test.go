@@ -69,9 +69,8 @@ func TestEnvironmentHasTime(t *testing.T) {
 	}
 }
 
-// A task that cannot start is given up after two failures, with the cause. A task
-// that failed by itself is not given up, nor one that runs again after one
-// failure.
+// A task that cannot start is given up after two failures, with the cause. A task whose
+// program failed is not given up, and neither is one that runs again after one failure.
 func TestStuck(t *testing.T) {
 	attempt := func(outcome string) api.Attempt { return api.Attempt{Outcome: outcome, Message: "no such device"} }
 	for _, c := range []struct {
@@ -188,8 +187,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A training's figure is what NVML listed for its process. Otherwise the context
-// from the environment's probe is added.
+// A training's figure is the process memory that NVML listed. Otherwise the context from
+// the environment's probe is added.
 func TestActual(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	r.Date = "2026-11-22 10:00 UTC"

@@ -14,8 +14,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// mounts are the folders of this machine that a task gets, read-only: the
-// system's, and those of the Python with PyTorch.
+// mounts are the folders of this machine that a task gets, read-only: the system's, and
+// the folders of the Python with PyTorch.
 func (s *session) mounts() (args []string) {
 	tops := bare.Folders()
 	for _, dir := range slices.Concat(s.plan.folders, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))) {

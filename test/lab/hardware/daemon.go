@@ -106,7 +106,7 @@ func (d *daemon) stop() {
 	}
 }
 
-// mostLog is how many bytes of one log are kept.
+// mostLog is the largest number of bytes that are kept of one log.
 const mostLog = 256 << 10
 
 // keepLog copies the end of the daemon's log into the suite's log file.

@@ -39,7 +39,7 @@ type stage struct {
 type contextStage struct {
 	Stage    string `json:"stage"`
 	Reserved int64  `json:"reserved"` // by PyTorch's allocator
-	Process  int64  `json:"process"`  // as NVML lists the process; 0: not listed
+	Process  int64  `json:"process"`  // as NVML lists the process, or 0 if not listed
 	Device   int64  `json:"device"`   // in use on the card, less what was in use before
 }
 
@@ -160,8 +160,8 @@ func (s *session) versions() (facts []fact) {
 	return facts
 }
 
-// overhead is the memory beyond PyTorch's allocator of a process with the
-// libraries of a training, in bytes; 0: not measured.
+// overhead returns the memory beyond PyTorch's allocator of a process with the libraries
+// of a training, in bytes, or 0 if not measured.
 func (r *report) overhead() int64 {
 	if len(r.Context) == 0 {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// trained is a row of estimates.csv. Memory is in bytes; 0: not measured.
+// trained is a row of estimates.csv. Memory is in bytes, or 0 if not measured.
 type trained struct {
 	training
 	Status              string
@@ -27,7 +27,7 @@ type trained struct {
 	EstimatedContext    int64
 }
 
-// mostAtATime is how many trainings may run at once.
+// mostAtATime is the largest number of trainings that run at once.
 const mostAtATime = 8
 
 // estimates trains each network at each batch size for some steps, and puts the

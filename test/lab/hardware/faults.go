@@ -24,8 +24,8 @@ type faultRow struct {
 	Note               string
 }
 
-// faults makes tasks fail on the card, without MPS and with it. It notes the
-// outcomes of these tasks and of their neighbours.
+// faults makes tasks fail on the card, without MPS and with it. It records the outcomes
+// of these tasks and of their neighbours.
 func (s *session) faults(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")

@@ -300,8 +300,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Without Python and an engine a dry run goes through all phases, and each tells
-// why it measured nothing.
+// Without Python and an engine a dry run goes through all phases, and each says why it
+// measured nothing.
 func TestNothingHere(t *testing.T) {
 	dir := t.TempDir()
 	var stderr bytes.Buffer

@@ -175,16 +175,16 @@ type session struct {
 	report   report
 	log      io.Writer
 	file     io.Writer // the log, for text that is too long for a screen
-	card     *card     // nil: there is no GPU to read
+	card     *card     // nil if there is no GPU to read
 	software stage     // versions of the Python with PyTorch
 	env      []string  // additional environment of Python
 	began    time.Time
 	work     string // folder of all files that are not kept
 }
 
-// measure runs the phases and writes the report after each, so that results stay
-// however the program ends. If a phase fails, the report says why it measured
-// nothing, and the other phases go on.
+// measure runs the phases and writes the report after each, so that results stay however
+// the program ends. If a phase fails, the report says why it measured nothing, and the
+// other phases continue.
 func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	file, err := os.Create(filepath.Join(opt.out, "suite.log"))
 	if err != nil {
@@ -279,8 +279,8 @@ func (s *session) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "%6.1f s  "+format+"\n", append([]any{time.Since(s.began).Seconds()}, args...)...)
 }
 
-// notMeasured tells why a phase has no result on this machine. That is no failure
-// of the suite.
+// notMeasured says why a phase has no result on this machine. That is no failure of the
+// suite.
 type notMeasured struct{ why string }
 
 func (e *notMeasured) Error() string { return e.why }

@@ -51,8 +51,8 @@ func (m *memoryOfGroups) add(now map[int]int64) {
 	}
 }
 
-// most is the peak of a group in bytes; 0: never seen. It forgets the group,
-// because its number may be used again.
+// most returns the peak of a group in bytes, or 0 if it was never seen. It forgets the
+// group, because its number may be used again.
 func (m *memoryOfGroups) most(group int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,7 +42,7 @@ type pairing struct {
 	Profiles []profile
 	Pairs    []pair
 	Unpaired []string
-	Why      string // why it was not measured, or was not of its mode; empty: all is well
+	Why      string // why it was not measured, or ran in another mode, or empty
 	Scored   string // output of carma replay --pairs
 }
 
@@ -166,7 +166,7 @@ func (s *session) load(ctx context.Context, to *pairing) (up []profile) {
 	return up
 }
 
-// alone measures a task by itself, with the card's activity.
+// alone measures a task without neighbours, with the card's activity.
 func (s *session) alone(ctx context.Context, p *profile) error {
 	result := func() activity { return activity{} }
 	if s.card != nil {

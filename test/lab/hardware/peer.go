@@ -87,8 +87,7 @@ func (p *peer) end() {
 // measurements.
 func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.python, args...)
-	// A measurement starts its own processes. None may go on when its time is
-	// over.
+	// A measurement starts its own processes. None may continue when its time is over.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second

@@ -9,7 +9,7 @@ type training struct {
 	manner
 }
 
-// manner is how it trains; empty: Adam, FP32.
+// manner is the optimizer and precision of a training. The default is Adam, FP32.
 type manner struct{ optimizer, precision string }
 
 // flags are it as carma_train, its measure and carma estimate take them.
@@ -76,19 +76,19 @@ type plan struct {
 	window   float64 // measured seconds of a pair
 	warm     float64 // seconds before that, which do not count
 	suite    []training
-	length   int      // steps of each of the suite's tasks; 0: as the remaining time allows
+	length   int      // steps of each of the suite's tasks; as the remaining time allows if 0
 	device   string   // --device of carma_train
 	suspend  []string // arguments of suspend.py
 	aside    asidePlan
 	folders  []string // folders of the Python with PyTorch
 }
 
-// asidePlan is a training that carma suspends so many times, and one beside it.
+// asidePlan is a training that carma suspends a number of times, and one beside it.
 type asidePlan struct {
 	training, other training
 	steps, times    int
-	// memory is what they declare; empty: they get the card alone, so that MPS is no
-	// obstacle.
+	// memory is the memory that they declare. If it is empty, they get the card alone, so
+	// that MPS does not prevent suspending.
 	memory string
 }
 
@@ -222,8 +222,8 @@ func (t training) Batch() int { return t.batch }
 // Suffix ends the names of its file and profiles.
 func (p *pairing) Suffix() string { return p.suffix() }
 
-// Beyond is the memory of the process beyond PyTorch's reserved memory, in bytes;
-// 0: not measured.
+// Beyond returns the memory of the process beyond PyTorch's reserved memory, in bytes, or
+// 0 if not measured.
 func (t trained) Beyond() int64 {
 	if t.Reserved == 0 || t.Process <= t.Reserved {
 		return 0

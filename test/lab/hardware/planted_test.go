@@ -59,7 +59,7 @@ func TestUnpacked(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import lzma, sys; print(sys.executable)").Output(); err != nil {
 		t.Skip("no Python with lzma here")
 	} else {
-		python = strings.TrimSpace(string(out)) // what a launcher of versions stands for
+		python = strings.TrimSpace(string(out)) // the program that a launcher of versions starts
 	}
 	script, err := os.ReadFile("run.sh")
 	if err != nil {

@@ -38,7 +38,7 @@ func (r *report) omit(phase, why string) {
 	r.Omitted[phase] = strings.Join(strings.Fields(why), " ")
 }
 
-// fail notes a phase that failed. Its results until then stay.
+// fail records a phase that failed. Its results until then stay.
 func (r *report) fail(phase string, err error) {
 	why := strings.Join(strings.Fields(err.Error()), " ")
 	r.Failures = append(r.Failures, phase+": "+why)
@@ -75,8 +75,8 @@ func (r *report) write(folder string) error {
 // Overhead is the memory of a process beyond PyTorch's allocator, in bytes.
 func (r *report) Overhead() int64 { return r.overhead() }
 
-// actual is the memory of a training's process, in bytes: as NVML listed it, or
-// PyTorch's peak reserved memory plus the overhead; 0: not measured.
+// actual returns the memory of a training's process, in bytes: as NVML listed it, or
+// PyTorch's peak reserved memory plus the overhead, or 0 if not measured.
 func (r *report) actual(row trained) int64 {
 	switch {
 	case row.Reserved == 0:

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// mostStarts is how often in a row a task may fail to start, or lose its
-	// engine, before the phase is given up. carma itself would go on trying, at
-	// growing intervals, until the time is over.
+	// mostStarts is the number of consecutive times that a task may fail to start, or
+	// lose its engine, before the phase is given up. carma itself would continue to try,
+	// at growing intervals, until the time is over.
 	mostStarts = 2
-	// troubled is how many readings in a row may show trouble of the engine or
-	// the GPU.
+	// troubled is the number of consecutive readings that may show a fault of the engine
+	// or the GPU.
 	troubled = 5
 )
 
@@ -42,7 +42,7 @@ func (d *daemon) settle(ctx context.Context, ids []string) error {
 	<-done
 	if why == nil && ctx.Err() == nil {
 		var failed *exec.ExitError
-		if errors.As(err, &failed) { // this is a task's exit code; inspect tells which task's
+		if errors.As(err, &failed) { // this is a task's exit code; inspect shows which task's
 			return nil
 		}
 		return err
@@ -54,7 +54,7 @@ func (d *daemon) settle(ctx context.Context, ids []string) error {
 	return why
 }
 
-// hopeless watches tasks and returns why they cannot run; nil: the context has
+// hopeless watches tasks and returns why they cannot run, or nil if the context has
 // ended.
 func (d *daemon) hopeless(ctx context.Context, ids []string) error {
 	client, seen := api.NewClient(d.socket), 0
@@ -81,7 +81,7 @@ func (d *daemon) hopeless(ctx context.Context, ids []string) error {
 	}
 }
 
-// stuck tells why a task will not run, from its last attempts; empty: it may run.
+// stuck says why a task will not run, from its last attempts, or is empty if it may run.
 func stuck(task *api.Task) string {
 	failed := 0
 	for _, a := range slices.Backward(task.Attempts) {
@@ -112,7 +112,7 @@ func (d *daemon) keepOutput(name, text string) {
 	fmt.Fprintf(d.file, "--- output of %s\n%s\n--- end of it\n", name, strings.TrimSpace(text[max(0, len(text)-16<<10):]))
 }
 
-// resultOf is the result that a training printed last; nil: it printed none.
+// resultOf returns the result that a training printed last, or nil if it printed none.
 func resultOf(text string) *taskResult {
 	for line := range strings.Lines(text) {
 		if _, told, ok := strings.Cut(line, "result {"); ok {

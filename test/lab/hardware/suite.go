@@ -37,12 +37,12 @@ type suiteRun struct {
 	OOMs      int
 	Succeeded int
 	Tasks     []taskRun
-	Why       string // why it was not run; empty: it was
-	Note      string // how it differed from its mode; empty: it did not
+	Why       string // why it was not run, or empty if it was
+	Note      string // how it differed from its mode, or empty if it did not
 }
 
-// taskRun is a row of tasks.csv. Times are in seconds, from the first submission;
-// memory is in bytes; 0: unknown.
+// taskRun is a row of tasks.csv. Times are in seconds, from the first submission; memory
+// is in bytes, or 0 if unknown.
 type taskRun struct {
 	training
 	Phase, Reason   string
@@ -169,15 +169,16 @@ func (s *session) pythonInContainer() []string {
 // lengths of the tasks are chosen with it.
 const startUp = 14
 
-// seconds is how long each task should train alone so that the suite fits into
-// the time. The exclusive run takes the sum, each of the two others at most that.
+// seconds returns the time for which each task should train alone so that the suite fits
+// into the remaining time. The exclusive run takes the sum, each of the two others at
+// most as long.
 func (s *session) seconds(left time.Duration) float64 {
 	n := float64(len(s.plan.suite))
 	return min(max((left.Seconds()-2*startUp*n)/(3*n), 3), 60)
 }
 
-// steps is how many steps a task trains to take so many seconds, by its step time
-// in this run or an earlier one.
+// steps returns the number of steps that a task trains in a number of seconds, by its
+// step time in this run or an earlier one.
 func (s *session) steps(t training, seconds float64) int {
 	for _, to := range s.report.Paired {
 		for _, p := range to.Profiles {
@@ -256,7 +257,7 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 	return run, nil
 }
 
-// noMPS tells why MPS cannot be tried here; empty: it can.
+// noMPS says why MPS cannot be tried here, or is empty if it can.
 func (s *session) noMPS() string {
 	if s.card == nil {
 		return "a simulated GPU has no MPS"

@@ -20,9 +20,9 @@ import (
 // asideRow is a row of suspended-tasks.csv.
 type asideRow struct {
 	Task, Did string
-	Nth       int // of its suspensions; 0: none of them
+	Nth       int // number of its suspension, or 0
 	Result    string
-	Seconds   float64 // until the command was done; 0: not measured
+	Seconds   float64 // until the command was done, or 0 if not measured
 	Host      int64   // bytes that went to host memory
 	Used      int64   // bytes in use on the card then, as carma gpus has it
 	Note      string
@@ -59,10 +59,12 @@ func (s *session) suspendTasks(ctx context.Context) error {
 	})
 }
 
-// suspendAnswers is how long the driver may take to answer a daemon that has started.
+// suspendAnswers is the longest time that the driver may take to answer a daemon that has
+// started.
 const suspendAnswers = time.Minute
 
-// cannotSuspend is what carma doctor says against suspending; empty: nothing.
+// cannotSuspend returns the reason of carma doctor against suspending, or empty if there
+// is none.
 func (d *daemon) cannotSuspend(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, suspendAnswers)
 	defer cancel()
@@ -190,7 +192,7 @@ func (a *aside) once(ctx context.Context, t training, id string, nth int, other 
 	return err == nil
 }
 
-// another runs a task while one is suspended, which must stand still.
+// another runs a task while one is suspended, which must make no progress.
 func (a *aside) another(ctx context.Context, suspended string) {
 	t := a.plan.aside.other
 	before := len(a.output(ctx, suspended))
@@ -283,7 +285,8 @@ func (r *report) writeAside(folder string) error {
 	return t.write(folder, "suspended-tasks.csv")
 }
 
-// PerGiB is the seconds of a command for each GiB that went to host memory; 0: none did.
+// PerGiB returns the seconds of a command for each GiB that went to host memory, or 0 if
+// none did.
 func (row asideRow) PerGiB() float64 {
 	if row.Host == 0 {
 		return 0

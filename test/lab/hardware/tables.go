@@ -155,9 +155,8 @@ func (r *report) writeSuite(folder string) error {
 	return each.write(folder, "tasks.csv")
 }
 
-// beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved
-// memory, in bytes: the CUDA context, if carma's readings met the peak; 0:
-// unknown.
+// beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved memory,
+// in bytes: the CUDA context, if carma's readings met the peak. It is 0 if unknown.
 func (t taskRun) beyond() int64 {
 	if t.Reserved == 0 || t.Peak == 0 {
 		return 0

@@ -31,7 +31,7 @@ var palette = []string{"#3b4252", "#ff7b72", "#7ee787", "#e3b341", "#79c0ff", "#
 
 const paper, ink = "#0d1117", "#c9d1d9"
 
-// look is how a cell is shown.
+// look is the style of a cell.
 type look struct {
 	colour                string
 	bold, dim, turnedOver bool
@@ -167,7 +167,7 @@ func writeRun(out io.Writer, text string, column, cells int, top float64, how lo
 		left+float64(lead)*cellWidth, top+baseline, colour, float64(cli.Cells(trimmed))*cellWidth, weight, opacity, html.EscapeString(trimmed))
 }
 
-// after is how cells look after an SGR sequence.
+// after returns the style of cells after an SGR sequence.
 func (l look) after(codes string) look {
 	for code := range strings.SplitSeq(codes, ";") {
 		n, _ := strconv.Atoi(code)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// aim is what a measure of policy carma is to be at most, in the table's unit.
+// aim is the largest allowed value of a measure of policy carma, in the table's unit.
 type aim struct {
 	what, flags, metric string
 	most                float64
@@ -25,7 +25,7 @@ var aimed = []aim{
 
 const growing = " --truth growth=0.3"
 
-// aims compares policy carma with what it is to reach.
+// aims compares policy carma with its aims.
 func (l *lab) aims() (string, error) {
 	var out strings.Builder
 	out.WriteString("| what is known, and the world | measure | aim, at most | reached | |\n|---|---|---|---|---|\n")
@@ -53,7 +53,7 @@ func (l *lab) aims() (string, error) {
 	return out.String(), nil
 }
 
-// study is what TestStudy prints.
+// study returns the output of TestStudy.
 func (l *lab) study() (string, error) {
 	cmd := exec.Command("go", "test", "-count=1", "./mapper/sim/study", "-run", "^TestStudy$", "-v")
 	cmd.Env = append(os.Environ(), "STUDY=1")
@@ -74,7 +74,7 @@ func (l *lab) study() (string, error) {
 	return out.String(), nil
 }
 
-// shortTable has few columns and no commands: those of docs/results.md.
+// shortTable has few columns and no commands, as in docs/results.md.
 func (l *lab) shortTable(t table) (string, error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| %s | %s |\n%s|\n", t.first, strings.Join(t.short, " | "), strings.Repeat("|---", len(t.short)+1))

@@ -152,7 +152,7 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// metrics are those of one row over all traces, by name.
+// metrics are the figures of one row over all traces, by name.
 type metrics map[string]float64
 
 // column is a metric in a table.
@@ -161,7 +161,7 @@ type column struct {
 	times                 float64
 }
 
-// urgentColumns are about urgent tasks and those that make way for them.
+// urgentColumns are about urgent tasks and the tasks that are preempted for them.
 var urgentColumns = []column{
 	{"urgent wait", "urgent_waiting_mean_min", "%.2f min", 1}, {"p95", "urgent_waiting_p95_min", "%.2f min", 1}, {"p95 on 1 GPU", "urgent_1gpu_waiting_p95_s", "%.1f s", 1},
 	{"others' JCT", "others_jct_mean_min", "%.1f min", 1}, {"makespan", "makespan_ratio", "%.3f", 1}, {"worst", "slowdown_max", "%.2f", 1}, {"stretched p99", "stretched_p99", "%.2f", 1},
@@ -202,8 +202,8 @@ func (l *lab) replay(t table, r row, policies []string) (map[string]metrics, err
 	return all, nil
 }
 
-// output is what the program prints. It may exit with 1, because of tasks that
-// failed under a preset.
+// output returns the program's output. It may exit with 1, because of tasks that failed
+// under a preset.
 func (l *lab) output(args []string) ([]byte, error) {
 	cmd := exec.Command(l.carma, args...)
 	cmd.Stderr = os.Stderr

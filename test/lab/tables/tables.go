@@ -12,15 +12,15 @@ import (
 type table struct {
 	name  string
 	first string // title of the first column
-	// traces that ship; none: generated ones.
+	// traces that ship; generated ones if none
 	traces []string
 	short  []string // of docs/results.md: only these columns, no commands
-	own    []column // in place of those of every table
+	own    []column // instead of the columns of every table
 	rows   []row
 }
 
-// row is one line: what it shows, and the command that measures it. made are flags
-// of carma trace generate; empty: the traces are generated-SEED.
+// row is one line: what it shows, and the command that measures it. made are flags of
+// carma trace generate; if empty, the traces are generated-SEED.
 type row struct{ what, policy, flags, made string }
 
 const (
@@ -209,7 +209,7 @@ func (l *lab) traces(t table, r row) ([]string, error) {
 	return list, nil
 }
 
-// commands are what to type for the table, a line each.
+// commands lists the commands to type for the table, a line each.
 func (l *lab) commands(t table) []string {
 	var list []string
 	add := func(line string) {

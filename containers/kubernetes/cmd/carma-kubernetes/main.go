@@ -23,7 +23,7 @@ func main() {
 	root.Main(version, agent.Apart(version))
 }
 
-// register adds what carma has not.
+// register adds the commands and drivers that carma lacks.
 func register() {
 	engines.All = append(engines.All, engines.Engine{Name: "kubernetes", Driver: open})
 	contexts.OverTLS = kubeconfig.Connect

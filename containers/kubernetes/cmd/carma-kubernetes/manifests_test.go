@@ -52,8 +52,8 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// manifestFiles are the files of objects and of patches of a folder. What its
-// kustomization names must be there, and nothing else.
+// manifestFiles are the files of objects and of patches of a folder. They must be exactly
+// the files that its kustomization names.
 func manifestFiles(t *testing.T, folder string) (files []string) {
 	t.Helper()
 	var k kustomization
@@ -130,7 +130,7 @@ func manifestObjects(t *testing.T) (list []runtime.Object) {
 	return list
 }
 
-// podsOf are what daemon and agents run as.
+// podsOf returns the pod specs of daemon and agents.
 func podsOf(list []runtime.Object) (pods []*corev1.PodSpec) {
 	for _, o := range list {
 		switch o := o.(type) {
@@ -143,8 +143,8 @@ func podsOf(list []runtime.Object) (pods []*corev1.PodSpec) {
 	return pods
 }
 
-// TestManifestsRun: what the manifests run is a command of this program, with flags and
-// variables that it has.
+// TestManifestsRun: the manifests run commands of this program, with flags and variables
+// that it has.
 func TestManifestsRun(t *testing.T) {
 	program := root.New(cli.New(strings.NewReader(""), io.Discard, io.Discard, "test"), nil)
 	parses := func(args []string) {

@@ -32,8 +32,8 @@ import (
 	"carma/containers/kubernetes"
 )
 
-// Fleet are nodes that are only objects, and one loop that does for all of them what a
-// kubelet tells of its pods.
+// Fleet are nodes that are only objects, and one loop that sends the kubelets' reports
+// about pods for all of them.
 type Fleet struct {
 	core, resource rest.Interface
 	state          string // folder of the cluster
@@ -142,8 +142,8 @@ func (f *Fleet) Join(nodes int) {
 	all.Wait()
 }
 
-// Kubelets tells that each pod which a node gets runs, and, when it is deleted, that it
-// has ended, until the test ends.
+// Kubelets reports each pod that a node gets as running, and as ended when it is deleted,
+// until the test ends.
 func (f *Fleet) Kubelets(t *testing.T) {
 	work := make(chan *corev1.Pod, 64*1024)
 	for range 16 {
@@ -166,7 +166,8 @@ func (f *Fleet) Kubelets(t *testing.T) {
 	informed(t, f.core, "pods", &corev1.Pod{}, tell)
 }
 
-// informed tells each object of a kind now and at each change, until the test ends.
+// informed calls tell with each object of a kind now and at each change, until the test
+// ends.
 func informed(t *testing.T, client rest.Interface, kind string, example runtime.Object, tell func(any)) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, kind, metav1.NamespaceAll, fields.Everything()), ObjectType: example,
@@ -178,7 +179,7 @@ func informed(t *testing.T, client rest.Interface, kind string, example runtime.
 	}
 }
 
-// turn does what is next for a pod of a node.
+// turn does the next step for a pod of a node.
 func (f *Fleet) turn(t *testing.T, pod *corev1.Pod) {
 	state := ""
 	switch {

@@ -17,8 +17,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Allocations watches the claims. The function it returns waits for so many allocations,
-// and tells when each was seen first.
+// Allocations watches the claims. The function it returns waits for a number of
+// allocations, and returns when each was seen first.
 func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
 	type seen struct {
 		name string
@@ -46,7 +46,7 @@ func (f *Fleet) Allocations(t *testing.T) func(int) map[string]time.Time {
 	}
 }
 
-// NotOver checks that no GPU is booked with more than it has.
+// NotOver checks that no GPU has more memory allocated than it has.
 func (f *Fleet) NotOver(t *testing.T, bytes int64) {
 	t.Helper()
 	var list resourcev1.ResourceClaimList

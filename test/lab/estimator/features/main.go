@@ -130,7 +130,7 @@ func describe(c evaluate.Case) ([]string, error) {
 	return fields, nil
 }
 
-// describeFew returns the row of a training; nil: its family is not learned.
+// describeFew returns the row of a training, or nil if its family is not learned.
 func describeFew(c evaluate.Case) ([]string, error) {
 	if c.Config == nil {
 		return nil, nil

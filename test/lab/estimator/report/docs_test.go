@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTablesInDocs: both documents have a place for the tables, and the tables there are
-// those of the cards. It fails if a training wrote new cards and nobody made the report.
+// TestTablesInDocs: both documents have a place for the tables, and their tables agree
+// with the cards. It fails if a training wrote new cards and nobody made the report.
 func TestTablesInDocs(t *testing.T) {
 	const root = "../../../../"
 	card, err := readHeld(root + "test/lab/estimator/residual/card.json")

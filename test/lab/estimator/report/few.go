@@ -27,7 +27,7 @@ type fewGroup struct {
 	Real    *fewFigures   `json:"real"`
 }
 
-// known names what is known beside parameters, batch size and family.
+// known names the known facts beside parameters, batch size and family.
 func (g *fewGroup) known() string {
 	var known []string
 	if g.Input {

@@ -90,8 +90,8 @@ func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 // newestReal is the environment of the real models in estimates.csv that were measured last.
 const newestReal = "a100-2025-09"
 
-// shipped writes the errors of the shipped estimators on these files: all to out, and to
-// short what earlier runs of the newest real models tell.
+// shipped writes the errors of the shipped estimators on these files: all to out, and the
+// effect of earlier runs for the newest real models to short.
 func shipped(out, short *bytes.Buffer, data string) error {
 	fmt.Fprint(out, "\n### As shipped, and the others\n\n`carma estimate --evaluate FILE`. For `carma`, `gpumemnet` and `gpumemnet-transformer` these are rows that they were fitted to.\n")
 	all := rivals.All(&residual.Corrected{Corrector: residual.NewModel()})

@@ -8,7 +8,7 @@ import (
 	"carma/estimator/evaluate"
 )
 
-// The tables in this file are those that users decide by.
+// The tables in this file help users to choose an estimator.
 
 // measuredOn describes the sets of the correction's card for users.
 var measuredOn = map[string]string{
@@ -52,7 +52,7 @@ func fewShort(out *bytes.Buffer, card *fewCard) {
 	}
 }
 
-// seenShort writes how far estimates are off with what earlier runs tell.
+// seenShort writes the errors of estimates that earlier runs correct.
 func seenShort(out *bytes.Buffer, s *evaluate.Scored) {
 	fmt.Fprintf(out, "\n**After earlier runs**, on %d runs of real models measured in `%s`:\n\n"+
 		"| estimate | runs | mean error | above the bound | overhead |\n|---|---|---|---|---|\n", s.Trainings, s.Environment)

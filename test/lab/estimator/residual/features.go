@@ -11,7 +11,7 @@ import (
 )
 
 // Simulated has three simulations of one training: without workspaces of the
-// convolutions, with those of the environment, and with twice those.
+// convolutions, with the environment's workspaces, and with twice these.
 type Simulated struct {
 	Plain, Point, Ample step.Result
 }
@@ -52,8 +52,8 @@ var names = []string{
 // Names returns the features' names, in order.
 func Names() []string { return names }
 
-// Features returns the features of a training. faketensor is a tracker's peak in
-// bytes; 0: none.
+// Features returns the features of a training. faketensor is a tracker's peak in bytes,
+// or 0.
 func Features(c *models.Config, s Simulated, faketensor int64) []float32 {
 	point := float64(max(s.Point.Total(), 1))
 	of := func(bytes int64) float32 { return float32(float64(bytes) / point) }

@@ -82,7 +82,7 @@ func take(address, files string, width, height int64, settle time.Duration) erro
 		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
 			return err
 		}
-		time.Sleep(2 * time.Second) // charts are drawn anew
+		time.Sleep(2 * time.Second) // charts are drawn again
 		shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			return err

@@ -1,7 +1,7 @@
-// Command stands stands in for what a machine without network lacks. Linked as curl or
-// openssl, it is that program, as far as the scripts of containers/kubernetes/test use it. "stands
-// loopback ADDRESS" brings the loopback up and gives it a further address, which a
-// Kubernetes needs that has no other network.
+// Command stands replaces programs that a machine without network lacks. Linked as curl
+// or openssl, it does the work of that program, as far as the scripts of
+// containers/kubernetes/test use it. "stands loopback ADDRESS" brings the loopback up and
+// gives it a further address, which a Kubernetes needs that has no other network.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Package nvfm stands in for the client of NVIDIA's Fabric Manager, whose module cannot be
-// had from Go's proxy. NVIDIA's DRA driver is linked with it, and calls it only if its
-// feature FabricManagerPartitioning is on. Here each call says that it is not there.
+// Package nvfm replaces the client of NVIDIA's Fabric Manager, whose module is not
+// available from Go's proxy. NVIDIA's DRA driver is linked with it, and calls it only if
+// its feature FabricManagerPartitioning is on. Here each call returns that it is not
+// available.
 package nvfm
 
 // Return is the outcome of a call.
