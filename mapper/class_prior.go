@@ -210,7 +210,7 @@ func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
 		if n.mix[c] == 0 || refused.sum()+open < riskMost {
 			return false
 		}
-		if open -= n.mix[c]; s.attributedOOM(g, n.as[c]) == RuleSlowdown {
+		if open -= n.mix[c]; s.slowdownRule(g, n.as[c]) == RuleSlowdown {
 			refused[c] = n.mix[c]
 		}
 		if refused.sum() > riskMost {

@@ -91,8 +91,8 @@ func (g *GPU) forget() {
 // score returns the result of scoring the candidate with a number on a GPU.
 func (s *State) score(g *GPU, id int) scoreResult { return s.ask(g, id, false) }
 
-// attributedOOM returns only the rule of that result, which is often found sooner.
-func (s *State) attributedOOM(g *GPU, id int) Rule {
+// slowdownRule returns only the rule of that result, which is often found sooner.
+func (s *State) slowdownRule(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
 	}

@@ -41,7 +41,7 @@ func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 		return RuleUnseen
 	}
 	for _, id := range s.candidatesOf(t) {
-		if rule = s.attributedOOM(g, id); rule == "" {
+		if rule = s.slowdownRule(g, id); rule == "" {
 			break
 		}
 	}

@@ -259,7 +259,7 @@ func TestVerdicts(t *testing.T) {
 				}
 				for k, ask := range early.candidatesOf(early.tasks[id]) {
 					g := i % len(early.gpus)
-					got := early.attributedOOM(early.gpus[g], ask)
+					got := early.slowdownRule(early.gpus[g], ask)
 					if a := early.gpus[g].cache.outlook.find(ask); a >= 0 && early.gpus[g].cache.outlook.answers[a].rough {
 						rough++
 					}

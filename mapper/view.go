@@ -12,11 +12,7 @@ import (
 func (s *State) Now() units.Instant { return s.now }
 
 // Options returns the present options.
-func (s *State) Options() Options {
-	o := s.opt
-	o.FairWeights = slices.Clone(o.FairWeights)
-	return o
-}
+func (s *State) Options() Options { return s.opt.own() }
 
 // Task returns an unfinished task. The caller must not change it, and must not keep it
 // over the next Step.

@@ -87,9 +87,9 @@ func (f *logFiles) look() error {
 	return nil // the next look will do
 }
 
-// lookTries limits the walks of one look, which take up to 0.2 s together. A number that
+// lookTries limits the walks of one look, which take up to 1.2 s together. A number that
 // has no file after that is not being renamed: somebody else deleted the file.
-const lookTries = 10
+const lookTries = 40
 
 // walked is the reason why a walk over the files ended.
 type walked int
