@@ -71,9 +71,9 @@ func (s *State) refreshDirty() []*GPU {
 			g.markDirty()
 		}
 	}
-	anew := l.marked
-	l.marked, l.spare = l.spare[:0], anew
-	for _, g := range anew {
+	changed := l.marked
+	l.marked, l.spare = l.spare[:0], changed
+	for _, g := range changed {
 		g.cache.looks.marked = false
 		if due := s.recheckAt(g); due != g.cache.looks.due {
 			g.cache.looks.due = due
@@ -88,7 +88,7 @@ func (s *State) refreshDirty() []*GPU {
 		g.cache.looks.short = s.short(g)
 		return !g.cache.looks.short
 	})
-	return anew
+	return changed
 }
 
 // recheckAt returns the instant at which the state of a GPU may change with time alone. A
