@@ -199,9 +199,9 @@ func (s *State) auditKindLinks() error {
 	linked, slots := 0, 0
 	for _, t := range s.tasks {
 		newest := s.byKind[t.Kind]
-		if newest == t && t.kin.newer == nil {
-			for o := t; o != nil; o = o.kin.older {
-				if linked++; o.Kind != t.Kind || s.tasks[o.ID] != o || o.kin.older != nil && o.kin.older.kin.newer != o {
+		if newest == t && t.links.newer == nil {
+			for o := t; o != nil; o = o.links.older {
+				if linked++; o.Kind != t.Kind || s.tasks[o.ID] != o || o.links.older != nil && o.links.older.links.newer != o {
 					return fmt.Errorf("task %d is not linked with those of its kind", o.ID)
 				}
 			}

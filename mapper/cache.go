@@ -11,24 +11,24 @@ import (
 // them again for every task and GPU. They change no decision: clones and snapshots leave
 // them out, and a property test drops them at random.
 type cache struct {
-	newcomers candidates
-	table     scoreTable
-	circles   map[mpsDomain]int32 // their numbers
-	learned   int                 // incremented when expectations change; starts at 1
-	timed     int                 // likewise, for expected run times alone
-	clock     int                 // incremented at each scheduling cycle, and at each change of a GPU within one
-	began     int                 // the clock when the cycle before its last change began
-	forgotten int                 // the clock when all cached rejections were last dropped
-	ceilings  [2]ceiling          // results of canFit, or nil
-	tested    units.Instant       // when the next probe of an unhealthy GPU is due, which makes ceilings stale
-	runs      runTimes
-	ages      ages
-	backlog   backlog
-	most      ceiling // of the memory that can be allocated on empty GPUs, or nil if not computed
-	measured  []EstimateError
-	tries     rejectedCache
-	shrinks   units.Instant // no grant is checked before, or 0 if not known
-	looks     dirtySet
+	candidates candidates
+	table      scoreTable
+	mpsDomains map[mpsDomain]int32 // their numbers
+	learned    int                 // incremented when expectations change; starts at 1
+	timed      int                 // likewise, for expected run times alone
+	clock      int                 // incremented at each scheduling cycle, and at each change of a GPU within one
+	began      int                 // the clock when the cycle before its last change began
+	forgotten  int                 // the clock when all cached rejections were last dropped
+	ceilings   [2]ceiling          // results of canFit, or nil
+	tested     units.Instant       // when the next probe of an unhealthy GPU is due, which makes ceilings stale
+	runs       runTimes
+	ages       ages
+	backlog    backlog
+	most       ceiling // of the memory that can be allocated on empty GPUs, or nil if not computed
+	measured   []EstimateError
+	rejections rejectedCache
+	shrinks    units.Instant // no grant is checked before, or 0 if not known
+	dirty      dirtySet
 }
 
 // emptyCache is the cache of a new state.
@@ -36,13 +36,13 @@ var emptyCache = cache{learned: 1, timed: 1}
 
 // gpuCache holds the cached results of a GPU.
 type gpuCache struct {
-	outlook memo
-	changes int      // incremented when the forecast is dropped
-	face    gpuState // in the last scheduling cycle
-	fresh   int      // the clock when it last changed
-	looks   gpuDirty
-	marks   int // incremented by each mark
-	ready   gpuReadyTime
+	forecast  memo
+	changes   int      // incremented when the forecast is dropped
+	state     gpuState // in the last scheduling cycle
+	changedAt int      // the clock when it last changed
+	dirty     gpuDirty
+	marks     int // incremented by each mark
+	ready     gpuReadyTime
 }
 
 // taskCache holds the cached results of a task.
@@ -68,7 +68,7 @@ const forecastValid = 5 * time.Minute
 // rejectedAt holds the result of a waiting task's last try.
 type rejectedAt struct {
 	at      int             // the clock when it fitted nowhere, or 0 if never
-	kept    headReservation // the head reservation at that time
+	head    headReservation // the head reservation at that time
 	open    []*GPU          // for a task on several GPUs: the GPUs that would have taken a part of it then
 	learned int             // cache.learned when asks was computed
 	asks    []int
@@ -79,7 +79,7 @@ func (s *State) candidatesOf(t *Task) []int {
 	if t.cache.tried.learned == s.cache.learned && t.cache.tried.asks != nil {
 		return t.cache.tried.asks
 	}
-	if len(s.cache.newcomers.all) >= maxCandidates {
+	if len(s.cache.candidates.all) >= maxCandidates {
 		s.dropCache()
 	}
 	done := 0.0
@@ -94,13 +94,13 @@ func (s *State) candidatesOf(t *Task) []int {
 	if len(tried.asks) != t.GPUs {
 		tried.asks, tried.at = make([]int, t.GPUs), 0
 	}
-	key := candidateKey{doubt: s.doubtOf(t, t.Doubt), mix: s.priorOf(t), kind: s.pairs.number(t.Kind), left: left, basis: basis, circle: s.mpsDomainOf(t)}
+	key := candidateKey{doubt: s.doubtOf(t, t.Doubt), prior: s.priorOf(t), kind: s.pairs.number(t.Kind), left: left, basis: basis, domain: s.mpsDomainOf(t)}
 	for i, before := range tried.asks {
 		key.load = t.load(i)
-		if s.cache.newcomers.is(before, &key) {
+		if s.cache.candidates.is(before, &key) {
 			continue // usually the change concerned other tasks
 		}
-		if id := s.cache.newcomers.id(key, func(l interference.Load) loadDemand { return s.loadDemand(l, t) }); id != before {
+		if id := s.cache.candidates.id(key, func(l interference.Load) loadDemand { return s.loadDemand(l, t) }); id != before {
 			tried.asks[i], tried.at = id, 0
 		}
 	}

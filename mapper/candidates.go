@@ -18,18 +18,18 @@ type candidate struct {
 type candidateKey struct {
 	load  interference.Load
 	doubt float64
-	mix   classPrior // its likely classes, if its load is not known
+	prior classPrior // its likely classes, if its load is not known
 	kind  int32      // among the measured pairs
 	left  float64    // seconds alone
 	basis basis
 
-	circle int32
+	domain int32
 }
 
 // class returns the class of a candidate that differs from others of its class in run
 // time at most, or -1.
 func (n *candidateKey) class() int {
-	if n.doubt != 0 || n.mix.unknown() || n.kind != 0 || n.circle != 0 {
+	if n.doubt != 0 || n.prior.unknown() || n.kind != 0 || n.domain != 0 {
 		return -1
 	}
 	return slices.Index(typicalLoads[:], n.load)
@@ -56,13 +56,13 @@ func (n *candidates) id(who candidateKey, demandOf func(interference.Load) loadD
 	}
 	one := candidate{candidateKey: who, class: who.class(), demand: demandOf(who.load), worst: demandOf(doubted(who.load, who.doubt))}
 	one.demand.kind, one.worst.kind = who.kind, who.kind // not the kind of the first task with this key
-	if who.mix.unknown() {
-		for c, weight := range who.mix {
+	if who.prior.unknown() {
+		for c, weight := range who.prior {
 			if weight > 0 {
-				one.as[c] = n.id(candidateKey{load: typicalLoads[c], left: who.left, basis: who.basis, circle: who.circle}, demandOf)
+				one.as[c] = n.id(candidateKey{load: typicalLoads[c], left: who.left, basis: who.basis, domain: who.domain}, demandOf)
 			}
 		}
-		one.likely = who.mix.likeliest()
+		one.likely = who.prior.likeliest()
 	}
 	id = len(n.all)
 	n.all, n.ids[who] = append(n.all, one), id

@@ -182,7 +182,7 @@ func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 	var a scoreResult
 	var refused classPrior
 	var worst refusal
-	for c, weight := range n.mix {
+	for c, weight := range n.prior {
 		if weight == 0 {
 			continue
 		}
@@ -207,11 +207,11 @@ func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
 	var refused classPrior
 	open := 1.0
 	for _, c := range n.likely {
-		if n.mix[c] == 0 || refused.sum()+open < riskMost {
+		if n.prior[c] == 0 || refused.sum()+open < riskMost {
 			return false
 		}
-		if open -= n.mix[c]; s.slowdownRule(g, n.as[c]) == RuleSlowdown {
-			refused[c] = n.mix[c]
+		if open -= n.prior[c]; s.slowdownRule(g, n.as[c]) == RuleSlowdown {
+			refused[c] = n.prior[c]
 		}
 		if refused.sum() > riskMost {
 			return true

@@ -119,7 +119,7 @@ func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bo
 			return true
 		})
 	}
-	ask := &s.cache.newcomers.all[s.candidatesOf(t)[0]]
+	ask := &s.cache.candidates.all[s.candidatesOf(t)[0]]
 	for ours(there) {
 		if free >= t.needs(g) {
 			if s.beside(g, there, ask, true).no.rule == "" {

@@ -45,7 +45,7 @@ type openState struct {
 // call.
 func (g *GPU) markDirty() {
 	g.cache.marks++
-	if l := &g.cache.looks; l.all != nil && !l.marked {
+	if l := &g.cache.dirty; l.all != nil && !l.marked {
 		l.marked = true
 		l.all.marked = append(l.all.marked, g)
 	}
@@ -53,17 +53,17 @@ func (g *GPU) markDirty() {
 
 // refreshDirty updates the set and returns the GPUs that were checked.
 func (s *State) refreshDirty() []*GPU {
-	l := &s.cache.looks
+	l := &s.cache.dirty
 	if !l.valid {
 		*l = dirtySet{valid: true, marked: slices.Clone(s.gpus), due: slices.Clone(s.gpus), free: l.free[:0]}
 		for i, g := range s.gpus {
-			g.cache.looks = gpuDirty{all: l, marked: true, due: s.now, place: i}
+			g.cache.dirty = gpuDirty{all: l, marked: true, due: s.now, place: i}
 		}
 	}
-	for len(l.due) > 0 && l.due[0].cache.looks.due <= s.now && s.now < units.Never {
+	for len(l.due) > 0 && l.due[0].cache.dirty.due <= s.now && s.now < units.Never {
 		g := l.due[0]
 		g.markDirty()
-		g.cache.looks.due = units.Never
+		g.cache.dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
 	if s.now == units.Never { // no later due instant exists
@@ -74,19 +74,19 @@ func (s *State) refreshDirty() []*GPU {
 	changed := l.marked
 	l.marked, l.spare = l.spare[:0], changed
 	for _, g := range changed {
-		g.cache.looks.marked = false
-		if due := s.recheckAt(g); due != g.cache.looks.due {
-			g.cache.looks.due = due
-			heap.Fix(&l.due, g.cache.looks.place)
+		g.cache.dirty.marked = false
+		if due := s.recheckAt(g); due != g.cache.dirty.due {
+			g.cache.dirty.due = due
+			heap.Fix(&l.due, g.cache.dirty.place)
 		}
 		s.tally(g)
-		if short := s.short(g); short && !g.cache.looks.short {
+		if short := s.short(g); short && !g.cache.dirty.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *GPU) bool {
-		g.cache.looks.short = s.short(g)
-		return !g.cache.looks.short
+		g.cache.dirty.short = s.short(g)
+		return !g.cache.dirty.short
 	})
 	return changed
 }
@@ -119,7 +119,7 @@ func (s *State) short(g *GPU) bool { return s.free(g) < 0 && len(g.Residents) > 
 
 // shortGPUs returns all short GPUs, in ledger order.
 func (s *State) shortGPUs() (all []*GPU) {
-	l, some := &s.cache.looks, s.gpus
+	l, some := &s.cache.dirty, s.gpus
 	if l.valid {
 		some = l.marked
 		all = append(all, l.short...)
@@ -144,7 +144,7 @@ func (s *State) openState(g *GPU) (o openState) {
 
 // tally updates the counts for freeSummary after a GPU changed.
 func (s *State) tally(g *GPU) {
-	was, is, l := &g.cache.looks.open, s.openState(g), &s.cache.looks
+	was, is, l := &g.cache.dirty.open, s.openState(g), &s.cache.dirty
 	if *was == is {
 		return
 	}
@@ -169,10 +169,10 @@ func (s *State) tally(g *GPU) {
 type expiryHeap []*GPU
 
 func (d expiryHeap) Len() int           { return len(d) }
-func (d expiryHeap) Less(i, j int) bool { return d[i].cache.looks.due < d[j].cache.looks.due }
+func (d expiryHeap) Less(i, j int) bool { return d[i].cache.dirty.due < d[j].cache.dirty.due }
 func (d expiryHeap) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].cache.looks.place, d[j].cache.looks.place = i, j
+	d[i].cache.dirty.place, d[j].cache.dirty.place = i, j
 }
 
 // Push and Pop satisfy heap.Interface; the set of GPUs never changes.

@@ -54,14 +54,14 @@ func (s *State) looksWrong() error {
 			}
 		}
 	}
-	l := &s.cache.looks
+	l := &s.cache.dirty
 	if !l.valid {
 		return nil
 	}
 	var free []units.Bytes
 	idle, due := 0, false
 	for _, g := range s.gpus {
-		n := &g.cache.looks
+		n := &g.cache.dirty
 		if n.all != l || n.marked != slices.Contains(l.marked, g) || l.due[n.place] != g {
 			return fmt.Errorf("GPU %s is not kept as it should be", g.ID)
 		}
@@ -71,7 +71,7 @@ func (s *State) looksWrong() error {
 		if n.open.idle {
 			idle++
 		}
-		if fresh := g.cache.fresh >= l.since; fresh != slices.Contains(l.recent, g) {
+		if fresh := g.cache.changedAt >= l.since; fresh != slices.Contains(l.recent, g) {
 			return fmt.Errorf("GPU %s is fresh: %v, and among the recent ones: %v", g.ID, fresh, !fresh)
 		}
 		if short := s.short(g); short && !n.marked && !slices.Contains(l.short, g) {
@@ -80,8 +80,8 @@ func (s *State) looksWrong() error {
 		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
 			continue
 		}
-		if f := s.gpuState(g); f != g.cache.face {
-			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.cache.face)
+		if f := s.gpuState(g); f != g.cache.state {
+			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.cache.state)
 		}
 		if o := s.openState(g); o != n.open {
 			return fmt.Errorf("GPU %s is open: %+v, and counted as %+v", g.ID, o, n.open)
@@ -147,7 +147,7 @@ func (s *State) unasked(t *Task) (all []*GPU) {
 		return nil
 	}
 	for _, g := range s.gpus {
-		if l := &g.cache.looks; g.cache.fresh <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
+		if l := &g.cache.dirty; g.cache.changedAt <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
 			all = append(all, g)
 		}
 	}

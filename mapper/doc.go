@@ -25,7 +25,7 @@
 //     where host memory and processors are allocated; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
 //     Without GPUs, or with the engine down, nothing is placed.
-//     Kept by runner/runner.go (greet, engineChanged), runner/reload.go
+//     Kept by runner/runner.go (journalStartup, engineChanged), runner/reload.go
 //     (Reconfigure), mapper/sim/engine.go (newEngine).
 //  3. Check a request before it becomes a [TaskSubmitted], with [State.Check]
 //     and for its dependencies. The state forgets tasks that have ended, so drop
@@ -65,7 +65,7 @@
 //     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
 //  12. Never let time go back, across restarts either. An event with an older
 //     instant happens "now", so timers move and waiting times are wrong.
-//     Kept by runner/clock.go (Now), runner/clock_boot.go (goOnInTime), the agenda of
+//     Kept by runner/clock.go (Now), runner/clock_boot.go (restoreClock), the agenda of
 //     mapper/sim/agenda.go (next).
 //  13. Number tasks upwards. A number that is not above the last one counts as a
 //     repetition and is ignored, so the submission is lost.
@@ -78,7 +78,7 @@
 //     Kept by runner/replay.go (rebuild, replay).
 //  15. Then check the state with [State.Audit], find the container of each placed
 //     task, and continue with duties 7 and 8. Otherwise running attempts are lost.
-//     Kept by runner/load.go (load), runner/restart.go (resume).
+//     Kept by runner/load.go (load), runner/restart.go (resumeAttempts).
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/execute.go (with).
@@ -87,10 +87,10 @@
 //     throughout. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
 //     predictions are not corrected, and no wrong placement is undone.
-//     Kept by runner/throughput.go (tellPace), mapper/sim/run.go (pace).
+//     Kept by runner/throughput.go (sendThroughput), mapper/sim/run.go (pace).
 //  18. Answer every [Suspend] with [SuspendDone] and every [Resume] with [Resumed], with
 //     the reason where it failed. An attempt that is lost meanwhile is [Exited]. Set
 //     GPUInfo.Suspend; tasks on other GPUs are never suspended. Without an answer the
 //     task holds its GPUs, or its host memory, permanently.
-//     Kept by runner/suspend.go (suspend), runner/resume.go (comeBack), mapper/sim/suspend.go (copied).
+//     Kept by runner/suspend.go (suspend), runner/resume.go (serveResume), mapper/sim/suspend.go (copied).
 package mapper

@@ -34,8 +34,8 @@ func (s *State) evictSlowing(g *GPU) {
 			without = append(without, p)
 		}
 	}
-	s.sharingMode(g).outlook(there, nil)
-	s.sharingMode(g).outlook(without, nil)
+	s.sharingMode(g).forecast(there, nil)
+	s.sharingMode(g).forecast(without, nil)
 	for _, after := range without {
 		for _, now := range there {
 			if now.task == after.task && now.task != 0 && now.worst() > s.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {

@@ -67,10 +67,10 @@ func (p *residentForecast) within(slowdown float64, worst bool) bound {
 	return b
 }
 
-// outlook predicts when each of the tasks on a GPU ends if no other task comes. With
+// forecast predicts when each of the tasks on a GPU ends if no other task comes. With
 // bounds it stops and returns false as soon as a part is certain to exceed its bound;
 // then its results are not valid.
-func (on sharingMode) outlook(parts []residentForecast, bounds []bound) bool {
+func (on sharingMode) forecast(parts []residentForecast, bounds []bound) bool {
 	var activeSpace [16]int
 	var leftSpace [16]float64
 	var demandSpace [16]loadDemand

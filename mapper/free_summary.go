@@ -17,7 +17,7 @@ type freeSummary struct {
 // freeSummary omits the GPUs of the head reservation once the cycle has passed the task
 // for which they are reserved.
 func (s *State) freeSummary(p *cycle) (v freeSummary) {
-	l := &s.cache.looks
+	l := &s.cache.dirty
 	if !l.valid { // the GPUs have changed during the cycle
 		for _, g := range s.gpus {
 			if o := s.openState(g); o.open && !s.summarySkips(p, g) {
@@ -32,8 +32,8 @@ func (s *State) freeSummary(p *cycle) (v freeSummary) {
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
 	for _, id := range s.head.GPUs {
-		if g := s.byID[id]; g != nil && g.cache.looks.open.open && s.summarySkips(p, g) {
-			aside = append(aside, g.cache.looks.open.free)
+		if g := s.byID[id]; g != nil && g.cache.dirty.open.open && s.summarySkips(p, g) {
+			aside = append(aside, g.cache.dirty.open.free)
 			v.open--
 			if g.idle() {
 				v.idle--

@@ -16,7 +16,7 @@ type GPUFault struct {
 	Boot string `json:"boot,omitempty"`
 	// Told: the driver has asked for a reset, so it also reports when a reset has
 	// happened.
-	Told bool `json:"told,omitempty"`
+	FromDriver bool `json:"told,omitempty"`
 }
 
 // GPUsReset says that GPUs were reset, which ends their persistent faults. Another boot
@@ -48,7 +48,7 @@ func (s *State) setPersistentFault(g *GPU, in *GPUSample) {
 	if g.Persistent != nil {
 		b = *g.Persistent
 	}
-	b.Told = b.Told || in.FromDriver
+	b.FromDriver = b.FromDriver || in.FromDriver
 	if g.Persistent == nil || b != *g.Persistent {
 		g.Persistent = &b
 		s.cache.ceilings, s.dirty = [2]ceiling{}, true

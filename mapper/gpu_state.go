@@ -23,20 +23,20 @@ func (s *State) markChanged() {
 	before := s.cache.began
 	s.cache.clock++
 	s.cache.began = s.cache.clock
-	l := &s.cache.looks
+	l := &s.cache.dirty
 	recent, whole := l.recent, !l.valid
 	if whole {
 		recent = slices.Clone(s.gpus)
 	}
 	for _, g := range s.refreshDirty() {
-		if f := s.gpuState(g); f != g.cache.face {
-			if !whole && g.cache.fresh < l.since { // else it is among the recent ones
+		if f := s.gpuState(g); f != g.cache.state {
+			if !whole && g.cache.changedAt < l.since { // else it is among the recent ones
 				recent = append(recent, g)
 			}
-			g.cache.face, g.cache.fresh = f, s.cache.clock
+			g.cache.state, g.cache.changedAt = f, s.cache.clock
 		}
 	}
-	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return g.cache.fresh < before })
+	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return g.cache.changedAt < before })
 	slices.SortFunc(l.recent, comparePos)
 	l.since = before
 }
@@ -63,13 +63,13 @@ func (s *State) markLaunched(gpus []*GPU) {
 }
 
 func (s *State) markChangedGPU(g *GPU) {
-	if l := &s.cache.looks; l.valid && g.cache.fresh < l.since {
+	if l := &s.cache.dirty; l.valid && g.cache.changedAt < l.since {
 		at, there := slices.BinarySearchFunc(l.recent, g, comparePos)
 		if !there {
 			l.recent = slices.Insert(l.recent, at, g)
 		}
 	}
-	g.cache.fresh = s.cache.clock
+	g.cache.changedAt = s.cache.clock
 	g.markDirty()
 }
 
@@ -86,7 +86,7 @@ func (s *State) rejectedByAll(t *Task) (at int, reopened []GPUID) {
 	}
 	// Whether a reserved GPU can be backfilled depends on host memory, time and
 	// residents.
-	if kept := &tried.kept; s.opt.FillHeld || kept.Task != s.head.Task || kept.Until != s.head.Until || !slices.Equal(kept.GPUs, s.head.GPUs) {
+	if kept := &tried.head; s.opt.FillHeld || kept.Task != s.head.Task || kept.Until != s.head.Until || !slices.Equal(kept.GPUs, s.head.GPUs) {
 		reopened = kept.GPUs
 	}
 	return tried.at, reopened

@@ -23,7 +23,7 @@ func TestTurnedDownOnce(t *testing.T) {
 			for _, waiting := range l.s.tasks {
 				if at := waiting.cache.tried.at; at == l.s.cache.clock {
 					tried++
-					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.cache.fresh > at }) {
+					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.cache.changedAt > at }) {
 						again++
 					}
 				}

@@ -233,7 +233,7 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 
 // reestimate drops the cached run times of the tasks of a kind.
 func (s *State) reestimate(kind string) {
-	for t := s.byKind[kind]; t != nil; t = t.kin.older {
+	for t := s.byKind[kind]; t != nil; t = t.links.older {
 		t.cache.run, t.cache.tried.learned = expectedRun{}, 0
 	}
 }

@@ -22,14 +22,14 @@ func (s *State) addTask(t *Task) {
 	}
 	older, newer := s.byKind[t.Kind], (*Task)(nil)
 	for older != nil && older.ID > t.ID { // usually none: the newest has the highest number, except for a task that changes its kind or was adopted
-		older, newer = older.kin.older, older
+		older, newer = older.links.older, older
 	}
-	t.kin.older, t.kin.newer = older, newer
+	t.links.older, t.links.newer = older, newer
 	if older != nil {
-		older.kin.newer = t
+		older.links.newer = t
 	}
 	if newer != nil {
-		newer.kin.older = t
+		newer.links.older = t
 	} else {
 		s.byKind[t.Kind] = t
 	}
@@ -41,18 +41,18 @@ func (s *State) removeTask(t *Task) {
 	if t.Slot > 0 {
 		s.slots--
 	}
-	if older := t.kin.older; older != nil {
-		older.kin.newer = t.kin.newer
+	if older := t.links.older; older != nil {
+		older.links.newer = t.links.newer
 	}
 	switch {
-	case t.kin.newer != nil:
-		t.kin.newer.kin.older = t.kin.older
-	case t.kin.older != nil:
-		s.byKind[t.Kind] = t.kin.older
+	case t.links.newer != nil:
+		t.links.newer.links.older = t.links.older
+	case t.links.older != nil:
+		s.byKind[t.Kind] = t.links.older
 	default:
 		delete(s.byKind, t.Kind)
 	}
-	t.kin = kindLinks{}
+	t.links = kindLinks{}
 }
 
 // setSlot changes the slot of an unfinished task.
@@ -67,7 +67,7 @@ func (s *State) setSlot(t *Task, slot time.Duration) {
 
 // waitingOf appends the waiting tasks of a kind.
 func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
-	for t := s.byKind[kind]; t != nil; t = t.kin.older {
+	for t := s.byKind[kind]; t != nil; t = t.links.older {
 		if t.waiting() {
 			tasks = append(tasks, t)
 		}
@@ -79,7 +79,7 @@ func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
 func (s *State) gpusOf(kinds ...string) []*GPU {
 	var gpus []*GPU
 	for _, kind := range kinds {
-		for t := s.byKind[kind]; t != nil; t = t.kin.older {
+		for t := s.byKind[kind]; t != nil; t = t.links.older {
 			if t.Current() == nil {
 				continue
 			}
@@ -103,7 +103,7 @@ func (s *State) cloneKindLinks(c *State) {
 		return c.tasks[t.ID]
 	}
 	for id, t := range s.tasks {
-		c.tasks[id].kin = kindLinks{copyOf(t.kin.newer), copyOf(t.kin.older)}
+		c.tasks[id].links = kindLinks{copyOf(t.links.newer), copyOf(t.links.older)}
 	}
 	c.byKind = make(map[string]*Task, len(s.byKind))
 	for kind, t := range s.byKind {

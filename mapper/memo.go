@@ -14,25 +14,25 @@ type scoreResult struct {
 
 // memo holds the forecast of a GPU and the scores derived from it.
 type memo struct {
-	checked   units.Instant // the instant at which it was last found valid
-	valid     bool
-	version   uint64             // unique among the forecasts of a state
-	at        units.Instant      // the instant of the forecast
-	extra     float64            // SM activity that the tasks do not explain
-	parts     []residentForecast // the tasks there, with their forecasts
-	work      float64            // the remaining SM work of these, in seconds
-	ends      units.Instant      // the first end among them, or 0 if not computed
-	glance    slowdownBound
-	newcomers []int         // the numbers of the scored candidates
-	answers   []scoreResult // their results, in the same order
-	index     []int32       // positions in newcomers, plus 1, hashed by number; its length is a power of two
+	checked    units.Instant // the instant at which it was last found valid
+	valid      bool
+	version    uint64             // unique among the forecasts of a state
+	at         units.Instant      // the instant of the forecast
+	extra      float64            // SM activity that the tasks do not explain
+	parts      []residentForecast // the tasks there, with their forecasts
+	work       float64            // the remaining SM work of these, in seconds
+	ends       units.Instant      // the first end among them, or 0 if not computed
+	bound      slowdownBound
+	candidates []int         // the numbers of the scored candidates
+	answers    []scoreResult // their results, in the same order
+	index      []int32       // positions in newcomers, plus 1, hashed by number; its length is a power of two
 }
 
 // find returns the position of a candidate's result, or -1.
 func (m *memo) find(id int) int {
 	for i := id; len(m.index) > 0; i++ {
 		at := int(m.index[i&(len(m.index)-1)]) - 1
-		if at < 0 || m.newcomers[at] == id {
+		if at < 0 || m.candidates[at] == id {
 			return at
 		}
 	}
@@ -41,14 +41,14 @@ func (m *memo) find(id int) int {
 
 // enter adds a result that is not there.
 func (m *memo) enter(id int, a scoreResult) {
-	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
-	from := len(m.newcomers) - 1
-	if 2*len(m.newcomers) > len(m.index) {
+	m.candidates, m.answers = append(m.candidates, id), append(m.answers, a)
+	from := len(m.candidates) - 1
+	if 2*len(m.candidates) > len(m.index) {
 		m.index = make([]int32, max(32, 2*len(m.index)))
 		from = 0
 	}
-	for at := from; at < len(m.newcomers); at++ {
-		i := m.newcomers[at]
+	for at := from; at < len(m.candidates); at++ {
+		i := m.candidates[at]
 		for m.index[i&(len(m.index)-1)] != 0 {
 			i++
 		}
@@ -58,17 +58,17 @@ func (m *memo) enter(id int, a scoreResult) {
 
 // memo returns the memo of a GPU, and recomputes it if necessary.
 func (s *State) memo(g *GPU) *memo {
-	m := &g.cache.outlook
+	m := &g.cache.forecast
 	if m.valid && m.checked == s.now {
 		return m
 	}
 	at, extra := s.forecastAt(g), s.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
 		s.cache.table.version++
-		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
-		m.glance.most = 0
+		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		m.bound.most = 0
 		clear(m.index)
-		s.sharingMode(g).outlook(m.parts, nil)
+		s.sharingMode(g).forecast(m.parts, nil)
 		for i := range m.parts {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
@@ -85,7 +85,7 @@ func (s *State) forecastAt(g *GPU) units.Instant {
 // forget drops the forecast of a GPU after a change there.
 func (g *GPU) forget() {
 	g.markDirty()
-	g.cache.outlook.valid, g.cache.changes = false, g.cache.changes+1
+	g.cache.forecast.valid, g.cache.changes = false, g.cache.changes+1
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.
@@ -129,8 +129,8 @@ func (s *State) ask(g *GPU, id int, verdict bool) scoreResult {
 		return m.answers[k]
 	}
 	var a scoreResult
-	switch n := &s.cache.newcomers.all[id]; {
-	case n.mix.unknown():
+	switch n := &s.cache.candidates.all[id]; {
+	case n.prior.unknown():
 		a = s.besideInDoubt(g, n, verdict)
 	case verdict && s.certainlySlow(g, m, n):
 		a = scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}

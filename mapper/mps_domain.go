@@ -29,13 +29,13 @@ func (s *State) mpsDomainOf(t *Task) int32 {
 	if slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Class == ExitMPSFault }) {
 		c.own = t.ID
 	}
-	n, ok := s.cache.circles[c]
+	n, ok := s.cache.mpsDomains[c]
 	if !ok {
-		if s.cache.circles == nil {
-			s.cache.circles = map[mpsDomain]int32{}
+		if s.cache.mpsDomains == nil {
+			s.cache.mpsDomains = map[mpsDomain]int32{}
 		}
-		n = int32(len(s.cache.circles) + 1)
-		s.cache.circles[c] = n
+		n = int32(len(s.cache.mpsDomains) + 1)
+		s.cache.mpsDomains[c] = n
 	}
 	return n
 }

@@ -19,7 +19,7 @@ func (s *State) place(p *cycle, t *Task) []*GPU {
 	fitting, all := s.whereHostFits(t, s.candidates(t))
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
-		t.cache.tried.at, t.cache.tried.kept = s.cache.clock, s.head
+		t.cache.tried.at, t.cache.tried.head = s.cache.clock, s.head
 		s.cacheRejection(t)
 		p.failed = append(p.failed, s.failure(t))
 	}
@@ -34,9 +34,9 @@ func (s *State) candidates(t *Task) []*GPU {
 	if len(s.reservations) > 0 {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
-	changed := func(g *GPU) bool { return g.cache.fresh > since || since == 0 || slices.Contains(reopened, g.ID) }
+	changed := func(g *GPU) bool { return g.cache.changedAt > since || since == 0 || slices.Contains(reopened, g.ID) }
 	all := s.gpus
-	if l := &s.cache.looks; l.valid && len(reopened) == 0 && since >= l.since {
+	if l := &s.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
 	if t.GPUs > 1 {

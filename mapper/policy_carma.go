@@ -169,11 +169,11 @@ func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict b
 	with := append(append(s.step.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
 	s.step.with = with
 	most := s.predictedCap()
-	if verdict && !on.outlook(with, s.bounds(there, with, most-capMargin, false)) {
+	if verdict && !on.forecast(with, s.bounds(there, with, most-capMargin, false)) {
 		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
 	if !verdict {
-		on.outlook(with, nil)
+		on.forecast(with, nil)
 	}
 	first := math.Inf(1)
 	for i := range with {
@@ -202,11 +202,11 @@ func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict b
 func (s *State) worstBeside(on sharingMode, there, with []residentForecast, most float64, verdict bool) (no refusal, rough bool) {
 	late := pessimistic(s.step.late[:0], with)
 	s.step.late = late
-	if verdict && !on.outlook(late, s.bounds(there, late, most, true)) {
+	if verdict && !on.forecast(late, s.bounds(there, late, most, true)) {
 		return refusal{rule: RuleSlowdown}, true
 	}
 	if !verdict {
-		on.outlook(late, nil)
+		on.forecast(late, nil)
 	}
 	for i := range late {
 		before := 0.0

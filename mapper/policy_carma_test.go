@@ -260,7 +260,7 @@ func TestVerdicts(t *testing.T) {
 				for k, ask := range early.candidatesOf(early.tasks[id]) {
 					g := i % len(early.gpus)
 					got := early.slowdownRule(early.gpus[g], ask)
-					if a := early.gpus[g].cache.outlook.find(ask); a >= 0 && early.gpus[g].cache.outlook.answers[a].rough {
+					if a := early.gpus[g].cache.forecast.find(ask); a >= 0 && early.gpus[g].cache.forecast.answers[a].rough {
 						rough++
 					}
 					_, want := whole.weigh(whole.gpus[g], whole.candidatesOf(whole.tasks[id])[k])

@@ -40,17 +40,17 @@ func (s *State) cacheRejection(t *Task) {
 	if !ok {
 		return
 	}
-	if s.cache.tries == nil {
-		s.cache.tries = rejectedCache{}
+	if s.cache.rejections == nil {
+		s.cache.rejections = rejectedCache{}
 	}
-	all := s.cache.tries[l]
+	all := s.cache.rejections[l]
 	for len(all) > 0 && all[len(all)-1].need >= t.NextGrant {
 		all = all[:len(all)-1]
 	}
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	s.cache.tries[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.head.GPUs})
+	s.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.head.GPUs})
 }
 
 // triesFrom is the number of GPUs below which a lookup costs more than asking them.
@@ -66,7 +66,7 @@ func (s *State) cachedRejection(t *Task) (at int, but []GPUID) {
 	if !ok {
 		return 0, nil
 	}
-	all := s.cache.tries[l]
+	all := s.cache.rejections[l]
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].need <= t.NextGrant && all[i].at > s.cache.forgotten {
 			return all[i].at, all[i].kept

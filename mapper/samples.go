@@ -77,7 +77,7 @@ func (s *State) setRing(next *GPU) {
 	for i, g := range s.gpus {
 		g.pos = i
 	}
-	s.cache.looks.valid = false
+	s.cache.dirty.valid = false
 	s.cache.forgotten, s.cache.clock = s.cache.clock, s.cache.clock+1 // cached results of tasks name GPUs in ledger order
 	s.ring = max(0, slices.Index(s.gpus, next))
 }
@@ -107,13 +107,13 @@ func (s *State) sampled(ev Sampled) {
 		}
 		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
 			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
-			g.cache.face = gpuState{} // the tasks of residues may see it differently
+			g.cache.state = gpuState{} // the tasks of residues may see it differently
 			s.cache.ceilings, s.dirty = [2]ceiling{}, true
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
 		s.observe(g)
-		g.cache.outlook.checked = 0 // the memory of other processes may have changed
+		g.cache.forecast.checked = 0 // the memory of other processes may have changed
 		s.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {

@@ -24,7 +24,7 @@ type boundCase struct {
 
 // slowdownBound updates the bounds of a memo.
 func (s *State) slowdownBound(m *memo) *slowdownBound {
-	v := &m.glance
+	v := &m.bound
 	most := s.predictedCap()
 	if v.most == most {
 		return v

@@ -44,7 +44,7 @@ func (s *State) predict(gpus []*GPU) {
 // it, and the measured corrections of pairs.
 type sharingMode struct {
 	slices  bool // tasks take turns
-	circles bool // MPS domains take turns
+	domains bool // MPS domains take turns
 	pairs   *pairs
 	scratch *[16]float64 // for the speeds of a forecast
 }
@@ -84,7 +84,7 @@ func (on sharingMode) adjust(loads []loadDemand, speeds []float64) {
 		}
 		interference.TakeTurns(times, speeds)
 	}
-	if on.circles && severalMPSDomains(loads) {
+	if on.domains && severalMPSDomains(loads) {
 		byMPSDomain(loads, speeds)
 	}
 	on.pairs.correct(loads, speeds)

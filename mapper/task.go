@@ -325,7 +325,7 @@ type Task struct {
 	Ended units.Instant `json:"ended,omitempty"`
 	Code  int           `json:"code,omitempty"`
 
-	kin   kindLinks
+	links kindLinks
 	cache taskCache
 }
 
@@ -366,7 +366,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.kin, c.cache = kindLinks{}, taskCache{}
+	c.links, c.cache = kindLinks{}, taskCache{}
 	if t.Suspension != nil {
 		away := *t.Suspension
 		away.From = append([]Grant(nil), away.From...)

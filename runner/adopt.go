@@ -38,7 +38,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	if w.hasStarted() {
 		return c.ID, nil
 	}
-	w.made()
+	w.onCreated()
 	// The earlier daemon died before the start, or before it had journaled it.
 	if w.stopRequested() && c.State == containers.StateCreated {
 		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {
@@ -46,7 +46,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
-	placed, err := w.placeAgain(ctx, c) // its mounts must be in place before it starts
+	placed, err := w.restoreMounts(ctx, c) // its mounts must be in place before it starts
 	defer placed()
 	if err != nil {
 		return c.ID, err

@@ -48,15 +48,15 @@ func (r *Runner) acceptLostRecords() error {
 
 // acceptLoss makes the rest of an accepted loss good, from the containers, and
 // ends the acceptance. No container is touched.
-func (r *Runner) acceptLoss(found []stranger) error {
+func (r *Runner) acceptLoss(found []orphan) error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
 	}
-	taken, left := r.takeIn(found)
+	taken, left := r.adoptOrphans(found)
 	if err := r.applyAll(taken); err != nil {
 		return err
 	}
-	if err := r.leaveAlone(left); err != nil {
+	if err := r.ignoreContainers(left); err != nil {
 		return err
 	}
 	return r.Journal.DropMeta(journal.AcceptLossKey)
@@ -131,12 +131,12 @@ func lostEstimate(rec *Record) mapper.Estimate {
 	return mapper.Estimate{WholeGPU: true}
 }
 
-// takeIn makes tasks of containers that the journal does not know. They continue, and end
+// adoptOrphans makes tasks of containers that the journal does not know. They continue, and end
 // like others. A container is left alone if its labels say too little, or if its task is
 // known and is another one or finished. left are the IDs of these.
-func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
+func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string) {
 	for _, s := range found {
-		rec, ev, err := r.strangersRecord(s)
+		rec, ev, err := r.orphanRecord(s)
 		if err != nil {
 			r.Log.Error().Err(err).Str("container", s.Name).Msg("a container that the journal does not know cannot be taken in; it is left alone")
 			left = append(left, s.ID)
@@ -154,7 +154,7 @@ func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 // when a loss was accepted. They do not keep the daemon from starting again.
 const leftAloneKey = "left-alone"
 
-func (r *Runner) leftAlone() (ids []string, err error) {
+func (r *Runner) ignoredContainers() (ids []string, err error) {
 	b, err := r.Journal.Meta(leftAloneKey)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
@@ -165,11 +165,11 @@ func (r *Runner) leftAlone() (ids []string, err error) {
 	return ids, err
 }
 
-func (r *Runner) leaveAlone(ids []string) error {
+func (r *Runner) ignoreContainers(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	before, err := r.leftAlone()
+	before, err := r.ignoredContainers()
 	if err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (r *Runner) leaveAlone(ids []string) error {
 	return r.Journal.SetMeta(leftAloneKey, b)
 }
 
-// strangersRecord makes an orphan's record and event from its labels, and from the known
+// orphanRecord makes an orphan's record and event from its labels, and from the known
 // data of its task.
-func (r *Runner) strangersRecord(s stranger) (*Record, mapper.OrphanAdopted, error) {
+func (r *Runner) orphanRecord(s orphan) (*Record, mapper.OrphanAdopted, error) {
 	ev := mapper.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
 	grants, err := grantsOf(s.Labels)
 	if err != nil {

@@ -22,7 +22,7 @@ type worker struct {
 	launch  mapper.Launch
 	resumed bool // by a daemon that was restarted
 	stop    *stopper
-	aside   aside
+	aside   suspension
 	// resizing is written before the worker starts.
 	resizing *resizing
 	// disconnected: MPS was asked to disconnect the task. Only the goroutine
@@ -95,8 +95,8 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	// The end is durable: the container is no longer needed.
-	defer w.removeLeave()
-	w.unlimit(ctx, id)
+	defer w.removeVacate()
+	w.clearLimits(ctx, id)
 	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
@@ -147,7 +147,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	go func() { defer close(logged); w.copyLogs(logCtx, id, out, &tail) }()
 	stopping := make(chan struct{})
 	stopCtx, endStop := context.WithCancel(ctx)
-	w.attempts.Go(func() { w.stepAside(stopCtx, id) }) // the end of the attempt does not wait for a driver that hangs
+	w.attempts.Go(func() { w.serveSuspend(stopCtx, id) }) // the end of the attempt does not wait for a driver that hangs
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
 	exit, outages, err := w.await(ctx, id)
@@ -234,7 +234,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	if w.rec.Submit.Bare() {
-		w.furnish(&spec, host)
+		w.addHostMounts(&spec, host)
 	}
 	if err := w.addFiles(&spec); err != nil {
 		return "", err
@@ -242,7 +242,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if id, err = w.create(ctx, spec); err != nil || id == "" {
 		return "", err
 	}
-	w.made()
+	w.onCreated()
 	if w.stopRequested() {
 		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
 			return id, err

@@ -15,11 +15,11 @@ import (
 	"carma/runner/pull"
 )
 
-// intake is a submission that is not in the state yet.
-type intake struct {
+// submissionBatch is a submission that is not in the state yet.
+type submissionBatch struct {
 	who   Caller
 	group string
-	tasks []*candidate
+	tasks []*admission
 }
 
 // SubmitAll submits several tasks: all, numbered in order, or none. When it
@@ -42,7 +42,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 
 // addition is the change that adds the prepared tasks of a submission; recs receives
 // their records.
-func (r *Runner) addition(s api.Submission, in *intake, by pull.Credentials, recs *[]*Record) *change {
+func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*Record) *change {
 	return &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
 		events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
@@ -65,14 +65,14 @@ func (r *Runner) addition(s api.Submission, in *intake, by pull.Credentials, rec
 }
 
 // take prepares all tasks of a submission. It returns each warning once.
-func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intake, []string, error) {
+func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*submissionBatch, []string, error) {
 	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
 		return nil, nil, refusef(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
 	}
 	if err := checkName("--group", s.Group); err != nil {
 		return nil, nil, err
 	}
-	in := &intake{who: who, group: s.Group}
+	in := &submissionBatch{who: who, group: s.Group}
 	var warn []string
 	mayMount, onHost := r.mountCheck(ctx, who), r.hostCheck(ctx, who)
 	place := r.placing(ctx, who)
@@ -120,7 +120,7 @@ func inTask(s api.Submission, i int, err error) error {
 
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
-func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record, error) {
+func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]mapper.Event, []*Record, error) {
 	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
 		return nil, nil, refusef(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
@@ -135,7 +135,7 @@ func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record,
 	if err != nil {
 		return nil, nil, err
 	}
-	p := planner{Runner: r, parts: map[string][]mapper.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
+	p := batchPlan{Runner: r, parts: map[string][]mapper.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
 	for _, c := range in.tasks {
 		p.size[c.rec.Submit.Part]++
 	}
@@ -174,7 +174,7 @@ func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record,
 
 // groupName returns the name of the group that a submission creates, or "" if it needs
 // none. first is the number of its first task.
-func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
+func (r *Runner) groupName(in *submissionBatch, first mapper.TaskID) (string, error) {
 	only := in.tasks[0].rec.Submit
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
 		return "", nil
@@ -200,8 +200,8 @@ func (r *Runner) nameFree(option, name string) error {
 	return nil
 }
 
-// planner numbers the tasks of one submission.
-type planner struct {
+// batchPlan numbers the tasks of one submission.
+type batchPlan struct {
 	*Runner
 	parts        map[string][]mapper.TaskID // planned so far
 	size         map[string]int             // tasks of each part in all
@@ -210,7 +210,7 @@ type planner struct {
 }
 
 // name returns a task's name: as requested, else the group's with a distinguishing suffix.
-func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
+func (p *batchPlan) name(rec *Record, id mapper.TaskID) (string, error) {
 	sub := rec.Submit
 	name := sub.Name
 	switch {
@@ -240,7 +240,7 @@ func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 }
 
 // request returns a task as the mapper takes it.
-func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error) {
+func (p *batchPlan) request(c *admission, id mapper.TaskID) (mapper.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := mapper.Request{
 		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),

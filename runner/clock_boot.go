@@ -46,11 +46,11 @@ type lastStart struct {
 // one means that a clock was set.
 const clockSlack = time.Minute
 
-// goOnInTime sets the daemon's time at a start: it continues from the journal's end. If the
+// restoreClock sets the daemon's time at a start: it continues from the journal's end. If the
 // wall clock was set back, time still moves forward. If it was set forward, no task ends
 // early: while the machine is up, the kernel's uptime says how much time has passed. After
 // a boot only the wall clock is left; the containers have ended then.
-func (r *Runner) goOnInTime(up uptime) error {
+func (r *Runner) restoreClock(up uptime) error {
 	now, why := r.Clock.Now(), ""
 	then, known, err := r.lastStart()
 	if err != nil {

@@ -41,7 +41,7 @@ func TestClockSet(t *testing.T) {
 		if c.booted {
 			up.Boot = "another"
 		}
-		if err := r.goOnInTime(up); err != nil {
+		if err := r.restoreClock(up); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.Clock.Now().Sub(last); (got - c.want).Abs() > time.Second {

@@ -8,10 +8,10 @@ import (
 	"carma/runner/journal"
 )
 
-// due is an applied event with its decisions. They are carried out once they are durable. A
+// committedStep is an applied event with its decisions. They are carried out once they are durable. A
 // daemon that dies before that has carried out none of them; the next one, of any later
 // version, uses the stored ones.
-type due struct {
+type committedStep struct {
 	event     mapper.Event
 	decisions []mapper.Decision
 }
@@ -38,7 +38,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 		r.pending.Tasks = append(r.pending.Tasks, rec.with(f.Task).row())
 	}
 	r.pending.Decided = seq
-	r.due = append(r.due, due{ev, decisions})
+	r.due = append(r.due, committedStep{ev, decisions})
 }
 
 // flushDue stores the decisions and carries them out. If all of them are
@@ -76,7 +76,7 @@ func (r *Runner) store() error {
 		return nil
 	}
 	_, err := r.Journal.Commit(r.pending)
-	if r.giveUpSpare(err) {
+	if r.releaseReserve(err) {
 		_, err = r.Journal.Commit(r.pending)
 	}
 	failpoint.Hit("decisions-stored")
@@ -114,7 +114,7 @@ func (r *Runner) carryDue() {
 			failpoint.Hit("between-carryouts")
 		}
 		r.refresh(d.event)
-		r.followAway(d.event)
+		r.reportSuspension(d.event)
 		r.carryOut(d.decisions)
 		r.observe(d.event, d.decisions)
 	}

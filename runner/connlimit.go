@@ -28,10 +28,10 @@ const (
 	turning = 64
 )
 
-// doorkeeper is a listener that limits the connections, of each user and in
+// connLimiter is a listener that limits the connections, of each user and in
 // all, and keeps some places for root. Connections above a limit are answered
 // with the reason and closed.
-type doorkeeper struct {
+type connLimiter struct {
 	net.Listener
 	each         func() int // limit of one user, or 0 if none
 	all, forRoot int
@@ -53,15 +53,15 @@ func placesFor(most, part int) int {
 	return most
 }
 
-func newDoorkeeper(l net.Listener, all int, each func() int, free func(uid int) bool) *doorkeeper {
-	return &doorkeeper{
+func newConnLimiter(l net.Listener, all int, each func() int, free func(uid int) bool) *connLimiter {
+	return &connLimiter{
 		Listener: l, each: each, all: all, forRoot: min(rootsConnections, all/2), free: free,
 		open: map[int]int{}, away: make(chan struct{}, turning),
 	}
 }
 
 // Accept returns the next connection that is let in.
-func (d *doorkeeper) Accept() (net.Conn, error) {
+func (d *connLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
 		if err != nil {
@@ -75,11 +75,11 @@ func (d *doorkeeper) Accept() (net.Conn, error) {
 			d.turnAway(c, why)
 			continue
 		}
-		return &visitor{Conn: c, peer: peer, leave: sync.OnceFunc(func() { d.exit(int(peer.Uid)) })}, nil
+		return &limitedConn{Conn: c, peer: peer, leave: sync.OnceFunc(func() { d.exit(int(peer.Uid)) })}, nil
 	}
 }
 
-func (d *doorkeeper) enter(uid int) (why string) {
+func (d *connLimiter) enter(uid int) (why string) {
 	each := d.each()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *doorkeeper) enter(uid int) (why string) {
 	return ""
 }
 
-func (d *doorkeeper) exit(uid int) {
+func (d *connLimiter) exit(uid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.total--
@@ -106,7 +106,7 @@ func (d *doorkeeper) exit(uid int) {
 
 // turnAway closes a refused connection. It sends the reason before, unless too
 // many refused connections are being answered.
-func (d *doorkeeper) turnAway(c net.Conn, why string) {
+func (d *connLimiter) turnAway(c net.Conn, why string) {
 	select {
 	case d.away <- struct{}{}:
 	default:
@@ -123,14 +123,14 @@ func (d *doorkeeper) turnAway(c net.Conn, why string) {
 	}()
 }
 
-// visitor is a connection that was let in.
-type visitor struct {
+// limitedConn is a connection that was let in.
+type limitedConn struct {
 	net.Conn
 	peer  *unix.Ucred
 	leave func()
 }
 
-func (v *visitor) Close() error {
+func (v *limitedConn) Close() error {
 	v.leave()
 	return v.Conn.Close()
 }
@@ -138,7 +138,7 @@ func (v *visitor) Close() error {
 // peerOf returns the process at the other end of a unix socket, from the kernel.
 func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	switch c := c.(type) {
-	case *visitor:
+	case *limitedConn:
 		return c.peer, true
 	case *net.UnixConn:
 		raw, err := c.SyscallConn()

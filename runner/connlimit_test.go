@@ -16,7 +16,7 @@ import (
 // TestDoorkeeper: a user has a limited number of connections. Some places are only for
 // root. A place is free again when its connection is closed (F9).
 func TestDoorkeeper(t *testing.T) {
-	d := newDoorkeeper(nil, maxConnections, func() int { return 3 }, func(uid int) bool { return uid == 0 })
+	d := newConnLimiter(nil, maxConnections, func() int { return 3 }, func(uid int) bool { return uid == 0 })
 	d.all, d.forRoot = 10, 2
 	for _, uid := range []int{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4} { // there is room for eight
 		d.enter(uid)
@@ -38,7 +38,7 @@ func TestDoorkeeper(t *testing.T) {
 		}
 		break
 	}
-	full := newDoorkeeper(nil, maxConnections, func() int { return 1 }, func(uid int) bool { return uid == 0 })
+	full := newConnLimiter(nil, maxConnections, func() int { return 1 }, func(uid int) bool { return uid == 0 })
 	full.enter(7)
 	if why := full.enter(7); !strings.Contains(why, "user-connections") {
 		t.Errorf("the refusal: %q", why)
@@ -52,7 +52,7 @@ func TestTurnedAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoorkeeper(l, maxConnections, func() int { return 1 }, func(int) bool { return false })
+	d := newConnLimiter(l, maxConnections, func() int { return 1 }, func(int) bool { return false })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -47,7 +47,7 @@ type console struct {
 	session containers.Session // nil while not connected
 	joined  chan struct{}      // closed and replaced when that changes
 	recent  []byte             // latest output, of a terminal only
-	viewers map[*viewer]bool
+	viewers map[*consoleClient]bool
 	over    bool
 	touched units.Instant // when input was last reported
 }
@@ -63,7 +63,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 	ctx, end := context.WithCancel(ctx)
 	c := &console{
 		key: attemptKey{w.launch.Task, w.launch.Attempt}, id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
-		touch: func(ev mapper.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*viewer]bool{},
+		touch: func(ev mapper.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
 	}
 	var done sync.WaitGroup
 	if driver, can := able[containers.Terminals](w.Driver); can && c.talks {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// viewer is somebody who is attached.
-type viewer struct {
+// consoleClient is somebody who is attached.
+type consoleClient struct {
 	output chan []byte
 	gone   chan struct{} // closed when the viewer has left, or is cut off
 	leave  func()
@@ -26,7 +26,7 @@ func (c *console) Write(p []byte) (int, error) {
 	if n := len(c.recent); n > 2*recentBytes {
 		c.recent = bytes.Clone(c.recent[n-recentBytes:])
 	}
-	viewers := make([]*viewer, 0, len(c.viewers))
+	viewers := make([]*consoleClient, 0, len(c.viewers))
 	for v := range c.viewers {
 		viewers = append(viewers, v)
 	}
@@ -54,13 +54,13 @@ func (c *console) Write(p []byte) (int, error) {
 
 // view attaches a viewer, who gets the latest output first; seen is true if there was some.
 // It returns nil if the program has ended.
-func (c *console) view() (v *viewer, seen bool) {
+func (c *console) view() (v *consoleClient, seen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
 		return nil, false
 	}
-	v = &viewer{output: make(chan []byte, unseen), gone: make(chan struct{})}
+	v = &consoleClient{output: make(chan []byte, unseen), gone: make(chan struct{})}
 	v.leave = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -134,7 +134,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, err
 		}
 	}
-	c := &candidate{rec: &n}
+	c := &admission{rec: &n}
 	if u.Shapes() {
 		if c.est, c.expected, err = r.predict(ctx, &n, nil); err != nil {
 			return nil, refusef(422, "--est-model: %v", err)
@@ -187,13 +187,13 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 }
 
 // changeOf returns a change in the mapper's form. c has the predictions for it.
-func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidate) (mapper.TaskUpdate, error) {
+func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *admission) (mapper.TaskUpdate, error) {
 	what := mapper.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
 		what.Priority = new(priorities[*u.Priority])
 	}
 	if u.After != nil {
-		p := planner{Runner: r, parts: map[string][]mapper.TaskID{}}
+		p := batchPlan{Runner: r, parts: map[string][]mapper.TaskID{}}
 		after, err := p.after(rec.Submit, t.ID)
 		if err != nil {
 			return what, err

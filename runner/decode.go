@@ -15,7 +15,7 @@ import (
 // was read from its body.
 type submissionKey struct{}
 
-// submissionFrom is the submission of a request, read by [modest].
+// submissionFrom is the submission of a request, read by [limitRequests].
 func submissionFrom(ctx context.Context) api.Submission {
 	s, _ := ctx.Value(submissionKey{}).(api.Submission)
 	return s

@@ -14,18 +14,18 @@ import (
 // only the changed ones.
 const wholeEvery = 30 * time.Second
 
-// toldSample is the last sample of each GPU that the mapper was given. The mapper gets the
+// sampleDelta is the last sample of each GPU that the mapper was given. The mapper gets the
 // GPUs that changed: each sample goes into the journal, and a cluster has thousands of
 // GPUs, most of which show the same as a second ago.
-type toldSample struct {
+type sampleDelta struct {
 	gpus  map[mapper.GPUID]mapper.GPUSample
 	hosts []mapper.HostSample
 	whole units.Instant // time of the last sample of all GPUs, or 0
 }
 
-// news returns the part of a sample that differs from the last one reported, or false if
+// changed returns the part of a sample that differs from the last one reported, or false if
 // nothing does.
-func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
+func (l *sampleDelta) changed(ev mapper.Sampled) (mapper.Sampled, bool) {
 	out, still := mapper.Sampled{At: ev.At}, 0
 	for i := range ev.GPUs {
 		was, known := l.gpus[ev.GPUs[i].ID]
@@ -55,8 +55,8 @@ func (l *toldSample) news(ev mapper.Sampled) (mapper.Sampled, bool) {
 	return out, true
 }
 
-// took records that the mapper was given the news of a sample.
-func (l *toldSample) took(news, ev mapper.Sampled) {
+// sent records that the mapper was given the news of a sample.
+func (l *sampleDelta) sent(news, ev mapper.Sampled) {
 	if len(news.GPUs) == len(ev.GPUs) {
 		l.gpus, l.whole = make(map[mapper.GPUID]mapper.GPUSample, len(ev.GPUs)), ev.At
 	}

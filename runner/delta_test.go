@@ -13,7 +13,7 @@ import (
 // TestToldSample: the mapper gets the GPUs that differ from its last sample, GPUs that are
 // new or come again, and sometimes all.
 func TestToldSample(t *testing.T) {
-	var l toldSample
+	var l sampleDelta
 	at := units.Instant(1)
 	gpu := func(id mapper.GPUID, used units.Bytes) mapper.GPUSample {
 		return mapper.GPUSample{ID: id, Used: used, Tasks: []mapper.TaskUse{{Task: 1, Used: used}}}
@@ -22,7 +22,7 @@ func TestToldSample(t *testing.T) {
 		t.Helper()
 		at = at.Add(time.Second)
 		ev := mapper.Sampled{At: at, GPUs: gpus, Hosts: hosts}
-		news, differs := l.news(ev)
+		news, differs := l.changed(ev)
 		var ids []mapper.GPUID
 		for _, g := range news.GPUs {
 			ids = append(ids, g.ID)
@@ -31,7 +31,7 @@ func TestToldSample(t *testing.T) {
 			t.Errorf("%s: told of %v (%v), want %v", what, ids, differs, want)
 		}
 		if differs && taken {
-			l.took(news, ev)
+			l.sent(news, ev)
 		}
 	}
 	a, b := gpu("a", 1), gpu("b", 1)
@@ -83,14 +83,14 @@ func TestSampleDeltaHasEveryField(t *testing.T) {
 			break
 		}
 		paths[path] = true
-		var l toldSample
-		l.took(before, before)
-		if _, differs := l.news(after); !differs {
+		var l sampleDelta
+		l.sent(before, before)
+		if _, differs := l.changed(after); !differs {
 			t.Errorf("%s has changed, and the mapper is not told", path)
 		}
-		l = toldSample{}
-		l.took(before, before)
-		if _, differs := l.news(whole()); differs {
+		l = sampleDelta{}
+		l.sent(before, before)
+		if _, differs := l.changed(whole()); differs {
 			t.Error("an equal sample is told again")
 		}
 	}

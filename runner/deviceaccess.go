@@ -316,7 +316,7 @@ func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
 		ev.State, ev.GPUs = mapper.DeviceState(now.State), r.lostGPUs(key, now)
 		line = r.Log.Warn().Strs("nodes", now.Lost)
 	}
-	text := r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+	text := r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
 	line.Int64("task", int64(key.task)).Int("attempt", key.attempt).Msg(text)
 	r.consoles.say(key.task, text)
 	r.post(fact(ev))
@@ -344,11 +344,11 @@ func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID)
 	return lost
 }
 
-// saidDevices describes a loss of devices, as a sentence without a subject.
-func (r *Runner) saidDevices(l *mapper.DeviceLoss) string {
+// devicesText describes a loss of devices, as a sentence without a subject.
+func (r *Runner) devicesText(l *mapper.DeviceLoss) string {
 	which := "its GPUs"
 	if len(l.GPUs) > 0 {
-		which = r.saidGPUs(l.GPUs)
+		which = r.gpusText(l.GPUs)
 	}
 	switch l.State {
 	case mapper.DevicesDenied:
@@ -366,7 +366,7 @@ func (r *Runner) whyDevices(t *mapper.Task) string {
 	if a == nil || a.Devices == nil {
 		return ""
 	}
-	return "; " + r.saidDevices(a.Devices) + " since " + a.Devices.Since.Time().Local().Format("2006-01-02 15:04") +
+	return "; " + r.devicesText(a.Devices) + " since " + a.Devices.Since.Time().Local().Format("2006-01-02 15:04") +
 		": running programs go on, programs that open them again fail; if the task fails, or has no process on a GPU, it is started again without blame"
 }
 
@@ -431,11 +431,11 @@ func (w *worker) deviceEnding(end ending) ending {
 	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
 		return end
 	}
-	end.class, end.message = mapper.ExitInfrastructure, w.saidLoss(w.deviceState())+"; and it had no process on it"
+	end.class, end.message = mapper.ExitInfrastructure, w.lossText(w.deviceState())+"; and it had no process on it"
 	return end
 }
 
-// saidLoss says which GPUs of the attempt a check of its devices found lost.
-func (w *worker) saidLoss(now deviceCheck) string {
-	return w.saidDevices(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
+// lossText says which GPUs of the attempt a check of its devices found lost.
+func (w *worker) lossText(now deviceCheck) string {
+	return w.devicesText(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
 }

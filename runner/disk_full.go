@@ -6,9 +6,9 @@ import (
 	"carma/runner/journal"
 )
 
-// giveUpSpare is called with the error of a write. If the disk was full, it gives
+// releaseReserve is called with the error of a write. If the disk was full, it gives
 // up the journal's spare room. It reports whether the write may work now.
-func (r *Runner) giveUpSpare(err error) bool {
+func (r *Runner) releaseReserve(err error) bool {
 	if !errors.Is(err, journal.ErrFull) || !r.Journal.GiveUpSpare() {
 		return false
 	}
@@ -17,9 +17,9 @@ func (r *Runner) giveUpSpare(err error) bool {
 	return true
 }
 
-// affordable answers the changes that must wait until there is spare room again,
+// deferForDisk answers the changes that must wait until there is spare room again,
 // and returns the others.
-func (r *Runner) affordable(batch []*change) []*change {
+func (r *Runner) deferForDisk(batch []*change) []*change {
 	if !r.tight.Load() {
 		return batch
 	}
@@ -43,7 +43,7 @@ func (r *Runner) affordable(batch []*change) []*change {
 // value is not worth failing for.
 func (r *Runner) note(key string, value []byte) error {
 	err := r.Journal.SetMeta(key, value)
-	if r.giveUpSpare(err) {
+	if r.releaseReserve(err) {
 		err = r.Journal.SetMeta(key, value)
 	}
 	if errors.Is(err, journal.ErrFull) {

@@ -33,7 +33,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 			checks = append(checks, r.checkDeviceAccess(ctx, "/"), r.checkDriverFiles("/"), checkControlGroups())
 		}
 	}
-	checks = append(checks, r.checkTrouble()...)
+	checks = append(checks, r.checkProblems()...)
 	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkSuspend(), r.checkLedger(ctx))
 }
 
@@ -48,9 +48,9 @@ func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	return c
 }
 
-// checkTrouble reports the problems that keep tasks from starting, except an engine that
+// checkProblems reports the problems that keep tasks from starting, except an engine that
 // does not answer: checkEngine reports that.
-func (r *Runner) checkTrouble() []api.Check {
+func (r *Runner) checkProblems() []api.Check {
 	var out []api.Check
 	all, _ := r.trouble.now()
 	for _, x := range all {

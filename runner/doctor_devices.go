@@ -29,7 +29,7 @@ func (r *Runner) checkDeviceAccess(ctx context.Context, root string) api.Check {
 	_ = r.look(ctx, func(s *mapper.State) {
 		for _, t := range s.Tasks() {
 			if a := t.Current(); a != nil && a.Devices != nil {
-				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, r.saidDevices(a.Devices)))
+				lost = append(lost, fmt.Sprintf("task %d: %s", t.ID, r.devicesText(a.Devices)))
 			}
 		}
 	})

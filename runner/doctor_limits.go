@@ -109,13 +109,13 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 		if cause := context.Cause(ctx); errors.Is(cause, containers.ErrUnavailable) {
 			err = cause
 			r.side.Go(func() {
-				_, _ = r.engine.retry(r.work, func() error { r.unlimit(r.work, id); return r.Driver.Remove(r.work, id) })
+				_, _ = r.engine.retry(r.work, func() error { r.clearLimits(r.work, id); return r.Driver.Remove(r.work, id) })
 			})
 			return
 		}
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
 		defer cancel()
-		r.unlimit(end, id)
+		r.clearLimits(end, id)
 		err = errors.Join(err, r.Driver.Remove(end, id))
 	}()
 	limit, err := w.proveLimit(ctx, id)

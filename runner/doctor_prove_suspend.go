@@ -117,11 +117,11 @@ func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUI
 	if _, err := said.until(ctx, suspend.ProgramReady); err != nil {
 		return "", &unfitImage{err.Error()}
 	}
-	return r.offAndBack(ctx, r.owners.container(container, spec.Name), said)
+	return r.suspendAndResume(ctx, r.owners.container(container, spec.Name), said)
 }
 
-// offAndBack suspends the program of a proof and resumes it.
-func (r *Runner) offAndBack(ctx context.Context, c suspend.Container, said *saying) (string, error) {
+// suspendAndResume suspends the program of a proof and resumes it.
+func (r *Runner) suspendAndResume(ctx context.Context, c suspend.Container, said *programOutput) (string, error) {
 	o := r.opt.Suspending
 	if _, err := said.until(ctx, suspend.ProgramGood); err != nil {
 		return "", err
@@ -152,7 +152,7 @@ func (r *Runner) offAndBack(ctx context.Context, c suspend.Container, said *sayi
 		units.Bytes(suspend.ProgramBytes), took(off, suspend.CallLock, suspend.CallCheckpoint), proveStill, took(back, suspend.CallRestore, suspend.CallUnlock)), nil
 }
 
-// took is the time of some calls together.
+// sent is the time of some calls together.
 func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 	sum := time.Duration(0)
 	for _, c := range calls {
@@ -161,12 +161,12 @@ func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 	return sum.Round(time.Millisecond)
 }
 
-// saying are the lines of the program of a proof, as they come.
-type saying struct{ lines chan string }
+// programOutput are the lines of the program of a proof, as they come.
+type programOutput struct{ lines chan string }
 
 // listen reads the output of a container until it ends.
-func (r *Runner) listen(ctx context.Context, id string) *saying {
-	s := &saying{lines: make(chan string, 10_000)}
+func (r *Runner) listen(ctx context.Context, id string) *programOutput {
+	s := &programOutput{lines: make(chan string, 10_000)}
 	r.side.Go(func() {
 		defer close(s.lines)
 		var last string
@@ -186,7 +186,7 @@ func (r *Runner) listen(ctx context.Context, id string) *saying {
 
 // until returns the first line that begins with a word. It is an error if the program has
 // ended or reports a problem.
-func (s *saying) until(ctx context.Context, word string) (string, error) {
+func (s *programOutput) until(ctx context.Context, word string) (string, error) {
 	last := "it has printed nothing"
 	for {
 		select {
@@ -207,7 +207,7 @@ func (s *saying) until(ctx context.Context, word string) (string, error) {
 }
 
 // drain reads the lines that are there, and returns the number of looks they report.
-func (s *saying) drain() (looks int) {
+func (s *programOutput) drain() (looks int) {
 	for {
 		select {
 		case line, ok := <-s.lines:

@@ -48,7 +48,7 @@ func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
 		return
 	}
 	r.thaw(ctx, c.ID, c.Name)
-	r.unlimit(ctx, c.ID)
+	r.clearLimits(ctx, c.ID)
 	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", c.Name).Msg("the container of a trial could not be removed")
 	}

@@ -57,7 +57,7 @@ func unknownImage(ctx context.Context, err error) string {
 	return ""
 }
 
-func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, started map[mapper.TaskID]mapper.Launch) api.PreviewTask {
+func (r *Runner) previewTask(then *mapper.State, rec *Record, c *admission, started map[mapper.TaskID]mapper.Launch) api.PreviewTask {
 	v := api.PreviewTask{
 		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
 		Estimate: estimateView(booking(c.est), c.est.Detail),

@@ -49,7 +49,7 @@ func (g *energyGap) has(key attemptKey) bool {
 	return g != nil && slices.ContainsFunc(g.On, func(k energyKept) bool { return k.key() == key })
 }
 
-// gone returns a GPU's energy use since an earlier daemon looked at it. over is false while
+// suspendedSpan returns a GPU's energy use since an earlier daemon looked at it. over is false while
 // its attribution is open: the energy is shared among the attempts that ran there all the
 // time, if no attempt came or ended; else it belongs to nobody, and is 0.
 func (b *energyBook) gone(now units.Instant, s *gpu.Sample, g *energyGap, on []attemptKey) (joules, seconds float64, over bool) {
@@ -137,8 +137,8 @@ func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
 	return nil
 }
 
-// recallEnergy loads the book of an earlier daemon. Unreadable parts are left out.
-func (r *Runner) recallEnergy() {
+// loadEnergy loads the book of an earlier daemon. Unreadable parts are left out.
+func (r *Runner) loadEnergy() {
 	parents := map[string]string{}
 	for id, d := range r.found() {
 		parents[string(id)] = d.Parent
@@ -157,9 +157,9 @@ func (r *Runner) recallEnergy() {
 	}
 }
 
-// noteEnergy stores the book. If that fails, a daemon that is killed loses more of
+// storeEnergy stores the book. If that fails, a daemon that is killed loses more of
 // it.
-func (r *Runner) noteEnergy() {
+func (r *Runner) storeEnergy() {
 	body := r.energy.note(r.Clock.Now())
 	if body == nil {
 		return

@@ -44,7 +44,7 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 		select {
 		case <-over:
 		case <-left:
-			r.hangUp(session, over)
+			r.endExec(session, over)
 		}
 	}()
 	defer func() { close(over); <-hungUp }()
@@ -107,9 +107,9 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 	}
 }
 
-// hangUp ends a command after its caller has left. A daemon that stops has no time to wait
+// endExec ends a command after its caller has left. A daemon that stops has no time to wait
 // for it.
-func (r *Runner) hangUp(session containers.ExecSession, over <-chan struct{}) {
+func (r *Runner) endExec(session containers.ExecSession, over <-chan struct{}) {
 	signal := func(s syscall.Signal) {
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpAtEnd)
 		defer cancel()

@@ -59,11 +59,11 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Suspend:
 			r.refreshTask(d.Task)
-			r.order(d.Task, asideOrder{suspend: &d})
+			r.order(d.Task, suspendOrder{suspend: &d})
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("suspend")
 		case mapper.Resume:
 			r.refreshTask(d.Task)
-			r.order(d.Task, asideOrder{resume: &d})
+			r.order(d.Task, suspendOrder{resume: &d})
 			r.Log.Info().Int64("task", int64(d.Task)).Strs("grants", grantWords(d.Grants)).Msg("resume")
 		case mapper.Resize:
 			r.refreshTask(d.Task)
@@ -74,7 +74,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Idle:
 			r.refreshTask(d.Task)
-			r.tellIdle(d)
+			r.reportIdle(d)
 		case mapper.GrantChanged:
 			r.refreshTask(d.Task)
 		case mapper.Requeue:

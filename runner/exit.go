@@ -94,7 +94,7 @@ func (w *worker) endFacts(ctx context.Context, exit containers.Exit, tail *conta
 	facts.Memory.Neighbours = w.overranBeside(ctx)
 	switch now := w.deviceState(); {
 	case now.State.Lost():
-		facts.DeviceLost = w.saidLoss(now)
+		facts.DeviceLost = w.lossText(now)
 	case now.State == devices.Openable:
 		facts.DeviceOpen = true
 	}
@@ -163,7 +163,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 		v.Class, v.Message = containers.ClassMPSFault, "it could not reach the MPS server and went on without its GPU"
 	}
 	if v.Class == containers.ClassMPSFault {
-		w.attempts.Go(func() { w.mendMPS(ctx) })
+		w.attempts.Go(func() { w.repairMPS(ctx) })
 	}
 	if v.Start != nil {
 		return w.unstarted(v.Start, v.Start.Text)

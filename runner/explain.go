@@ -31,7 +31,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		suspended, _ := s.Suspended()
 		for _, t := range suspended {
 			for _, had := range t.Suspension.From {
-				away[had.GPU] = append(away[had.GPU], r.awayView(t))
+				away[had.GPU] = append(away[had.GPU], r.suspendedView(t))
 			}
 		}
 	})
@@ -114,7 +114,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 		} else {
 			out.ReasonCode = string(cmp.Or(stopping(&rec.Task), rec.Task.Reason).Code)
 		}
-		out.Summary = r.whyNot(rec, held)
+		out.Summary = r.pendingText(rec, held)
 		if rec.Task.Phase == mapper.Held {
 			out.Start = r.expectedStart(ctx, rec.ID())
 		}
@@ -124,7 +124,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	out.Summary, out.ReasonCode = words.Why(why), string(why.Binding.Code)
 	out.Start = r.expectedStart(ctx, rec.ID())
 	if rec.Task.Suspension != nil {
-		out.Queue, out.Summary = "recovery", r.whyAway(&rec.Task, out.Summary)
+		out.Queue, out.Summary = "recovery", r.suspensionText(&rec.Task, out.Summary)
 	} else if why.Recovery {
 		out.Queue = "recovery"
 		out.Summary += again(&rec.Task)
@@ -144,9 +144,9 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 
 var endings = map[mapper.Phase]string{mapper.Failed: "it has failed", mapper.Cancelled: "it was cancelled"}
 
-// whyNot returns why a task is in no queue, in words. held is the mapper's
+// pendingText returns why a task is in no queue, in words. held is the mapper's
 // reason, if it has one.
-func (r *Runner) whyNot(rec *Record, held string) string {
+func (r *Runner) pendingText(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == mapper.Succeeded:
@@ -159,7 +159,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 	case t.Phase == mapper.Stopping:
 		return "it was asked to stop: " + words.Reason(t.StopReason)
 	case t.Suspension != nil:
-		return r.whyAway(t, "")
+		return r.suspensionText(t, "")
 	case t.Current() != nil:
 		a := r.viewAttempt(t.ID, t.Current())
 		where := ""

@@ -15,11 +15,11 @@ const (
 	frugalEvery = time.Second
 )
 
-// frugal bounds the garbage in the daemon's memory until ctx ends. By default
+// tuneGC bounds the garbage in the daemon's memory until ctx ends. By default
 // Go lets the heap grow to twice the memory in use. Above frugalFrom it may
 // grow by a quarter only. The bound follows the memory in use, so that a daemon
 // with very many tasks does not collect garbage all the time.
-func frugal(ctx context.Context) {
+func tuneGC(ctx context.Context) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	tick := time.NewTicker(frugalEvery)

@@ -20,7 +20,7 @@ func (r *Runner) remember(ctx context.Context) {
 	}
 	for _, g := range r.state.GPUs() {
 		if b := g.Persistent; b != nil && (b.Boot == "" || b.Boot == r.boot) {
-			if err := source.Remember(ctx, string(g.ID), b.Fault, b.Told); err != nil {
+			if err := source.Remember(ctx, string(g.ID), b.Fault, b.FromDriver); err != nil {
 				r.Log.Error().Err(err).Str("gpu", string(g.ID)).Msg("the GPU stays out of service; a reset of it will not be noticed")
 				continue
 			}

@@ -77,9 +77,9 @@ func (r *Runner) findLimits(ctx context.Context) error {
 	for _, err := range o.Keeper.Sweep() {
 		r.Log.Warn().Err(err).Msg("a limit of GPU memory was not cleared in time")
 	}
-	r.limiter.Support = r.lookForLimits(ctx)
+	r.limiter.Support = r.findLimitSupport(ctx)
 	if h, ok := able[containers.Parker](r.Driver); ok {
-		r.limiter.guarantees = h.BeforeGone(r.unlimit)
+		r.limiter.guarantees = h.BeforeGone(r.clearLimits)
 	}
 	if o.Mode == LimitDriver && !r.limiter.OK() {
 		return &CannotLimitError{r.limiter.Why, r.limiter.Mend}
@@ -94,7 +94,7 @@ func (r *Runner) findLimits(ctx context.Context) error {
 	return nil
 }
 
-func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
+func (r *Runner) findLimitSupport(ctx context.Context) limits.Support {
 	o := r.opt.Limits
 	if r.opt.SetSpeed != nil {
 		return limits.Support{Why: "the GPUs are simulated"}
@@ -198,8 +198,8 @@ func (w *worker) keepTo(ctx context.Context, id string, pid int, gpus []string) 
 	return w.opt.Limits.Keeper.Limit(ctx, id, pid, bounds)
 }
 
-// unlimit clears the limits of a container.
-func (r *Runner) unlimit(ctx context.Context, id string) {
+// clearLimits clears the limits of a container.
+func (r *Runner) clearLimits(ctx context.Context, id string) {
 	if !r.opt.Limits.driver() {
 		return
 	}

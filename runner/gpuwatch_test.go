@@ -94,7 +94,7 @@ func TestUntouched(t *testing.T) {
 // unmeasured ones are counted as unmeasured.
 func TestUsedUntouched(t *testing.T) {
 	g := newRig(t)
-	p := &pastOf{r: g.Runner}
+	p := &usageArchive{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
 	run := func(n int) *mapper.Attempt {
 		return &mapper.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}

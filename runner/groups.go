@@ -20,7 +20,7 @@ var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.Af
 
 // after returns the dependencies of a new task. Those that are met already are
 // left out; one that can never be met refuses the submission.
-func (p *planner) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
+func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
 	var all []mapper.Dependency
 	add := func(of mapper.TaskID, c mapper.Condition) {
 		if d := (mapper.Dependency{Task: of, Condition: c}); !slices.Contains(all, d) {
@@ -58,7 +58,7 @@ func (p *planner) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, 
 }
 
 // past checks a task that has ended against a condition on it.
-func (p *planner) past(rec *Record, ref string, c mapper.Condition) error {
+func (p *batchPlan) past(rec *Record, ref string, c mapper.Condition) error {
 	if !rec.Task.Phase.Finished() { // its end is not in the journal yet
 		if err := p.flush(); err != nil {
 			return err

@@ -27,26 +27,26 @@ const (
 	happenedKept = 64
 )
 
-// toldLives caches the latest requested histories.
-type toldLives struct {
+// taskHistories caches the latest requested histories.
+type taskHistories struct {
 	turn       *semaphore.Weighted // one is made at a time
-	kept       map[mapper.TaskID]lifeTold
+	kept       map[mapper.TaskID]taskHistory
 	head, tail int64 // happenedHead, happenedTail; tests have less
 }
 
-// lifeTold is the history of a task as found in the journal.
-type lifeTold struct {
+// taskHistory is the history of a task as found in the journal.
+type taskHistory struct {
 	asked   time.Time // by the wall clock
 	seq     int64     // the journal was read up to here
-	lines   []happened
+	lines   []historyLine
 	left    int // lines dropped after the first happenedFirst
 	unread  *api.Span
 	gone    bool
 	started map[int]bool // attempts whose start is in lines
 }
 
-// happened is a line with the form that others may see.
-type happened struct {
+// historyLine is a line with the form that others may see.
+type historyLine struct {
 	api.Happened
 	public string
 }
@@ -57,7 +57,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	if err != nil {
 		return api.History{}, err
 	}
-	life, err := r.lifeOf(ctx, rec)
+	life, err := r.historyOf(ctx, rec)
 	if err != nil {
 		return api.History{}, err
 	}
@@ -81,8 +81,8 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	return out, nil
 }
 
-// lifeOf reads on in the journal.
-func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err error) {
+// historyOf reads on in the journal.
+func (r *Runner) historyOf(ctx context.Context, rec *Record) (now taskHistory, err error) {
 	h := &r.lives
 	if err := h.turn.Acquire(ctx, 1); err != nil {
 		return now, err
@@ -94,7 +94,7 @@ func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err err
 		if err != nil {
 			return err
 		}
-		if err := r.readLife(ctx, j, rec.ID(), first, decided, &life); err != nil {
+		if err := r.readHistory(ctx, j, rec.ID(), first, decided, &life); err != nil {
 			return err
 		}
 		// The last events may still get decisions: they are read again the next time.
@@ -109,22 +109,22 @@ func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err err
 		return r.readAbout(ctx, j, rec.ID(), from, last, &now)
 	})
 	if err != nil {
-		return lifeTold{}, err
+		return taskHistory{}, err
 	}
 	h.keep(rec.ID(), life)
 	return now, nil
 }
 
-func (l lifeTold) copied() lifeTold {
+func (l taskHistory) copied() taskHistory {
 	l.lines, l.started = slices.Clone(l.lines), cloneMap(l.started)
 	return l
 }
 
 // keep caches a life to continue from, and drops the least recently requested one.
-func (h *toldLives) keep(id mapper.TaskID, life lifeTold) {
+func (h *taskHistories) keep(id mapper.TaskID, life taskHistory) {
 	life.asked = time.Now()
 	if h.kept == nil {
-		h.kept = map[mapper.TaskID]lifeTold{}
+		h.kept = map[mapper.TaskID]taskHistory{}
 	}
 	h.kept[id] = life
 	for len(h.kept) > happenedKept {
@@ -140,7 +140,7 @@ func (h *toldLives) keep(id mapper.TaskID, life lifeTold) {
 
 // unread returns the range of events that were not read for a task yet: the first, the last
 // with all decisions stored, and the last.
-func (r *Runner) unread(j *journal.Reader, rec *Record, life *lifeTold) (first, decided, last int64, err error) {
+func (r *Runner) unread(j *journal.Reader, rec *Record, life *taskHistory) (first, decided, last int64, err error) {
 	oldest, last, err := j.Bounds()
 	if err != nil {
 		return 0, 0, 0, err
@@ -164,9 +164,9 @@ func (r *Runner) unread(j *journal.Reader, rec *Record, life *lifeTold) (first, 
 	return first, min(decided, last), last, nil
 }
 
-// readLife adds the lines of a range of events; of a long range it reads only the first and
+// readHistory adds the lines of a range of events; of a long range it reads only the first and
 // the last events.
-func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *lifeTold) error {
+func (r *Runner) readHistory(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *taskHistory) error {
 	h := &r.lives
 	if last-first+1 > h.head+h.tail {
 		if err := r.readAbout(ctx, j, id, first, first+h.head-1, life); err != nil {
@@ -183,7 +183,7 @@ func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.Task
 }
 
 // skip records that the events in [from, to) are not read.
-func (l *lifeTold) skip(j *journal.Reader, from, to int64) error {
+func (l *taskHistory) skip(j *journal.Reader, from, to int64) error {
 	begin, err := j.At(from)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (l *lifeTold) skip(j *journal.Reader, from, to int64) error {
 }
 
 // readAbout adds the lines of some events.
-func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *lifeTold) error {
+func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *taskHistory) error {
 	events, decisions, err := j.About(ctx, int64(id), first, last)
 	if err != nil {
 		return err
@@ -240,9 +240,9 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.Tas
 			at = units.Instant(when)
 			times[x.seq] = at
 		}
-		line := r.sayDecision(id, x.d)
+		line := r.decisionText(id, x.d)
 		if x.ev != nil {
-			line = r.sayEvent(id, x.ev, life.started)
+			line = r.eventText(id, x.ev, life.started)
 		}
 		if line.Text == "" {
 			continue
@@ -255,7 +255,7 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.Tas
 }
 
 // add adds a line, and drops one in the middle if there are too many.
-func (l *lifeTold) add(line happened) {
+func (l *taskHistory) add(line historyLine) {
 	l.lines = append(l.lines, line)
 	if len(l.lines) > happenedMost {
 		l.lines = slices.Delete(l.lines, happenedFirst, happenedFirst+1)

@@ -108,7 +108,7 @@ func TestHistoryLines(t *testing.T) {
 		"may go on: what it waited for has come":                                                                mapper.Release{Task: 4},
 		"":                                                                                                      mapper.Launch{Task: 5},
 	} {
-		if got := l.sayDecision(4, d); got.Text != want {
+		if got := l.decisionText(4, d); got.Text != want {
 			t.Errorf("%q, want %q", got.Text, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestHistoryLines(t *testing.T) {
 		"released by ada":                               mapper.HoldChanged{Task: 4, By: "ada"},
 		"":                                              mapper.HoldChanged{Task: 44, By: "ada"},
 	} {
-		if got := l.sayEvent(4, ev, map[int]bool{}); got.Text != want {
+		if got := l.eventText(4, ev, map[int]bool{}); got.Text != want {
 			t.Errorf("%q, want %q", got.Text, want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestHistoryOfLongLife(t *testing.T) {
 	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
 		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
 	}
-	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
+	l.lives = taskHistories{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
 	h = l.historyOf("4")
 	if h.Unread == nil || h.Unread.Until.Before(h.Unread.From) || len(h.Lines) > 16 || len(h.Lines) < 10 || h.Lines[0].Kind != "task-submitted" {
 		t.Errorf("%d lines, unread %v:\n%.500s", len(h.Lines), h.Unread, texts(h))
@@ -176,7 +176,7 @@ func TestHistoryOfLongLife(t *testing.T) {
 // events are read, and the history says that there are others.
 func TestHistoryOfUndecided(t *testing.T) {
 	l := newLab(t, 1, 4)
-	l.lives = toldLives{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
+	l.lives = taskHistories{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
 	var events []mapper.Event
 	for i := range 300 {
 		events = append(events, mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
@@ -215,7 +215,7 @@ func TestHistoryOfWaiting(t *testing.T) {
 	l := newLab(t, 1, 4)
 	look := func() {
 		t.Helper()
-		if err := l.lookAtWaits(l.ctx()); err != nil {
+		if err := l.recordWaitReasons(l.ctx()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,12 +242,12 @@ func TestHistoryOfWaiting(t *testing.T) {
 	if missing := inOrder(texts(l.historyOf("6")), "waits: waits: ", "a repair", "launch: launched on GPU 0"); missing != "" {
 		t.Errorf("%q is missing:\n%s", missing, texts(l.historyOf("6")))
 	}
-	long := lifeTold{left: 5}
+	long := taskHistory{left: 5}
 	for i := range happenedMost {
-		long.lines = append(long.lines, happened{Happened: api.Happened{At: time.Unix(int64(10*i), 0)}})
+		long.lines = append(long.lines, historyLine{Happened: api.Happened{At: time.Unix(int64(10*i), 0)}})
 	}
-	all, gap := long.merged([]happened{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
-	if len(all) != happenedMost+2 || gap != happenedFirst+1 || !slices.IsSortedFunc(all, func(a, b happened) int { return a.At.Compare(b.At) }) {
+	all, gap := long.merged([]historyLine{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
+	if len(all) != happenedMost+2 || gap != happenedFirst+1 || !slices.IsSortedFunc(all, func(a, b historyLine) int { return a.At.Compare(b.At) }) {
 		t.Errorf("%d lines, gap after %d", len(all), gap)
 	}
 }
@@ -257,13 +257,13 @@ func TestHistoryOfWaiting(t *testing.T) {
 func TestWaitedIsBounded(t *testing.T) {
 	var w waited
 	for i := range 3 * waitsEach {
-		w.add(7, happened{Happened: api.Happened{Reason: string(rune('a' + i%2)), Text: string(rune('a' + i))}})
+		w.add(7, historyLine{Happened: api.Happened{Reason: string(rune('a' + i%2)), Text: string(rune('a' + i))}})
 	}
 	if got := w.reasons(7); len(got) != waitsEach || got[0].Text != "a" || got[waitsEach-1].Text != string(rune('a'+3*waitsEach-1)) {
 		t.Errorf("%d are kept: %+v", len(got), got)
 	}
 	for id := range mapper.TaskID(waitsKept + 5) {
-		w.add(id+1, happened{Happened: api.Happened{Reason: "a"}})
+		w.add(id+1, historyLine{Happened: api.Happened{Reason: "a"}})
 	}
 	if len(w.of) != waitsKept || w.of[1] != nil || w.of[waitsKept] == nil {
 		t.Errorf("of %d tasks", len(w.of))

@@ -12,10 +12,10 @@ import (
 	"carma/runner/api"
 )
 
-// sayEvent returns the history line of an event about a task, without text if the event has
+// eventText returns the history line of an event about a task, without text if the event has
 // none. started holds the attempts whose start is already in a line: a daemon that adopts
 // an attempt reports its start again.
-func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]bool) (l happened) {
+func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bool) (l historyLine) {
 	if mapper.About(ev) != id {
 		return l
 	}
@@ -23,9 +23,9 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 	l.Kind = kind
 	switch ev := ev.(type) {
 	case mapper.TaskSubmitted:
-		l.Text = "submitted by " + cmp.Or(ev.User, "somebody") + saidRequest(&ev.Request)
+		l.Text = "submitted by " + cmp.Or(ev.User, "somebody") + requestText(&ev.Request)
 	case mapper.Estimated:
-		l.Text = saidEstimate(&ev.Estimate)
+		l.Text = estimateText(&ev.Estimate)
 	case mapper.Started:
 		if l.Attempt = ev.Attempt; !started[ev.Attempt] {
 			l.Text = "its program runs"
@@ -46,16 +46,16 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 	case mapper.RequeueRequested:
 		l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonRecalled, Name: ev.By, Text: ev.Why})
 	case mapper.TaskUpdated:
-		l.Text = cmp.Or(ev.By, "carma") + " changed what was asked for: " + saidChange(&ev.Change)
+		l.Text = cmp.Or(ev.By, "carma") + " changed what was asked for: " + taskUpdateText(&ev.Change)
 	case mapper.QueueMoved:
 		l.Text = cmp.Or(ev.By, "carma") + " moved it to the front of the queue"
 		if ev.Last {
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
 		}
 	case mapper.Pinned:
-		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.saidGPUs(ev.GPUs))
+		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpusText(ev.GPUs))
 		if ev.By == "" { // at its submission
-			l.Text = "it is bound to " + r.saidGPUs(ev.GPUs)
+			l.Text = "it is bound to " + r.gpusText(ev.GPUs)
 		}
 	case mapper.SuspendAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
@@ -65,7 +65,7 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 	case mapper.SuspendedOutOfBand:
 		l.Attempt, l.Text = ev.Attempt, words.Reason(mapper.Reason{Code: mapper.ReasonFoundAway})
 	case mapper.DevicesChecked:
-		l.Attempt, l.Text = ev.Attempt, r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+		l.Attempt, l.Text = ev.Attempt, r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
 	case mapper.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {
@@ -82,13 +82,13 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 	return l
 }
 
-// sayDecision is a decision about a task as a line.
-func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
+// decisionText is a decision about a task as a line.
+func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLine) {
 	var why mapper.Reason
 	of := id
 	switch d := d.(type) {
 	case mapper.Launch:
-		of, l.Attempt, l.Text = d.Task, d.Attempt, "launched "+r.saidGrants(d.Grants, d.Alone)+saidHost(d.Host)
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "launched "+r.grantsText(d.Grants, d.Alone)+hostText(d.Host)
 	case mapper.Stop:
 		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is being stopped", d.Reason
 	case mapper.Requeue:
@@ -103,18 +103,18 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 	case mapper.Release:
 		of, l.Text = d.Task, "may go on: what it waited for has come"
 	case mapper.GrantChanged:
-		of, l.Attempt, l.Text = d.Task, d.Attempt, "its booking changed: "+r.saidGrants(d.Grants, false)
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "its booking changed: "+r.grantsText(d.Grants, false)
 	case mapper.Resize:
-		of, l.Attempt, l.Text = d.Task, d.Attempt, "its share of the machine changed"+saidHost(d.Host)
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "its share of the machine changed"+hostText(d.Host)
 	case mapper.Suspend:
 		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is taken off its GPUs", d.Reason
 		if d.Leave {
 			l.Text = "its program is asked to leave its GPUs"
 		}
 	case mapper.Resume:
-		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.saidGrants(d.Grants, d.Alone)
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.grantsText(d.Grants, d.Alone)
 		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g mapper.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
-			l.Text += ", moved from " + r.saidGPUs(d.From)
+			l.Text += ", moved from " + r.gpusText(d.From)
 		}
 	case mapper.Idle:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
@@ -126,14 +126,14 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
 	case mapper.GrantExceeded:
-		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.saidGPUs([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)
+		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpusText([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)
 	case mapper.Finish:
 		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
 	default:
 		return l
 	}
 	if of != id {
-		return happened{}
+		return historyLine{}
 	}
 	l.Kind, _, _ = mapper.EncodeDecision(d)
 	if l.Reason = string(why.Code); l.Reason != "" {
@@ -143,8 +143,8 @@ func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
 	return l
 }
 
-// saidRequest describes a task's request; a request for one GPU and nothing else gives "".
-func saidRequest(q *mapper.Request) string {
+// requestText describes a task's request; a request for one GPU and nothing else gives "".
+func requestText(q *mapper.Request) string {
 	parts := []string{fmt.Sprintf("on %d GPUs", q.GPUs)}
 	switch {
 	case q.NoGPU:
@@ -170,7 +170,7 @@ func saidRequest(q *mapper.Request) string {
 	return ", " + strings.Join(parts, ", ")
 }
 
-func saidEstimate(e *mapper.Estimate) string {
+func estimateText(e *mapper.Estimate) string {
 	from := ""
 	if e.Method != "" {
 		from = " (" + string(e.Method) + ")"
@@ -186,8 +186,8 @@ func saidEstimate(e *mapper.Estimate) string {
 	return fmt.Sprintf("estimated at %s on each GPU%s", e.Memory, from)
 }
 
-// saidChange are the fields of a change that a user sets.
-func saidChange(c *mapper.TaskUpdate) string {
+// taskUpdateText are the fields of a change that a user sets.
+func taskUpdateText(c *mapper.TaskUpdate) string {
 	var parts []string
 	add := func(format string, v any) { parts = append(parts, fmt.Sprintf(format, v)) }
 	if c.Priority != nil {
@@ -213,7 +213,7 @@ func saidChange(c *mapper.TaskUpdate) string {
 		add("exclusive %t", *c.Exclusive)
 	}
 	if c.Estimate != nil {
-		parts = append(parts, saidEstimate(c.Estimate))
+		parts = append(parts, estimateText(c.Estimate))
 	}
 	if c.After != nil {
 		add("waits for %d tasks", len(c.After.Tasks))
@@ -221,7 +221,7 @@ func saidChange(c *mapper.TaskUpdate) string {
 	return cmp.Or(strings.Join(parts, ", "), "its name or labels")
 }
 
-func (r *Runner) saidGPUs(ids []mapper.GPUID) string {
+func (r *Runner) gpusText(ids []mapper.GPUID) string {
 	var refs []api.GPURef
 	for _, id := range ids {
 		refs = append(refs, r.gpuRef(id))
@@ -241,8 +241,8 @@ func (r *Runner) saidGPUs(ids []mapper.GPUID) string {
 	return "GPUs " + strings.Join(parts, ", ")
 }
 
-// saidGrants describes the GPUs and the memory of grants.
-func (r *Runner) saidGrants(grants []mapper.Grant, alone bool) string {
+// grantsText describes the GPUs and the memory of grants.
+func (r *Runner) grantsText(grants []mapper.Grant, alone bool) string {
 	if len(grants) == 0 {
 		return "without a GPU"
 	}
@@ -251,7 +251,7 @@ func (r *Runner) saidGrants(grants []mapper.Grant, alone bool) string {
 	for _, g := range grants {
 		ids, most = append(ids, g.GPU), max(most, g.Memory)
 	}
-	text := "on " + r.saidGPUs(ids)
+	text := "on " + r.gpusText(ids)
 	switch {
 	case alone:
 		return text + ", alone there"
@@ -261,7 +261,7 @@ func (r *Runner) saidGrants(grants []mapper.Grant, alone bool) string {
 	return fmt.Sprintf("%s with %s booked", text, most)
 }
 
-func saidHost(h mapper.HostShare) string {
+func hostText(h mapper.HostShare) string {
 	text := ""
 	if h.Memory > 0 {
 		text = fmt.Sprintf("; host memory %s", h.Memory)

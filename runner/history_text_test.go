@@ -28,15 +28,15 @@ func TestHistoryTexts(t *testing.T) {
 	for name, form := range mapper.Forms() {
 		v := reflect.New(reflect.TypeOf(form)).Elem()
 		setTask(v, id)
-		var line happened
+		var line historyLine
 		switch x := v.Interface().(type) {
 		case mapper.Event:
 			if mapper.About(x) != id {
 				continue
 			}
-			line = g.sayEvent(id, x, map[int]bool{})
+			line = g.eventText(id, x, map[int]bool{})
 		case mapper.Decision:
-			line = g.sayDecision(id, x)
+			line = g.decisionText(id, x)
 		default:
 			continue
 		}

@@ -59,17 +59,17 @@ func (r *Runner) mayRunBare(who Caller) error {
 	return nil
 }
 
-// shown is a folder of the machine in the container of a task without an image.
-type shown struct {
+// exposedFolder is a folder of the machine in the container of a task without an image.
+type exposedFolder struct {
 	source *mounts.Source
 	target string
 }
 
-// showHost opens the folders that a task without an image sees: the folders that the
+// exposeHost opens the folders that a task without an image sees: the folders that the
 // submitter may mount, at their own paths, and the machine's folders, read-only. Folders
 // that the submitter cannot reach are left out. The caller closes the sources, also after
 // an error.
-func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit time.Duration) (list []shown, err error) {
+func (r *Runner) exposeHost(ctx context.Context, who Caller, s *api.Submit, limit time.Duration) (list []exposedFolder, err error) {
 	if err := r.mayRunBare(who); err != nil {
 		return nil, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
 	}
@@ -96,7 +96,7 @@ func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit 
 		sum := sha256.Sum256([]byte(target))
 		source.ReadOnly, source.Name = readOnly, "host-"+hex.EncodeToString(sum[:6])
 		taken[target] = true
-		list = append(list, shown{source, target})
+		list = append(list, exposedFolder{source, target})
 		return source.Path, nil
 	}
 	for _, dir := range l.AllowedMounts {
@@ -158,9 +158,9 @@ func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
 	return bare.Program{Conda: rec.Submit.Conda, Venv: rec.Submit.Venv, User: who.Name, Home: home, Command: rec.Submit.Command}
 }
 
-// furnish completes the container of a task without an image. Its submitter is in
+// addHostMounts completes the container of a task without an image. Its submitter is in
 // it with all groups, as at a terminal: folders of a lab are often open to a group.
-func (w *worker) furnish(spec *containers.Spec, host []containers.Mount) {
+func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
 	p := w.program(w.rec, host)
 	for _, gid := range w.users(w.rec.UID, w.rec.GID).GIDs {
 		if w.rec.UID != 0 && gid != w.rec.GID && !slices.Contains(spec.Groups, gid) {

@@ -42,8 +42,8 @@ func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (ap
 	}
 }
 
-// seen are the folders that a task without an image sees.
-type seen struct {
+// hostFolders are the folders that a task without an image sees.
+type hostFolders struct {
 	r      *Runner
 	who    Caller
 	own    []string // that its submitter may mount
@@ -65,8 +65,8 @@ func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workD
 			return "", refusef(422, "%s %s: not the full path of a folder; carma run finds an environment by its name", option, path)
 		}
 	}
-	list, err := r.showHost(ctx, who, &s, openLimit)
-	look := &seen{r: r, who: who, mounts: s.Mounts}
+	list, err := r.exposeHost(ctx, who, &s, openLimit)
+	look := &hostFolders{r: r, who: who, mounts: s.Mounts}
 	for _, f := range list {
 		if look.all = append(look.all, f.target); !f.source.ReadOnly {
 			look.own = append(look.own, f.target)
@@ -90,12 +90,12 @@ func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workD
 
 // mounted reports whether a path is on one of the task's own mounts, which are
 // checked by themselves.
-func (l *seen) mounted(path string) bool {
+func (l *hostFolders) mounted(path string) bool {
 	return slices.ContainsFunc(l.mounts, func(m api.Mount) bool { return below(filepath.Clean(path), filepath.Clean(m.Target)) })
 }
 
 // open opens a file or folder that the task sees, as its submitter.
-func (l *seen) open(ctx context.Context, path string) (real string, dir bool, err error) {
+func (l *hostFolders) open(ctx context.Context, path string) (real string, dir bool, err error) {
 	s, err := l.r.openMount(ctx, l.who, l.all, path, openLimit)
 	if err != nil {
 		return "", false, err
@@ -105,7 +105,7 @@ func (l *seen) open(ctx context.Context, path string) (real string, dir bool, er
 }
 
 // refuse says why a task without an image cannot have a file or folder.
-func (l *seen) refuse(what string, err error) error {
+func (l *hostFolders) refuse(what string, err error) error {
 	var outside *mounts.OutsideError
 	switch {
 	case errors.As(err, &outside):
@@ -120,7 +120,7 @@ func (l *seen) refuse(what string, err error) error {
 	return refusef(422, "%s: %v", what, err)
 }
 
-func (l *seen) folders() string {
+func (l *hostFolders) folders() string {
 	if len(l.own) == 0 {
 		return "nothing of yours (allowed-mounts)"
 	}
@@ -128,7 +128,7 @@ func (l *seen) folders() string {
 }
 
 // workDir returns the working folder as the container has it.
-func (l *seen) workDir(ctx context.Context, path string) (string, error) {
+func (l *hostFolders) workDir(ctx context.Context, path string) (string, error) {
 	if path == "" || l.mounted(path) {
 		return path, nil
 	}
@@ -149,7 +149,7 @@ func (l *seen) workDir(ctx context.Context, path string) (string, error) {
 }
 
 // environment checks the folder of an environment, and that its Python is there.
-func (l *seen) environment(ctx context.Context, option, path string, needsPython bool) error {
+func (l *hostFolders) environment(ctx context.Context, option, path string, needsPython bool) error {
 	if l.mounted(path) {
 		return l.targets(ctx)
 	}
@@ -176,7 +176,7 @@ func (l *seen) environment(ctx context.Context, option, path string, needsPython
 
 // targets refuses mounts into the machine's folders at paths that these do not
 // have: nothing can be made in a read-only folder to mount on.
-func (l *seen) targets(ctx context.Context) error {
+func (l *hostFolders) targets(ctx context.Context) error {
 	for _, m := range l.mounts {
 		target := filepath.Clean(m.Target)
 		for _, folder := range l.all {

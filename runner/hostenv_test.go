@@ -233,7 +233,7 @@ func TestBareWho(t *testing.T) {
 		}
 	}
 	g.live().HostTasks = "none" // after the submission
-	_, done, err := g.place(g.ctx(), &Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, beside{})
+	_, done, err := g.place(g.ctx(), &Record{Submit: s, UID: ann.UID, GID: ann.GID}, "carma-1", nil, ownMounts{})
 	if done(); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "runs no tasks without an image") {
 		t.Errorf("at the launch: %v", err)
 	}

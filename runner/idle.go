@@ -20,9 +20,9 @@ func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
 	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends), Unused: t.Idle.Unused}
 }
 
-// tellIdle reports an idle task to its owner in its terminal, and to the administrator in
+// reportIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.
-func (r *Runner) tellIdle(d mapper.Idle) {
+func (r *Runner) reportIdle(d mapper.Idle) {
 	rec, _ := r.records.get(d.Task)
 	if rec == nil || d.Since == 0 {
 		return

@@ -44,7 +44,7 @@ func (r *Runner) takesLine(rec *Record) string {
 	switch {
 	case f.Share == 0:
 		return what + ": " + f.Note
-	case mem > 0 && f.Sets() != "" && r.mayGive(f, mem):
+	case mem > 0 && f.Sets() != "" && r.canSetShare(f, mem):
 		return fmt.Sprintf("%s: carma sets %s so that it takes the %s of --mem; --gpu-share off leaves it alone", what, f.Sets(), mem)
 	case mem > 0:
 		return fmt.Sprintf("%s takes %s of a GPU's memory (%s), at least %s; booked are the %s of --mem", what, partText(f.Share), f.From, r.takesOf(f, least), mem)
@@ -87,8 +87,8 @@ func (r *Runner) capacities() (least, most units.Bytes) {
 	return known.least, known.most
 }
 
-// mayGive reports whether a share of an amount of memory can be given on every GPU.
-func (r *Runner) mayGive(f *servers.Found, memory units.Bytes) bool {
+// canSetShare reports whether a share of an amount of memory can be given on every GPU.
+func (r *Runner) canSetShare(f *servers.Found, memory units.Bytes) bool {
 	_, most := r.capacities()
 	return given(f, memory, most) != ""
 }
@@ -103,9 +103,9 @@ func given(f *servers.Found, memory, capacity units.Bytes) string {
 	return ""
 }
 
-// giveShare sets the flag or the variable by which a program takes no more than was
+// setShare sets the flag or the variable by which a program takes no more than was
 // declared for it, on the largest of its GPUs.
-func (w *worker) giveShare(spec *containers.Spec) {
+func (w *worker) setShare(spec *containers.Spec) {
 	f := w.rec.Takes
 	if f == nil || w.rec.Submit.Mem <= 0 || w.rec.Task.NextExclusive || f.Flag == "" && f.Variable == "" {
 		return

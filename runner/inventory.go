@@ -11,8 +11,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// knownGPUs are the GPUs that were found since the start. It is replaced, not changed.
-type knownGPUs struct {
+// inventory are the GPUs that were found since the start. It is replaced, not changed.
+type inventory struct {
 	devices map[mapper.GPUID]mapper.GPUInfo
 	found   map[mapper.GPUID]gpu.Device // the same, as the source lists them
 	// gone marks GPUs that the source no longer lists. Their data is kept for the tasks that
@@ -26,11 +26,11 @@ func (r *Runner) devices() map[mapper.GPUID]mapper.GPUInfo { return r.known().de
 
 func (r *Runner) found() map[mapper.GPUID]gpu.Device { return r.known().found }
 
-func (r *Runner) known() *knownGPUs {
+func (r *Runner) known() *inventory {
 	if k := r.gpus.Load(); k != nil {
 		return k
 	}
-	return &knownGPUs{}
+	return &inventory{}
 }
 
 // findGPUs lists the GPUs.
@@ -43,7 +43,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
 	}
 	was := r.known()
-	now := &knownGPUs{devices: map[mapper.GPUID]mapper.GPUInfo{}, found: map[mapper.GPUID]gpu.Device{}, gone: map[mapper.GPUID]bool{}}
+	now := &inventory{devices: map[mapper.GPUID]mapper.GPUInfo{}, found: map[mapper.GPUID]gpu.Device{}, gone: map[mapper.GPUID]bool{}}
 	maps.Copy(now.devices, was.devices)
 	maps.Copy(now.found, was.found)
 	for id := range was.devices {

@@ -67,7 +67,7 @@ func (r *Runner) followJobs(ctx context.Context) {
 	}
 	news := cluster.JobNews()
 	for ctx.Err() == nil {
-		r.lookAtJobs(ctx, cluster)
+		r.reconcileJobs(ctx, cluster)
 		pause := time.After(jobsPause)
 		select {
 		case <-ctx.Done():
@@ -82,8 +82,8 @@ func (r *Runner) followJobs(ctx context.Context) {
 	}
 }
 
-// lookAtJobs compares all Jobs with their tasks once.
-func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
+// reconcileJobs compares all Jobs with their tasks once.
+func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 	all, err := cluster.Jobs(ctx)
 	if err != nil {
 		if text := err.Error(); ctx.Err() == nil && text != r.jobs.away {
@@ -105,7 +105,7 @@ func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
 	said := map[string]string{}
 	for i := range all {
 		j := &all[i]
-		if err := r.lookAtJob(ctx, cluster, j, tasks[j.UID]); err != nil && ctx.Err() == nil {
+		if err := r.reconcileJob(ctx, cluster, j, tasks[j.UID]); err != nil && ctx.Err() == nil {
 			r.refuseJob(ctx, cluster, j, err)
 			said[j.UID] = r.jobs.said[j.UID]
 		}
@@ -119,16 +119,16 @@ func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
 	}
 }
 
-// lookAtJob does what is due for a Job and its task, if it has one. An error says why the
+// reconcileJob does what is due for a Job and its task, if it has one. An error says why the
 // Job cannot be a task.
-func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
+func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
 	over := jobOver(j)
 	switch {
 	case rec == nil, rec.Task.Phase == mapper.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
 		// That a program ended with 0 when its pod was deleted is a success of the task;
 		// of its Job it may be none.
 		if over == "" && j.Waits {
-			return r.takeInJob(ctx, cluster, j)
+			return r.adoptJob(ctx, cluster, j)
 		}
 	case rec.Task.Phase.Finished() && over == "" || rec.Task.Phase.Finished() && j.Suspended:
 		r.logJob(ctx, rec, cluster.SuspendJob(ctx, j.JobID, rec.Nonce))
@@ -137,7 +137,7 @@ func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *co
 	case over != "":
 		r.logJob(ctx, rec, r.endWithJob(ctx, rec, over, j.Failed != ""))
 	case j.Waits:
-		r.logJob(ctx, rec, r.goOnWithJob(ctx, rec))
+		r.logJob(ctx, rec, r.continueJob(ctx, rec))
 	}
 	return nil
 }
@@ -184,8 +184,8 @@ func (r *Record) withJobOver(why string) *Record {
 	return &c
 }
 
-// goOnWithJob lets a task be launched after its Job has made the next pod.
-func (r *Runner) goOnWithJob(ctx context.Context, rec *Record) error {
+// continueJob lets a task be launched after its Job has made the next pod.
+func (r *Runner) continueJob(ctx context.Context, rec *Record) error {
 	id := rec.ID()
 	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
 		return nil
@@ -209,8 +209,8 @@ func suspendedText(rec *Record) string {
 	return text + "; resume the Job (suspend: false) to have it run as a new task"
 }
 
-// takeInJob makes a task of a Job.
-func (r *Runner) takeInJob(ctx context.Context, cluster containers.Jobber, j *containers.Job) error {
+// adoptJob makes a task of a Job.
+func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *containers.Job) error {
 	if j.Cannot != "" {
 		return refusef(422, "%s", j.Cannot)
 	}
@@ -227,7 +227,7 @@ func (r *Runner) takeInJob(ctx context.Context, cluster containers.Jobber, j *co
 	c.rec.Says.Unbuffered = false // its pod is as its owner wrote it
 	var recs []*Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
-	if err := r.do(ctx, r.addition(sub, &intake{who: who, tasks: []*candidate{c}}, nil, &recs)); err != nil {
+	if err := r.do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
 		return inAnnotations(err)
 	}
 	if len(lines) > 0 {

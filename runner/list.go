@@ -93,7 +93,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 
 // wanted returns a function that reports whether a record matches the options and the
 // caller may know of it.
-func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) bool, *sight, error) {
+func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) bool, *visibility, error) {
 	sight := r.sight(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
 		return nil, nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)

@@ -28,25 +28,25 @@ const (
 	liveBeat = 15
 )
 
-// live makes one picture of the state a second while somebody looks. Viewers with equal
+// dashboardFeed makes one picture of the state a second while somebody looks. Viewers with equal
 // rights get the same bytes.
-type live struct {
+type dashboardFeed struct {
 	mu      sync.Mutex
 	viewers int
 	seq     int64
-	now     *picture       // nil if none was made since the first viewer came
-	before  *picture       // the picture before now, or nil
-	events  map[view]views // made of now
-	changed chan struct{}  // closed at the next picture
-	cancel  func()         // ends the painters
-	stop    func()         // and waits for them
-	first   []int64        // the first in the queue
+	now     *dashboardState // nil if none was made since the first viewer came
+	before  *dashboardState // the picture before now, or nil
+	events  map[view]views  // made of now
+	changed chan struct{}   // closed at the next picture
+	cancel  func()          // ends the painters
+	stop    func()          // and waits for them
+	first   []int64         // the first in the queue
 	starts  map[int64]*api.Start
 	most    int // unfinished tasks of a picture
 }
 
-// picture is the state at one time, its parts as JSON.
-type picture struct {
+// dashboardState is the state at one time, its parts as JSON.
+type dashboardState struct {
 	at    time.Time
 	info  []byte
 	gpus  []byte
@@ -83,7 +83,9 @@ type view struct {
 // previous picture. Each is nil until it is made.
 type views struct{ whole, change []byte }
 
-func newLive() *live { return &live{changed: make(chan struct{}), most: liveMost} }
+func newDashboardFeed() *dashboardFeed {
+	return &dashboardFeed{changed: make(chan struct{}), most: liveMost}
+}
 
 // watchLive sends all, then each change. A viewer that is too slow for the changes
 // gets all again.
@@ -115,7 +117,7 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 func (r *Runner) viewOf(ctx context.Context) view { return view{r.policy(), r.subjectOf(ctx)} }
 
 // next returns the next event for a viewer who has seen a picture.
-func (l *live) next(seen int64, eyes view) (event []byte, seq int64, changed <-chan struct{}) {
+func (l *dashboardFeed) next(seen int64, eyes view) (event []byte, seq int64, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -150,7 +152,7 @@ func (r *Runner) enterLive() {
 	ctx, cancel := context.WithCancel(r.work)
 	var both sync.WaitGroup
 	both.Go(func() { r.paint(ctx) })
-	both.Go(func() { r.foresee(ctx) })
+	both.Go(func() { r.forecastStarts(ctx) })
 	l.cancel, l.stop = cancel, both.Wait
 }
 
@@ -184,7 +186,7 @@ func (r *Runner) paint(ctx context.Context) {
 }
 
 // set shows a picture, if it differs from the one before or must be shown.
-func (l *live) set(ctx context.Context, p *picture, must bool) bool {
+func (l *dashboardFeed) set(ctx context.Context, p *dashboardState, must bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() != nil || l.viewers == 0 || l.now != nil && !must && p.same(l.now) {
@@ -197,7 +199,7 @@ func (l *live) set(ctx context.Context, p *picture, must bool) bool {
 	return true
 }
 
-func (p *picture) same(o *picture) bool {
+func (p *dashboardState) same(o *dashboardState) bool {
 	if !bytes.Equal(p.info, o.info) || !bytes.Equal(p.gpus, o.gpus) || len(p.tasks) != len(o.tasks) || !slices.Equal(p.queue, o.queue) {
 		return false
 	}
@@ -211,13 +213,13 @@ func (p *picture) same(o *picture) bool {
 
 // event returns the change from a picture to p as a viewer may see it; without an earlier
 // picture it has all of p.
-func (p *picture) event(from *picture, seq int64, eyes view) []byte {
+func (p *dashboardState) event(from *dashboardState, seq int64, eyes view) []byte {
 	var b bytes.Buffer
 	now, _ := p.at.MarshalJSON()
 	fmt.Fprintf(&b, "event: live\ndata: {\"seq\":%d,\"now\":%s", seq, now)
 	if from == nil {
 		b.WriteString(`,"whole":true`)
-		from = &picture{}
+		from = &dashboardState{}
 	}
 	if !bytes.Equal(p.info, from.info) {
 		fmt.Fprintf(&b, `,"info":%s`, p.info)
@@ -267,10 +269,10 @@ func sortedKeys(m map[int64]liveRow) []int64 {
 	return keys
 }
 
-// picture looks at how things are, with the tasks that the caller may know of. Without a
+// dashboardState looks at how things are, with the tasks that the caller may know of. Without a
 // caller it has all tasks.
-func (r *Runner) picture(ctx context.Context) (*picture, error) {
-	p := &picture{at: r.Clock.Time(), tasks: map[int64]liveRow{}}
+func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
+	p := &dashboardState{at: r.Clock.Time(), tasks: map[int64]liveRow{}}
 	gpus, err := r.ListGPUs(ctx)
 	if err != nil {
 		return nil, err
@@ -295,7 +297,7 @@ func (r *Runner) picture(ctx context.Context) (*picture, error) {
 }
 
 // pictureTasks adds the tasks, and returns how many unfinished ones there is no room for.
-func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err error) {
+func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int, err error) {
 	recs, left := r.liveRecords(r.picturing.most)
 	recs = append(recs, r.records.lastDone(liveEnded)...)
 	sight := r.sight(ctx)

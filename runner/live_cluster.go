@@ -8,7 +8,7 @@ import (
 // watchLiveAs is watchLive for a user of a cluster, with the tasks that they may know of.
 func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
 	var seq int64
-	var before *picture
+	var before *dashboardState
 	for still := 0; ; still++ {
 		if p, err := r.picture(ctx); err != nil {
 			return err

@@ -103,9 +103,9 @@ func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
 	return &api.Start{Earliest: roundedTime(start.Earliest, now), Latest: roundedTime(start.Latest, now)}
 }
 
-// foresee forecasts the starts of the first tasks in the queue, in parallel with the
+// forecastStarts forecasts the starts of the first tasks in the queue, in parallel with the
 // pictures: with many tasks it takes long.
-func (r *Runner) foresee(ctx context.Context) {
+func (r *Runner) forecastStarts(ctx context.Context) {
 	l := r.picturing
 	for ctx.Err() == nil {
 		l.mu.Lock()

@@ -62,7 +62,7 @@ func (r *Runner) loop(ctx context.Context) error {
 			query()
 			continue
 		case <-room:
-			r.affordable(nil)
+			r.deferForDisk(nil)
 			continue
 		case c := <-r.inbox:
 			batch = append(batch, c)
@@ -133,7 +133,7 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 		g.accepted = append(g.accepted, c)
 		g.events = append(g.events, events...)
 	}
-	past := pastOf{r: r}
+	past := usageArchive{r: r}
 	for _, ev := range g.events {
 		kind, body, err := mapper.EncodeEvent(ev)
 		if err != nil {
@@ -174,14 +174,14 @@ func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 // applyPart journals a part of a batch in one transaction and applies it. It
 // stores the decisions in another, and only then carries them out.
 func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
-	batch = r.affordable(batch)
+	batch = r.deferForDisk(batch)
 	g, err := r.gather(batch, r.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	if len(g.events) > 0 {
 		first, err := r.Journal.Commit(g.store)
-		if r.giveUpSpare(err) {
+		if r.releaseReserve(err) {
 			return r.applyPart(g.accepted) // without changes that are not vital
 		}
 		if err != nil {
@@ -202,7 +202,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 			r.probeIfDue(rec)
 		}
 		r.sinceSnap += len(g.events)
-		r.noteTrouble()
+		r.logProblems()
 		r.startCanaryIfDue()
 	}
 	for _, c := range g.accepted {

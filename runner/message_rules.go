@@ -69,7 +69,7 @@ func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]stri
 func (m *messenger) ofDevices(list []notify.Owned, ev mapper.DevicesChecked) []notify.Owned {
 	list = m.add(list, ev.Task, api.NotifyDevice, mapper.Reason{}, nil)
 	if n := len(list); n > 0 {
-		list[n-1].Reason = m.r.saidDevices(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
+		list[n-1].Reason = m.r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
 		list[n-1].Public = list[n-1].Reason
 	}
 	return list

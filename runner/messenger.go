@@ -34,8 +34,8 @@ const (
 	readRetry = 5 * time.Second
 )
 
-// mailing is the runner's part in messages.
-type mailing struct {
+// messaging is the runner's part in messages.
+type messaging struct {
 	mail    *notify.Post  // nil if no messages are sent
 	letters chan struct{} // wakes their reader
 	// telling is the last event with executed decisions: for events up to it only WakeAt is
@@ -53,8 +53,8 @@ type messenger struct {
 	failed bool
 }
 
-// openPost opens the outbox. Without it the daemon works all the same.
-func (r *Runner) openPost(o Notifying, host string) {
+// openOutbox opens the outbox. Without it the daemon works all the same.
+func (r *Runner) openOutbox(o Notifying, host string) {
 	if o.Pace == (notify.Pace{}) {
 		o.Pace = notify.DefaultPace
 	}
@@ -200,8 +200,8 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return c
 }
 
-// wakeMessages wakes the reader if there may be a message.
-func (r *Runner) wakeMessages(ev mapper.Event, decisions []mapper.Decision) {
+// wakeMessenger wakes the reader if there may be a message.
+func (r *Runner) wakeMessenger(ev mapper.Event, decisions []mapper.Decision) {
 	if r.mail == nil || !tells(ev, decisions) {
 		return
 	}

@@ -21,8 +21,8 @@ import (
 // unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
 const unlooked = "not-looked-at"
 
-// glance is the part of the state that a scrape reads in the loop.
-type glance struct {
+// takeMetrics is the part of the state that a scrape reads in the loop.
+type metricsSnapshot struct {
 	gpus     []mapper.GPU
 	headroom units.Bytes
 	kept     map[mapper.GPUID]bool
@@ -50,8 +50,8 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 		}
 	}
 	slices.Reverse(waiting) // the oldest first: their reasons are computed
-	g := glance{kept: map[mapper.GPUID]bool{}, views: map[mapper.TaskID]queueView{}, away: map[mapper.GPUID]int{}}
-	if err := r.look(ctx, func(s *mapper.State) { r.glance(s, &g, placed, waiting) }); err != nil {
+	g := metricsSnapshot{kept: map[mapper.GPUID]bool{}, views: map[mapper.TaskID]queueView{}, away: map[mapper.GPUID]int{}}
+	if err := r.look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
 		return s, err
 	}
 	for i := range g.gpus {
@@ -79,8 +79,8 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 // maxMeasured bounds the unfinished tasks that one page looks at.
 const maxMeasured = 100_000
 
-// glance reads the state for a page.
-func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
+// takeMetrics reads the state for a page.
+func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waiting []*Record) {
 	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
 	for i := range g.gpus {
 		g.kept[g.gpus[i].ID] = s.ReservedFor(g.gpus[i].ID) != 0
@@ -104,7 +104,7 @@ func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 	}
 }
 
-func (r *Runner) gpuFigures(g *mapper.GPU, of *glance) metrics.GPU {
+func (r *Runner) gpuFigures(g *mapper.GPU, of *metricsSnapshot) metrics.GPU {
 	v := metrics.GPU{
 		Index: g.Index, UUID: string(g.ID), Model: g.Model, Sharing: cmp.Or(string(g.Sharing), "mps"),
 		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses), Headroom: int64(of.headroom),
@@ -134,7 +134,7 @@ func queueFigures(waiting []*Record, views map[mapper.TaskID]queueView, now unit
 	return all
 }
 
-func (r *Runner) taskFigures(rec *Record, of *glance) metrics.Task {
+func (r *Runner) taskFigures(rec *Record, of *metricsSnapshot) metrics.Task {
 	t, v := &rec.Task, r.present(context.Background(), rec, of.views[rec.ID()], rights.ListEnvironment)
 	out := metrics.Task{
 		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,

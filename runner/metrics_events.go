@@ -10,7 +10,7 @@ import (
 // observe counts the effects of an event and its decisions, for the page of metrics. It is
 // called once for each event, after the decisions have become durable, and never blocks.
 func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
-	r.wakeMessages(ev, decisions)
+	r.wakeMessenger(ev, decisions)
 	at := mapper.EventTime(ev)
 	switch ev := ev.(type) {
 	case mapper.Exited:

@@ -27,14 +27,14 @@ type monitor struct {
 	spend    func(units.Instant, []gpu.Sample) // accounts the energy of a sample, or nil
 	clients  func([]gpu.Sample)                // follows MPS clients in a sample, or nil
 	hosts    func() []mapper.HostSample        // samples host memory; nil if none is allocated
-	promised *promised                         // memory that tasks were promised
+	promised *softReservations                 // memory that tasks were promised
 	reset    func([]mapper.GPUID)              // is called with GPUs that are no longer broken, or nil
 
 	mu     sync.Mutex
 	round  chan struct{} // closed and replaced when a sample was read and reported
 	latest []gpu.Sample
 	last   []mapper.GPUSample // the last sample given to the mapper
-	seen   map[attemptKey]*sighting
+	seen   map[attemptKey]*observedMemory
 	idle   map[attemptKey]*gpuWatch
 	broken map[mapper.GPUID]bool // until they are reset
 	window map[string][]reading
@@ -48,8 +48,8 @@ type attemptKey struct {
 	attempt int
 }
 
-// sighting is the memory use that was seen of an attempt.
-type sighting struct {
+// observedMemory is the memory use that was seen of an attempt.
+type observedMemory struct {
 	peak  units.Bytes
 	curve curve
 }
@@ -73,8 +73,8 @@ const (
 
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
-		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &promised{},
-		seen: map[attemptKey]*sighting{}, idle: map[attemptKey]*gpuWatch{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &softReservations{},
+		seen: map[attemptKey]*observedMemory{}, idle: map[attemptKey]*gpuWatch{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -88,12 +88,12 @@ func (m *monitor) wake() {
 // run samples until ctx ends. It reports changes since the last sample that report
 // accepted.
 func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
-	var last toldSample
+	var last sampleDelta
 	for {
 		ev, ok := m.sample(ctx)
 		if ok {
-			if news, differs := last.news(ev); differs && report(news) {
-				last.took(news, ev)
+			if news, differs := last.changed(ev); differs && report(news) {
+				last.sent(news, ev)
 			}
 		}
 		m.rounded()
@@ -161,7 +161,7 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 		}
 		for key, used := range here {
 			if m.seen[key] == nil {
-				m.seen[key] = &sighting{}
+				m.seen[key] = &observedMemory{}
 			}
 			m.seen[key].peak = max(m.seen[key].peak, peak[key])
 			most[key] = max(most[key], used)
@@ -241,7 +241,7 @@ func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.
 	return append(uses, mapper.TaskUse{Task: id, Used: used})
 }
 
-// sighting returns the peak and the curve of an attempt so far; 0 and nil:
+// observedMemory returns the peak and the curve of an attempt so far; 0 and nil:
 // nothing was seen.
 func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()

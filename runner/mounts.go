@@ -166,13 +166,13 @@ func (r *Runner) engineNear() error {
 	return nil
 }
 
-// placeAgain places the mounts of a container that an earlier daemon has created. If the
+// restoreMounts places the mounts of a container that an earlier daemon has created. If the
 // container has started since, done only has to remove its places.
-func (w *worker) placeAgain(ctx context.Context, c *containers.Container) (done func(), err error) {
+func (w *worker) restoreMounts(ctx context.Context, c *containers.Container) (done func(), err error) {
 	if c.State != containers.StateCreated {
 		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
 	}
-	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec), beside{})
+	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec), ownMounts{})
 	return done, err
 }
 
@@ -188,7 +188,7 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 // opened and checked. For a task without an image, host are the mounts of the machine's
 // folders. done, never nil, removes the places. It leaves them if the daemon is stopping:
 // the engine may be about to use them, and the next daemon continues.
-func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in beside) (host []containers.Mount, done func(), err error) {
+func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in ownMounts) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
 	if !r.hasPlaces(rec) {
 		return nil, done, nil
@@ -224,7 +224,7 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 		return nil, done, err
 	}
 	if rec.Submit.Bare() {
-		shown, err := r.showHost(ctx, who, &rec.Submit, placeLimit)
+		shown, err := r.exposeHost(ctx, who, &rec.Submit, placeLimit)
 		for _, f := range shown {
 			sources = append(sources, f.source)
 			host = append(host, containers.Mount{Source: f.source.Path, Target: f.target, ReadOnly: f.source.ReadOnly})

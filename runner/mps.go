@@ -120,9 +120,9 @@ func (w *worker) mpsFault(ctx context.Context, class containers.Class, cuda bool
 	return errors.Is(err, mps.ErrNotRunning) || slices.ContainsFunc(servers, func(s mps.Server) bool { return s.Status == mps.Fault })
 }
 
-// mendMPS restarts the broken parts of a group after a fault, when its clients have left.
+// repairMPS restarts the broken parts of a group after a fault, when its clients have left.
 // It gives up after half a minute.
-func (w *worker) mendMPS(ctx context.Context) {
+func (w *worker) repairMPS(ctx context.Context) {
 	group := w.mpsGroup()
 	if group == nil {
 		return

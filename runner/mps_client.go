@@ -141,16 +141,16 @@ func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
 		return false
 	}
 	if c.apart {
-		s.noteApart(key, c.gpus)
+		s.recordNoClient(key, c.gpus)
 	} else {
 		delete(s.apart, key)
 	}
 	return true
 }
 
-// lookAtClients processes a reading of all GPUs. A task on them that is no client shares
+// checkClients processes a reading of all GPUs. A task on them that is no client shares
 // them with the clients by time slices, which the mapper must know.
-func (r *Runner) lookAtClients(samples []gpu.Sample) {
+func (r *Runner) checkClients(samples []gpu.Sample) {
 	r.sharing.mu.Lock()
 	all := make(map[attemptKey]*mpsClient, len(r.sharing.clients))
 	for key, c := range r.sharing.clients {
@@ -167,6 +167,6 @@ func (r *Runner) lookAtClients(samples []gpu.Sample) {
 		}
 	}
 	if changed {
-		r.tellSharing()
+		r.reportSharing()
 	}
 }

@@ -46,7 +46,7 @@ type oldAttempt struct {
 	GPUs    []int
 }
 
-// takeOver starts today's daemon on a copy of an old one's folder.
+// resumeWorkers starts today's daemon on a copy of an old one's folder.
 func takeOver(t *testing.T, from string, change func(dir string)) (*rig, *oldDaemon) {
 	t.Helper()
 	old := &oldDaemon{starts: map[string]int{}, release: make(chan struct{})}

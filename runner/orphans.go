@@ -12,23 +12,23 @@ import (
 	"carma/runner/journal"
 )
 
-// stranger is an orphan: a container of this data folder that the journal does not know. It
+// orphan is an orphan: a container of this data folder that the journal does not know. It
 // is newer than the journal, which has lost its end.
-type stranger struct {
+type orphan struct {
 	containers.Container
 	task    mapper.TaskID
 	attempt int
 	why     string
 }
 
-// strangers returns the orphans: containers of this folder that are newer than the journal.
+// orphans returns the orphans: containers of this folder that are newer than the journal.
 // Once the daemon runs, only the loop calls it.
-func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
-	left, err := r.leftAlone()
+func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
+	left, err := r.ignoredContainers()
 	if err != nil {
 		return nil, err
 	}
-	var found []stranger
+	var found []orphan
 	for _, c := range all {
 		if slices.Contains(left, c.ID) {
 			continue
@@ -38,22 +38,22 @@ func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 		if err1 != nil || err2 != nil || c.Labels[probe.Label] != "" {
 			continue // a probe needs no adoption: it ends and is made again
 		}
-		s := stranger{Container: c, task: mapper.TaskID(task), attempt: attempt}
-		if s.why, err = r.whyStrange(s); err != nil {
+		s := orphan{Container: c, task: mapper.TaskID(task), attempt: attempt}
+		if s.why, err = r.newerThanJournal(s); err != nil {
 			return nil, err
 		}
 		if s.why != "" {
 			found = append(found, s)
 		}
 	}
-	slices.SortFunc(found, func(a, b stranger) int {
+	slices.SortFunc(found, func(a, b orphan) int {
 		return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt))
 	})
 	return found, nil
 }
 
-// whyStrange returns why a container is newer than the journal, or "" if it is not.
-func (r *Runner) whyStrange(s stranger) (string, error) {
+// newerThanJournal returns why a container is newer than the journal, or "" if it is not.
+func (r *Runner) newerThanJournal(s orphan) (string, error) {
 	rec, err := r.Find(s.task.String())
 	if isNotFound(err) {
 		if s.task > r.compared {
@@ -82,8 +82,8 @@ func (r *Runner) whyStrange(s stranger) (string, error) {
 
 // checkNewer refuses a journal that is older than some containers. If that loss was
 // accepted, it returns these containers, to be adopted.
-func (r *Runner) checkNewer(all []containers.Container) ([]stranger, error) {
-	found, err := r.strangers(all)
+func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
+	found, err := r.orphans(all)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 // servePage answers the page on l until ctx ends.
 func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) error {
 	if _, unix := l.Addr().(*net.UnixAddr); unix {
-		l = newDoorkeeper(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
+		l = newConnLimiter(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
 	} else {
 		l = netutil.LimitListener(l, placesFor(pageConnections, 8))
 	}

@@ -69,7 +69,7 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 
 // asked returns the event that binds a submitted task to its named GPUs, or nil if none
 // were named. Only the loop calls it.
-func (r *Runner) asked(now units.Instant, req mapper.Request, c *candidate) (mapper.Event, error) {
+func (r *Runner) asked(now units.Instant, req mapper.Request, c *admission) (mapper.Event, error) {
 	names := c.rec.Submit.GPUIDs
 	if len(names) == 0 {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beside describes what a container has in addition to a user's mounts.
-type beside struct {
+// ownMounts describes what a container has in addition to a user's mounts.
+type ownMounts struct {
 	// files: it gets files of its suite, so root must not be able to write to the
 	// mounts.
 	files bool
@@ -35,8 +35,8 @@ type point struct {
 var enginePoints = []point{{"/etc/hosts", false}, {"/etc/hostname", false}, {"/etc/resolv.conf", false}}
 
 // besideOf describes what a container has in addition to the first n of its mounts.
-func besideOf(spec *containers.Spec, n int, files bool) beside {
-	in := beside{files: files}
+func besideOf(spec *containers.Spec, n int, files bool) ownMounts {
+	in := ownMounts{files: files}
 	folder := func(path string) { in.points = append(in.points, point{path, true}) }
 	if spec.WorkDir != "" {
 		folder(spec.WorkDir)
@@ -62,7 +62,7 @@ func besideOf(spec *containers.Spec, n int, files bool) beside {
 // makePoints makes the mount points and the working folder that lie in a user's mounts
 // and are missing there, as that user. The runtime would make them as root, which it
 // cannot in these mounts.
-func (in beside) makePoints(u mounts.User, list []containers.Mount, sources []*mounts.Source) error {
+func (in ownMounts) makePoints(u mounts.User, list []containers.Mount, sources []*mounts.Source) error {
 	points := slices.Concat(enginePoints, in.points)
 	for i, m := range list {
 		points = append(points, point{m.Target, sources[i].IsDir()})

@@ -90,9 +90,9 @@ func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 	return func() { w.ports.set(key, nil) }
 }
 
-// tellPorts sends a follower of an attempt one line for each of its ports, once
+// sendPorts sends a follower of an attempt one line for each of its ports, once
 // they are open.
-func (r *Runner) tellPorts(ctx context.Context, s *sender, key attemptKey) {
+func (r *Runner) sendPorts(ctx context.Context, s *sender, key attemptKey) {
 	for {
 		open, changed := r.ports.of(key)
 		for _, p := range open {

@@ -160,7 +160,7 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	for _, m := range sub.Mounts {
 		request.Mounts = append(request.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
 	}
-	host, placed, err := r.place(ctx, rec, name, request.Mounts, beside{})
+	host, placed, err := r.place(ctx, rec, name, request.Mounts, ownMounts{})
 	defer placed()
 	if err != nil {
 		return nil, err

@@ -18,17 +18,17 @@ const (
 	troubleGPU    = "gpu"
 )
 
-// troubles are the present reasons why tasks do not start. The loop writes
+// problems are the present reasons why tasks do not start. The loop writes
 // them; anybody reads them without the loop.
-type troubles struct {
+type problems struct {
 	mu      sync.Mutex
 	all     []api.Trouble
 	changed chan struct{} // closed at the next change
 }
 
-func newTroubles() *troubles { return &troubles{changed: make(chan struct{})} }
+func newProblems() *problems { return &problems{changed: make(chan struct{})} }
 
-func (t *troubles) now() ([]api.Trouble, <-chan struct{}) {
+func (t *problems) now() ([]api.Trouble, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.all, t.changed
@@ -36,16 +36,16 @@ func (t *troubles) now() ([]api.Trouble, <-chan struct{}) {
 
 // set replaces the troubles and returns the new ones and the ended ones. A trouble that
 // differs only in counts or times is the same.
-func (t *troubles) set(all []api.Trouble) (began, ended []api.Trouble) {
+func (t *problems) set(all []api.Trouble) (began, ended []api.Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range all {
-		if !slices.ContainsFunc(t.all, func(o api.Trouble) bool { return sameTrouble(x, o) }) {
+		if !slices.ContainsFunc(t.all, func(o api.Trouble) bool { return sameProblem(x, o) }) {
 			began = append(began, x)
 		}
 	}
 	for _, x := range t.all {
-		if !slices.ContainsFunc(all, func(o api.Trouble) bool { return sameTrouble(x, o) }) {
+		if !slices.ContainsFunc(all, func(o api.Trouble) bool { return sameProblem(x, o) }) {
 			ended = append(ended, x)
 		}
 	}
@@ -57,17 +57,17 @@ func (t *troubles) set(all []api.Trouble) (began, ended []api.Trouble) {
 	return began, ended
 }
 
-func sameTrouble(a, b api.Trouble) bool {
+func sameProblem(a, b api.Trouble) bool {
 	if a.Scope != b.Scope || a.Code != b.Code || (a.GPU == nil) != (b.GPU == nil) {
 		return false
 	}
 	return a.GPU == nil || *a.GPU == *b.GPU
 }
 
-// noteTrouble logs each problem when it begins and when it ends. The loop calls it after
+// logProblems logs each problem when it begins and when it ends. The loop calls it after
 // each round.
-func (r *Runner) noteTrouble() {
-	began, ended := r.trouble.set(r.findTrouble())
+func (r *Runner) logProblems() {
+	began, ended := r.trouble.set(r.findProblems())
 	for _, x := range began {
 		ev := r.Log.Error()
 		if x.Scope == troubleDaemon {
@@ -83,7 +83,7 @@ func (r *Runner) noteTrouble() {
 	}
 }
 
-func (r *Runner) findTrouble() []api.Trouble {
+func (r *Runner) findProblems() []api.Trouble {
 	var all []api.Trouble
 	if reason := r.state.EngineDown(); reason.Code != "" {
 		down := words.Reason(reason)

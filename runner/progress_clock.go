@@ -9,12 +9,12 @@ import (
 	"carma/mapper/words"
 )
 
-// gone is a time for which an attempt was suspended; to is 0 while it is.
-type gone struct{ from, to units.Instant }
+// suspendedSpan is a time for which an attempt was suspended; to is 0 while it is.
+type suspendedSpan struct{ from, to units.Instant }
 
-// followAway reports to the reader of a task's output, and to its terminal, when the task
+// reportSuspension reports to the reader of a task's output, and to its terminal, when the task
 // is suspended and resumed.
-func (r *Runner) followAway(ev mapper.Event) {
+func (r *Runner) reportSuspension(ev mapper.Event) {
 	switch ev := ev.(type) {
 	case mapper.SuspendDone:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != mapper.Running {
@@ -45,7 +45,7 @@ func (f *follower) leaves(at units.Instant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := len(f.gone); n == 0 || f.gone[n-1].to > 0 {
-		f.gone = append(f.gone, gone{from: at})
+		f.gone = append(f.gone, suspendedSpan{from: at})
 	}
 }
 

@@ -21,13 +21,13 @@ type follower struct {
 	latest  units.Instant // the daemon's time of it
 	left    float64       // lines that may be read now
 	torn    bool          // lines were left out since the last one read
-	told    paceTold
-	alone   aloneTime
-	gone    []gone // when the attempt was suspended, as far as this daemon has seen it
+	told    reportedThroughput
+	alone   exclusiveTime
+	gone    []suspendedSpan // when the attempt was suspended, as far as this daemon has seen it
 }
 
-// aloneTime is the last interval in which an attempt was alone on its GPUs.
-type aloneTime struct {
+// exclusiveTime is the last interval in which an attempt was alone on its GPUs.
+type exclusiveTime struct {
 	from, settled units.Instant // from settled on, its speed counts in any case
 	until         units.Instant // 0 if it was never alone
 	over          bool

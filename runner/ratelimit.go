@@ -28,33 +28,35 @@ const (
 	maxUnsent = 4
 )
 
-// turnstile bounds how many requests are handled at a time. A large request or
+// requestLimiter bounds how many requests are handled at a time. A large request or
 // a listing waits for the one before it of the same user, then for at most one
 // of each other user: nobody can fill the queue.
-type turnstile struct {
+type requestLimiter struct {
 	mu    sync.Mutex
-	users map[int]*turns
-	all   *turns
+	users map[int]*requestLimits
+	all   *requestLimits
 }
 
-// turns are places. A request has a place while its token is in the channel.
-type turns struct {
+// requestLimits holds the tokens of the requests that are handled now, by sort.
+type requestLimits struct {
 	any, large, lists, unsent chan struct{}
 }
 
-func newTurns() *turns {
-	return &turns{any: make(chan struct{}, atOnce), large: make(chan struct{}, 1), lists: make(chan struct{}, 1), unsent: make(chan struct{}, maxUnsent)}
+func newRequestLimits() *requestLimits {
+	return &requestLimits{any: make(chan struct{}, atOnce), large: make(chan struct{}, 1), lists: make(chan struct{}, 1), unsent: make(chan struct{}, maxUnsent)}
 }
 
-func newTurnstile() *turnstile { return &turnstile{users: map[int]*turns{}, all: newTurns()} }
+func newRequestLimiter() *requestLimiter {
+	return &requestLimiter{users: map[int]*requestLimits{}, all: newRequestLimits()}
+}
 
 // of returns the places of a user's requests.
-func (t *turnstile) of(uid int) *turns {
+func (t *requestLimiter) of(uid int) *requestLimits {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.users[uid]
 	if c == nil {
-		c = newTurns()
+		c = newRequestLimits()
 		t.users[uid] = c
 	}
 	return c
@@ -78,7 +80,7 @@ func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) 
 }
 
 // guard lets requests through in turn.
-func (t *turnstile) guard(next http.Handler) http.Handler {
+func (t *requestLimiter) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if streams(req.URL.Path) && req.ContentLength <= smallRequest {
 			next.ServeHTTP(w, req)

@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 				var mu sync.Mutex
 				var order []int
 				begin := make(chan struct{})
-				h := newTurnstile().guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+				h := newRequestLimiter().guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 					who, _ := callerFrom(req.Context())
 					mu.Lock()
 					order = append(order, who.UID)
@@ -56,7 +56,7 @@ func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		made := 0
-		h := newTurnstile().guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		h := newRequestLimiter().guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
 			made++

@@ -15,28 +15,28 @@ import (
 	"carma/runner/journal"
 )
 
-// lookout records whether the containers have been compared with the journal since the
+// reconciler records whether the containers have been compared with the journal since the
 // start. Until then nothing is launched: a container that the journal does not know may
 // have the number of the new task.
-type lookout struct {
+type reconciler struct {
 	mu   sync.Mutex
 	why  string        // why nothing is launched, or "" once the comparison is over
 	bad  bool          // containers are newer than the journal
 	over chan struct{} // closed when it is over
 }
 
-func newLookout() *lookout {
-	return &lookout{over: make(chan struct{}), why: "the containers have not been compared with the journal yet"}
+func newReconciler() *reconciler {
+	return &reconciler{over: make(chan struct{}), why: "the containers have not been compared with the journal yet"}
 }
 
-func (l *lookout) reason() string {
+func (l *reconciler) reason() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.why
 }
 
 // code returns the code of the trouble that the reason makes.
-func (l *lookout) code() string {
+func (l *reconciler) code() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bad {
@@ -45,13 +45,13 @@ func (l *lookout) code() string {
 	return "not-compared"
 }
 
-func (l *lookout) refuse(why string) {
+func (l *reconciler) refuse(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.why, l.bad = why, true
 }
 
-func (l *lookout) end() {
+func (l *reconciler) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.why = ""
@@ -62,9 +62,9 @@ func (l *lookout) end() {
 // engine does not answer.
 const lookTime = 10 * time.Second
 
-// lookAtStart compares the containers with the journal before the daemon runs.
-// If the engine does not answer, [Runner.lookLate] does it later.
-func (r *Runner) lookAtStart(ctx context.Context) error {
+// reconcileAtStart compares the containers with the journal before the daemon runs.
+// If the engine does not answer, [Runner.reconcileLater] does it later.
+func (r *Runner) reconcileAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	all, err := r.ownContainers(ctx)
@@ -76,7 +76,7 @@ func (r *Runner) lookAtStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.endLookout(found)
+	return r.endReconciling(found)
 }
 
 // comparedKey is the key in the journal's meta of [Runner.compared]. It is
@@ -101,8 +101,8 @@ func (r *Runner) findCompared() error {
 	return err
 }
 
-// endLookout adopts the orphans that were found, and allows launches.
-func (r *Runner) endLookout(found []stranger) error {
+// endReconciling adopts the orphans that were found, and allows launches.
+func (r *Runner) endReconciling(found []orphan) error {
 	if err := r.acceptLoss(found); err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func (r *Runner) ownContainers(ctx context.Context) ([]containers.Container, err
 	return r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
 }
 
-// lookLate makes a comparison that was not possible at the start, as soon as the engine
+// reconcileLater makes a comparison that was not possible at the start, as soon as the engine
 // answers. If containers are newer than the journal then, running tasks continue, and
 // nothing is launched until a restart after a repair.
-func (r *Runner) lookLate(ctx context.Context) {
+func (r *Runner) reconcileLater(ctx context.Context) {
 	if r.lookout.reason() == "" {
 		return
 	}
@@ -143,7 +143,7 @@ func (r *Runner) lookLate(ctx context.Context) {
 	}
 }
 
-// compare is the part of lookLate that runs in the loop. An error means: try
+// compare is the part of reconcileLater that runs in the loop. An error means: try
 // again.
 func (r *Runner) compare(all []containers.Container) error {
 	found, err := r.checkNewer(all)
@@ -153,10 +153,10 @@ func (r *Runner) compare(all []containers.Container) error {
 		return nil
 	}
 	if err == nil {
-		err = r.endLookout(found)
+		err = r.endReconciling(found)
 	}
 	if err == nil {
-		r.takeOver()
+		r.resumeWorkers()
 	}
 	return err
 }

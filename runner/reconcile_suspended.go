@@ -7,18 +7,18 @@ import (
 	"carma/mapper"
 )
 
-// lookAway reports to the core if the container of a running attempt is off its GPUs. That
+// detectSuspended reports to the core if the container of a running attempt is off its GPUs. That
 // happens if the journal was set back to a copy from before the task was suspended: nobody
 // would ever resume it.
 //
 // On Docker a container that somebody has paused is left alone. Other engines call frozen
 // containers paused, so there it counts as suspended, and resumes.
-func (w *worker) lookAway(ctx context.Context, id string) {
+func (w *worker) detectSuspended(ctx context.Context, id string) {
 	if w.adopted == nil || w.adopted.State != containers.StateRunning || w.opt.Suspending == nil || len(w.launch.Grants) == 0 || w.isTouched() {
 		return
 	}
 	c := w.container(id)
-	left := c.Leave != "" && w.leaveFolder(w.containerName(w.launch.Task, w.launch.Attempt)).Left()
+	left := c.Leave != "" && w.vacateFolder(w.containerName(w.launch.Task, w.launch.Attempt)).Left()
 	frozen := false
 	if !left && !w.adopted.Paused {
 		short, cancel := context.WithTimeout(ctx, signalLimit)

@@ -96,7 +96,7 @@ func TestFoundAway(t *testing.T) {
 		g.stop()
 		g.setBack(file, false)
 		g.start()
-		folder := g.leaveFolder(g.containerName(2, 1))
+		folder := g.vacateFolder(g.containerName(2, 1))
 		g.eventually("it is asked to return", func() bool { return !folder.Left() })
 		g.sameAttempt(ref, "GPU-b")
 		if slices.Contains(s.said(), "thaw") || len(s.said()) > 0 {

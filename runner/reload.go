@@ -32,7 +32,7 @@ type Live struct {
 	Output *tasklog.Limits
 }
 
-// live returns the options in force. They must not be modified.
+// dashboardFeed returns the options in force. They must not be modified.
 func (r *Runner) live() *Live { return r.set.Load() }
 
 // liveOf returns the options that a daemon begins with. It refuses bounds above

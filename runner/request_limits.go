@@ -38,11 +38,11 @@ const (
 	largeRequest = 1 << 20
 )
 
-// modest refuses requests that would take many times their size in memory: with
+// limitRequests refuses requests that would take many times their size in memory: with
 // very many values, or with very many mistakes, as the answer names each. It
 // decodes a submission of several tasks itself, one task after the other as
 // they arrive, and ends it at the first wrong one.
-func modest(a huma.API, next http.Handler) http.Handler {
+func limitRequests(a huma.API, next http.Handler) http.Handler {
 	registry := a.OpenAPI().Components.Schemas
 	task := registry.Schema(reflect.TypeFor[api.Submit](), true, "")
 	check := func(one any, at int) error { return mistakes(registry, task, one, at) }

@@ -11,22 +11,22 @@ import (
 	"carma/mapper"
 )
 
-// resume starts a worker for every placed attempt of an earlier daemon. Their
+// resumeAttempts starts a worker for every placed attempt of an earlier daemon. Their
 // containers may be missing, made, running or ended; the workers find out.
-func (r *Runner) resume() {
+func (r *Runner) resumeAttempts() {
 	failpoint.Hit("resume-begins")
-	placed := r.takeOver()
+	placed := r.resumeWorkers()
 	if len(placed) > 0 {
 		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
 	}
 	first := r.nextID
 	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
-	r.side.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
+	r.side.Go(func() { r.sweepOutput(r.work, first); r.runRetention(r.work) })
 }
 
-// takeOver starts the workers that are missing, and returns the placed
+// resumeWorkers starts the workers that are missing, and returns the placed
 // attempts. Only the loop calls it.
-func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
+func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 	placed = map[mapper.TaskID]int{}
 	for _, t := range r.state.Tasks() {
 		if rec, _ := r.records.get(t.ID); rec != nil {
@@ -57,7 +57,7 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 
 // sweep removes containers of this daemon that belong to ended attempts: an earlier daemon
 // was killed before it could. placed are the attempts that had not ended when it was made;
-// newer ones are left alone, and so are other owners' containers, see [Runner.leftOver].
+// newer ones are left alone, and so are other owners' containers, see [Runner.refuseLeftover].
 // first is the first number that this daemon gives.
 //
 // It waits until the containers have been compared with the journal: until then an orphan
@@ -76,7 +76,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 	if err != nil {
 		return
 	}
-	left, err := r.leftAlone()
+	left, err := r.ignoredContainers()
 	if err != nil {
 		r.Log.Error().Err(err).Msg("left-over containers stay: the list of those to leave alone cannot be read")
 		return
@@ -104,7 +104,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 		if !r.over(ctx, mapper.TaskID(task), attempt) {
 			continue
 		}
-		if why := r.leftOver(mapper.TaskID(task), c, first); why != "" {
+		if why := r.refuseLeftover(mapper.TaskID(task), c, first); why != "" {
 			r.Log.Error().Int64("task", task).Str("container", c.Name).Str("state", string(c.State)).Msg("a container with this daemon's label is left alone: " + why)
 			continue
 		}
@@ -113,7 +113,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 		}
 		failpoint.Hit("sweep-removes")
 		r.thaw(ctx, c.ID, c.Name)
-		r.unlimit(ctx, c.ID)
+		r.clearLimits(ctx, c.ID)
 		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
 		if err != nil && ctx.Err() == nil {
 			r.Log.Warn().Err(err).Str("container", c.Name).Msg("a left-over container could not be removed")
@@ -135,10 +135,10 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 	return err == nil && over
 }
 
-// leftOver returns why a container of an attempt that is over must be left alone, or "" if
+// refuseLeftover returns why a container of an attempt that is over must be left alone, or "" if
 // it belongs to that attempt and may be removed. first is the first number that this daemon
 // gives.
-func (r *Runner) leftOver(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
+func (r *Runner) refuseLeftover(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
 	rec, err := r.Find(task.String())
 	switch {
 	case isNotFound(err) && task >= first:

@@ -10,8 +10,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// comeBack puts the attempt on GPUs and answers the core, always.
-func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again bool) {
+// serveResume puts the attempt on GPUs and answers the core, always.
+func (w *worker) serveResume(ctx context.Context, id string, d mapper.Resume, again bool) {
 	answer := func(failure string) {
 		w.post(fact(mapper.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
@@ -25,7 +25,7 @@ func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again
 		w.limitOn(ctx, id, c)
 	}
 	failpoint.Hit("resume-begins-aside")
-	res, err := w.putBack(ctx, c, d, again)
+	res, err := w.resumeContainer(ctx, c, d, again)
 	failpoint.Hit("resume-done-aside")
 	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch {
@@ -46,8 +46,8 @@ func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again
 	}
 }
 
-// putBack resumes a container.
-func (w *worker) putBack(ctx context.Context, c suspend.Container, d mapper.Resume, again bool) (suspend.Result, error) {
+// resumeContainer resumes a container.
+func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d mapper.Resume, again bool) (suspend.Result, error) {
 	by, target := w.opt.Suspending.By, w.target(d)
 	w.aside.mu.Lock()
 	p := w.aside.process

@@ -27,9 +27,9 @@ const (
 	housePause = 50 * time.Millisecond
 )
 
-// keepHouse counts the output on disk, and then removes tasks and output that
+// runRetention counts the output on disk, and then removes tasks and output that
 // are kept no longer, until the daemon stops.
-func (r *Runner) keepHouse(ctx context.Context) {
+func (r *Runner) runRetention(ctx context.Context) {
 	r.countOutput(ctx)
 	r.helperOut.count()
 	gone := int64(0) // output of tasks that ended before this instant has expired
@@ -47,7 +47,7 @@ func (r *Runner) keepHouse(ctx context.Context) {
 		r.helperOut.expire()
 		r.Logs.NoteLosses()
 		r.keeping.look(r)
-		r.noteEnergy()
+		r.storeEnergy()
 		r.dropPast()
 		if !pause(ctx, houseEvery) {
 			return

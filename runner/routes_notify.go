@@ -16,8 +16,8 @@ import (
 // errNoPost is the answer if there is no outbox.
 var errNoPost = &RequestError{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
 
-// poster is the caller and the outbox.
-func (r *Runner) poster(ctx context.Context) (Caller, error) {
+// callerAndOutbox is the caller and the outbox.
+func (r *Runner) callerAndOutbox(ctx context.Context) (Caller, error) {
 	who, ok := callerFrom(ctx)
 	switch {
 	case !ok:
@@ -30,7 +30,7 @@ func (r *Runner) poster(ctx context.Context) (Caller, error) {
 
 // Notify returns the caller's message settings.
 func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
-	who, err := r.poster(ctx)
+	who, err := r.callerAndOutbox(ctx)
 	if err != nil {
 		return api.Notify{}, err
 	}
@@ -42,7 +42,7 @@ func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
 }
 
 func (r *Runner) setNotify(ctx context.Context, s api.NotifySettings) error {
-	who, err := r.poster(ctx)
+	who, err := r.callerAndOutbox(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *Runner) setNotify(ctx context.Context, s api.NotifySettings) error {
 }
 
 func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.NotifyTested, error) {
-	who, err := r.poster(ctx)
+	who, err := r.callerAndOutbox(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ type Runner struct {
 	inbox    chan *change
 	queries  chan func()
 	engine   *engine
-	trouble  *troubles
-	lookout  *lookout
+	trouble  *problems
+	lookout  *reconciler
 	checked  checked
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
@@ -64,7 +64,7 @@ type Runner struct {
 	pull       *pull.Puller
 	probers    probers
 	trials     trials
-	gpus       atomic.Pointer[knownGPUs]
+	gpus       atomic.Pointer[inventory]
 	boot       string // of the machine, or "" if unknown
 	owners     *owners
 	ports      *portBook
@@ -73,7 +73,7 @@ type Runner struct {
 	hostMem    *hostMemory
 	access     *deviceWatch
 	ready      readiness // to suspend
-	promised   *promised
+	promised   *softReservations
 	users      func(uid, gid int) Caller // looks a user up in the system
 	opening    chan struct{}             // one token for each check of a user's files
 	keeping    outputHealth
@@ -83,15 +83,15 @@ type Runner struct {
 	helperOut  *helperOutput
 	consoles   *consoles
 	upgraded   sync.WaitGroup // connections of terminals and commands
-	turns      *turnstile
-	picturing  *live
+	turns      *requestLimiter
+	picturing  *dashboardFeed
 	timelines  timelines
-	lives      toldLives
+	lives      taskHistories
 	waited     waited
 	logins     *web.Logins
 	pageAt     Page // set before it serves
 	pages      *metrics.Pages
-	mailing
+	messaging
 	jobs *jobs
 
 	// The loop's own:
@@ -99,7 +99,7 @@ type Runner struct {
 	compared  mapper.TaskID   // see findCompared
 	names     map[string]bool // names submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
-	due       []due           // what to carry out after it
+	due       []committedStep // what to carry out after it
 	explained explanations
 	faulty    map[mapper.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[mapper.TaskID]*worker
@@ -133,7 +133,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: toldLives{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := able[containers.Reviewer](deps.Driver); ok {
 		r.reviews = newReviews(d, time.Now)
@@ -147,7 +147,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
-	r.trouble, r.lookout = newTroubles(), newLookout()
+	r.trouble, r.lookout = newProblems(), newReconciler()
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
 	score, err := scoreOf(opt.Activity)
@@ -182,20 +182,20 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.remember(ctx)
-	if err := r.goOnInTime(up); err != nil {
+	if err := r.restoreClock(up); err != nil {
 		return nil, err
 	}
-	r.openPost(opt.Notify, host)
-	r.recallEnergy()
+	r.openOutbox(opt.Notify, host)
+	r.loadEnergy()
 	r.access = newDeviceWatch(opt.DeviceAccess, r.devicesChanged)
 	r.monitor.spend, r.monitor.clients = r.spend, func(samples []gpu.Sample) {
-		r.lookAtClients(samples)
+		r.checkClients(samples)
 		r.access.follow(samples)
 	}
 	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}
-	return r, r.lookAtStart(ctx)
+	return r, r.reconcileAtStart(ctx)
 }
 
 // SetSpeed changes the speed of a simulated server's time: the daemon's time
@@ -222,32 +222,32 @@ func (r *Runner) SetSpeed(speed float64) error {
 // daemon finds them.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.endWork()
-	if err := r.greet(ctx); err != nil {
+	if err := r.journalStartup(ctx); err != nil {
 		return err
 	}
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
 	r.side.Go(func() { r.access.run(r.work) })
 	r.side.Go(func() { r.followGPUs(r.work) })
-	r.side.Go(func() { r.noteWaits(r.work) })
-	r.side.Go(func() { r.tellPaces(r.work) })
-	r.side.Go(func() { r.lookLate(r.work) })
-	r.side.Go(func() { frugal(r.work) })
+	r.side.Go(func() { r.recordWaits(r.work) })
+	r.side.Go(func() { r.reportThroughput(r.work) })
+	r.side.Go(func() { r.reconcileLater(r.work) })
+	r.side.Go(func() { tuneGC(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
-	r.sweepLeave()
+	r.sweepVacate()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() { r.findSuspending(r.work) })
 	messages := r.newMessenger()
 	r.side.Go(func() { messages.work(r.work) })
 	r.side.Go(func() { r.followJobs(r.work) })
-	r.resume()
+	r.resumeAttempts()
 	err := r.loop(ctx)
 	r.endWork()
 	r.attempts.Wait()
 	r.side.Wait()
 	r.snapping.Wait()
-	r.noteEnergy()
+	r.storeEnergy()
 	if storeErr := r.store(); err == nil {
 		err = storeErr
 	}
@@ -279,8 +279,8 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// greet journals the options, the GPUs and the engine's state as they are now.
-func (r *Runner) greet(ctx context.Context) error {
+// journalStartup journals the options, the GPUs and the engine's state as they are now.
+func (r *Runner) journalStartup(ctx context.Context) error {
 	now := r.Clock.Now()
 	up, why := r.launchable()
 	changes := []*change{

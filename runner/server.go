@@ -46,7 +46,7 @@ func Listen(socket string) (net.Listener, error) {
 
 // Serve answers the API on l until ctx ends.
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
-	return r.serve(ctx, newDoorkeeper(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
+	return r.serve(ctx, newConnLimiter(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
 }
 
 // front is the API with its usage limits.
@@ -101,7 +101,7 @@ func wait(ctx context.Context, c <-chan struct{}) {
 func (r *Runner) Handler() http.Handler {
 	a, mux := r.routes()
 	mux.Handle("GET /metrics", r.pages.Handler(metrics.WithNames))
-	return modest(a, mux)
+	return limitRequests(a, mux)
 }
 
 // OpenAPI is the description of the API, as the daemon serves it at /openapi.json.

@@ -88,11 +88,11 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 		delete(s.apart, key)
 		return
 	}
-	s.noteApart(key, gpus)
+	s.recordNoClient(key, gpus)
 }
 
-// noteApart is setApart under the lock.
-func (s *sharing) noteApart(key attemptKey, gpus []mapper.GPUID) {
+// recordNoClient is setApart under the lock.
+func (s *sharing) recordNoClient(key attemptKey, gpus []mapper.GPUID) {
 	if s.apart == nil {
 		s.apart = map[attemptKey][]mapper.GPUID{}
 	}
@@ -166,9 +166,9 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 	return found
 }
 
-// tellSharing reports to the mapper how the GPUs are shared, if that has changed. The loop
+// reportSharing reports to the mapper how the GPUs are shared, if that has changed. The loop
 // must not call it.
-func (r *Runner) tellSharing() {
+func (r *Runner) reportSharing() {
 	if r.opt.MPS == nil {
 		return // only changes of MPS change it
 	}
@@ -191,8 +191,8 @@ func (r *Runner) tellSharing() {
 // daemon of its group, unless it runs. Under `auto` a task shares without MPS where
 // that does not start.
 func (w *worker) joinMPS(ctx context.Context) error {
-	defer w.tellSharing()
-	defer w.noteApart()
+	defer w.reportSharing()
+	defer w.recordNoClient()
 	group := w.mpsGroup()
 	if group == nil {
 		return nil
@@ -219,13 +219,13 @@ func (w *worker) recallMPS(ctx context.Context) {
 	if group := w.mpsGroup(); group != nil && errors.Is(group.Ping(ctx), mps.ErrNotRunning) {
 		w.noMPS = true
 	}
-	w.noteApart()
-	w.tellSharing()
+	w.recordNoClient()
+	w.reportSharing()
 }
 
-// noteApart records an attempt that is no client though the mapper takes it for one. The
+// recordNoClient records an attempt that is no client though the mapper takes it for one. The
 // mapper knows tasks that are alone on their GPUs, and tasks that a fault has hit.
-func (w *worker) noteApart() {
+func (w *worker) recordNoClient() {
 	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.NextExclusive || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
 		return
 	}
@@ -245,7 +245,7 @@ func (w *worker) leaveMPS(ctx context.Context, class mapper.Class) {
 		w.sharing.ended(class)
 	}
 	w.sharing.setApart(w.key(), nil)
-	w.tellSharing()
+	w.reportSharing()
 }
 
 func (w *worker) key() attemptKey { return attemptKey{w.launch.Task, w.launch.Attempt} }

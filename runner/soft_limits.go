@@ -9,23 +9,23 @@ import (
 	"carma/runner/limits"
 )
 
-// promised are the soft limits of GPU memory that the driver reserves for tasks. It may
+// softReservations are the soft limits of GPU memory that the driver reserves for tasks. It may
 // count the reserved memory as used, also where nobody uses it yet (its manual says that
 // NVML's figures are adjusted; not yet measured). That is not the memory of other
 // processes.
-type promised struct {
+type softReservations struct {
 	mu sync.Mutex
-	of map[string]promise // by container
+	of map[string]softReservation // by container
 }
 
-// promise is the memory promised to one container.
-type promise struct {
+// softReservation is the memory promised to one container.
+type softReservation struct {
 	key attemptKey
 	on  map[string]units.Bytes // by GPU
 }
 
 // set stores the limits of an attempt's container.
-func (p *promised) set(id string, key attemptKey, l map[string]limits.Limit) {
+func (p *softReservations) set(id string, key attemptKey, l map[string]limits.Limit) {
 	on := map[string]units.Bytes{}
 	for uuid, limit := range l {
 		on[uuid] = units.Bytes(limit.Soft)
@@ -33,13 +33,13 @@ func (p *promised) set(id string, key attemptKey, l map[string]limits.Limit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
-		p.of = map[string]promise{}
+		p.of = map[string]softReservation{}
 	}
-	p.of[id] = promise{key, on}
+	p.of[id] = softReservation{key, on}
 }
 
 // drop forgets a container: its limits are cleared.
-func (p *promised) drop(id string) {
+func (p *softReservations) drop(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.of, id)
@@ -47,7 +47,7 @@ func (p *promised) drop(id string) {
 
 // unused returns the memory that is promised on a GPU and not used by the tasks that it was
 // promised to.
-func (p *promised) unused(s *gpu.Sample) (sum units.Bytes) {
+func (p *softReservations) unused(s *gpu.Sample) (sum units.Bytes) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, to := range p.of {

@@ -67,7 +67,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
 	spec.Mounts = bindMounts(w.rec)
-	if err := w.mountLeave(&spec); err != nil {
+	if err := w.mountVacate(&spec); err != nil {
 		return containers.Spec{}, err
 	}
 	if w.opt.Devices != nil && len(w.launch.Grants) > 0 {
@@ -76,7 +76,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Env = append(spec.Env, env...)
 	}
 	spec.Env = append(spec.Env, w.caps()...)
-	w.giveShare(&spec)
+	w.setShare(&spec)
 	w.share(&spec)
 	w.joinSuite(&spec)
 	return spec, w.fit(&spec)
@@ -137,15 +137,15 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 	return id, fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
 }
 
-// made records that the container exists. A start that takes long reports it later.
-func (w *worker) made() {
+// onCreated records that the container exists. A start that takes long reports it later.
+func (w *worker) onCreated() {
 	if !w.startsLong() {
-		w.handed()
+		w.onAccepted()
 	}
 }
 
-// handed reports to the mapper that the next launch may be given to the engine.
-func (w *worker) handed() {
+// onAccepted reports to the mapper that the next launch may be given to the engine.
+func (w *worker) onAccepted() {
 	ev := mapper.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
 	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if w.state.Options().LaunchesAtOnce == 0 {
@@ -157,7 +157,7 @@ func (w *worker) handed() {
 
 // fetch fetches an image, unless the task is stopped meanwhile.
 func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) error {
-	w.handed() // that may take long
+	w.onAccepted() // that may take long
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)

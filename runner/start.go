@@ -16,7 +16,7 @@ func (w *worker) startIt(ctx context.Context, id string) error {
 	w.connect(ctx, id)
 	defer w.abortWhenAsked(ctx, id)()
 	if w.startsLong() {
-		ctx = containers.WithPlaced(ctx, w.handed)
+		ctx = containers.WithPlaced(ctx, w.onAccepted)
 	}
 	_, err := w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	if err == nil || ctx.Err() != nil || !w.hasRun(ctx, id) {
@@ -83,7 +83,7 @@ func (w *worker) clear(ctx context.Context, id string) (left string) {
 	if id == "" || ctx.Err() != nil {
 		return id
 	}
-	w.unlimit(ctx, id)
+	w.clearLimits(ctx, id)
 	ctx, cancel := context.WithTimeout(ctx, clearWithin)
 	defer cancel()
 	if w.engine.insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) != nil {

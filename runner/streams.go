@@ -204,7 +204,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		trouble, eased := r.trouble.now()
 		if waits && len(trouble) > 0 && !told {
 			told = true
-			if err := s.send("log", r.troubleNote(n, trouble[0])); err != nil {
+			if err := s.send("log", r.problemNote(n, trouble[0])); err != nil {
 				return err
 			}
 		}
@@ -241,7 +241,7 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID,
 	if rec, _ := r.records.get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
-		told.Go(func() { r.tellPorts(ctx, s, attemptKey{id, n}) })
+		told.Go(func() { r.sendPorts(ctx, s, attemptKey{id, n}) })
 		defer told.Wait()
 		defer end()
 	}
@@ -262,9 +262,9 @@ func tries(t *mapper.Task) int {
 	return 0
 }
 
-// troubleNote is the line for followers about a problem that keeps a task from starting.
+// problemNote is the line for followers about a problem that keeps a task from starting.
 // All waiting tasks get the same Notice, so that a client that follows many shows it once.
-func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
+func (r *Runner) problemNote(attempt int, x api.Trouble) api.LogLine {
 	return api.LogLine{
 		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
 		Line: fmt.Sprintf("it waits, and loses nothing: %s", x),

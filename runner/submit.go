@@ -57,8 +57,8 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 	return one, nil
 }
 
-// candidate is a task that is to be submitted.
-type candidate struct {
+// admission is a task that is to be submitted.
+type admission struct {
 	rec      *Record
 	est      estimator.Estimate
 	expected mapper.Expected
@@ -66,7 +66,7 @@ type candidate struct {
 
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
-func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
+func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admission, []string, error) {
 	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkFittings(ctx, who, s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +131,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 		}
 		return nil, nil, refusef(422, "%s: %v", option, err)
 	}
-	return &candidate{rec, est, expected}, append(warn, more...), nil
+	return &admission{rec, est, expected}, append(warn, more...), nil
 }
 
 // booking converts an estimate for the mapper.

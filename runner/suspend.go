@@ -43,7 +43,7 @@ func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again
 		return
 	}
 	failpoint.Hit("suspend-begins")
-	res, err := w.takeOff(ctx, c, w.facts(d.Host), again)
+	res, err := w.suspendContainer(ctx, c, w.facts(d.Host), again)
 	failpoint.Hit("suspend-done")
 	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch res.Outcome {
@@ -78,9 +78,9 @@ func failureText(err error) string {
 // askAgain is the pause after the driver could not be asked for the state of a task.
 const askAgain = 5 * time.Second
 
-// takeOff suspends a container. While the driver cannot be asked how it ended, it asks
+// suspendContainer suspends a container. While the driver cannot be asked how it ended, it asks
 // again: the task may be off its GPU, or on it.
-func (w *worker) takeOff(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
+func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
 	by := w.opt.Suspending.By
 	if !again {
 		res, err = by.Suspend(ctx, c, f)

@@ -11,18 +11,18 @@ import (
 	"carma/runner/suspend"
 )
 
-// asideOrder is the core's order to suspend or resume an attempt: one of suspend and resume
+// suspendOrder is the core's order to suspend or resume an attempt: one of suspend and resume
 // is set. again is set if an earlier daemon may have begun it.
-type asideOrder struct {
+type suspendOrder struct {
 	suspend *mapper.Suspend
 	resume  *mapper.Resume
 	again   bool
 }
 
-// aside is the suspension state of an attempt.
-type aside struct {
-	orders chan asideOrder // the core waits for an answer, so there is at most one
-	over   chan struct{}   // closed when no order is carried out any more
+// suspension is the suspension state of an attempt.
+type suspension struct {
+	orders chan suspendOrder // the core waits for an answer, so there is at most one
+	over   chan struct{}     // closed when no order is carried out any more
 
 	mu      sync.Mutex
 	process suspend.Process // the suspended process, or zero if unknown
@@ -32,13 +32,13 @@ type aside struct {
 }
 
 // begin prepares it for an attempt with a task in a phase.
-func (a *aside) begin(phase mapper.Phase) {
-	a.orders, a.over = make(chan asideOrder, 1), make(chan struct{})
+func (a *suspension) begin(phase mapper.Phase) {
+	a.orders, a.over = make(chan suspendOrder, 1), make(chan struct{})
 	a.touched = phase == mapper.Suspending || phase == mapper.Suspended || phase == mapper.Resuming || phase == mapper.Stopping
 }
 
 // order hands an order to the worker of a task. Only the loop calls it.
-func (r *Runner) order(task mapper.TaskID, o asideOrder) {
+func (r *Runner) order(task mapper.TaskID, o suspendOrder) {
 	w := r.workers[task]
 	if w == nil {
 		return // its attempt ends
@@ -52,26 +52,26 @@ func (r *Runner) order(task mapper.TaskID, o asideOrder) {
 
 // orderAgain returns the last order of an earlier daemon for a task; ok is false if there
 // was none.
-func orderAgain(t *mapper.Task) (o asideOrder, ok bool) {
+func orderAgain(t *mapper.Task) (o suspendOrder, ok bool) {
 	a, away := t.Alive(), t.Suspension
 	if a == nil || away == nil {
 		return o, false
 	}
 	switch t.Phase {
 	case mapper.Suspending:
-		return asideOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.InPlace, Reason: away.Reason}, again: true}, true
+		return suspendOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.InPlace, Reason: away.Reason}, again: true}, true
 	case mapper.Resuming:
 		from := make([]mapper.GPUID, len(away.From))
 		for i, g := range away.From {
 			from[i] = g.GPU
 		}
-		return asideOrder{resume: &mapper.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(a.Grants)}, again: true}, true
+		return suspendOrder{resume: &mapper.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(a.Grants)}, again: true}, true
 	}
 	return o, false
 }
 
-// stepAside carries out the orders of an attempt until ctx ends or it is to stop.
-func (w *worker) stepAside(ctx context.Context, id string) {
+// serveSuspend carries out the orders of an attempt until ctx ends or it is to stop.
+func (w *worker) serveSuspend(ctx context.Context, id string) {
 	defer close(w.aside.over)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,15 +82,15 @@ func (w *worker) stepAside(ctx context.Context, id string) {
 		case <-ctx.Done():
 		}
 	}()
-	w.lookAway(ctx, id)
-	look, stop := w.lookForOffer()
+	w.detectSuspended(ctx, id)
+	look, stop := w.watchVacateOffer()
 	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look:
-			if w.tellOffer() {
+			if w.reportVacateOffer() {
 				look = nil
 			}
 		case <-w.resizing.asked:
@@ -100,7 +100,7 @@ func (w *worker) stepAside(ctx context.Context, id string) {
 			if o.suspend != nil {
 				w.suspend(ctx, id, *o.suspend, o.again || o.suspend.Reason.Code == mapper.ReasonFoundAway)
 			} else {
-				w.comeBack(ctx, id, *o.resume, o.again)
+				w.serveResume(ctx, id, *o.resume, o.again)
 			}
 		}
 	}

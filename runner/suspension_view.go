@@ -83,8 +83,8 @@ func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 	return v
 }
 
-// awayView is a suspended task as gpus shows it.
-func (r *Runner) awayView(t *mapper.Task) api.Away {
+// suspendedView is a suspended task as gpus shows it.
+func (r *Runner) suspendedView(t *mapper.Task) api.Away {
 	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
 	if rec, _ := r.records.get(t.ID); rec != nil {
 		v.Name = rec.Name
@@ -92,17 +92,17 @@ func (r *Runner) awayView(t *mapper.Task) api.Away {
 	return v
 }
 
-// awayFor returns the time for which an attempt of a task was suspended, up to now.
-func awayFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
+// suspendedFor returns the time for which an attempt of a task was suspended, up to now.
+func suspendedFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
 	if s := t.Suspension; s != nil && s.Since > 0 && a.Ended == 0 {
 		return a.SuspendedTime + max(0, now.Sub(s.Since))
 	}
 	return a.SuspendedTime
 }
 
-// whyAway describes the state of a task that is suspending, suspended or resuming, as a
+// suspensionText describes the state of a task that is suspending, suspended or resuming, as a
 // sentence. held says in words what keeps a suspended task from resuming.
-func (r *Runner) whyAway(t *mapper.Task, held string) string {
+func (r *Runner) suspensionText(t *mapper.Task, held string) string {
 	s := t.Suspension
 	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: s.By, Text: s.Why})
 	switch {

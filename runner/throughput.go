@@ -33,8 +33,8 @@ const (
 	significant = 5
 )
 
-// paceTold is the last throughput of an attempt that the mapper was given.
-type paceTold struct {
+// reportedThroughput is the last throughput of an attempt that the mapper was given.
+type reportedThroughput struct {
 	at       units.Instant // 0 before the first report
 	since    units.Instant // mapper.Speed.Since then
 	unit     string
@@ -42,8 +42,8 @@ type paceTold struct {
 	share    float64
 }
 
-// tellPaces runs until ctx ends.
-func (r *Runner) tellPaces(ctx context.Context) {
+// reportThroughput runs until ctx ends.
+func (r *Runner) reportThroughput(ctx context.Context) {
 	for {
 		timer := time.NewTimer(max(r.Clock.Wall(paceEvery), paceLeast))
 		select {
@@ -54,12 +54,12 @@ func (r *Runner) tellPaces(ctx context.Context) {
 			timer.Stop()
 		case <-timer.C:
 		}
-		r.tellPace(ctx)
+		r.sendThroughput(ctx)
 	}
 }
 
-// tellPace reports the tasks that have a new throughput.
-func (r *Runner) tellPace(ctx context.Context) {
+// sendThroughput reports the tasks that have a new throughput.
+func (r *Runner) sendThroughput(ctx context.Context) {
 	all := r.followers.all()
 	if len(all) == 0 {
 		return
@@ -96,7 +96,7 @@ func (r *Runner) tellPace(ctx context.Context) {
 
 // pace returns the throughput to report for an attempt, or false if there is none. Each
 // report covers an interval of its own, after the previous report's interval.
-func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughput, paceTold, bool) {
+func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughput, reportedThroughput, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := g.Since
@@ -104,7 +104,7 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 	f.standing(now)
 	p, ok := f.reader.Progress(f.lived(now))
 	if !ok {
-		return mapper.Throughput{}, paceTold{}, false
+		return mapper.Throughput{}, reportedThroughput{}, false
 	}
 	from, before := since, f.told
 	unit := unitOf(p)
@@ -114,11 +114,11 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 	}
 	speed, ok := f.reader.Since(f.lived(from))
 	if !ok || !(speed.Error <= rateErrorMost) {
-		return mapper.Throughput{}, paceTold{}, false
+		return mapper.Throughput{}, reportedThroughput{}, false
 	}
-	told := paceTold{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: p.Share}
+	told := reportedThroughput{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: p.Share}
 	if again && !told.differs(before) {
-		return mapper.Throughput{}, paceTold{}, false
+		return mapper.Throughput{}, reportedThroughput{}, false
 	}
 	out := mapper.Throughput{
 		Rate: rounded(speed.Rate, significant), Error: rounded(speed.Error, 2), Since: from, Unit: unit,
@@ -131,10 +131,10 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 }
 
 // follow records the neighbours of an attempt.
-func (a *aloneTime) follow(now units.Instant, g mapper.SpeedView) {
+func (a *exclusiveTime) follow(now units.Instant, g mapper.SpeedView) {
 	switch {
 	case len(g.Beside) == 0:
-		*a = aloneTime{from: g.Changed, settled: g.Since, until: now}
+		*a = exclusiveTime{from: g.Changed, settled: g.Since, until: now}
 	case a.until > 0 && !a.over: // somebody came since the last look
 		a.over = true
 		if len(g.Beside) == 1 {
@@ -159,13 +159,13 @@ func (f *follower) aloneSpeed() (rate, err float64) {
 }
 
 // differs reports whether there is something new to report.
-func (t paceTold) differs(before paceTold) bool {
+func (t reportedThroughput) differs(before reportedThroughput) bool {
 	change := math.Abs(math.Log(t.rate / before.rate))
 	return t.at >= before.at.Add(paceAgain) &&
 		(change > max(rateStep, 2*math.Hypot(t.sd, before.sd)) || t.share >= before.share+shareStep || t.share < before.share)
 }
 
-func (f *follower) tell(told paceTold) {
+func (f *follower) tell(told reportedThroughput) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = told

@@ -107,7 +107,7 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 		}
 		run := api.Run{
 			Task: int64(rec.ID()), Name: rec.Name, User: rec.User, Attempt: a.N, GPUs: []int{}, From: a.Launched.Time(), Until: instant(a.Ended),
-			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: awayFor(&rec.Task, a, r.Clock.Now()), Back: instant(a.Back), Peak: int64(a.Peak),
+			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: suspendedFor(&rec.Task, a, r.Clock.Now()), Back: instant(a.Back), Peak: int64(a.Peak),
 		}
 		for _, g := range a.Grants {
 			run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
@@ -122,14 +122,14 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 				}
 			}
 		}
-		r.addStays(&run, rec, a)
+		r.addRunIntervals(&run, rec, a)
 		runs = append(runs, run)
 	}
 	return runs
 }
 
-// addStays adds where a run was between its suspensions, and all GPUs that it ever had.
-func (r *Runner) addStays(run *api.Run, rec *Record, a *mapper.Attempt) {
+// addRunIntervals adds where a run was between its suspensions, and all GPUs that it ever had.
+func (r *Runner) addRunIntervals(run *api.Run, rec *Record, a *mapper.Attempt) {
 	if len(a.Absences) == 0 {
 		return
 	}

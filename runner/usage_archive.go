@@ -29,17 +29,17 @@ const (
 	pastRows = 500
 )
 
-// pastDay are the sums of a day.
-type pastDay []api.Used
+// usageDay are the sums of a day.
+type usageDay []api.Used
 
-// pastOf gives the days that a batch changes, read from the journal once.
-type pastOf struct {
+// usageArchive gives the days that a batch changes, read from the journal once.
+type usageArchive struct {
 	r    *Runner
-	days map[string]pastDay
+	days map[string]usageDay
 }
 
 // forget adds a task's usage to the sums, before its record is deleted.
-func (p *pastOf) forget(id mapper.TaskID) {
+func (p *usageArchive) forget(id mapper.TaskID) {
 	rec, _ := p.r.records.get(id)
 	if rec == nil {
 		row, err := p.r.Journal.Task(int64(id))
@@ -72,7 +72,7 @@ func (p *pastOf) forget(id mapper.TaskID) {
 }
 
 // attempt adds an attempt, cut at midnight.
-func (p *pastOf) attempt(rec *Record, a *mapper.Attempt) {
+func (p *usageArchive) attempt(rec *Record, a *mapper.Attempt) {
 	from, to := cmp.Or(a.Started, a.Launched), a.Ended
 	if len(a.Grants) == 0 || to < from {
 		return
@@ -114,7 +114,7 @@ func midnight(at units.Instant) units.Instant {
 
 // row finds or makes the sum that a task counts for on a day. The pointer is good
 // until the next call.
-func (p *pastOf) row(rec *Record, at units.Instant, gpu *int) *api.Used {
+func (p *usageArchive) row(rec *Record, at units.Instant, gpu *int) *api.Used {
 	date := at.Time().Local().Format(time.DateOnly)
 	day, ok := p.days[date]
 	if !ok {
@@ -132,14 +132,14 @@ func (p *pastOf) row(rec *Record, at units.Instant, gpu *int) *api.Used {
 		i, day = len(day), append(day, want)
 	}
 	if p.days == nil {
-		p.days = map[string]pastDay{}
+		p.days = map[string]usageDay{}
 	}
 	p.days[date] = day
 	return &day[i]
 }
 
 // meta are the days as the journal keeps them.
-func (p *pastOf) meta() (all []journal.MetaRow) {
+func (p *usageArchive) meta() (all []journal.MetaRow) {
 	for date, day := range p.days {
 		if body, err := json.Marshal(day); err == nil {
 			all = append(all, journal.MetaRow{Key: pastKey + date, Value: body})
@@ -176,7 +176,7 @@ func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, err
 	}
 	for _, m := range all {
 		date := strings.TrimPrefix(m.Key, pastKey)
-		var day pastDay
+		var day usageDay
 		if date < since || until != "" && date >= until {
 			continue
 		}

@@ -59,7 +59,7 @@ func TestUsedOfRemoved(t *testing.T) {
 // TestUsedWithoutAway: time for which a task was suspended is counted apart.
 func TestUsedWithoutAway(t *testing.T) {
 	g := newRig(t)
-	p := &pastOf{r: g.Runner}
+	p := &usageArchive{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
 	rec := &Record{User: "ann", Energy: map[int]float64{1: 80}}
 	p.attempt(rec, &mapper.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), SuspendedTime: time.Hour, Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
@@ -76,7 +76,7 @@ func TestUsedByDay(t *testing.T) {
 	at := func(day, hour int) units.Instant {
 		return units.Instant(time.Date(2026, 1, day, hour, 0, 0, 0, time.Local).UnixNano())
 	}
-	p := pastOf{r: g.Runner}
+	p := usageArchive{r: g.Runner}
 	rec := &Record{User: "ann", Submit: api.Submit{Image: "a", Account: "lab"}, Energy: map[int]float64{1: 600}}
 	p.attempt(rec, &mapper.Attempt{
 		N: 1, Started: at(1, 22), Ended: at(3, 4), Peak: units.GiB, Class: mapper.ExitGPUOOM,

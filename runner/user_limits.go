@@ -57,7 +57,7 @@ func sizeOf(s *api.Submit) int64 {
 
 // room refuses a submission that would bring its user over a limit. Only the
 // loop calls it.
-func (r *Runner) room(in *intake) error {
+func (r *Runner) room(in *submissionBatch) error {
 	who, limit := in.who, r.live().PerUser
 	if r.mayServer(rights.Unlimited, who) {
 		return nil

@@ -47,14 +47,14 @@ func checkLeave(s api.Submit) error {
 	return nil
 }
 
-// leaveFolder is an attempt's folder on the machine.
-func (r *Runner) leaveFolder(container string) leave.Folder {
+// vacateFolder is an attempt's folder on the machine.
+func (r *Runner) vacateFolder(container string) leave.Folder {
 	return leave.Folder(filepath.Join(r.opt.DataDir, "leave", container))
 }
 
-// mayLeave reports whether an attempt may be asked to vacate its GPUs. Its program sees
+// canVacate reports whether an attempt may be asked to vacate its GPUs. Its program sees
 // only the GPUs that it was launched on, so it returns to these.
-func (w *worker) mayLeave() bool {
+func (w *worker) canVacate() bool {
 	o := w.opt.Suspending
 	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
 }
@@ -62,21 +62,21 @@ func (w *worker) mayLeave() bool {
 // offerEvery is the time between two looks at whether a program offers to leave.
 const offerEvery = time.Second
 
-// lookForOffer ticks until an attempt's program has offered to vacate, if it may; stop ends
+// watchVacateOffer ticks until an attempt's program has offered to vacate, if it may; stop ends
 // that.
-func (w *worker) lookForOffer() (look <-chan time.Time, stop func()) {
-	if !w.mayLeave() {
+func (w *worker) watchVacateOffer() (look <-chan time.Time, stop func()) {
+	if !w.canVacate() {
 		return nil, func() {}
 	}
 	tick := time.NewTicker(offerEvery)
 	return tick.C, tick.Stop
 }
 
-// tellOffer reports to the core that the program offers to vacate. It returns false if
+// reportVacateOffer reports to the core that the program offers to vacate. It returns false if
 // there is no offer yet.
-func (w *worker) tellOffer() bool {
+func (w *worker) reportVacateOffer() bool {
 	task, attempt := w.launch.Task, w.launch.Attempt
-	if !w.leaveFolder(w.containerName(task, attempt)).Offered() {
+	if !w.vacateFolder(w.containerName(task, attempt)).Offered() {
 		return false
 	}
 	known := false
@@ -90,12 +90,12 @@ func (w *worker) tellOffer() bool {
 	return true
 }
 
-// mountLeave mounts the folder into an attempt's container.
-func (w *worker) mountLeave(spec *containers.Spec) error {
-	if !w.mayLeave() {
+// mountVacate mounts the folder into an attempt's container.
+func (w *worker) mountVacate(spec *containers.Spec) error {
+	if !w.canVacate() {
 		return nil
 	}
-	f := w.leaveFolder(spec.Name)
+	f := w.vacateFolder(spec.Name)
 	if err := f.Make(w.rec.UID, w.rec.GID); err != nil {
 		return err
 	}
@@ -108,23 +108,23 @@ func (w *worker) container(id string) suspend.Container {
 	name := w.containerName(w.launch.Task, w.launch.Attempt)
 	c := w.owners.container(id, name)
 	if leavePath(w.rec.Submit.Env) != "" {
-		c.Leave = string(w.leaveFolder(name))
+		c.Leave = string(w.vacateFolder(name))
 	}
 	return c
 }
 
-// removeLeave removes the folder of an attempt that has ended.
-func (w *worker) removeLeave() {
+// removeVacate removes the folder of an attempt that has ended.
+func (w *worker) removeVacate() {
 	if leavePath(w.rec.Submit.Env) == "" {
 		return
 	}
-	if err := os.RemoveAll(string(w.leaveFolder(w.containerName(w.launch.Task, w.launch.Attempt)))); err != nil {
+	if err := os.RemoveAll(string(w.vacateFolder(w.containerName(w.launch.Task, w.launch.Attempt)))); err != nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the folder through which the task was asked to leave its GPU could not be removed; the next start does it")
 	}
 }
 
-// sweepLeave removes the folders of attempts that ended while no daemon ran.
-func (r *Runner) sweepLeave() {
+// sweepVacate removes the folders of attempts that ended while no daemon ran.
+func (r *Runner) sweepVacate() {
 	alive := map[string]bool{}
 	for _, t := range r.state.Tasks() {
 		if a := t.Alive(); a != nil {

@@ -138,7 +138,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		at.EnergyJ = r.energyOf(rec, at.N)
 		rec.viewEnd(&at)
 		at.Untouched = at.Peak == 0 && slices.Contains(rec.Untouched, at.N)
-		at.Suspended = awayFor(t, &t.Attempts[i], r.Clock.Now())
+		at.Suspended = suspendedFor(t, &t.Attempts[i], r.Clock.Now())
 		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)
 		v.Attempts = append(v.Attempts, at)
 	}
@@ -179,7 +179,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 		v.Grant = max(v.Grant, int64(g.Memory))
 	}
 	if a.Devices != nil {
-		v.Devices = r.saidDevices(a.Devices)
+		v.Devices = r.devicesText(a.Devices)
 	}
 	return v
 }

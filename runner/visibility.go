@@ -38,7 +38,7 @@ func (r *Runner) present(ctx context.Context, rec *Record, q queueView, environm
 	return v
 }
 
-// shown returns a record as the caller may see it. Without the right to the environment
+// exposedFolder returns a record as the caller may see it. Without the right to the environment
 // they see the names of its variables without their values; without the right to the
 // output, no line of it. Its command line stays: the machine's process list has it too.
 func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Action) *Record {

@@ -38,9 +38,9 @@ func (r *Runner) namespaceOf(rec *Record) string {
 	return ""
 }
 
-// sight says which tasks a caller may know of. A user of a cluster knows of the tasks in
+// visibility says which tasks a caller may know of. A user of a cluster knows of the tasks in
 // namespaces in which they may get pods; everybody else of all.
-type sight struct {
+type visibility struct {
 	r    *Runner
 	ctx  context.Context
 	who  *containers.Subject // nil means all
@@ -48,13 +48,13 @@ type sight struct {
 	err  error // why it could not be found out; then nothing is seen
 }
 
-func (r *Runner) sight(ctx context.Context) *sight {
+func (r *Runner) sight(ctx context.Context) *visibility {
 	who, _ := callerFrom(ctx)
-	return &sight{r: r, ctx: ctx, who: who.Subject, seen: map[string]bool{}}
+	return &visibility{r: r, ctx: ctx, who: who.Subject, seen: map[string]bool{}}
 }
 
 // of reports whether the caller may know of a task.
-func (s *sight) of(rec *Record) bool {
+func (s *visibility) of(rec *Record) bool {
 	if s.who == nil {
 		return true
 	}

@@ -28,25 +28,25 @@ const (
 // waited are the reasons for which tasks have waited.
 type waited struct {
 	mu sync.Mutex
-	of map[mapper.TaskID][]happened
+	of map[mapper.TaskID][]historyLine
 }
 
-// noteWaits looks again and again until ctx ends.
-func (r *Runner) noteWaits(ctx context.Context) {
+// recordWaits looks again and again until ctx ends.
+func (r *Runner) recordWaits(ctx context.Context) {
 	for pause(ctx, waitsEvery) {
-		if err := r.lookAtWaits(ctx); err != nil && ctx.Err() == nil {
+		if err := r.recordWaitReasons(ctx); err != nil && ctx.Err() == nil {
 			r.Log.Debug().Err(err).Msg("the reasons of waiting tasks could not be noted")
 		}
 	}
 }
 
-// lookAtWaits stores the reasons with another code than the previous one.
-func (r *Runner) lookAtWaits(ctx context.Context) error {
+// recordWaitReasons stores the reasons with another code than the previous one.
+func (r *Runner) recordWaitReasons(ctx context.Context) error {
 	recs := r.records.newest(0, math.MaxInt, func(rec *Record) bool {
 		return rec.Task.Phase == mapper.Queued || rec.Task.Phase == mapper.Recovering
 	})
 	slices.Reverse(recs)
-	var notes []happened
+	var notes []historyLine
 	var ids []mapper.TaskID
 	err := r.look(ctx, func(s *mapper.State) {
 		for _, rec := range recs[:min(len(recs), waitsLooked)] {
@@ -54,7 +54,7 @@ func (r *Runner) lookAtWaits(ctx context.Context) error {
 			if !known || why.Position == 0 || why.Binding.Code == "" {
 				continue
 			}
-			note := happened{Happened: api.Happened{At: r.Clock.Time(), Kind: "waits", Text: "waits: " + words.Why(why), Reason: string(why.Binding.Code)}}
+			note := historyLine{Happened: api.Happened{At: r.Clock.Time(), Kind: "waits", Text: "waits: " + words.Why(why), Reason: string(why.Binding.Code)}}
 			why.Binding = unquoted(why.Binding)
 			note.public = "waits: " + words.Why(why)
 			notes, ids = append(notes, note), append(ids, rec.ID())
@@ -66,11 +66,11 @@ func (r *Runner) lookAtWaits(ctx context.Context) error {
 	return err
 }
 
-func (w *waited) add(id mapper.TaskID, note happened) {
+func (w *waited) add(id mapper.TaskID, note historyLine) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
-		w.of = map[mapper.TaskID][]happened{}
+		w.of = map[mapper.TaskID][]historyLine{}
 	}
 	have := w.of[id]
 	if n := len(have); n > 0 && have[n-1].Reason == note.Reason {
@@ -89,7 +89,7 @@ func (w *waited) add(id mapper.TaskID, note happened) {
 	}
 }
 
-func (w *waited) reasons(id mapper.TaskID) []happened {
+func (w *waited) reasons(id mapper.TaskID) []historyLine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.of[id])
@@ -97,7 +97,7 @@ func (w *waited) reasons(id mapper.TaskID) []happened {
 
 // merged adds the reasons to the lines of a life, by time. It returns the number of lines
 // before the gap in them.
-func (l lifeTold) merged(reasons []happened) (all []happened, gap int) {
+func (l taskHistory) merged(reasons []historyLine) (all []historyLine, gap int) {
 	for i, line := range l.lines {
 		for len(reasons) > 0 && reasons[0].At.Before(line.At) {
 			all, reasons = append(all, reasons[0]), reasons[1:]
