@@ -26,34 +26,9 @@ import (
 //     on its machine;
 //   - GPUs are reserved or nominated for waiting tasks only.
 func (s *State) Audit() error {
-	places := map[TaskID]int{}
-	for i, g := range s.gpus {
-		if s.byID[g.ID] != g || g.pos != i || i > 0 && compareGPUs(s.gpus[i-1], g) >= 0 {
-			return fmt.Errorf("GPU %d (%s) is not where it belongs in the ledger", g.Index, g.ID)
-		}
-		if err := s.auditGPU(g); err != nil {
-			return err
-		}
-		for _, r := range g.Residents {
-			places[r.Task]++
-		}
-	}
-	if err := s.auditHosts(); err != nil {
+	waiting := s.waitingTasks()
+	if err := s.auditPlaces(waiting); err != nil {
 		return err
-	}
-	waiting := map[TaskID]int{}
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
-			waiting[t.ID]++
-			if laneOf(t) != i {
-				return fmt.Errorf("task %d is in the wrong queue", t.ID)
-			}
-		}
-	}
-	for _, t := range s.tasks { // no decision depends on the order
-		if err := s.auditTask(t, places[t.ID], waiting[t.ID]); err != nil {
-			return err
-		}
 	}
 	if err := s.auditHeld(); err != nil {
 		return err
@@ -77,6 +52,50 @@ func (s *State) Audit() error {
 	}
 	if h := s.head; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
+	}
+	return nil
+}
+
+// waitingTasks counts for each task the queues that have it.
+func (s *State) waitingTasks() map[TaskID]int {
+	waiting := map[TaskID]int{}
+	for i := range s.queue.lanes {
+		for _, t := range s.queue.lanes[i].waiting() {
+			waiting[t.ID]++
+		}
+	}
+	return waiting
+}
+
+// auditPlaces checks that the ledger, the tasks and the queues agree about where each
+// task is.
+func (s *State) auditPlaces(waiting map[TaskID]int) error {
+	places := map[TaskID]int{}
+	for i, g := range s.gpus {
+		if s.byID[g.ID] != g || g.pos != i || i > 0 && compareGPUs(s.gpus[i-1], g) >= 0 {
+			return fmt.Errorf("GPU %d (%s) is not where it belongs in the ledger", g.Index, g.ID)
+		}
+		if err := s.auditGPU(g); err != nil {
+			return err
+		}
+		for _, r := range g.Residents {
+			places[r.Task]++
+		}
+	}
+	if err := s.auditHosts(); err != nil {
+		return err
+	}
+	for i := range s.queue.lanes {
+		for _, t := range s.queue.lanes[i].waiting() {
+			if laneOf(t) != i {
+				return fmt.Errorf("task %d is in the wrong queue", t.ID)
+			}
+		}
+	}
+	for _, t := range s.tasks { // no decision depends on the order
+		if err := s.auditTask(t, places[t.ID], waiting[t.ID]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

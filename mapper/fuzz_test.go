@@ -254,6 +254,7 @@ func TestSnapshotRefused(t *testing.T) {
 		{`{"id":5,`, `{"id":77,`, "the last task is"},
 		{`"n":1`, `"n":2`, "has the number 2"},
 		{`"phase":"estimating"`, `"phase":"running"`, "without an attempt"},
+		{`"grants":[{"gpu":"GPU-0","memory":26843545600}]`, `"grants":null`, "has grants on 0"},
 		{`"phase":"estimating"`, `"phase":"succeeded"`, "finished and still here"},
 		{`"phase":"estimating"`, `"phase":"on holiday"`, "on holiday"},
 		{`"phase":"stopping"`, `"phase":"queued"`, "not placed"},

@@ -154,6 +154,9 @@ func (snap *snapshot) state() (*State, error) {
 			n.queue.add(t)
 		}
 	}
+	if err := n.auditPlaces(n.waitingTasks()); err != nil { // what follows reads the grants of tasks
+		return nil, err
+	}
 	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
 	n.regroup(snap.Tasks)
 	n.findMPSDomains()
