@@ -72,7 +72,7 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 			s.byID[grant.GPU].Residents[i].Exclusive = false // the adopted task shares it
 		}
 	}
-	decided, notBefore := len(s.step.out), s.notBefore
+	decided, notBefore := len(s.out), s.notBefore
 	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
 	s.notBefore, s.dirty = notBefore, true // it was launched earlier
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
@@ -84,7 +84,7 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 		s.onStarted(t, a, since)
 	}
 	// No decision to launch is returned: the attempt already runs.
-	s.step.out = append(s.step.out[:decided:decided], slices.DeleteFunc(s.step.out[decided:], func(d Decision) bool {
+	s.out = append(s.out[:decided:decided], slices.DeleteFunc(s.out[decided:], func(d Decision) bool {
 		l, ok := d.(Launch)
 		return ok && l.Task == t.ID
 	})...)

@@ -36,8 +36,8 @@ func (s *State) Audit() error {
 	if err := s.auditKindLinks(); err != nil {
 		return err
 	}
-	if most := s.ceiling(s.bookable); s.cache.most != nil && !slices.Equal(most, s.cache.most) {
-		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.cache.most)
+	if most := s.ceiling(s.bookable); s.emptyCeiling != nil && !slices.Equal(most, s.emptyCeiling) {
+		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.emptyCeiling)
 	}
 	if err := s.auditBacklog(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (s *State) auditPlaces(waiting map[TaskID]int) error {
 	return nil
 }
 
-func (s *State) auditGPU(g *GPU) error {
+func (l *ledger) auditGPU(g *GPU) error {
 	var sum units.Bytes
 	for _, r := range g.Residents {
 		sum += r.Grant
@@ -110,7 +110,7 @@ func (s *State) auditGPU(g *GPU) error {
 		if r.Exclusive && len(g.Residents) > 1 {
 			return fmt.Errorf("GPU %d: task %d should be alone, %d tasks are there", g.Index, r.Task, len(g.Residents))
 		}
-		if t := s.tasks[r.Task]; t == nil || !t.Phase.Placed() {
+		if t := l.tasks[r.Task]; t == nil || !t.Phase.Placed() {
 			return fmt.Errorf("GPU %d: holds memory for task %d, which is not placed", g.Index, r.Task)
 		}
 	}
@@ -131,7 +131,7 @@ func (s *State) auditGPU(g *GPU) error {
 	return nil
 }
 
-func (s *State) auditTask(t *Task, places, waits int) error {
+func (l *ledger) auditTask(t *Task, places, waits int) error {
 	n := 0
 	for _, a := range t.Attempts {
 		if n += a.starts(); a.N != n {
@@ -139,8 +139,8 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		}
 	}
 	switch {
-	case t.ID > s.lastID || t.GPUs < 1 != t.NoGPU || t.NextGrant != t.NextGrant.Clamp():
-		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.NextGrant, s.lastID)
+	case t.ID > l.lastID || t.GPUs < 1 != t.NoGPU || t.NextGrant != t.NextGrant.Clamp():
+		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.NextGrant, l.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)
 	case (t.Suspension == nil) == (t.Phase == Suspending || t.Phase == Suspended || t.Phase == Resuming) && t.Phase != Stopping:
@@ -157,25 +157,25 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		if grants := t.Current().Grants; waits != 0 || places != t.GPUs || len(grants) != t.GPUs {
 			return fmt.Errorf("task %d (%s) wants %d GPUs, has grants on %d and is on %d", t.ID, t.Phase, t.GPUs, len(grants), places)
 		}
-		return s.auditGrants(t, t.Current().Grants)
+		return l.auditGrants(t, t.Current().Grants)
 	case t.Phase != Estimating && t.Phase != Held || waits != 0 || places != 0:
 		return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
 	}
 	return nil
 }
 
-func (s *State) auditGrants(t *Task, grants []Grant) error {
+func (l *ledger) auditGrants(t *Task, grants []Grant) error {
 	if a := t.Current(); t.GPUs == 0 || a.Host != (HostShare{}) {
-		if h := s.host(a.Host.Node); h == nil || h.resident(t.ID) == nil {
+		if h := l.host(a.Host.Node); h == nil || h.resident(t.ID) == nil {
 			return fmt.Errorf("task %d is not on the page of its machine %q", t.ID, a.Host.Node)
 		}
 	}
 	for i, grant := range grants {
-		g := s.byID[grant.GPU]
+		g := l.byID[grant.GPU]
 		if g == nil || g.resident(t.ID) == nil || g.resident(t.ID).Grant != grant.Memory {
 			return fmt.Errorf("task %d has a grant on %s that is not booked there", t.ID, grant.GPU)
 		}
-		if g.Node != s.byID[grants[0].GPU].Node {
+		if g.Node != l.byID[grants[0].GPU].Node {
 			return fmt.Errorf("task %d has GPUs on two machines", t.ID)
 		}
 		if slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == grant.GPU }) {
@@ -187,40 +187,40 @@ func (s *State) auditGrants(t *Task, grants []Grant) error {
 
 // AuditLaunch checks a launch of the latest step: together with the observed memory of
 // other processes, the new grants fit on each of its GPUs.
-func (s *State) AuditLaunch(l Launch) error {
-	if h := s.host(l.Host.Node); h != nil && h.Known && (h.Booked > h.Memory || l.Host.CPUs > 0 && h.CPUsBooked > h.CPUs) {
-		return fmt.Errorf("machine %q: task %d launched with %s of %s and %d of %d CPUs booked", h.Node, l.Task, h.Booked, h.Memory, h.CPUsBooked, h.CPUs)
+func (l *ledger) AuditLaunch(d Launch) error {
+	if h := l.host(d.Host.Node); h != nil && h.Known && (h.Booked > h.Memory || d.Host.CPUs > 0 && h.CPUsBooked > h.CPUs) {
+		return fmt.Errorf("machine %q: task %d launched with %s of %s and %d of %d CPUs booked", h.Node, d.Task, h.Booked, h.Memory, h.CPUsBooked, h.CPUs)
 	}
-	for _, grant := range l.Grants {
-		g := s.byID[grant.GPU]
-		if g == nil || g.resident(l.Task) == nil {
-			return fmt.Errorf("task %d was launched on %s without a booking", l.Task, grant.GPU)
+	for _, grant := range d.Grants {
+		g := l.byID[grant.GPU]
+		if g == nil || g.resident(d.Task) == nil {
+			return fmt.Errorf("task %d was launched on %s without a booking", d.Task, grant.GPU)
 		}
-		if g.MIG && len(l.Grants) > 1 {
-			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, l.Task)
+		if g.MIG && len(d.Grants) > 1 {
+			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, d.Task)
 		}
-		if s.opt.Booking == BookSamples && !l.Alone { // nothing is allocated, so the limits do not matter
+		if l.opt.Booking == BookSamples && !d.Alone { // nothing is allocated, so the limits do not matter
 			if grant.Memory != 0 {
-				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, l.Task, grant.Memory)
+				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, d.Task, grant.Memory)
 			}
 			continue
 		}
-		if g.Reserved+g.OtherProcesses+s.opt.Headroom > g.Capacity {
+		if g.Reserved+g.OtherProcesses+l.opt.Headroom > g.Capacity {
 			return fmt.Errorf("GPU %d: task %d launched with %s reserved, %s foreign, %s headroom on %s",
-				g.Index, l.Task, g.Reserved, g.OtherProcesses, s.opt.Headroom, g.Capacity)
+				g.Index, d.Task, g.Reserved, g.OtherProcesses, l.opt.Headroom, g.Capacity)
 		}
 	}
 	return nil
 }
 
 // auditKindLinks checks that each unfinished task with a kind is linked exactly once.
-func (s *State) auditKindLinks() error {
+func (x *taskIndex) auditKindLinks() error {
 	linked, slots := 0, 0
-	for _, t := range s.tasks {
-		newest := s.byKind[t.Kind]
+	for _, t := range x.tasks {
+		newest := x.byKind[t.Kind]
 		if newest == t && t.links.newer == nil {
 			for o := t; o != nil; o = o.links.older {
-				if linked++; o.Kind != t.Kind || s.tasks[o.ID] != o || o.links.older != nil && o.links.older.links.newer != o {
+				if linked++; o.Kind != t.Kind || x.tasks[o.ID] != o || o.links.older != nil && o.links.older.links.newer != o {
 					return fmt.Errorf("task %d is not linked with those of its kind", o.ID)
 				}
 			}
@@ -232,17 +232,17 @@ func (s *State) auditKindLinks() error {
 			slots++
 		}
 	}
-	if linked != len(s.tasks) || slots != s.slots {
-		return fmt.Errorf("%d of %d tasks are linked with those of their kind, %d of %d slots counted", linked, len(s.tasks), s.slots, slots)
+	if linked != len(x.tasks) || slots != x.slots {
+		return fmt.Errorf("%d of %d tasks are linked with those of their kind, %d of %d slots counted", linked, len(x.tasks), x.slots, slots)
 	}
 	return nil
 }
 
 // auditHosts checks the machines: the allocated memory and CPUs are the sums over the
 // attempts.
-func (s *State) auditHosts() error {
-	for i, h := range s.hosts {
-		if i > 0 && s.hosts[i-1].Node >= h.Node {
+func (l *ledger) auditHosts() error {
+	for i, h := range l.hosts {
+		if i > 0 && l.hosts[i-1].Node >= h.Node {
 			return fmt.Errorf("machine %q is not where it belongs", h.Node)
 		}
 		fresh := h.clone()
@@ -251,7 +251,7 @@ func (s *State) auditHosts() error {
 			return fmt.Errorf("machine %q: %s and %d CPUs booked, kept as %s and %d", h.Node, fresh.Booked, fresh.CPUsBooked, h.Booked, h.CPUsBooked)
 		}
 		for _, r := range h.Residents {
-			t := s.tasks[r.Task]
+			t := l.tasks[r.Task]
 			if t == nil || t.Alive() == nil {
 				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
 			}

@@ -98,4 +98,4 @@ func (s *State) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 }
 
 // alone reports whether a task gets GPUs exclusively.
-func (s *State) alone(t *Task) bool { return t.NextExclusive || s.policy.idleOnly && t.GPUs > 0 }
+func (l *ledger) alone(t *Task) bool { return t.NextExclusive || l.idleOnly && t.GPUs > 0 }

@@ -19,12 +19,9 @@ type cache struct {
 	clock      int                 // incremented at each scheduling cycle, and at each change of a GPU within one
 	began      int                 // the clock when the cycle before its last change began
 	forgotten  int                 // the clock when all cached rejections were last dropped
-	ceilings   [2]ceiling          // results of canFit, or nil
-	tested     units.Instant       // when the next probe of an unhealthy GPU is due, which makes ceilings stale
 	runs       runTimes
 	ages       ages
 	backlog    backlog
-	most       ceiling // of the memory that can be allocated on empty GPUs, or nil if not computed
 	measured   []EstimateError
 	rejections rejectedCache
 	shrinks    units.Instant // no grant is checked before, or 0 if not known
@@ -54,6 +51,7 @@ type taskCache struct {
 
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (s *State) dropCache() {
+	s.inventoryChanged()
 	s.cache = cache{learned: s.cache.learned + 1, timed: s.cache.timed + 1, clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
 	for _, g := range s.gpus {
 		g.cache = gpuCache{}

@@ -147,7 +147,8 @@ func (s *State) blameEngine(f Fault) {
 		i.Wait = s.nextProbe()
 		s.probeAt(i, s.now.Add(i.Wait))
 	}
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 }
 
 // canaryEnded resolves the complaints by the outcome of the canary.
@@ -184,7 +185,8 @@ func (s *State) canaryEnded(ev CanaryEnded) {
 // closeBreaker lets all tasks be launched again.
 func (s *State) closeBreaker() {
 	s.engineBreaker = nil
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 }
 
 // closeIfGone closes the breaker if all tasks whose starts failed have ended.

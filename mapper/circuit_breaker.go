@@ -138,7 +138,8 @@ func (s *State) recordFailure(i *breaker, t *Task, f Fault) *breaker {
 		i.Wait = s.nextProbe()
 		s.probeAt(i, s.now.Add(i.Wait))
 	}
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 	return i
 }
 
@@ -159,7 +160,7 @@ func (s *State) probeTargets(i *breaker, id TaskID) {
 	if i.paused() {
 		i.Testing = id
 		s.probeAt(i, s.now.Add(lastTest))
-		s.cache.ceilings = [2]ceiling{}
+		s.capacityChanged()
 	}
 }
 
@@ -188,7 +189,8 @@ func (s *State) inconclusive(id TaskID) {
 func (s *State) probeSoon(i *breaker) {
 	i.Testing = 0
 	s.probeAt(i, s.now)
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 }
 
 // breakers returns the breakers of the engine, the GPUs and the full namespaces, in
@@ -235,7 +237,8 @@ func (s *State) closeBreakers(i *breaker, started TaskID) *breaker {
 	if i.paused() {
 		s.letGo(i)
 	}
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 	return nil
 }
 
@@ -261,7 +264,7 @@ func (s *State) probeAgain() {
 	if s.canary.Next > 0 {
 		s.canaryAt(s.now)
 	}
-	s.cache.ceilings = [2]ceiling{}
+	s.capacityChanged()
 }
 
 // noteStartFailure returns a task to its place after a start that failed through no fault
@@ -329,10 +332,10 @@ func (t *Task) mergeStartFailures() {
 func (a *Attempt) starts() int { return max(a.Starts, 1) }
 
 // rescheduleProbe returns the earliest instant at which a shut GPU may be probed.
-func (s *State) rescheduleProbe() units.Instant {
+func (l *ledger) rescheduleProbe() units.Instant {
 	next := units.Never
-	for _, g := range s.gpus {
-		if g.Breaker.shut(s.now) {
+	for _, g := range l.gpus {
+		if g.Breaker.shut(l.now) {
 			next = min(next, g.Breaker.Test)
 		}
 	}

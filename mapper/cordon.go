@@ -69,7 +69,8 @@ func (s *State) gpusCordoned(ev GPUsCordoned) {
 			s.forgetMissing(g)
 		}
 	}
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 }
 
 func (s *State) launchingPaused(ev LaunchingPaused) {
@@ -84,7 +85,8 @@ func (s *State) reopen() {
 	s.dropReservations(func(r *Reservation) bool { return r.Until <= s.now })
 	for i := len(s.gpus) - 1; i >= 0; i-- {
 		if g := s.gpus[i]; g.Cordon.over(s.now) {
-			g.Cordon, s.cache.ceilings = nil, [2]ceiling{}
+			g.Cordon = nil
+			s.capacityChanged()
 			g.markDirty()
 			s.forgetMissing(g)
 		}

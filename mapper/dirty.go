@@ -115,7 +115,7 @@ func (s *State) recheckAt(g *GPU) units.Instant {
 }
 
 // short reports whether the tasks on a GPU have taken more memory than there is.
-func (s *State) short(g *GPU) bool { return s.free(g) < 0 && len(g.Residents) > 1 }
+func (l *ledger) short(g *GPU) bool { return l.free(g) < 0 && len(g.Residents) > 1 }
 
 // shortGPUs returns all short GPUs, in ledger order.
 func (s *State) shortGPUs() (all []*GPU) {

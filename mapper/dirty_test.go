@@ -110,12 +110,12 @@ func (s *State) looksWrong() error {
 
 // recallsWrong returns a wrong cached result for a waiting task.
 func (s *State) recallsWrong(t *Task) error {
-	got, kept := s.canFit(t), s.cache.ceilings
-	s.cache.ceilings = [2]ceiling{}
+	got, kept := s.canFit(t), s.ceilings
+	s.capacityChanged()
 	if want := s.canFit(t); got != want {
 		return fmt.Errorf("task %d could fit: %v, by what is kept: %v", t.ID, want, got)
 	}
-	s.cache.ceilings = kept
+	s.ceilings = kept
 	for _, g := range s.unasked(t) {
 		if s.reject(t, g) == "" {
 			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)

@@ -45,7 +45,7 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
 		return &ImpossibleError{"mem", Reason{Code: ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
 	}
-	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly
+	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.idleOnly
 	if s.learns(&Task{Request: r, Estimate: e}) {
 		need, alone = s.learnerNeed(n), false
 	}
@@ -56,8 +56,8 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 }
 
 // whole returns the number of GPUs that are whole cards.
-func (s *State) whole() (n int) {
-	for _, g := range s.gpus {
+func (l *ledger) whole() (n int) {
+	for _, g := range l.gpus {
 		if !g.MIG {
 			n++
 		}
@@ -67,7 +67,7 @@ func (s *State) whole() (n int) {
 
 // MostGPUs returns the largest number of known GPUs that one task can have: all whole
 // cards, or one MIG instance.
-func (s *State) MostGPUs() int { return max(s.whole(), min(len(s.gpus), 1)) }
+func (l *ledger) MostGPUs() int { return max(l.whole(), min(len(l.gpus), 1)) }
 
 // tooMany says why a task can never have n GPUs here; limit is the most it can have.
 func (s *State) tooMany(n, limit int) Reason {

@@ -25,10 +25,10 @@ func (s *State) hostLack(w *Why, t *Task) Reason {
 }
 
 // impossibleHost rejects a request that exceeds every machine.
-func (s *State) impossibleHost(r Request) *ImpossibleError {
+func (l *ledger) impossibleHost(r Request) *ImpossibleError {
 	var most units.Bytes
 	cpus, known := int64(0), false
-	for _, h := range s.hosts {
+	for _, h := range l.hosts {
 		if h.Known {
 			most, cpus, known = max(most, h.most()), max(cpus, h.CPUs), true
 		}

@@ -133,11 +133,11 @@ func (s *State) rejectAny(g *GPU) Rule {
 }
 
 // needOn returns the memory that must be free on a GPU to place a task there.
-func (s *State) needOn(t *Task, g *GPU) units.Bytes {
+func (l *ledger) needOn(t *Task, g *GPU) units.Bytes {
 	if g.idle() {
 		return t.needs(g)
 	}
-	return t.needs(g) + s.opt.Margin
+	return t.needs(g) + l.opt.Margin
 }
 
 // needs returns the memory that a task is granted on a GPU: its next grant, and at least
@@ -147,8 +147,8 @@ func (t *Task) needs(g *GPU) units.Bytes {
 	return max(t.NextGrant, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
 }
 
-func (s *State) busy(g *GPU) bool {
-	o := &s.opt
+func (l *ledger) busy(g *GPU) bool {
+	o := &l.opt
 	if o.SMACTCap == 0 || g.idle() || g.SMACT < o.SMACTCap {
 		return false
 	}
@@ -156,7 +156,7 @@ func (s *State) busy(g *GPU) bool {
 		o.SMOCCCap > 0 && g.SMOCC >= o.SMOCCCap || o.DRAMACap > 0 && g.DRAMA >= o.DRAMACap
 }
 
-func (s *State) full(g *GPU) bool { return s.opt.MaxTasks > 0 && len(g.Residents) >= s.opt.MaxTasks }
+func (l *ledger) full(g *GPU) bool { return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks }
 
 // rejection adds the figures to a rule that reject returned.
 func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {

@@ -211,11 +211,11 @@ func (g *GPU) warming(now units.Instant) bool { return g.warmUntil > now }
 
 // free returns the memory that can still be allocated on a GPU beside the headroom, as
 // the booking option counts it.
-func (s *State) free(g *GPU) units.Bytes {
-	if s.opt.Booking == BookSamples {
-		return g.Capacity - s.opt.Headroom - max(g.Used, g.OtherProcesses)
+func (l *ledger) free(g *GPU) units.Bytes {
+	if l.opt.Booking == BookSamples {
+		return g.Capacity - l.opt.Headroom - max(g.Used, g.OtherProcesses)
 	}
-	return g.Capacity - s.opt.Headroom - g.committed
+	return g.Capacity - l.opt.Headroom - g.committed
 }
 
 // settle updates the sums after every change of the residents or of OtherProcesses.

@@ -51,7 +51,8 @@ func (s *State) setPersistentFault(g *GPU, in *GPUSample) {
 	b.FromDriver = b.FromDriver || in.FromDriver
 	if g.Persistent == nil || b != *g.Persistent {
 		g.Persistent = &b
-		s.cache.ceilings, s.dirty = [2]ceiling{}, true
+		s.capacityChanged()
+		s.dirty = true
 	}
 }
 
@@ -71,7 +72,8 @@ func (s *State) clearFault(g *GPU) {
 	g.Persistent = nil
 	g.markDirty()
 	s.forgetMissing(g)
-	s.cache.ceilings, s.dirty = [2]ceiling{}, true
+	s.capacityChanged()
+	s.dirty = true
 }
 
 // booted handles the present boot of a GPU's machine. A boot other than the one in the

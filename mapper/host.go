@@ -137,8 +137,8 @@ func (h *Host) clone() *Host {
 }
 
 // host returns the entry of a machine, or nil.
-func (s *State) host(node string) *Host {
-	for _, h := range s.hosts {
+func (l *ledger) host(node string) *Host {
+	for _, h := range l.hosts {
 		if h.Node == node {
 			return h
 		}
@@ -147,19 +147,19 @@ func (s *State) host(node string) *Host {
 }
 
 // openHost returns the entry of a machine, and adds it if there is none.
-func (s *State) openHost(node string) *Host {
-	if h := s.host(node); h != nil {
+func (l *ledger) openHost(node string) *Host {
+	if h := l.host(node); h != nil {
 		return h
 	}
 	h := &Host{HostInfo: HostInfo{Node: node}}
-	s.hosts = append(s.hosts, h)
-	slices.SortFunc(s.hosts, func(a, b *Host) int { return cmp.Compare(a.Node, b.Node) })
+	l.hosts = append(l.hosts, h)
+	slices.SortFunc(l.hosts, func(a, b *Host) int { return cmp.Compare(a.Node, b.Node) })
 	return h
 }
 
 // closeHosts drops the entries without content.
-func (s *State) closeHosts() {
-	s.hosts = slices.DeleteFunc(s.hosts, func(h *Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
+func (l *ledger) closeHosts() {
+	l.hosts = slices.DeleteFunc(l.hosts, func(h *Host) bool { return !h.Known && len(h.Residents)+len(h.Helpers) == 0 })
 }
 
 func (s *State) hostsFound(ev HostsFound) {
@@ -251,17 +251,17 @@ func (s *State) shareAt(t *Task, gpus []*GPU) HostShare {
 }
 
 // settleIn adds an attempt to the entry of its machine; moveOut removes it.
-func (s *State) settleIn(t *Task, share HostShare) {
+func (l *ledger) settleIn(t *Task, share HostShare) {
 	if share == (HostShare{}) && t.GPUs > 0 {
 		return
 	}
-	h := s.openHost(share.Node)
+	h := l.openHost(share.Node)
 	h.Residents = append(h.Residents, HostResident{Task: t.ID, Memory: share.Memory, CPUs: share.CPUs})
 	h.settle()
 }
 
-func (s *State) moveOut(t *Task, a *Attempt) {
-	h := s.host(a.Host.Node)
+func (l *ledger) moveOut(t *Task, a *Attempt) {
+	h := l.host(a.Host.Node)
 	if h == nil {
 		return
 	}
@@ -269,15 +269,15 @@ func (s *State) moveOut(t *Task, a *Attempt) {
 		a.HostPeak = max(a.HostPeak, r.Peak)
 		h.Residents = slices.DeleteFunc(h.Residents, func(r HostResident) bool { return r.Task == t.ID })
 		h.settle()
-		s.closeHosts()
+		l.closeHosts()
 	}
 }
 
 // bare returns the placed or suspended tasks without a GPU, in order of machine.
-func (s *State) bare() (all []*Task) {
-	for _, h := range s.hosts {
+func (l *ledger) bare() (all []*Task) {
+	for _, h := range l.hosts {
 		for i := range h.Residents {
-			if t := s.tasks[h.Residents[i].Task]; t.GPUs == 0 {
+			if t := l.tasks[h.Residents[i].Task]; t.GPUs == 0 {
 				all = append(all, t)
 			}
 		}
@@ -286,9 +286,9 @@ func (s *State) bare() (all []*Task) {
 }
 
 // Hosts returns copies of the entries of the machines, in order.
-func (s *State) Hosts() []Host {
-	all := make([]Host, len(s.hosts))
-	for i, h := range s.hosts {
+func (l *ledger) Hosts() []Host {
+	all := make([]Host, len(l.hosts))
+	for i, h := range l.hosts {
 		all[i] = *h.clone()
 	}
 	return all

@@ -25,12 +25,12 @@ const (
 // request, else the use by earlier runs of its kind, else the part that goes with its
 // GPUs. A task without a memory request may use more than its allocation, up to the
 // unallocated memory.
-func (s *State) hostShare(t *Task, h *Host) HostShare {
+func (l *ledger) hostShare(t *Task, h *Host) HostShare {
 	share := HostShare{Node: h.Node}
 	if !h.Known {
 		return share
 	}
-	part, gpus := s.partOf(t, h.Node)
+	part, gpus := l.partOf(t, h.Node)
 	left := max(0, h.Memory-h.helpers)
 	share.Limit = t.HostMem
 	switch {
@@ -70,12 +70,12 @@ func (r *Request) asks() units.Bytes { return cmp.Or(r.HostReserve, r.HostMem) }
 
 // partOf returns how many of a machine's GPUs a task gets, as a number with a fraction,
 // and how many there are. Both are 0 if it gets none.
-func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
+func (l *ledger) partOf(t *Task, node string) (part float64, gpus int) {
 	if t.GPUs == 0 {
 		return 0, 0
 	}
 	var first *GPU
-	for _, g := range s.gpus {
+	for _, g := range l.gpus {
 		if g.Node == node {
 			if gpus++; first == nil {
 				first = g
@@ -86,7 +86,7 @@ func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 		return 0, 0
 	}
 	part = 1
-	if !s.alone(t) && first.Capacity > 0 {
+	if !l.alone(t) && first.Capacity > 0 {
 		part = min(1, float64(t.NextGrant)/float64(first.Capacity))
 	}
 	return part * float64(t.GPUs), gpus
@@ -205,14 +205,14 @@ func (s *State) hostShort(t *Task) (no Reason) {
 
 // hostCanFit reports whether a task would fit if nothing else ran. A suspended task
 // already has its allocation.
-func (s *State) hostCanFit(t *Task) bool {
-	if len(s.hosts) == 0 || t.Phase == Suspended || t.asks() == 0 && t.CPUs == 0 {
+func (l *ledger) hostCanFit(t *Task) bool {
+	if len(l.hosts) == 0 || t.Phase == Suspended || t.asks() == 0 && t.CPUs == 0 {
 		return true
 	}
 	able := func(h *Host) bool { return !h.Known || t.asks() <= h.most() && t.CPUs <= h.CPUs }
 	if t.GPUs > 0 {
-		return slices.ContainsFunc(s.gpus, func(g *GPU) bool { h := s.host(g.Node); return h == nil || able(h) })
+		return slices.ContainsFunc(l.gpus, func(g *GPU) bool { h := l.host(g.Node); return h == nil || able(h) })
 	}
-	known := slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known })
-	return slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known == known && able(h) })
+	known := slices.ContainsFunc(l.hosts, func(h *Host) bool { return h.Known })
+	return slices.ContainsFunc(l.hosts, func(h *Host) bool { return h.Known == known && able(h) })
 }

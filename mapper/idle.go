@@ -103,12 +103,12 @@ func (s *State) terminalInput(ev TerminalInput) {
 // idleSince returns since when a running task is idle, or 0 if it is busy or that is not
 // known. unused: it has never had memory on its GPUs, although it holds them. A task
 // without a terminal that had memory and has none now may be between two stages.
-func (s *State) idleSince(t *Task) (since units.Instant, unused bool) {
+func (l *ledger) idleSince(t *Task) (since units.Instant, unused bool) {
 	a := t.Current()
 	since, unused = max(a.Started, a.Back, t.Idle.Touched), a.Back == 0 // suspended tasks had memory
 	holds := t.Terminal
 	for _, grant := range a.Grants {
-		r := s.byID[grant.GPU].resident(t.ID)
+		r := l.byID[grant.GPU].resident(t.ID)
 		if r == nil || r.QuietSince == 0 {
 			return 0, false
 		}
@@ -121,14 +121,14 @@ func (s *State) idleSince(t *Task) (since units.Instant, unused bool) {
 }
 
 // idleStop returns the idle time after which a task is stopped, or 0 for never.
-func (s *State) idleStop(t *Task) time.Duration {
+func (l *ledger) idleStop(t *Task) time.Duration {
 	switch {
 	case t.IdleStop != 0:
 		return max(0, t.IdleStop)
 	case t.Terminal:
-		return s.opt.IdleStop
+		return l.opt.IdleStop
 	}
-	return s.opt.IdleYield
+	return l.opt.IdleYield
 }
 
 // lookIdle updates whether a task is idle, and sets the next timer.
@@ -204,7 +204,7 @@ func (s *State) judgeIdles() {
 }
 
 // idles reports whether a timer belongs to an idle attempt.
-func (s *State) idles(d timer) bool {
-	t := s.tasks[d.Task]
+func (l *ledger) idles(d timer) bool {
+	t := l.tasks[d.Task]
 	return d.Idle && t != nil && t.Phase == Running && t.Last().N == d.Attempt && t.Idle.Since > 0
 }

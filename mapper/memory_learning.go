@@ -30,7 +30,7 @@ const (
 
 // learns reports whether a task that is not launched yet is a learner.
 func (s *State) learns(t *Task) bool {
-	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && s.opt.LearnMemory > 0 && s.opt.Booking != BookSamples && !s.policy.idleOnly
+	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && s.opt.LearnMemory > 0 && s.opt.Booking != BookSamples && !s.idleOnly
 }
 
 // learnerNeed returns the memory that must be free on each of n GPUs for a learner.

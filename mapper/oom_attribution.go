@@ -86,11 +86,11 @@ func (s *State) growGrant(o overuser) {
 
 // most returns the most memory that each of n GPUs of one machine has for one task. If no
 // machine has n GPUs any more, GPUs that went missing under their tasks count too.
-func (s *State) most(n int) units.Bytes {
-	if most := s.mostBookable().of(n); most >= 0 {
+func (l *ledger) most(n int) units.Bytes {
+	if most := l.mostBookable().of(n); most >= 0 {
 		return most
 	}
-	return s.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
+	return l.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-l.opt.Headroom) }).of(n)
 }
 
 // stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires

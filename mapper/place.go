@@ -99,15 +99,15 @@ func countOn(gpus []*GPU, node string) (n int) {
 }
 
 // machineOf returns the GPUs of a GPU's machine.
-func (s *State) machineOf(g *GPU) []*GPU {
+func (l *ledger) machineOf(g *GPU) []*GPU {
 	from, to := g.pos, g.pos+1
-	for from > 0 && s.gpus[from-1].Node == g.Node {
+	for from > 0 && l.gpus[from-1].Node == g.Node {
 		from--
 	}
-	for to < len(s.gpus) && s.gpus[to].Node == g.Node {
+	for to < len(l.gpus) && l.gpus[to].Node == g.Node {
 		to++
 	}
-	return s.gpus[from:to]
+	return l.gpus[from:to]
 }
 
 // choose picks among GPUs that may take a task, or returns nil.

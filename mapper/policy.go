@@ -115,8 +115,8 @@ func policyNamed(name string) (*policy, error) {
 }
 
 // ringDistance returns the distance of a GPU from the ring's position.
-func (s *State) ringDistance(g *GPU) int {
-	return (g.pos - s.ring + len(s.gpus)) % len(s.gpus)
+func (l *ledger) ringDistance(g *GPU) int {
+	return (g.pos - l.ring + len(l.gpus)) % len(l.gpus)
 }
 
 // rank sorts the candidates for a task, best first: GPUs on which its infrastructure

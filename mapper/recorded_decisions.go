@@ -24,7 +24,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 		s.force(d)
 	}
 	s.followUp()
-	s.step.out, s.dirty = nil, true
+	s.out, s.dirty = nil, true
 }
 
 // lookAround is the part of [State.schedule] that makes no decisions of its own.
@@ -259,7 +259,7 @@ func (s *State) page(grant Grant) *GPU {
 	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.cache.ceilings, s.cache.most = [2]ceiling{}, nil
+	s.inventoryChanged()
 	return g
 }
 

@@ -33,9 +33,9 @@ func (s *State) CannotResize(id TaskID, ask HostAsk) Reason {
 }
 
 // node returns the machine of a placed task.
-func (s *State) node(t *Task) string {
+func (l *ledger) node(t *Task) string {
 	if a := t.Current(); len(a.Grants) > 0 && a.Host == (HostShare{}) {
-		return s.byID[a.Grants[0].GPU].Node
+		return l.byID[a.Grants[0].GPU].Node
 	}
 	return t.Current().Host.Node
 }

@@ -213,7 +213,7 @@ func (s *State) forceResume(t *Task, d Resume) {
 
 // limitEnds returns the end of the time limit of a running attempt. Suspended time does
 // not count.
-func (s *State) limitEnds(t *Task) units.Instant {
+func (l *ledger) limitEnds(t *Task) units.Instant {
 	a := t.Last()
-	return cmp.Or(a.Started, s.now).Add(a.SuspendedTime).Add(t.TimeLimit)
+	return cmp.Or(a.Started, l.now).Add(a.SuspendedTime).Add(t.TimeLimit)
 }

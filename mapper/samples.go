@@ -38,7 +38,7 @@ func (s *State) found(ev GPUsFound) {
 	}
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.cache.ceilings, s.cache.most = [2]ceiling{}, nil
+	s.inventoryChanged()
 	s.clearIdle()
 	s.findMPSDomains()
 	s.predict(shared)
@@ -66,9 +66,9 @@ func (s *State) forgetMissing(g *GPU) {
 
 // nextInRing returns the next GPU of round-robin, or nil; setRing restores this position
 // after the list of GPUs has changed.
-func (s *State) nextInRing() *GPU {
-	if s.ring < len(s.gpus) {
-		return s.gpus[s.ring]
+func (l *ledger) nextInRing() *GPU {
+	if l.ring < len(l.gpus) {
+		return l.gpus[l.ring]
 	}
 	return nil
 }
@@ -108,7 +108,8 @@ func (s *State) sampled(ev Sampled) {
 		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
 			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
 			g.cache.state = gpuState{} // the tasks of residues may see it differently
-			s.cache.ceilings, s.dirty = [2]ceiling{}, true
+			s.capacityChanged()
+			s.dirty = true
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
@@ -168,9 +169,9 @@ func (c ceiling) of(n int) units.Bytes {
 
 // ceiling computes a ceiling from the memory of each GPU; a negative value excludes the
 // GPU. A MIG instance counts only for one GPU.
-func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
+func (l *ledger) ceiling(room func(*GPU) units.Bytes) ceiling {
 	all := ceiling{}
-	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
+	for rest := l.gpus; len(rest) > 0; { // they are sorted by machine
 		node := rest[0].Node
 		var rooms []units.Bytes
 		part := units.Bytes(-1)
@@ -203,33 +204,35 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 
 // mostBookable returns the ceiling of the memory that can be allocated on empty GPUs. It
 // changes with the GPUs present and the headroom.
-func (s *State) mostBookable() ceiling {
-	if s.cache.most == nil {
-		s.cache.most = s.ceiling(s.bookable)
+func (l *ledger) mostBookable() ceiling {
+	if l.emptyCeiling == nil {
+		l.emptyCeiling = l.ceiling(l.bookable)
 	}
-	return s.cache.most
+	return l.emptyCeiling
 }
 
 // bookable returns the memory that can be allocated on a GPU when it is empty.
-func (s *State) bookable(g *GPU) units.Bytes {
+func (l *ledger) bookable(g *GPU) units.Bytes {
 	if g.Missing {
 		return -1
 	}
-	return g.Capacity - s.opt.Headroom
+	return g.Capacity - l.opt.Headroom
 }
 
 // room returns the memory that a GPU, in its present state, could give to a task without
 // its residents, or a negative value if none.
-func (s *State) room(g *GPU, alone bool) units.Bytes { return s.roomBeside(g, alone, g.OtherProcesses) }
-
-// roomFor returns the room of a GPU for one task.
-func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
-	return s.roomBeside(g, s.alone(t), g.foreignTo(t))
+func (l *ledger) room(g *GPU, alone bool) units.Bytes {
+	return l.roomBeside(g, alone, g.OtherProcesses)
 }
 
-func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
-	room := s.bookable(g) - foreign
-	if g.FaultReason() != "" || g.Cordon != nil || g.Breaker.shut(s.now) || room < s.opt.MinFree || alone && g.otherProcesses() > s.opt.Headroom {
+// roomFor returns the room of a GPU for one task.
+func (l *ledger) roomFor(t *Task, g *GPU) units.Bytes {
+	return l.roomBeside(g, l.alone(t), g.foreignTo(t))
+}
+
+func (l *ledger) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
+	room := l.bookable(g) - foreign
+	if g.FaultReason() != "" || g.Cordon != nil || g.Breaker.shut(l.now) || room < l.opt.MinFree || alone && g.otherProcesses() > l.opt.Headroom {
 		return -1
 	}
 	return room
@@ -237,8 +240,8 @@ func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes 
 
 // canFit reports whether a task would fit if nothing else ran, with the GPUs in their
 // present state. A task that would not waits for a GPU to return and blocks no other.
-func (s *State) canFit(t *Task) bool {
-	if !s.hostCanFit(t) {
+func (l *ledger) canFit(t *Task) bool {
+	if !l.hostCanFit(t) {
 		return false
 	}
 	if t.GPUs == 0 {
@@ -246,20 +249,20 @@ func (s *State) canFit(t *Task) bool {
 	}
 	if t.resumesInPlace() {
 		return !slices.ContainsFunc(t.Suspension.From, func(from Grant) bool {
-			g := s.byID[from.GPU]
-			return g == nil || s.roomFor(t, g) < max(t.NextGrant, 1)
+			g := l.byID[from.GPU]
+			return g == nil || l.roomFor(t, g) < max(t.NextGrant, 1)
 		})
 	}
-	alone, i := s.alone(t), 0
+	alone, i := l.alone(t), 0
 	if alone {
 		i = 1
 	}
-	if s.cache.tested <= s.now {
-		s.cache.ceilings = [2]ceiling{}
+	if l.tested <= l.now {
+		l.capacityChanged()
 	}
-	if s.cache.ceilings[i] == nil {
-		s.cache.tested = s.rescheduleProbe()
-		s.cache.ceilings[i] = s.ceiling(func(g *GPU) units.Bytes { return s.room(g, alone) })
+	if l.ceilings[i] == nil {
+		l.tested = l.rescheduleProbe()
+		l.ceilings[i] = l.ceiling(func(g *GPU) units.Bytes { return l.room(g, alone) })
 	}
-	return s.cache.ceilings[i].of(t.GPUs) >= max(t.NextGrant, 1)
+	return l.ceilings[i].of(t.GPUs) >= max(t.NextGrant, 1)
 }

@@ -57,7 +57,7 @@ type attemptWork struct {
 // of begins with a copy of a state. It assumes that all launched containers start now.
 func (f *startForecast) of(s *State) {
 	f.s, f.whole = s.Clone(), map[TaskID]attemptWork{}
-	f.s.step.out = nil
+	f.s.out = nil
 	for _, g := range f.s.gpus {
 		for i := range g.Residents {
 			switch t := f.s.tasks[g.Residents[i].Task]; {

@@ -10,18 +10,10 @@ import (
 // State is the whole state of the mapper. It is not safe for concurrent use: one
 // goroutine owns it.
 type State struct {
-	now    units.Instant
-	opt    Options
+	*ledger
 	policy *policy
 
-	gpus   []*GPU           // by index, then id: the order that decides
-	hosts  []*Host          // by node; machines with information
-	byID   map[GPUID]*GPU   // look-up only
-	byUser bool             // a GPU has SharingUsers; follows from gpus
-	tasks  map[TaskID]*Task // unfinished ones; look-up only
-	queue  queues           // of the waiting tasks
-	byKind map[string]*Task // the newest of each kind; look-up only
-	slots  int              // tasks with a slot of their own
+	queue queues // of the waiting tasks
 	// Held tasks: the followers of each task, and the groups.
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
 	groups    map[string]*group   // look-up only
@@ -30,7 +22,6 @@ type State struct {
 	reservations    []*Reservation
 	lastReservation int
 
-	lastID            TaskID
 	engineDown        Reason      // zero: the engine is up
 	paused            *Cordon     // of launching, or nil
 	engineBreaker     *breaker    // of the engine, or nil if containers start
@@ -38,7 +29,6 @@ type State struct {
 	canary            canary
 	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace_full.go
 	probeTask         int        // which tasks the cycle may launch, see circuit_breaker.go
-	ring              int        // round-robin's position in gpus
 	head              headReservation
 	history           history
 	pairs             pairs
@@ -49,14 +39,8 @@ type State struct {
 	notBefore         units.Instant    // no launch before this (option Interval)
 	inflight          []inflightLaunch // launches in flight to the engine, in order
 	again             units.Instant    // when the queues are scheduled again for policy carma
-	timers            timers
-	wake              units.Instant // the instant of the pending SetTimer, or 0
 
-	dirty bool   // a waiting task may fit now
 	reach [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
-
-	format   int                // of the decisions, see DecisionFormat
-	recorded *recordedDecisions // the recorded decisions on the event in Follow, or nil in Step
 
 	step  step
 	cache cache
@@ -64,7 +48,6 @@ type State struct {
 
 // step is the working space of a step; it is not used between steps.
 type step struct {
-	out      []Decision
 	endings  []ending           // until followUp
 	with     []residentForecast // scratch, as are the next
 	late     []residentForecast
@@ -86,7 +69,8 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, format: DecisionFormat, probeTask: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, cache: emptyCache, tasks: map[TaskID]*Task{}, byKind: map[string]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	l := &ledger{agenda: agenda{format: DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, taskIndex: newTaskIndex()}
+	s := &State{ledger: l, policy: p, probeTask: everyTask, cache: emptyCache, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users, s.queue.byPriority = s.takesTurns(), opt.byPriority()
 	return s
 }
@@ -98,13 +82,13 @@ func (s *State) Step(ev Event) []Decision {
 	s.take(ev)
 	s.schedule()
 	s.setTimer()
-	return s.step.out
+	return s.out
 }
 
 // take applies an event, except its effect on the queues.
 func (s *State) take(ev Event) {
 	s.now = max(s.now, ev.when())
-	s.step.out = nil
+	s.out = nil
 	switch ev := ev.(type) {
 	case Configured:
 		s.configure(ev)
@@ -185,19 +169,19 @@ func (s *State) take(ev Event) {
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
 
-func (s *State) decide(d Decision) {
-	s.step.out = append(s.step.out, d)
-	s.recorded.strike(d)
+func (a *agenda) decide(d Decision) {
+	a.out = append(a.out, d)
+	a.recorded.strike(d)
 }
 
 // setTimer returns the earliest timer to the caller if it has become earlier.
-func (s *State) setTimer() {
-	if len(s.timers) == 0 {
+func (a *agenda) setTimer() {
+	if len(a.timers) == 0 {
 		return
 	}
-	if next := s.timers[0].At; s.wake == 0 || next < s.wake {
-		s.wake = next
-		s.decide(SetTimer{At: next})
+	if next := a.timers[0].At; a.wake == 0 || next < a.wake {
+		a.wake = next
+		a.decide(SetTimer{At: next})
 	}
 }
 
@@ -211,6 +195,7 @@ func (s *State) configure(ev Configured) {
 	s.dropCache()
 	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	s.idleOnly = s.policy.idleOnly
 	if s.queue.byPriority = s.opt.byPriority(); !s.opt.preempts() {
 		s.clearAllNominations()
 	}

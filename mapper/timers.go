@@ -50,35 +50,35 @@ func (d *timers) Pop() any {
 	return last
 }
 
-func (s *State) at(t units.Instant, d timer) {
+func (l *ledger) at(t units.Instant, d timer) {
 	if t == units.Never {
 		return
 	}
-	if n := len(s.timers); n >= 1024 && n&(n-1) == 0 { // rare enough to cost little
-		s.dropTimers()
+	if n := len(l.timers); n >= 1024 && n&(n-1) == 0 { // rare enough to cost little
+		l.dropTimers()
 	}
 	d.At = t
-	heap.Push(&s.timers, d)
+	heap.Push(&l.timers, d)
 }
 
 // dropTimers drops the time limits of attempts that have ended, and duplicate timers at
 // one instant: with long limits and short tasks they would accumulate.
-func (s *State) dropTimers() {
-	s.timers = slices.DeleteFunc(s.timers, func(d timer) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) && !s.idles(d) })
-	slices.SortFunc(s.timers, compareTimers) // a sorted heap is one
-	s.timers = slices.Compact(s.timers)
+func (l *ledger) dropTimers() {
+	l.timers = slices.DeleteFunc(l.timers, func(d timer) bool { return d.Task != 0 && !l.limits(d) && !l.delays(d) && !l.idles(d) })
+	slices.SortFunc(l.timers, compareTimers) // a sorted heap is one
+	l.timers = slices.Compact(l.timers)
 }
 
 // limits reports whether a timer is the time limit of a running attempt, which may have
 // been changed since.
-func (s *State) limits(d timer) bool {
-	t := s.tasks[d.Task]
-	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= s.limitEnds(t)
+func (l *ledger) limits(d timer) bool {
+	t := l.tasks[d.Task]
+	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= l.limitEnds(t)
 }
 
 // delays reports whether a timer is the end of a task's delay.
-func (s *State) delays(d timer) bool {
-	t := s.tasks[d.Task]
+func (l *ledger) delays(d timer) bool {
+	t := l.tasks[d.Task]
 	return t != nil && d.Attempt == 0 && t.Due == d.At
 }
 

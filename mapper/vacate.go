@@ -51,8 +51,8 @@ func (a *Suspension) has(id GPUID) bool {
 
 // isOriginalGPU reports whether a task has vacated a GPU, or is about to, and can resume
 // only there.
-func (s *State) isOriginalGPU(g *GPU) bool {
-	for _, t := range s.tasks { // no decision depends on the order
+func (l *ledger) isOriginalGPU(g *GPU) bool {
+	for _, t := range l.tasks { // no decision depends on the order
 		if away := t.Suspension; away != nil && away.InPlace && (away.has(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at Grant) bool { return at.GPU == g.ID })) {
 			return true
 		}
@@ -77,9 +77,9 @@ type SuspendedResidue struct {
 // recordResidue returns the memory that suspended tasks still hold on a GPU: a program
 // that has vacated it keeps its context there. The residue is allocated to no task and
 // counts as other processes, except for the task itself when it resumes.
-func (s *State) recordResidue(uses []TaskUse) (all []SuspendedResidue) {
+func (l *ledger) recordResidue(uses []TaskUse) (all []SuspendedResidue) {
 	for _, u := range uses {
-		if t := s.tasks[u.Task]; t != nil && t.Phase == Suspended && u.Used > 0 {
+		if t := l.tasks[u.Task]; t != nil && t.Phase == Suspended && u.Used > 0 {
 			all = append(all, SuspendedResidue{u.Task, u.Used.Clamp()})
 		}
 	}
@@ -112,7 +112,7 @@ func (g *GPU) otherProcesses() units.Bytes {
 }
 
 // freeFor returns the free memory of a GPU for a task, its own residue included.
-func (s *State) freeFor(t *Task, g *GPU) units.Bytes { return s.free(g) + g.residue(t) }
+func (l *ledger) freeFor(t *Task, g *GPU) units.Bytes { return l.free(g) + g.residue(t) }
 
 // assumedBehind is the assumed residue of a program that has vacated a GPU, its CUDA
 // context, until a sample shows it.
@@ -128,7 +128,7 @@ func (s *State) addResidue(t *Task) {
 		g.Residue = append(slices.Clone(g.Residue), SuspendedResidue{t.ID, assumedBehind})
 		g.OtherProcesses = (g.OtherProcesses + assumedBehind).Clamp()
 		g.settle()
-		s.cache.ceilings = [2]ceiling{}
+		s.capacityChanged()
 	}
 }
 
@@ -146,7 +146,8 @@ func (s *State) takesAll(t *Task) {
 		g.OtherProcesses = max(0, g.OtherProcesses-g.Residue[i].Used)
 		g.Residue = slices.Delete(slices.Clone(g.Residue), i, i+1)
 		g.settle()
-		s.cache.ceilings, s.dirty = [2]ceiling{}, true
+		s.capacityChanged()
+		s.dirty = true
 		s.forgetMissing(g)
 	}
 }

@@ -9,22 +9,22 @@ import (
 )
 
 // Now returns the time of the latest event.
-func (s *State) Now() units.Instant { return s.now }
+func (a *agenda) Now() units.Instant { return a.now }
 
 // Options returns the present options.
-func (s *State) Options() Options { return s.opt.own() }
+func (l *ledger) Options() Options { return l.opt.own() }
 
 // Task returns an unfinished task. The caller must not change it, and must not keep it
 // over the next Step.
-func (s *State) Task(id TaskID) (*Task, bool) {
-	t, ok := s.tasks[id]
+func (x *taskIndex) Task(id TaskID) (*Task, bool) {
+	t, ok := x.tasks[id]
 	return t, ok
 }
 
 // Tasks returns copies of all unfinished tasks by number.
-func (s *State) Tasks() []Task {
-	all := make([]Task, 0, len(s.tasks))
-	for _, t := range s.tasks {
+func (x *taskIndex) Tasks() []Task {
+	all := make([]Task, 0, len(x.tasks))
+	for _, t := range x.tasks {
 		all = append(all, *t.clone())
 	}
 	slices.SortFunc(all, func(a, b Task) int { return cmp.Compare(a.ID, b.ID) })
@@ -32,21 +32,21 @@ func (s *State) Tasks() []Task {
 }
 
 // GPUs returns copies of the ledger's entries in index order.
-func (s *State) GPUs() []GPU {
-	all := make([]GPU, len(s.gpus))
-	for i, g := range s.gpus {
+func (l *ledger) GPUs() []GPU {
+	all := make([]GPU, len(l.gpus))
+	for i, g := range l.gpus {
 		all[i] = *g.clone()
 	}
 	return all
 }
 
 // NumGPUs returns the number of GPUs in the ledger.
-func (s *State) NumGPUs() int { return len(s.gpus) }
+func (l *ledger) NumGPUs() int { return len(l.gpus) }
 
 // Crowded returns copies of the GPUs with several tasks, in index order.
-func (s *State) Crowded() []GPU {
+func (l *ledger) Crowded() []GPU {
 	var all []GPU
-	for _, g := range s.gpus {
+	for _, g := range l.gpus {
 		if len(g.Residents) > 1 {
 			all = append(all, *g.clone())
 		}
@@ -63,8 +63,8 @@ func (s *State) ReservedFor(id GPUID) TaskID {
 }
 
 // Reserved returns the sum of the grants on a GPU, or 0 if the GPU is not known.
-func (s *State) Reserved(id GPUID) units.Bytes {
-	if g := s.byID[id]; g != nil {
+func (l *ledger) Reserved(id GPUID) units.Bytes {
+	if g := l.byID[id]; g != nil {
 		return g.Reserved
 	}
 	return 0
@@ -96,8 +96,8 @@ func (s *State) Placed() int {
 
 // Suspended returns the suspended tasks, by number, and how many of them wait to resume.
 // The caller must not change them, and must not keep them over the next Step.
-func (s *State) Suspended() (all []*Task, waiting int) {
-	for _, t := range s.tasks { // sorted below
+func (l *ledger) Suspended() (all []*Task, waiting int) {
+	for _, t := range l.tasks { // sorted below
 		if t.Phase == Suspended {
 			all = append(all, t)
 			if t.waiting() {
@@ -110,23 +110,23 @@ func (s *State) Suspended() (all []*Task, waiting int) {
 }
 
 // Unfinished returns the number of unfinished tasks.
-func (s *State) Unfinished() int { return len(s.tasks) }
+func (x *taskIndex) Unfinished() int { return len(x.tasks) }
 
 // LastID returns the highest task number ever used.
-func (s *State) LastID() TaskID { return s.lastID }
+func (x *taskIndex) LastID() TaskID { return x.lastID }
 
 // NextTimer returns the instant at which a TimerFired event is due, or false if none is.
-func (s *State) NextTimer() (units.Instant, bool) {
-	if len(s.timers) == 0 {
+func (a *agenda) NextTimer() (units.Instant, bool) {
+	if len(a.timers) == 0 {
 		return 0, false
 	}
-	return s.timers[0].At, true
+	return a.timers[0].At, true
 }
 
 // Clone returns a deep copy. Clone followed by Step answers what-if questions.
 func (s *State) Clone() *State {
 	c := *s
-	c.step, c.cache = step{}, emptyCache
+	c.ledger, c.step, c.cache = s.ledger.clone(), step{}, emptyCache
 	c.inflight = slices.Clone(s.inflight)
 	c.history = make(history, len(s.history))
 	for i, e := range s.history {
@@ -136,21 +136,6 @@ func (s *State) Clone() *State {
 	for family, guess := range s.guess {
 		c.guess[family] = guess
 	}
-	c.gpus = make([]*GPU, len(s.gpus))
-	c.byID = make(map[GPUID]*GPU, len(s.gpus))
-	for i, g := range s.gpus {
-		c.gpus[i] = g.clone()
-		c.byID[g.ID] = c.gpus[i]
-	}
-	c.hosts = make([]*Host, len(s.hosts))
-	for i, h := range s.hosts {
-		c.hosts[i] = h.clone()
-	}
-	c.tasks = make(map[TaskID]*Task, len(s.tasks))
-	for id, t := range s.tasks {
-		c.tasks[id] = t.clone()
-	}
-	s.cloneKindLinks(&c)
 	c.users = s.users.clone()
 	c.followers = make(map[TaskID][]TaskID, len(s.followers))
 	for id, all := range s.followers {
@@ -164,13 +149,11 @@ func (s *State) Clone() *State {
 		}
 		c.groups[name] = n
 	}
-	c.opt = s.opt.own()
 	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
 	c.reservations = make([]*Reservation, len(s.reservations))
 	for i, r := range s.reservations {
 		c.reservations[i] = new(*r)
 	}
-	c.timers = slices.Clone(s.timers)
 	c.complaints = s.complaints.clone()
 	c.engineBreaker, c.namespaceBreakers = s.engineBreaker.clone(), make([]*breaker, len(s.namespaceBreakers))
 	for n, i := range s.namespaceBreakers {
@@ -182,4 +165,4 @@ func (s *State) Clone() *State {
 
 // DecisionFormat returns the format of the decisions that led to the state, see the
 // constant.
-func (s *State) DecisionFormat() int { return s.format }
+func (a *agenda) DecisionFormat() int { return a.format }

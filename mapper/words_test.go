@@ -26,6 +26,7 @@ var speakers = map[string]string{
 	"auditHosts":     "as above",
 	"auditBacklog":   "as above",
 	"Audit":          "as above",
+	"auditPlaces":    "as above",
 	"AuditLaunch":    "as above",
 	"DecodeEvent":    "what cannot be decoded ends the start",
 	"DecodeDecision": "as above",

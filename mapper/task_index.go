@@ -11,16 +11,28 @@ import (
 // decision depends on the order of the links.
 type kindLinks struct{ newer, older *Task }
 
+// taskIndex holds the unfinished tasks, by number and by kind.
+type taskIndex struct {
+	tasks  map[TaskID]*Task // look-up only
+	byKind map[string]*Task // the newest of each kind; look-up only
+	slots  int              // tasks with a slot of their own
+	lastID TaskID
+}
+
+func newTaskIndex() taskIndex {
+	return taskIndex{tasks: map[TaskID]*Task{}, byKind: map[string]*Task{}}
+}
+
 // addTask adds a task to the unfinished tasks.
-func (s *State) addTask(t *Task) {
-	s.tasks[t.ID] = t
+func (x *taskIndex) addTask(t *Task) {
+	x.tasks[t.ID] = t
 	if t.Slot > 0 {
-		s.slots++
+		x.slots++
 	}
 	if t.Kind == "" {
 		return
 	}
-	older, newer := s.byKind[t.Kind], (*Task)(nil)
+	older, newer := x.byKind[t.Kind], (*Task)(nil)
 	for older != nil && older.ID > t.ID { // usually none: the newest has the highest number, except for a task that changes its kind or was adopted
 		older, newer = older.links.older, older
 	}
@@ -31,15 +43,15 @@ func (s *State) addTask(t *Task) {
 	if newer != nil {
 		newer.links.older = t
 	} else {
-		s.byKind[t.Kind] = t
+		x.byKind[t.Kind] = t
 	}
 }
 
 // removeTask removes a task from the unfinished tasks.
-func (s *State) removeTask(t *Task) {
-	delete(s.tasks, t.ID)
+func (x *taskIndex) removeTask(t *Task) {
+	delete(x.tasks, t.ID)
 	if t.Slot > 0 {
-		s.slots--
+		x.slots--
 	}
 	if older := t.links.older; older != nil {
 		older.links.newer = t.links.newer
@@ -48,26 +60,26 @@ func (s *State) removeTask(t *Task) {
 	case t.links.newer != nil:
 		t.links.newer.links.older = t.links.older
 	case t.links.older != nil:
-		s.byKind[t.Kind] = t.links.older
+		x.byKind[t.Kind] = t.links.older
 	default:
-		delete(s.byKind, t.Kind)
+		delete(x.byKind, t.Kind)
 	}
 	t.links = kindLinks{}
 }
 
 // setSlot changes the slot of an unfinished task.
-func (s *State) setSlot(t *Task, slot time.Duration) {
+func (x *taskIndex) setSlot(t *Task, slot time.Duration) {
 	if t.Slot > 0 {
-		s.slots--
+		x.slots--
 	}
 	if t.Slot = max(0, slot); t.Slot > 0 {
-		s.slots++
+		x.slots++
 	}
 }
 
 // waitingOf appends the waiting tasks of a kind.
-func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
-	for t := s.byKind[kind]; t != nil; t = t.links.older {
+func (x *taskIndex) waitingOf(kind string, tasks []*Task) []*Task {
+	for t := x.byKind[kind]; t != nil; t = t.links.older {
 		if t.waiting() {
 			tasks = append(tasks, t)
 		}
@@ -76,15 +88,15 @@ func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
 }
 
 // gpusOf returns the GPUs that have a task of one of these kinds, in ledger order.
-func (s *State) gpusOf(kinds ...string) []*GPU {
+func (l *ledger) gpusOf(kinds ...string) []*GPU {
 	var gpus []*GPU
 	for _, kind := range kinds {
-		for t := s.byKind[kind]; t != nil; t = t.links.older {
+		for t := l.byKind[kind]; t != nil; t = t.links.older {
 			if t.Current() == nil {
 				continue
 			}
 			for _, grant := range t.Current().Grants {
-				if g := s.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: the GPU was lost, and its last task ends
+				if g := l.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: the GPU was lost, and its last task ends
 					gpus = append(gpus, g)
 				}
 			}
@@ -94,19 +106,23 @@ func (s *State) gpusOf(kinds ...string) []*GPU {
 	return slices.Compact(gpus)
 }
 
-// cloneKindLinks copies the links to the copies of the tasks.
-func (s *State) cloneKindLinks(c *State) {
+// clone returns an index of copies of the tasks.
+func (x *taskIndex) clone() taskIndex {
+	c := taskIndex{tasks: make(map[TaskID]*Task, len(x.tasks)), byKind: make(map[string]*Task, len(x.byKind)), slots: x.slots, lastID: x.lastID}
+	for id, t := range x.tasks {
+		c.tasks[id] = t.clone()
+	}
 	copyOf := func(t *Task) *Task {
 		if t == nil {
 			return nil
 		}
 		return c.tasks[t.ID]
 	}
-	for id, t := range s.tasks {
+	for id, t := range x.tasks {
 		c.tasks[id].links = kindLinks{copyOf(t.links.newer), copyOf(t.links.older)}
 	}
-	c.byKind = make(map[string]*Task, len(s.byKind))
-	for kind, t := range s.byKind {
+	for kind, t := range x.byKind {
 		c.byKind[kind] = copyOf(t)
 	}
+	return c
 }

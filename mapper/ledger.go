@@ -1,0 +1,65 @@
+package mapper
+
+import (
+	"slices"
+
+	"carma/internal/units"
+)
+
+// agenda holds the present instant, the decisions of the present step, and the timers.
+type agenda struct {
+	now      units.Instant
+	format   int                // of the decisions, see DecisionFormat
+	out      []Decision         // of the present step
+	recorded *recordedDecisions // the recorded decisions on the event in Follow, or nil in Step
+	timers   timers
+	wake     units.Instant // the instant of the pending SetTimer, or 0
+	dirty    bool          // a waiting task may fit now
+}
+
+// ledger holds the unfinished tasks, the GPUs and the machines, and what is allocated on
+// them. It says what fits where; it does not choose.
+type ledger struct {
+	agenda
+	taskIndex
+	opt      Options
+	idleOnly bool // the policy places one task per GPU
+
+	gpus   []*GPU         // by index, then id: the order that decides
+	byID   map[GPUID]*GPU // look-up only
+	hosts  []*Host        // by node; machines with information
+	byUser bool           // a GPU has SharingUsers; follows from gpus
+	ring   int            // round-robin's position in gpus
+
+	// Derived from the GPUs; no decision depends on when they were computed.
+	ceilings     [2]ceiling    // of the memory that GPUs can give now, to a task on shared and on exclusive GPUs, or nil
+	tested       units.Instant // when the next probe of an unhealthy GPU is due, which makes ceilings stale
+	emptyCeiling ceiling       // of the memory that can be allocated on empty GPUs, or nil
+}
+
+// capacityChanged drops what was derived from the present capacity of the GPUs.
+func (l *ledger) capacityChanged() { l.ceilings = [2]ceiling{} }
+
+// inventoryChanged drops what was derived from the list of GPUs, as well.
+func (l *ledger) inventoryChanged() {
+	l.capacityChanged()
+	l.emptyCeiling = nil
+}
+
+// clone returns a copy that shares nothing that changes.
+func (l *ledger) clone() *ledger {
+	c := *l
+	c.out, c.timers, c.opt = nil, slices.Clone(l.timers), l.opt.own()
+	c.inventoryChanged()
+	c.gpus, c.byID = make([]*GPU, len(l.gpus)), make(map[GPUID]*GPU, len(l.gpus))
+	for i, g := range l.gpus {
+		c.gpus[i] = g.clone()
+		c.byID[g.ID] = c.gpus[i]
+	}
+	c.hosts = make([]*Host, len(l.hosts))
+	for i, h := range l.hosts {
+		c.hosts[i] = h.clone()
+	}
+	c.taskIndex = l.taskIndex.clone()
+	return &c
+}
