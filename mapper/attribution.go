@@ -31,7 +31,7 @@ func (s *State) attributeLoad(g *GPU) {
 	if len(strangers) == 0 {
 		return
 	}
-	x := s.attribution(g, strangers)
+	x := s.predictor.attribution(g, strangers)
 	x.told = told >= 0
 	if x.told && x.explained() {
 		return
@@ -159,7 +159,7 @@ const (
 // attribution holds the tasks on a GPU while the activity of some of them (strangers) is
 // estimated.
 type attribution struct {
-	s         *State
+	p         *predictor
 	g         *GPU
 	strangers []bool
 	step      float64
@@ -173,20 +173,20 @@ type attribution struct {
 	sd        []float64
 }
 
-func (s *State) attribution(g *GPU, strangers []int) *attribution {
-	x := &attribution{s: s, g: g, strangers: make([]bool, len(g.Residents))}
+func (pr *predictor) attribution(g *GPU, strangers []int) *attribution {
+	x := &attribution{p: pr, g: g, strangers: make([]bool, len(g.Residents))}
 	for _, i := range strangers {
 		x.strangers[i] = true
-		t := s.tasks[g.Residents[i].Task]
-		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, s.priorOf(t)
-		if likely, ok := s.likely(t); ok {
+		t := pr.tasks[g.Residents[i].Task]
+		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, pr.priorOf(t)
+		if likely, ok := pr.likely(t); ok {
 			x.prior = likely
 		}
 	}
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := s.tasks[r.Task]
-		x.demands = append(x.demands, s.loadDemand(r.Load, t))
+		t := pr.tasks[r.Task]
+		x.demands = append(x.demands, pr.loadDemand(r.Load, t))
 		m, sd := math.NaN(), 0.0
 		if p := &t.Pace; p.Alone > 0 && p.Rate > 0 && p.Since >= g.ChangedAt && !x.strangers[i] && t.GPUs == 1 {
 			m, sd = min(0, math.Log(p.Rate/p.Alone)), math.Hypot(math.Hypot(p.Error, p.RateError), pairError)
@@ -211,10 +211,10 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	for range 2 { // the second time with its DRAM activity
 		for i := range x.strangers {
 			if x.strangers[i] {
-				x.demands[i] = x.s.loadDemand(load, x.s.tasks[x.g.Residents[i].Task])
+				x.demands[i] = x.p.loadDemand(load, x.p.tasks[x.g.Residents[i].Task])
 			}
 		}
-		speeds = x.s.sharingMode(x.g).speeds(speeds[:0], x.demands)
+		speeds = x.p.sharingMode(x.g).speeds(speeds[:0], x.demands)
 		dram, occ, part := x.g.DRAMA, x.g.SMOCC, 0.0
 		for i := range x.strangers {
 			if x.strangers[i] {
@@ -296,7 +296,7 @@ func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt floa
 		first := len(t.Expected.Loads) == 0
 		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, SourceSeen
 		if first {
-			s.countClass(t, all[0])
+			s.predictor.countClass(t, all[0])
 			s.propagateLoad(t)
 		}
 	}

@@ -100,7 +100,7 @@ func TestUnmix(t *testing.T) {
 			if e := w.task(a).Expected; len(e.Loads) != 1 || e.Source != SourceSeen || e.Loads[0] != got {
 				t.Errorf("expected of it is %+v", e)
 			}
-			if w.s.unseen(w.s.byID["GPU-0"]) != 0 {
+			if w.s.predictor.unseen(w.s.byID["GPU-0"]) != 0 {
 				t.Error("it counts as unseen")
 			}
 		})
@@ -202,8 +202,8 @@ func TestNotSeenTooSoon(t *testing.T) {
 	a := w.stranger("a")
 	w.wait(settling - 1)
 	w.paces(Throughput{Task: b, Rate: 40, Since: w.now.Add(-settling / 2)})
-	if w.s.unseen(w.s.byID["GPU-0"]) != a || !w.s.pairs.IsZero() {
-		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.pairs.all)
+	if w.s.predictor.unseen(w.s.byID["GPU-0"]) != a || !w.s.predictor.pairs.IsZero() {
+		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.predictor.pairs.all)
 	}
 }
 

@@ -32,17 +32,17 @@ const (
 )
 
 func (s *State) weight(t *Task) weight {
-	run, _ := s.runTime(t)
+	run, _ := s.predictor.runTime(t)
 	w := weight{laneOf(t) - 3, run, -1}
-	if work := s.smWork(t, 0); work >= 0 && work < mostWork {
+	if work := s.predictor.smWork(t, 0); work >= 0 && work < mostWork {
 		w.work = int64(work * workParts)
 	}
 	return w
 }
 
 // smWork adds the SM work of a waiting task, in seconds of a whole GPU.
-func (s *State) smWork(t *Task, work float64) float64 {
-	run, _ := s.runTime(t)
+func (pr *predictor) smWork(t *Task, work float64) float64 {
+	run, _ := pr.runTime(t)
 	for i := range t.GPUs {
 		work += run.Seconds() * t.load(i).SMACT
 	}
@@ -159,7 +159,7 @@ func (s *State) drainExactly(limit float64) float64 {
 	for i := range s.queue.main() {
 		for _, line := range s.queue.main()[i].lines {
 			for _, t := range line.waiting() {
-				work = s.smWork(t, work)
+				work = s.predictor.smWork(t, work)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestDrain(t *testing.T) {
 			exactly := l.s.drainExactly(limit)
 			var want []*Task
 			for _, w := range b.byRun[lane] {
-				if run, _ := l.s.runTime(w); run.Seconds() >= exactly {
+				if run, _ := l.s.predictor.runTime(w); run.Seconds() >= exactly {
 					want = append(want, w)
 				}
 			}

@@ -50,11 +50,11 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		a.N = last.N + 1
 	}
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
-	s.probeTargets(s.engineBreaker, t.ID)
-	s.testsNamespace(t)
+	s.breakers.probeTargets(s.breakers.engineBreaker, t.ID)
+	s.breakers.testsNamespace(t)
 	s.addResident(t, gpus, grants, alone)
 	for _, g := range gpus {
-		s.probeTargets(g.Breaker, t.ID)
+		s.breakers.probeTargets(g.Breaker, t.ID)
 	}
 	if t.GPUs == 0 {
 		t.Speed = 1
@@ -66,7 +66,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	t.Seat, t.Back = nil, ""
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.cache.tried = Launching, 0, 0, 0, 0, throughputState{}, rejectedAt{}
 	s.users.of(t.userAccount()).waiting--
-	s.occupy(t)
+	s.users.occupy(t)
 	s.pace(gpus)
 	s.markLaunched(gpus)
 	if s.opt.Interval > 0 {

@@ -13,23 +13,17 @@ import (
 type cache struct {
 	candidates candidates
 	table      scoreTable
-	mpsDomains map[mpsDomain]int32 // their numbers
-	learned    int                 // incremented when expectations change; starts at 1
-	timed      int                 // likewise, for expected run times alone
-	clock      int                 // incremented at each scheduling cycle, and at each change of a GPU within one
-	began      int                 // the clock when the cycle before its last change began
-	forgotten  int                 // the clock when all cached rejections were last dropped
-	runs       runTimes
-	ages       ages
+	clock      int // incremented at each scheduling cycle, and at each change of a GPU within one
+	began      int // the clock when the cycle before its last change began
+	forgotten  int // the clock when all cached rejections were last dropped
 	backlog    backlog
-	measured   []EstimateError
 	rejections rejectedCache
 	shrinks    units.Instant // no grant is checked before, or 0 if not known
 	dirty      dirtySet
 }
 
 // emptyCache is the cache of a new state.
-var emptyCache = cache{learned: 1, timed: 1}
+var emptyCache cache
 
 // gpuCache holds the cached results of a GPU.
 type gpuCache struct {
@@ -52,7 +46,8 @@ type taskCache struct {
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (s *State) dropCache() {
 	s.inventoryChanged()
-	s.cache = cache{learned: s.cache.learned + 1, timed: s.cache.timed + 1, clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
+	s.predictor.derived = predictCache{learned: s.predictor.derived.learned + 1, timed: s.predictor.derived.timed + 1}
+	s.cache = cache{clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
 	for _, g := range s.gpus {
 		g.cache = gpuCache{}
 	}
@@ -74,7 +69,7 @@ type rejectedAt struct {
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
 func (s *State) candidatesOf(t *Task) []int {
-	if t.cache.tried.learned == s.cache.learned && t.cache.tried.asks != nil {
+	if t.cache.tried.learned == s.predictor.derived.learned && t.cache.tried.asks != nil {
 		return t.cache.tried.asks
 	}
 	if len(s.cache.candidates.all) >= maxCandidates {
@@ -84,7 +79,7 @@ func (s *State) candidatesOf(t *Task) []int {
 	if t.Phase == Suspended {
 		done = t.Done // its attempt continues
 	}
-	left, basis := s.left(t, done)
+	left, basis := s.predictor.left(t, done)
 	if basis == guessed {
 		left = inSteps(left)
 	}
@@ -92,16 +87,16 @@ func (s *State) candidatesOf(t *Task) []int {
 	if len(tried.asks) != t.GPUs {
 		tried.asks, tried.at = make([]int, t.GPUs), 0
 	}
-	key := candidateKey{doubt: s.doubtOf(t, t.Doubt), prior: s.priorOf(t), kind: s.pairs.number(t.Kind), left: left, basis: basis, domain: s.mpsDomainOf(t)}
+	key := candidateKey{doubt: s.predictor.doubtOf(t, t.Doubt), prior: s.predictor.priorOf(t), kind: s.predictor.pairs.number(t.Kind), left: left, basis: basis, domain: s.predictor.mpsDomainOf(t)}
 	for i, before := range tried.asks {
 		key.load = t.load(i)
 		if s.cache.candidates.is(before, &key) {
 			continue // usually the change concerned other tasks
 		}
-		if id := s.cache.candidates.id(key, func(l interference.Load) loadDemand { return s.loadDemand(l, t) }); id != before {
+		if id := s.cache.candidates.id(key, func(l interference.Load) loadDemand { return s.predictor.loadDemand(l, t) }); id != before {
 			tried.asks[i], tried.at = id, 0
 		}
 	}
-	tried.learned = s.cache.learned
+	tried.learned = s.predictor.derived.learned
 	return tried.asks
 }

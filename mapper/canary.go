@@ -74,55 +74,55 @@ func (c *canary) failing() bool { return c.Wait > 0 }
 
 // CanaryDue reports whether a canary must be started now. It stays true until the outcome
 // comes back as [CanaryEnded], or the canary is no longer needed.
-func (s *State) CanaryDue() bool {
-	return s.engineDown.Code == "" && s.canary.Next > 0 && s.canary.Next <= s.now
+func (b *breakers) CanaryDue() bool {
+	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.now
 }
 
 // askCanary asks for a canary, but not sooner than nextProbe after the last one.
-func (s *State) askCanary() {
-	if s.canary.Next > 0 {
+func (b *breakers) askCanary() {
+	if b.canary.Next > 0 {
 		return
 	}
-	next := s.now
-	if s.canary.Last > 0 {
-		next = max(next, s.canary.Last.Add(s.nextProbe()))
+	next := b.now
+	if b.canary.Last > 0 {
+		next = max(next, b.canary.Last.Add(b.nextProbe()))
 	}
-	s.canaryAt(next)
+	b.canaryAt(next)
 }
 
-func (s *State) canaryAt(at units.Instant) {
-	s.canary.Next = max(at, 1)
-	s.at(s.canary.Next, timer{})
+func (b *breakers) canaryAt(at units.Instant) {
+	b.canary.Next = max(at, 1)
+	b.at(b.canary.Next, timer{})
 }
 
 // complains counts a start that failed for an unknown reason.
-func (s *State) complains(t *Task, f Fault) {
-	s.askCanary()
-	if s.engineBreaker.paused() || s.engineBreaker != nil && s.engineBreaker.Unknown {
-		cause := s.engineBreaker.Fault
-		if s.engineBreaker = s.recordFailure(s.engineBreaker, t, f); s.canary.failing() {
-			s.engineBreaker.Fault = cause // the canary's fault is more specific than a task's
+func (b *breakers) complains(t *Task, f Fault) {
+	b.askCanary()
+	if b.engineBreaker.paused() || b.engineBreaker != nil && b.engineBreaker.Unknown {
+		cause := b.engineBreaker.Fault
+		if b.engineBreaker = b.recordFailure(b.engineBreaker, t, f); b.canary.failing() {
+			b.engineBreaker.Fault = cause // the canary's fault is more specific than a task's
 		}
 		return
 	}
-	if s.complaints == nil {
-		s.complaints = &complaints{Since: s.now}
+	if b.complaints == nil {
+		b.complaints = &complaints{Since: b.now}
 	}
-	c := s.complaints
+	c := b.complaints
 	c.Fault, c.Failures = f, c.Failures+1
 	c.Tasks = append(slices.DeleteFunc(c.Tasks, func(id TaskID) bool { return id == t.ID }), t.ID)
 	c.Tasks = c.Tasks[max(0, len(c.Tasks)-sickNames):]
-	if s.complainingUsers() >= complaintUsers {
-		s.blameEngine(f)
+	if b.complainingUsers() >= complaintUsers {
+		b.blameEngine(f)
 	}
 }
 
 // complainingUsers counts the users of the tasks in complaints. A task that failed before
 // where other containers started is no evidence against the engine.
-func (s *State) complainingUsers() int {
+func (b *breakers) complainingUsers() int {
 	var users []string
-	for _, id := range s.complaints.Tasks {
-		if t := s.tasks[id]; t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
+	for _, id := range b.complaints.Tasks {
+		if t := b.tasks[id]; t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
 			users = append(users, t.User)
 		}
 	}
@@ -130,135 +130,135 @@ func (s *State) complainingUsers() int {
 }
 
 // blameEngine counts all complaints against the engine.
-func (s *State) blameEngine(f Fault) {
-	if s.engineBreaker == nil {
-		s.engineBreaker = &breaker{Since: s.now, Unknown: true}
+func (b *breakers) blameEngine(f Fault) {
+	if b.engineBreaker == nil {
+		b.engineBreaker = &breaker{Since: b.now, Unknown: true}
 	}
-	i := s.engineBreaker
+	i := b.engineBreaker
 	i.Fault = f
-	if c := s.complaints; c != nil {
+	if c := b.complaints; c != nil {
 		i.Since, i.Failures = min(i.Since, c.Since), i.Failures+c.Failures
 		for _, id := range c.Tasks {
 			i.failed(id)
 		}
 	}
-	s.complaints = nil
-	if !i.paused() && (len(i.Tasks) >= sickTasks || s.canary.failing()) {
-		i.Wait = s.nextProbe()
-		s.probeAt(i, s.now.Add(i.Wait))
+	b.complaints = nil
+	if !i.paused() && (len(i.Tasks) >= sickTasks || b.canary.failing()) {
+		i.Wait = b.nextProbe()
+		b.probeAt(i, b.now.Add(i.Wait))
 	}
-	s.capacityChanged()
-	s.dirty = true
+	b.capacityChanged()
+	b.dirty = true
 }
 
 // canaryEnded resolves the complaints by the outcome of the canary.
-func (s *State) canaryEnded(ev CanaryEnded) {
-	before := s.canary
-	s.canary = canary{Last: max(s.now, 1)}
+func (b *breakers) canaryEnded(ev CanaryEnded) {
+	before := b.canary
+	b.canary = canary{Last: max(b.now, 1)}
 	switch {
-	case s.complaints == nil && s.engineBreaker == nil: // a task has started meanwhile, or the tasks have ended
+	case b.complaints == nil && b.engineBreaker == nil: // a task has started meanwhile, or the tasks have ended
 	case ev.Outcome == CanaryFailed:
-		s.canary.Wait = max(s.nextProbe(), min(2*before.Wait, lastTest))
-		s.canaryAt(s.now.Add(s.canary.Wait))
+		b.canary.Wait = max(b.nextProbe(), min(2*before.Wait, lastTest))
+		b.canaryAt(b.now.Add(b.canary.Wait))
 		f := Fault{}
 		if ev.Fault != nil {
 			f = *ev.Fault
 		}
 		f.Scope = ScopeEngine
-		s.blameEngine(f)
+		b.blameEngine(f)
 	case ev.Outcome == CanaryStarted:
-		s.blameTasks()
-		if before.failing() && s.engineBreaker != nil { // the engine was at fault, and works again
-			s.letGo(s.engineBreaker)
-			s.closeBreaker()
-		} else if s.engineBreaker != nil && s.engineBreaker.Unknown {
-			s.countFailedStarts(s.engineBreaker.Tasks)
-			s.closeBreaker()
+		b.blameTasks()
+		if before.failing() && b.engineBreaker != nil { // the engine was at fault, and works again
+			b.letGo(b.engineBreaker)
+			b.closeBreaker()
+		} else if b.engineBreaker != nil && b.engineBreaker.Unknown {
+			b.countFailedStarts(b.engineBreaker.Tasks)
+			b.closeBreaker()
 		}
-		s.closeIfGone()
+		b.closeIfGone()
 	default:
-		s.blameTasks()
-		s.closeIfGone()
+		b.blameTasks()
+		b.closeIfGone()
 	}
 }
 
 // closeBreaker lets all tasks be launched again.
-func (s *State) closeBreaker() {
-	s.engineBreaker = nil
-	s.capacityChanged()
-	s.dirty = true
+func (b *breakers) closeBreaker() {
+	b.engineBreaker = nil
+	b.capacityChanged()
+	b.dirty = true
 }
 
 // closeIfGone closes the breaker if all tasks whose starts failed have ended.
-func (s *State) closeIfGone() {
-	if s.engineBreaker != nil && !s.complaining(s.engineBreaker) {
-		s.closeBreaker()
+func (b *breakers) closeIfGone() {
+	if b.engineBreaker != nil && !b.complaining(b.engineBreaker) {
+		b.closeBreaker()
 	}
 }
 
 // taskStarted resolves the complaints of other tasks, because a task has started.
-func (s *State) taskStarted(id TaskID) {
-	if c := s.complaints; c != nil {
+func (b *breakers) taskStarted(id TaskID) {
+	if c := b.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
 	}
-	s.blameTasks()
-	s.canary = canary{Last: s.canary.Last}
+	b.blameTasks()
+	b.canary = canary{Last: b.canary.Last}
 }
 
 // blameTasks counts all complaints against the tasks.
-func (s *State) blameTasks() {
-	if s.complaints != nil {
-		s.countFailedStarts(s.complaints.Tasks)
-		s.complaints = nil
+func (b *breakers) blameTasks() {
+	if b.complaints != nil {
+		b.countFailedStarts(b.complaints.Tasks)
+		b.complaints = nil
 	}
 }
 
 // countFailedStarts counts a failed start against each task, because another container has
 // started or because no other user's task failed. The tasks are tried again later.
-func (s *State) countFailedStarts(tasks []TaskID) {
+func (l *ledger) countFailedStarts(tasks []TaskID) {
 	for _, id := range tasks {
-		t := s.tasks[id]
+		t := l.tasks[id]
 		if t == nil {
 			continue
 		}
 		t.StartFailuresWhileOthersStart++
-		if t.waiting() && t.StartFailures > 0 && t.NotBefore <= s.now {
-			t.NotBefore = s.now.Add(s.startBackoff(t))
-			s.at(t.NotBefore, timer{})
-			s.dirty = true // tasks behind it may be within the look-ahead now
+		if t.waiting() && t.StartFailures > 0 && t.NotBefore <= l.now {
+			t.NotBefore = l.now.Add(l.startBackoff(t))
+			l.at(t.NotBefore, timer{})
+			l.dirty = true // tasks behind it may be within the look-ahead now
 		}
 	}
 }
 
 // startBackoff returns the time until a task is tried again after failed starts.
-func (s *State) startBackoff(t *Task) time.Duration {
-	return min(s.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
+func (l *ledger) startBackoff(t *Task) time.Duration {
+	return min(l.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
 }
 
 // complainerEnded withdraws the complaint of a task that has ended. If no complaint is
 // left, the engine is no longer at fault, unless the canary fails.
-func (s *State) complainerEnded(id TaskID) {
-	if c := s.complaints; c != nil {
+func (b *breakers) complainerEnded(id TaskID) {
+	if c := b.complaints; c != nil {
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
 		if len(c.Tasks) == 0 {
-			s.complaints = nil
+			b.complaints = nil
 		}
 	}
-	if s.canary.failing() {
+	if b.canary.failing() {
 		return
 	}
-	if s.engineBreaker != nil && s.engineBreaker.Unknown {
-		s.closeIfGone()
+	if b.engineBreaker != nil && b.engineBreaker.Unknown {
+		b.closeIfGone()
 	}
 	switch {
-	case s.engineBreaker.paused() && !s.complaining(s.engineBreaker): // the cause was known; the canary shows whether it persists
-		s.canary.Next = max(s.now, 1) // no timer: it is due now
-	case s.complaints == nil && (s.engineBreaker == nil || !s.engineBreaker.Unknown):
-		s.canary.Next = 0
+	case b.engineBreaker.paused() && !b.complaining(b.engineBreaker): // the cause was known; the canary shows whether it persists
+		b.canary.Next = max(b.now, 1) // no timer: it is due now
+	case b.complaints == nil && (b.engineBreaker == nil || !b.engineBreaker.Unknown):
+		b.canary.Next = 0
 	}
 }
 
 // complaining reports whether any task whose start failed is unfinished.
-func (s *State) complaining(i *breaker) bool {
-	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return s.tasks[id] != nil })
+func (l *ledger) complaining(i *breaker) bool {
+	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return l.tasks[id] != nil })
 }

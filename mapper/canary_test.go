@@ -57,7 +57,7 @@ func TestOneUsersFault(t *testing.T) {
 				w.noStartUnknown(id)
 			}
 		}
-		if sick := w.s.Breakers(); len(sick) != 0 || w.s.engineBreaker.paused() {
+		if sick := w.s.Breakers(); len(sick) != 0 || w.s.breakers.engineBreaker.paused() {
 			t.Fatalf("the engine is blamed: %+v", sick)
 		}
 		if round%50 == 10 {
@@ -88,8 +88,8 @@ func TestOneUsersFault(t *testing.T) {
 	if canaries < w.s.opt.BlamelessRetries || canaries > 1000 {
 		t.Errorf("%d canaries", canaries)
 	}
-	if w.s.complaints != nil || w.s.CanaryDue() || w.s.canary.Next != 0 {
-		t.Errorf("left over: %+v, %+v", w.s.complaints, w.s.canary)
+	if w.s.breakers.complaints != nil || w.s.CanaryDue() || w.s.breakers.canary.Next != 0 {
+		t.Errorf("left over: %+v, %+v", w.s.breakers.complaints, w.s.breakers.canary)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestCanaryFails(t *testing.T) {
 		}
 	}
 	w.canary(CanaryStarted)
-	if len(w.s.Breakers()) != 0 || w.s.canary.failing() {
+	if len(w.s.Breakers()) != 0 || w.s.breakers.canary.failing() {
 		t.Errorf("still open: %+v", w.s.Breakers())
 	}
 	for _, id := range append(ids, waits) {
@@ -223,8 +223,8 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	bad, good := w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))
 	w.noStartUnknown(bad)
 	w.started(good)
-	if w.s.CanaryDue() || w.s.complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
-		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.complaints, w.task(bad).StartFailuresWhileOthersStart)
+	if w.s.CanaryDue() || w.s.breakers.complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
+		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.breakers.complaints, w.task(bad).StartFailuresWhileOthersStart)
 	}
 	w.wait(w.s.nextProbe())
 	w.noStartUnknown(bad)
@@ -298,7 +298,7 @@ func TestEvidence(t *testing.T) {
 				}
 				m.step(t, ev)
 			}
-			if paused := m.s.engineBreaker.paused(); works && paused || !works && !paused {
+			if paused := m.s.breakers.engineBreaker.paused(); works && paused || !works && !paused {
 				t.Fatalf("the engine works: %v, launching pauses: %v", works, paused)
 			}
 			m.sleep(t)
@@ -329,8 +329,8 @@ func TestWitnesses(t *testing.T) {
 		t.Errorf("canary due: %v, %s after the last one", w.s.CanaryDue(), w.now.Sub(began))
 	}
 	w.noStartUnknown(bob)
-	if w.s.engineBreaker != nil || len(w.s.complaints.Tasks) != 2 {
-		t.Errorf("the engine is blamed: %+v, %+v", w.s.engineBreaker, w.s.complaints)
+	if w.s.breakers.engineBreaker != nil || len(w.s.breakers.complaints.Tasks) != 2 {
+		t.Errorf("the engine is blamed: %+v, %+v", w.s.breakers.engineBreaker, w.s.breakers.complaints)
 	}
 }
 
@@ -361,14 +361,14 @@ func TestCauseOfFailingCanary(t *testing.T) {
 	first := w.submit(units.GiB, nil)
 	w.noStartUnknown(first)
 	w.canary(CanaryFailed)
-	cause := w.s.engineBreaker.Fault.Cause
+	cause := w.s.breakers.engineBreaker.Fault.Cause
 	for range 20 { // a test launch and further canaries come with time
 		if w.s.CanaryDue() {
 			w.canary(CanaryFailed)
 		}
 		if w.task(first).Phase == Launching {
 			w.noStartUnknown(first)
-			if got := w.s.engineBreaker.Fault.Cause; got != cause {
+			if got := w.s.breakers.engineBreaker.Fault.Cause; got != cause {
 				t.Errorf("the cause is %q after a test launch, was %q", got, cause)
 			}
 			return

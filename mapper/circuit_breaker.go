@@ -72,8 +72,8 @@ type breaker struct {
 
 // nextProbe returns the time between the pause and the first probe launch. It doubles
 // with each failed probe. It is 5 s by default, half of the back-off of 10 s.
-func (s *State) nextProbe() time.Duration {
-	return min(max(s.opt.Backoff/2, time.Millisecond), lastTest)
+func (l *ledger) nextProbe() time.Duration {
+	return min(max(l.opt.Backoff/2, time.Millisecond), lastTest)
 }
 
 // paused reports whether only probe launches are allowed.
@@ -92,27 +92,27 @@ func (i *breaker) clone() *breaker {
 }
 
 // openBreaker counts a failed start against the engine or GPUs.
-func (s *State) openBreaker(t *Task, a *Attempt, f Fault) {
+func (b *breakers) openBreaker(t *Task, a *Attempt, f Fault) {
 	if f.Scope == ScopeNamespace {
-		s.fills(t, f)
-		s.inconclusive(t.ID)
+		b.fills(t, f)
+		b.inconclusive(t.ID)
 		return
 	}
-	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
-		s.probeSoon(i)
+	if i := b.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
+		b.probeSoon(i)
 	}
 	if f.Scope == ScopeUnknown {
-		s.complains(t, f)
+		b.complains(t, f)
 		return
 	}
 	if f.Scope != ScopeGPU {
-		s.engineBreaker = s.recordFailure(s.engineBreaker, t, f)
+		b.engineBreaker = b.recordFailure(b.engineBreaker, t, f)
 		return
 	}
 	for _, grant := range a.Grants {
 		if f.of(grant.GPU) {
-			g := s.byID[grant.GPU]
-			g.Breaker = s.recordFailure(g.Breaker, t, f)
+			g := b.byID[grant.GPU]
+			g.Breaker = b.recordFailure(g.Breaker, t, f)
 			g.markDirty()
 		}
 	}
@@ -124,22 +124,22 @@ func (f *Fault) of(id GPUID) bool {
 }
 
 // recordFailure adds a failed start to a breaker.
-func (s *State) recordFailure(i *breaker, t *Task, f Fault) *breaker {
+func (b *breakers) recordFailure(i *breaker, t *Task, f Fault) *breaker {
 	if i == nil {
-		i = &breaker{Since: s.now}
+		i = &breaker{Since: b.now}
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.failed(t.ID)
 	switch {
 	case i.paused() && i.Testing == t.ID:
 		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
-		s.probeAt(i, s.now.Add(i.Wait))
+		b.probeAt(i, b.now.Add(i.Wait))
 	case !i.paused() && len(i.Tasks) >= sickTasks:
-		i.Wait = s.nextProbe()
-		s.probeAt(i, s.now.Add(i.Wait))
+		i.Wait = b.nextProbe()
+		b.probeAt(i, b.now.Add(i.Wait))
 	}
-	s.capacityChanged()
-	s.dirty = true
+	b.capacityChanged()
+	b.dirty = true
 	return i
 }
 
@@ -149,103 +149,103 @@ func (i *breaker) failed(id TaskID) {
 	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
 }
 
-func (s *State) probeAt(i *breaker, at units.Instant) {
+func (l *ledger) probeAt(i *breaker, at units.Instant) {
 	i.Test = at
-	s.at(at, timer{})
+	l.at(at, timer{})
 }
 
 // probeTargets records a launch on a paused engine or GPU as its probe. If the probe
 // takes long, for example to pull its image, the next one may start after lastTest.
-func (s *State) probeTargets(i *breaker, id TaskID) {
+func (b *breakers) probeTargets(i *breaker, id TaskID) {
 	if i.paused() {
 		i.Testing = id
-		s.probeAt(i, s.now.Add(lastTest))
-		s.capacityChanged()
+		b.probeAt(i, b.now.Add(lastTest))
+		b.capacityChanged()
 	}
 }
 
 // unprobed handles the end of an attempt whose start was not seen. If it was a probe and
 // was inconclusive, because it was stopped or failed for another reason, another probe
 // may follow.
-func (s *State) unprobed(t *Task, a *Attempt) {
+func (b *breakers) unprobed(t *Task, a *Attempt) {
 	switch a.Class {
 	case ExitInfrastructure, ExitCannotStart, ExitStopped:
 	default:
-		s.startSucceeded(t, a) // its program has run
+		b.startSucceeded(t, a) // its program has run
 		return
 	}
-	s.inconclusive(t.ID)
+	b.inconclusive(t.ID)
 }
 
 // inconclusive lets another probe follow one that showed nothing.
-func (s *State) inconclusive(id TaskID) {
-	for _, i := range s.breakers() {
+func (b *breakers) inconclusive(id TaskID) {
+	for _, i := range b.all() {
 		if i.Testing == id {
-			s.probeSoon(i)
+			b.probeSoon(i)
 		}
 	}
 }
 
-func (s *State) probeSoon(i *breaker) {
+func (b *breakers) probeSoon(i *breaker) {
 	i.Testing = 0
-	s.probeAt(i, s.now)
-	s.capacityChanged()
-	s.dirty = true
+	b.probeAt(i, b.now)
+	b.capacityChanged()
+	b.dirty = true
 }
 
-// breakers returns the breakers of the engine, the GPUs and the full namespaces, in
+// all returns the breakers of the engine, the GPUs and the full namespaces, in
 // order.
-func (s *State) breakers() []*breaker {
+func (b *breakers) all() []*breaker {
 	var all []*breaker
-	if s.engineBreaker != nil {
-		all = append(all, s.engineBreaker)
+	if b.engineBreaker != nil {
+		all = append(all, b.engineBreaker)
 	}
-	for _, g := range s.gpus {
+	for _, g := range b.gpus {
 		if g.Breaker != nil {
 			all = append(all, g.Breaker)
 		}
 	}
-	return append(all, s.namespaceBreakers...)
+	return append(all, b.namespaceBreakers...)
 }
 
 // startSucceeded closes the breakers of the engine and of the GPUs on which a task has
 // started.
-func (s *State) startSucceeded(t *Task, a *Attempt) {
+func (b *breakers) startSucceeded(t *Task, a *Attempt) {
 	t.StartFailures, t.StartFailuresWhileOthersStart, t.From = 0, 0, place{}
-	s.taskStarted(t.ID)
-	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
-		s.opens(i)
+	b.taskStarted(t.ID)
+	if i := b.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
+		b.opens(i)
 	}
-	s.engineBreaker = s.closeBreakers(s.engineBreaker, t.ID)
+	b.engineBreaker = b.closeBreakers(b.engineBreaker, t.ID)
 	for _, grant := range a.Grants {
-		g := s.byID[grant.GPU]
-		g.Breaker = s.closeBreakers(g.Breaker, t.ID)
+		g := b.byID[grant.GPU]
+		g.Breaker = b.closeBreakers(g.Breaker, t.ID)
 	}
 }
 
 // closeBreakers closes a breaker, because a task has started. A failed start counts
 // against each task that could not start meanwhile.
-func (s *State) closeBreakers(i *breaker, started TaskID) *breaker {
+func (b *breakers) closeBreakers(i *breaker, started TaskID) *breaker {
 	if i == nil {
 		return nil
 	}
 	for _, id := range i.Tasks {
-		if t := s.tasks[id]; t != nil && id != started {
+		if t := b.tasks[id]; t != nil && id != started {
 			t.StartFailuresWhileOthersStart++
 		}
 	}
 	if i.paused() {
-		s.letGo(i)
+		b.letGo(i)
 	}
-	s.capacityChanged()
-	s.dirty = true
+	b.capacityChanged()
+	b.dirty = true
 	return nil
 }
 
 // letGo ends the back-off of the tasks whose starts have failed.
-func (s *State) letGo(i *breaker) {
+func (l *ledger) letGo(i *breaker) {
 	for _, id := range i.Tasks {
-		if t := s.tasks[id]; t != nil && t.StartFailures > 0 {
+		if t := l.tasks[id]; t != nil && t.StartFailures > 0 {
 			t.NotBefore = 0
 		}
 	}
@@ -253,18 +253,18 @@ func (s *State) letGo(i *breaker) {
 
 // probeAgain allows a probe of everything unhealthy at once, because the engine or the
 // daemon has restarted.
-func (s *State) probeAgain() {
-	for _, i := range s.breakers() {
-		s.letGo(i)
+func (b *breakers) probeAgain() {
+	for _, i := range b.all() {
+		b.letGo(i)
 		if i.paused() {
-			i.Wait = s.nextProbe()
-			s.probeAt(i, s.now)
+			i.Wait = b.nextProbe()
+			b.probeAt(i, b.now)
 		}
 	}
-	if s.canary.Next > 0 {
-		s.canaryAt(s.now)
+	if b.canary.Next > 0 {
+		b.canaryAt(b.now)
 	}
-	s.capacityChanged()
+	b.capacityChanged()
 }
 
 // noteStartFailure returns a task to its place after a start that failed through no fault
@@ -290,7 +290,7 @@ func (s *State) noteStartFailure(t *Task, a *Attempt, ev Exited) {
 			t.Avoid = append(t.Avoid, grant.GPU)
 		}
 	}
-	if !s.engineBreaker.paused() && ev.Fault.Scope != ScopeNamespace { // a full namespace sets NotBefore elsewhere
+	if !s.breakers.engineBreaker.paused() && ev.Fault.Scope != ScopeNamespace { // a full namespace sets NotBefore elsewhere
 		t.NotBefore = s.now.Add(s.startBackoff(t))
 	}
 	from := t.From

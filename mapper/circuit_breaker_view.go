@@ -17,26 +17,26 @@ type BreakerView struct {
 }
 
 // Breakers lists the unhealthy engine and GPUs, the engine first.
-func (s *State) Breakers() []BreakerView {
+func (b *breakers) Breakers() []BreakerView {
 	var all []BreakerView
 	add := func(i *breaker, gpu GPUID) {
-		if i.paused() || i != nil && i.Failures >= sickStarts && s.complaining(i) {
+		if i.paused() || i != nil && i.Failures >= sickStarts && b.complaining(i) {
 			all = append(all, BreakerView{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
 		}
 	}
-	add(s.engineBreaker, "")
-	for _, g := range s.gpus {
+	add(b.engineBreaker, "")
+	for _, g := range b.gpus {
 		add(g.Breaker, g.ID)
 	}
 	return all
 }
 
 // breakerReason returns the reason that launching is paused on the unhealthy engine.
-func (s *State) breakerReason() Reason {
-	f := &s.engineBreaker.Fault
+func (b *breakers) breakerReason() Reason {
+	f := &b.engineBreaker.Fault
 	r := Reason{Code: ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
-	if s.engineBreaker.shut(s.now) {
-		r.Span = s.engineBreaker.Test.Sub(s.now)
+	if b.engineBreaker.shut(b.now) {
+		r.Span = b.engineBreaker.Test.Sub(b.now)
 	}
 	return r
 }

@@ -97,26 +97,26 @@ const (
 )
 
 // priorOf returns the prior of a task whose load is not known, in steps of mixStep.
-func (s *State) priorOf(t *Task) classPrior {
+func (pr *predictor) priorOf(t *Task) classPrior {
 	if len(t.Expected.Loads) > 0 {
 		return classPrior{}
 	}
-	return s.priorAnyway(t)
+	return pr.priorAnyway(t)
 }
 
 // priorAnyway returns the prior of a task, even if its load is known.
-func (s *State) priorAnyway(t *Task) classPrior {
+func (pr *predictor) priorAnyway(t *Task) classPrior {
 	m, weight := firstMix, float64(firstWeight)
 	if t.GPUs > 1 {
 		m = firstMixFew
 	}
 	var space [4]groupKey
 	for _, key := range groupsOf(t, space[:0]) {
-		i, ok := s.classCounts.index[key]
+		i, ok := pr.classCounts.index[key]
 		if !ok {
 			continue // a new user of a known image, for example
 		}
-		counts, n := s.classCounts.Groups[i].Counts, 0.0
+		counts, n := pr.classCounts.Groups[i].Counts, 0.0
 		for _, c := range counts {
 			n += c
 		}
@@ -135,8 +135,8 @@ func (s *State) priorAnyway(t *Task) classPrior {
 const mixStep = 0.05
 
 // countClass counts a task whose load has been observed for the first time.
-func (s *State) countClass(t *Task, l interference.Load) {
-	p := &s.classCounts
+func (pr *predictor) countClass(t *Task, l interference.Load) {
+	p := &pr.classCounts
 	for _, key := range groupsOf(t, nil) {
 		i, ok := p.index[key]
 		if !ok {
@@ -152,7 +152,7 @@ func (s *State) countClass(t *Task, l interference.Load) {
 		}
 		p.Groups[i].Counts[classOf(l)]++
 	}
-	s.cache.learned++
+	pr.derived.learned++
 }
 
 // IsZero reports whether nothing was observed.

@@ -20,7 +20,7 @@ func meets(s *State, n int, l interference.Load, of func(*Request)) {
 	for range n {
 		t := &Task{Request: Request{GPUs: 1}}
 		of(&t.Request)
-		s.countClass(t, l)
+		s.predictor.countClass(t, l)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestMixNarrows(t *testing.T) {
 			row.seen(s)
 			task := &Task{Request: Request{GPUs: 1}}
 			row.of(&task.Request)
-			m := s.priorOf(task)
+			m := s.predictor.priorOf(task)
 			if got := m[row.class]; got < row.least-1e-9 || got > row.most+1e-9 {
 				t.Errorf("it is of class %d with %.2f, want %.2f to %.2f: %v", row.class, got, row.least, row.most, m)
 			}
@@ -65,7 +65,7 @@ func TestMixNarrows(t *testing.T) {
 				t.Errorf("%v sums to %v", m, sum)
 			}
 			task.Expected.Loads = loads{mid}
-			if s.priorOf(task).unknown() {
+			if s.predictor.priorOf(task).unknown() {
 				t.Error("a known load is in doubt")
 			}
 		})
@@ -77,14 +77,14 @@ func TestMixOfSeveralGPUs(t *testing.T) {
 	s := New(predicting())
 	meets(s, 50, faint, like("ada", "", ""))
 	several := &Task{Request: Request{GPUs: 2, User: "ada"}}
-	if got := s.priorOf(several); got != firstMixFew {
+	if got := s.predictor.priorOf(several); got != firstMixFew {
 		t.Errorf("it may be %v", got)
 	}
-	s.countClass(several, heavy)
+	s.predictor.countClass(several, heavy)
 	one := &Task{Request: Request{GPUs: 1, User: "bob"}}
-	before := s.priorOf(one)
+	before := s.predictor.priorOf(one)
 	meets(s, 50, heavy, func(r *Request) { r.User, r.GPUs = "ada", 2 })
-	if got := s.priorOf(one); got != before {
+	if got := s.predictor.priorOf(one); got != before {
 		t.Errorf("tasks on two GPUs made one on one %v, before %v", got, before)
 	}
 }
@@ -107,15 +107,15 @@ func TestCrowdsAreBounded(t *testing.T) {
 	for i := range maxGroups + 10 {
 		meets(s, 1, heavy, like(fmt.Sprint("user", i), "", ""))
 	}
-	if n := len(s.classCounts.Groups); n > maxGroups {
+	if n := len(s.predictor.classCounts.Groups); n > maxGroups {
 		t.Errorf("%d groups", n)
 	}
-	if got := s.priorOf(&Task{Request: Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
+	if got := s.predictor.priorOf(&Task{Request: Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
 		t.Errorf("the last user's next task may be %v", got)
 	}
-	for i, c := range s.classCounts.Groups {
-		if s.classCounts.index[groupKeyOf(c.Name)] != i {
-			t.Fatalf("group %s is at %d, found at %d", c.Name, i, s.classCounts.index[groupKeyOf(c.Name)])
+	for i, c := range s.predictor.classCounts.Groups {
+		if s.predictor.classCounts.index[groupKeyOf(c.Name)] != i {
+			t.Fatalf("group %s is at %d, found at %d", c.Name, i, s.predictor.classCounts.index[groupKeyOf(c.Name)])
 		}
 	}
 }
@@ -157,9 +157,9 @@ func TestSeenTasksAreCounted(t *testing.T) {
 	w.does(heavy, "") // its load is known, so it is not counted
 	w.wait(settling)
 	w.look()
-	i, ok := w.s.classCounts.index[groupKey{"1", "u", "ada"}]
-	if !ok || w.s.classCounts.Groups[i].Counts != (classPrior{0, 0, 2}) {
-		t.Errorf("counted are %+v", w.s.classCounts.Groups)
+	i, ok := w.s.predictor.classCounts.index[groupKey{"1", "u", "ada"}]
+	if !ok || w.s.predictor.classCounts.Groups[i].Counts != (classPrior{0, 0, 2}) {
+		t.Errorf("counted are %+v", w.s.predictor.classCounts.Groups)
 	}
 }
 

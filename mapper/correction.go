@@ -173,9 +173,9 @@ func pairsOf(all []correction) pairs {
 // correct learns from the measured log speed of a task beside its neighbours. sd is
 // its standard deviation.
 func (s *State) correct(t *Task, measured, sd float64) {
-	g := s.slowest(t)
+	g := s.predictor.slowest(t)
 	measured = min(measured, 0)
-	if s.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || s.unseen(g) != 0) {
+	if s.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || s.predictor.unseen(g) != 0) {
 		s.attributeLoad(g)
 	}
 	before := t.Speed
@@ -196,13 +196,13 @@ func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
 		return
 	}
 	var of []int32
-	numbers, sum := s.pairs.numbering, sd*sd
+	numbers, sum := s.predictor.pairs.numbering, sd*sd
 	for range 2 { // the first time may add pairs and drop old ones
 		of, sum = of[:0], sd*sd
 		for i := range g.Residents {
 			if o := s.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
-				k := s.pairs.of(t.Kind, o.Kind)
-				of, sum = append(of, k), sum+s.pairs.all[k].Var
+				k := s.predictor.pairs.of(t.Kind, o.Kind)
+				of, sum = append(of, k), sum+s.predictor.pairs.all[k].Var
 			}
 		}
 	}
@@ -210,24 +210,24 @@ func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
 		return
 	}
 	for _, k := range of {
-		residual -= s.pairs.all[k].Mean - applied(s.pairs.all[k].Mean)
+		residual -= s.predictor.pairs.all[k].Mean - applied(s.predictor.pairs.all[k].Mean)
 	}
 	residual = max(-mostCorrection, min(mostCorrection, residual))
-	proven, numbered := s.pairs.proven(), numbers != s.pairs.numbering
+	proven, numbered := s.predictor.pairs.proven(), numbers != s.predictor.pairs.numbering
 	changed := numbered
-	s.pairs.Misses++
-	s.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
+	s.predictor.pairs.Misses++
+	s.predictor.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
 	for _, k := range of {
-		c := s.pairs.all[k]
+		c := s.predictor.pairs.all[k]
 		gain := c.Var / sum
 		mean := max(-mostCorrection, min(mostCorrection, c.Mean+gain*residual))
-		s.pairs.set(k, mean, c.Var*(1-gain))
+		s.predictor.pairs.set(k, mean, c.Var*(1-gain))
 		changed = changed || applied(mean) != applied(c.Mean)
 	}
 	if changed {
 		s.corrected(t, g, numbered)
 	}
-	if s.pairs.proven() != proven {
+	if s.predictor.pairs.proven() != proven {
 		for _, g := range s.gpus {
 			g.forget()
 		}
@@ -246,7 +246,7 @@ func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 	}
 	s.predict(s.gpusOf(kinds...))
 	if numbered {
-		s.cache.learned++
+		s.predictor.derived.learned++
 	}
 }
 
@@ -254,10 +254,10 @@ func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 const mostCorrection = 2
 
 // slowest returns the GPU on which a running task is slowest.
-func (s *State) slowest(t *Task) *GPU {
+func (pr *predictor) slowest(t *Task) *GPU {
 	var slowest *GPU
 	for _, grant := range t.Current().Grants {
-		if g := s.byID[grant.GPU]; slowest == nil || g.resident(t.ID).Speed < slowest.resident(t.ID).Speed {
+		if g := pr.byID[grant.GPU]; slowest == nil || g.resident(t.ID).Speed < slowest.resident(t.ID).Speed {
 			slowest = g
 		}
 	}

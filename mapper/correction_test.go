@@ -30,7 +30,7 @@ func (w *world) paces(p Throughput) {
 
 // pairOf returns the correction of one kind beside another, or false if there is none.
 func (w *world) pairOf(of, beside string) (correction, bool) {
-	for _, c := range w.s.pairs.all {
+	for _, c := range w.s.predictor.pairs.all {
 		if c.Of == of && c.Beside == beside {
 			return c, true
 		}
@@ -48,7 +48,7 @@ func couple(w *world, a, b interference.Load) (first TaskID, predicted float64) 
 	w.put(0, b, "b")
 	w.wait(2 * time.Minute)
 	g := w.s.byID["GPU-0"]
-	speeds := w.s.sharingMode(g).speeds(nil, []loadDemand{w.s.loadDemand(a, &Task{Request: Request{Kind: "a"}}), w.s.loadDemand(b, &Task{Request: Request{Kind: "b"}})})
+	speeds := w.s.predictor.sharingMode(g).speeds(nil, []loadDemand{w.s.predictor.loadDemand(a, &Task{Request: Request{Kind: "a"}}), w.s.predictor.loadDemand(b, &Task{Request: Request{Kind: "b"}})})
 	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
 	return first, w.task(first).Speed
 }
@@ -70,7 +70,7 @@ func TestCorrectionShrinks(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
 			a, predicted := couple(w, resnet, resnet)
 			const off = 0.85
-			last := w.s.pairs.variance()
+			last := w.s.predictor.pairs.variance()
 			for range row.times {
 				w.wait(time.Minute)
 				w.paces(Throughput{Task: a, Rate: 100 * predicted * off, Error: row.error})
@@ -121,8 +121,8 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	w.put(0, resnet, "b")
 	w.wait(2 * time.Minute)
 	w.tells(first, 30)
-	if !w.s.pairs.IsZero() {
-		t.Errorf("learned %+v of a task without a kind", w.s.pairs.all)
+	if !w.s.predictor.pairs.IsZero() {
+		t.Errorf("learned %+v of a task without a kind", w.s.predictor.pairs.all)
 	}
 }
 
@@ -166,10 +166,10 @@ func TestCorrectionsAreBounded(t *testing.T) {
 		if !(math.Abs(c.Mean) <= mostCorrection && c.Var >= 0 && c.Var <= 1) {
 			t.Errorf("rate %g: the correction is %+v", rate, c)
 		}
-		if v := w.s.pairs.variance(); !(v >= leastVariance && v <= 1) {
+		if v := w.s.predictor.pairs.variance(); !(v >= leastVariance && v <= 1) {
 			t.Errorf("rate %g: the variance of predictions is %v", rate, v)
 		}
-		if p := w.s.pairs; p.Off > p.Misses*mostCorrection*mostCorrection {
+		if p := w.s.predictor.pairs; p.Off > p.Misses*mostCorrection*mostCorrection {
 			t.Errorf("rate %g: predictions were off by %v in %v", rate, p.Off, p.Misses)
 		}
 		if speed := w.task(a).Speed; !(speed >= slowestSpeed && speed <= 1) {
@@ -190,17 +190,17 @@ func TestCorrectionsAreBounded(t *testing.T) {
 // case, and that correct predictions raise the cap while wrong ones lower it.
 func TestPredictedCap(t *testing.T) {
 	s := New(predicting())
-	fresh := s.predictedCap()
+	fresh := s.predictor.predictedCap()
 	if want := 1 + (slowdownCap-1)*math.Exp(-likelyWorst*firstError); math.Abs(fresh-want) > provenStep {
 		t.Errorf("with nothing measured predictions may be up to %.3f, want %.3f", fresh, want)
 	}
-	s.pairs.Misses = 200
-	proven := s.predictedCap()
+	s.predictor.pairs.Misses = 200
+	proven := s.predictor.predictedCap()
 	if !(proven > fresh && proven < slowdownCap) {
 		t.Errorf("after 200 predictions that came true %.3f, before %.3f", proven, fresh)
 	}
-	s.pairs.Off = 200 * 0.3 * 0.3
-	if wrong := s.predictedCap(); !(wrong > 1 && wrong < fresh) {
+	s.predictor.pairs.Off = 200 * 0.3 * 0.3
+	if wrong := s.predictor.predictedCap(); !(wrong > 1 && wrong < fresh) {
 		t.Errorf("after 200 predictions that were 30 %% off %.3f, before %.3f", wrong, fresh)
 	}
 }

@@ -22,14 +22,14 @@ func (s *State) startCritical(p *cycle) {
 	critical := s.step.critical[:0]
 	for _, t := range s.critical(first) {
 		// A task that gave its slot to others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.now && s.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+		if t.Behind == 0 && t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}
 	s.step.critical = critical
 	slices.SortFunc(critical, func(a, b *Task) int {
-		x, _ := s.runTime(a)
-		y, _ := s.runTime(b)
+		x, _ := s.predictor.runTime(a)
+		y, _ := s.predictor.runTime(b)
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {

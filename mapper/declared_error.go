@@ -38,11 +38,11 @@ func (t *Task) isDeclared() bool {
 
 // doubtOf returns the standard deviation of the SM activity that is expected of a task.
 // found is the standard deviation of a measured activity.
-func (s *State) doubtOf(t *Task, found float64) float64 {
+func (pr *predictor) doubtOf(t *Task, found float64) float64 {
 	if !t.isDeclared() {
 		return found
 	}
-	return max(found, s.declaredError.spread())
+	return max(found, pr.declaredError.spread())
 }
 
 // compareDeclared compares the declared activity of a task with its samples while it is
@@ -53,15 +53,15 @@ func (s *State) compareDeclared(g *GPU) {
 	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.isDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
 		return // it may be idle because it reads data
 	}
-	before, off := s.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
-	s.declaredError.Compared++
-	s.declaredError.Off += off * off
-	if s.declaredError.spread() == before {
+	before, off := s.predictor.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
+	s.predictor.declaredError.Compared++
+	s.predictor.declaredError.Off += off * off
+	if s.predictor.declaredError.spread() == before {
 		return
 	}
 	for _, g := range s.gpus {
 		g.forget()
 	}
-	s.cache.learned++
+	s.predictor.derived.learned++
 	s.dirty = true
 }

@@ -32,13 +32,13 @@ func TestToldIsDoubted(t *testing.T) {
 				w.exit(a, ExitOK)
 			}
 			next := w.task(w.does(mid, ""))
-			if got := w.s.doubtOf(next, 0); got < row.from-1e-9 || got > row.to+1e-9 {
+			if got := w.s.predictor.doubtOf(next, 0); got < row.from-1e-9 || got > row.to+1e-9 {
 				t.Errorf("what is told of the next is in doubt by %.2f, want %.2f to %.2f", got, row.from, row.to)
 			}
-			if got := w.s.doubtOf(w.task(w.expecting(Expected{}, kind("b", ""))), 0); got != 0 {
+			if got := w.s.predictor.doubtOf(w.task(w.expecting(Expected{}, kind("b", ""))), 0); got != 0 {
 				t.Errorf("nothing was told of another, and that is in doubt by %.2f", got)
 			}
-			parts := w.s.parts(nil, w.s.byID["GPU-0"], w.now)
+			parts := w.s.predictor.parts(nil, w.s.byID["GPU-0"], w.now)
 			if worse := parts[0].worstDemand != parts[0].demand; worse != (row.from > 0) {
 				t.Errorf("its likely worst is worse than what is expected: %v", worse)
 			}

@@ -97,11 +97,11 @@ func (s *State) recheckAt(g *GPU) units.Instant {
 	if g.Breaker != nil {
 		return s.now
 	}
-	until := s.forecastAt(g).Add(forecastValid)
+	until := s.predictor.forecastAt(g).Add(forecastValid)
 	if g.warming(s.now) {
 		until = min(until, g.warmUntil)
 	}
-	if !s.settled(g) {
+	if !s.predictor.settled(g) {
 		until = min(until, g.countsFrom())
 	}
 	for i := range g.Residents {

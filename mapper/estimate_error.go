@@ -39,31 +39,31 @@ func (a *Attempt) Measures() bool {
 
 // measure stores the estimate of an attempt that succeeded, unless the attempt ended
 // unobserved.
-func (s *State) measure(e *kindHistory, t *Task, a *Attempt) {
+func (pr *predictor) measure(e *kindHistory, t *Task, a *Attempt) {
 	p := t.Estimate.Plain
-	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < s.now {
+	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < pr.now {
 		return
 	}
 	p.Point, p.Upper = p.Point.Clamp(), p.Upper.Clamp()
 	e.Plain = p
-	s.cache.measured = nil
+	pr.derived.measured = nil
 }
 
 // Measured returns the raw estimate and the observed peak of each kind of task, the
 // oldest first. The caller must not change the list.
-func (s *State) Measured() []EstimateError {
-	if !s.opt.Learn {
+func (pr *predictor) Measured() []EstimateError {
+	if !pr.opt.Learn {
 		return nil
 	}
-	if s.cache.measured == nil {
+	if pr.derived.measured == nil {
 		list := make([]EstimateError, 0, 16)
-		for _, e := range s.history {
+		for _, e := range pr.history {
 			if e.Plain.Group != "" && e.Peak > 0 {
 				list = append(list, EstimateError{RawEstimate: e.Plain, Peak: e.Peak, Last: e.Last})
 			}
 		}
 		slices.SortStableFunc(list, func(a, b EstimateError) int { return cmp.Compare(a.Last, b.Last) })
-		s.cache.measured = list
+		pr.derived.measured = list
 	}
-	return s.cache.measured
+	return pr.derived.measured
 }

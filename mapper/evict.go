@@ -34,11 +34,11 @@ func (s *State) evictSlowing(g *GPU) {
 			without = append(without, p)
 		}
 	}
-	s.sharingMode(g).forecast(there, nil)
-	s.sharingMode(g).forecast(without, nil)
+	s.predictor.sharingMode(g).forecast(there, nil)
+	s.predictor.sharingMode(g).forecast(without, nil)
 	for _, after := range without {
 		for _, now := range there {
-			if now.task == after.task && now.task != 0 && now.worst() > s.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
+			if now.task == after.task && now.task != 0 && now.worst() > s.predictor.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
 				why := Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
 				s.evict(last, why)
 				return

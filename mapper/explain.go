@@ -49,7 +49,7 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	if s.learns(&Task{Request: r, Estimate: e}) {
 		need, alone = s.learnerNeed(n), false
 	}
-	if no := s.checkQuota(r, n, need, alone); no != nil {
+	if no := s.users.checkQuota(r, n, need, alone); no != nil {
 		return no
 	}
 	return s.checkSlot(r.Slot)
@@ -140,18 +140,18 @@ func (s *State) Why(id TaskID) (Why, bool) {
 // bindingReason picks the decisive reason: first what holds all tasks, then what holds
 // this task regardless of GPUs, then the GPUs.
 func (s *State) bindingReason(w *Why, t *Task) {
-	over := s.overQuota(t)
+	over := s.users.overQuota(t)
 	switch {
-	case s.engineDown.Code != "":
-		w.Binding = s.engineDown
+	case s.breakers.engineDown.Code != "":
+		w.Binding = s.breakers.engineDown
 	case s.paused != nil:
 		w.Binding = s.pausedFor()
-	case s.engineBreaker.paused():
-		w.Binding = s.breakerReason()
+	case s.breakers.engineBreaker.paused():
+		w.Binding = s.breakers.breakerReason()
 	case len(s.gpus) == 0 && t.GPUs > 0:
 		w.Binding.Code = ReasonNoGPU
-	case s.awaitsRoom(t):
-		w.Binding = s.fullness(t)
+	case s.breakers.awaitsRoom(t):
+		w.Binding = s.breakers.fullness(t)
 	case t.NotBefore > s.now:
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
 	case over.Code != "":

@@ -98,26 +98,26 @@ func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAd
 // shareRank computes the places of all users from past use and their current tasks. A
 // user with several accounts is ranked by the sum over them, except for accounts that
 // take turns as one.
-func (s *State) shareRank() {
+func (us *users) shareRank() {
 	tops := map[string]float64{} // of accounts that take turns as one
-	for _, u := range s.users.all {
-		if w := s.opt.accountWeight(u.Account); w > 0 {
+	for _, u := range us.all {
+		if w := us.opt.accountWeight(u.Account); w > 0 {
 			tops[u.Account] += u.charge() / w
 		}
 	}
-	for from := 0; from < len(s.users.all); {
+	for from := 0; from < len(us.all); {
 		to, own := from, 0.0
-		for ; to < len(s.users.all) && s.users.all[to].Name == s.users.all[from].Name; to++ {
-			if u := s.users.all[to]; s.opt.accountWeight(u.Account) == 0 {
+		for ; to < len(us.all) && us.all[to].Name == us.all[from].Name; to++ {
+			if u := us.all[to]; us.opt.accountWeight(u.Account) == 0 {
 				own += u.charge()
 			}
 		}
-		weight := s.opt.weight(s.users.all[from].Name)
-		for _, u := range s.users.all[from:to] {
+		weight := us.opt.weight(us.all[from].Name)
+		for _, u := range us.all[from:to] {
 			u.Standing, u.Top = own/weight, 0
 			if top, shared := tops[u.Account]; shared {
 				u.Standing, u.Top = u.charge()/weight, top
-			} else if len(s.opt.FairAccounts) > 0 {
+			} else if len(us.opt.FairAccounts) > 0 {
 				u.Top = u.Standing
 			}
 		}
@@ -139,7 +139,7 @@ func compareUsers(a, b *user) int {
 func (s *State) sortUsers() {
 	s.users.settle(s.now, s.opt.halfLife())
 	if s.opt.fair() {
-		s.shareRank()
+		s.users.shareRank()
 		for _, u := range s.users.all {
 			u.First = 0
 		}
@@ -155,7 +155,7 @@ func (s *State) updateShareRank(t *Task, l *lane) bool {
 	if !s.opt.fair() {
 		return false
 	}
-	s.shareRank()
+	s.users.shareRank()
 	before := slices.Clone(l.lines)
 	s.queue.sort()
 	return !slices.Equal(before, l.lines)
@@ -228,13 +228,13 @@ func (s *State) patience(t *Task) time.Duration {
 	if s.opt.Order != OrderFairSJF || t.Phase != Queued || s.users.has(t.User).tasks > 0 {
 		return s.opt.Ageing
 	}
-	if lane := &s.queue.lanes[laneOf(t)]; lane.users() < 2 && !s.othersRun(t) {
+	if lane := &s.queue.lanes[laneOf(t)]; lane.users() < 2 && !s.users.othersRun(t) {
 		return s.opt.Ageing
 	}
 	return 0
 }
 
 // othersRun reports whether tasks of other users are placed.
-func (s *State) othersRun(t *Task) bool {
-	return slices.ContainsFunc(s.users.all, func(u *user) bool { return u.Name != t.User && u.tasks > 0 })
+func (us *users) othersRun(t *Task) bool {
+	return slices.ContainsFunc(us.all, func(u *user) bool { return u.Name != t.User && u.tasks > 0 })
 }

@@ -190,7 +190,7 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleSlowdown:
 		no := s.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
-		if allowed := s.slowdownCap(); no.most < allowed {
+		if allowed := s.predictor.slowdownCap(); no.most < allowed {
 			r.Allowed = allowed
 		}
 	case RuleWarmUp:

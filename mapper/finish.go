@@ -72,7 +72,7 @@ func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.cache = phase, s.now, code, reason, taskCache{}
 	s.removeTask(t)
-	s.complainerEnded(t.ID)
+	s.breakers.complainerEnded(t.ID)
 	s.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
 	if s.head.Task == t.ID {

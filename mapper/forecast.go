@@ -117,32 +117,32 @@ func (on sharingMode) forecast(parts []residentForecast, bounds []bound) bool {
 // parts appends the tasks on a GPU as they are expected to be at an instant. If the
 // monitor sees more activity than they explain, one more part represents the unknown
 // process. That part stays.
-func (s *State) parts(parts []residentForecast, g *GPU, at units.Instant) []residentForecast {
+func (pr *predictor) parts(parts []residentForecast, g *GPU, at units.Instant) []residentForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := s.tasks[r.Task]
+		t := pr.tasks[r.Task]
 		if t.Phase == Suspending {
 			continue // it has no load any more
 		}
-		p := residentForecast{task: t.ID, sm: r.Load.SMACT, demand: s.loadDemand(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
+		p := residentForecast{task: t.ID, sm: r.Load.SMACT, demand: pr.loadDemand(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
 		p.worstDemand = p.demand
-		if doubt := s.doubtOf(t, r.Doubt); doubt > 0 {
-			p.worstDemand = s.loadDemand(doubted(r.Load, doubt), t)
+		if doubt := pr.doubtOf(t, r.Doubt); doubt > 0 {
+			p.worstDemand = pr.loadDemand(doubted(r.Load, doubt), t)
 		}
 		if a := t.Current(); a.Started > 0 {
 			p.elapsed = max(0, at.Sub(a.Started)-t.suspendedBy(at)).Seconds()
 		}
-		p.left, p.basis = s.left(t, p.done)
+		p.left, p.basis = pr.left(t, p.done)
 		for _, grant := range t.Current().Grants {
 			if grant.GPU != g.ID {
-				p.elsewhere = min(p.elsewhere, s.byID[grant.GPU].resident(t.ID).Speed)
+				p.elsewhere = min(p.elsewhere, pr.byID[grant.GPU].resident(t.ID).Speed)
 			}
 		}
 		parts = append(parts, p)
 	}
-	if more := s.extra(g); more > 0 {
+	if more := pr.extra(g); more > 0 {
 		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
-		demand := s.loadDemand(load, nil)
+		demand := pr.loadDemand(load, nil)
 		parts = append(parts, residentForecast{sm: more, demand: demand, worstDemand: demand, elsewhere: 1, left: neighbourStay, basis: guessed})
 	}
 	return parts
@@ -151,8 +151,8 @@ func (s *State) parts(parts []residentForecast, g *GPU, at units.Instant) []resi
 // extra returns the SM activity of a GPU that its tasks do not explain. It is 0 while the
 // difference is small, while the samples show an earlier state, and where samples are
 // only an upper bound.
-func (s *State) extra(g *GPU) float64 {
-	if g.SMACT < extraLeast || g.Coarse || !s.settled(g) {
+func (pr *predictor) extra(g *GPU) float64 {
+	if g.SMACT < extraLeast || g.Coarse || !pr.settled(g) {
 		return 0
 	}
 	sm := 0.0
@@ -171,8 +171,8 @@ const extraLeast = 0.15
 // left returns the expected remaining work of a task, in seconds alone on its GPUs. For a
 // task beyond its expected end it is a share of its finished work (overrunKnown,
 // overrunGuessed).
-func (s *State) left(t *Task, done float64) (float64, basis) {
-	whole, basis := s.runTime(t)
+func (pr *predictor) left(t *Task, done float64) (float64, basis) {
+	whole, basis := pr.runTime(t)
 	overrun := overrunGuessed
 	if basis == known {
 		overrun = overrunKnown

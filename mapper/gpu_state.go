@@ -42,7 +42,7 @@ func (s *State) markChanged() {
 }
 
 func (s *State) gpuState(g *GPU) gpuState {
-	f := gpuState{s.rejectAny(g), s.free(g), g.OtherProcesses, g.cache.changes, s.forecastAt(g), s.extra(g), 0, g.NominatedFor}
+	f := gpuState{s.rejectAny(g), s.free(g), g.OtherProcesses, g.cache.changes, s.predictor.forecastAt(g), s.predictor.extra(g), 0, g.NominatedFor}
 	if s.policy.pick != nil {
 		f.untold = s.untold(g)
 	}

@@ -103,8 +103,8 @@ func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 
 // kindHistoryWith returns the history of a task's kind, and adds it if there is none.
 func (s *State) kindHistoryWith(t *Task) *kindHistory {
-	e, dropped := s.history.about(t, &s.cache.ages)
-	if r := &s.cache.runs; r.valid && dropped.known() {
+	e, dropped := s.predictor.history.about(t, &s.predictor.derived.ages)
+	if r := &s.predictor.derived.runs; r.valid && dropped.known() {
 		delete(r.kinds, dropped.Kind)
 		r.change(dropped, dropped.RunTime, -1)
 		s.reestimate(dropped.Kind)
@@ -127,7 +127,7 @@ func (s *State) learn(t *Task, a *Attempt) {
 	e.Peak = max(e.Peak, a.Peak)
 	e.HostPeak = max(e.HostPeak, a.HostPeak)
 	e.Last = s.now
-	s.measure(e, t, a)
+	s.predictor.measure(e, t, a)
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
 	}
@@ -146,22 +146,22 @@ func (s *State) retime(t *Task, e *kindHistory, before kindHistory) {
 	if !before.known() {
 		e.Runs = 0
 	}
-	r := s.runs() // the earlier sums, computed from the history if they are missing
-	all, family := s.guesses(e.Family)
+	r := s.predictor.runs() // the earlier sums, computed from the history if they are missing
+	all, family := s.predictor.guesses(e.Family)
 	e.RunTime, e.Runs = e.Alone, min(before.Runs+1, maxRuns)
 	if before.known() {
 		r.change(e, before.RunTime, -1)
 	}
 	r.change(e, e.RunTime, 1)
 	r.kinds[e.Kind] = e
-	s.guessAgain(e.Family)
-	newAll, newFamily := s.guesses(e.Family)
+	s.predictor.guessAgain(e.Family)
+	newAll, newFamily := s.predictor.guesses(e.Family)
 	s.learned(t, e.Family, all != newAll, family != newFamily)
 }
 
 // learnFloor stores the least memory that an unsuccessful attempt needed.
 func (s *State) learnFloor(t *Task, least units.Bytes) {
-	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
+	if t.Kind == "" || least <= 0 || s.predictor.history.of(t.Kind) == nil && len(s.predictor.history) >= maxKinds {
 		return
 	}
 	e := s.kindHistoryWith(t)
@@ -177,10 +177,10 @@ type Run struct {
 
 // Runs returns the peak of the earlier runs of a program, one for each batch size, in no
 // particular order.
-func (s *State) Runs(program string) []Run {
+func (pr *predictor) Runs(program string) []Run {
 	var runs []Run
-	for _, e := range s.history {
-		if program != "" && s.opt.Learn && e.Program == program && e.Batch > 0 && e.Peak > 0 {
+	for _, e := range pr.history {
+		if program != "" && pr.opt.Learn && e.Program == program && e.Batch > 0 && e.Peak > 0 {
 			runs = append(runs, Run{e.Batch, e.Peak})
 		}
 	}
@@ -188,9 +188,9 @@ func (s *State) Runs(program string) []Run {
 }
 
 // Recalls reports whether earlier runs of a kind decide the grant of its next run.
-func (s *State) Recalls(kind string) bool {
-	e := s.history.of(kind)
-	return s.opt.Learn && e != nil && e.Peak > 0
+func (pr *predictor) Recalls(kind string) bool {
+	e := pr.history.of(kind)
+	return pr.opt.Learn && e != nil && e.Peak > 0
 }
 
 // learned updates what depends on the expected run time of tasks like t. all and family
@@ -207,9 +207,9 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 		}
 		return
 	}
-	s.cache.learned++
-	s.cache.timed++
-	kinds := s.runs().kinds
+	s.predictor.derived.learned++
+	s.predictor.derived.timed++
+	kinds := s.predictor.runs().kinds
 	concerns := func(other *Task) bool {
 		switch {
 		case other.Kind == t.Kind:
@@ -219,7 +219,7 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 		case other.Family == name:
 			return family || all
 		}
-		return all && (other.Family == everyFamily || s.guess[other.Family] == 0)
+		return all && (other.Family == everyFamily || s.predictor.guess[other.Family] == 0)
 	}
 	for _, g := range s.gpus {
 		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return concerns(s.tasks[r.Task]) }) {
@@ -248,16 +248,16 @@ const (
 // recall replaces a task's estimate by the memory that earlier runs of its kind have
 // used. If that is more than any GPU can give beside the headroom, the task gets a whole
 // GPU.
-func (s *State) recall(t *Task) {
-	e := s.history.of(t.Kind)
-	if !s.opt.Learn || e == nil {
+func (pr *predictor) recall(t *Task) {
+	e := pr.history.of(t.Kind)
+	if !pr.opt.Learn || e == nil {
 		return
 	}
 	if len(e.Loads) == t.GPUs {
 		t.Expected.Loads, t.Expected.Source = e.Loads, sourceHistory
 	}
 	if e.Peak == 0 {
-		s.raise(t, e.Floor)
+		pr.raise(t, e.Floor)
 		return
 	}
 	peak := max(e.Peak, e.Floor)
@@ -265,7 +265,7 @@ func (s *State) recall(t *Task) {
 	if t.Estimate.Method == Declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of later growth
 	}
-	if most := s.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
 		seen = Estimate{WholeGPU: true, Large: true, Method: seen.Method}
 	}
 	seen.Plain, seen.Share = t.Estimate.Plain, t.Estimate.Share
@@ -274,13 +274,13 @@ func (s *State) recall(t *Task) {
 
 // raise handles kinds without a successful run. An estimate below floor, the least memory
 // those runs needed, becomes the memory that recovery grants after a GPU OOM.
-func (s *State) raise(t *Task, floor units.Bytes) {
+func (pr *predictor) raise(t *Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return
 	}
 	plain, share := t.Estimate.Plain, t.Estimate.Share
 	t.Estimate = Estimate{Memory: afterOOM(floor), Method: FromHistory}
-	if most := s.mostBookable().of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
+	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
 		t.Estimate = Estimate{WholeGPU: true, Large: true, Method: FromHistory}
 	}
 	t.Estimate.Plain, t.Estimate.Share = plain, share

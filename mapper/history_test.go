@@ -91,7 +91,7 @@ func TestLearnWithoutSuccess(t *testing.T) {
 			if got := w.task(id).Estimate; got != row.want {
 				t.Errorf("estimated %+v, want %+v", got, row.want)
 			}
-			if _, b := w.s.runTime(w.s.tasks[id]); b == known {
+			if _, b := w.s.predictor.runTime(w.s.tasks[id]); b == known {
 				t.Error("its run time is taken to be known")
 			}
 		})
@@ -147,7 +147,7 @@ func TestRunTimeAlone(t *testing.T) {
 	w.exit(b, ExitOK)
 	want := time.Duration((1 + speed) * float64(10*time.Minute))
 	for _, name := range []string{"a", "b"} {
-		if got := w.s.history.of(name).Alone; (got - want).Abs() > time.Millisecond {
+		if got := w.s.predictor.history.of(name).Alone; (got - want).Abs() > time.Millisecond {
 			t.Errorf("%s is said to take %s alone, want %s", name, got, want)
 		}
 	}
@@ -159,13 +159,13 @@ func TestRunTimeMean(t *testing.T) {
 	for i := range 40 {
 		ran(w, kind("k", ""), time.Duration(10+20*(i%2))*time.Minute, units.GiB)
 	}
-	if got := w.s.history.of("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
+	if got := w.s.predictor.history.of("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
 		t.Errorf("after 40 runs of 10 and 30 min: %s, %d", got.Alone, got.Runs)
 	}
 	for range 60 {
 		ran(w, kind("k", ""), time.Hour, units.GiB)
 	}
-	if got := w.s.history.of("k").Alone; got < 55*time.Minute {
+	if got := w.s.predictor.history.of("k").Alone; got < 55*time.Minute {
 		t.Errorf("it has taken an hour for long, and is said to take %s", got)
 	}
 }
@@ -180,12 +180,12 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	end := w.now
 	w.wait(5 * time.Hour)
 	w.exitWith(Exited{Task: a, Class: ExitOK, Finished: end, Peak: units.GiB})
-	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
+	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("it ran for 10 min, and is said to take %s", got)
 	}
 	b := w.submit(units.GiB, kind("k", ""))
 	w.exit(b, ExitOK)
-	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
+	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("after one that was not seen to run it is said to take %s", got)
 	}
 }
@@ -197,12 +197,12 @@ func TestHistoryIsBounded(t *testing.T) {
 	for i := range maxKinds {
 		ran(w, kind(fmt.Sprintf("k%04d", i), ""), time.Duration(i/2%2), units.GiB) // two each at the same moment
 	}
-	if len(w.s.history) != maxKinds {
-		t.Fatalf("%d kinds are known", len(w.s.history))
+	if len(w.s.predictor.history) != maxKinds {
+		t.Fatalf("%d kinds are known", len(w.s.predictor.history))
 	}
 	known := func(name string, want bool) {
 		t.Helper()
-		if got := w.s.history.of(name) != nil; got != want {
+		if got := w.s.predictor.history.of(name) != nil; got != want {
 			t.Errorf("%s known: %v", name, got)
 		}
 	}
@@ -212,8 +212,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	known("k0001", false)
 	known("k0002", true)
 	known("new", true)
-	if len(w.s.history) != maxKinds {
-		t.Errorf("%d kinds are known", len(w.s.history))
+	if len(w.s.predictor.history) != maxKinds {
+		t.Errorf("%d kinds are known", len(w.s.predictor.history))
 	}
 }
 
@@ -232,8 +232,8 @@ func TestHistoryInSnapshot(t *testing.T) {
 	if err := json.Unmarshal(b, restored); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(restored.history, w.s.history) || len(restored.history) != 3 {
-		t.Errorf("the history came back as %+v", restored.history)
+	if !reflect.DeepEqual(restored.predictor.history, w.s.predictor.history) || len(restored.predictor.history) != 3 {
+		t.Errorf("the history came back as %+v", restored.predictor.history)
 	}
 	for _, row := range []struct{ old, new string }{
 		{`"kind":"a1"`, `"kind":"z"`}, {`"kind":"a2"`, `"kind":"a1"`}, {`"history":[{`, `"history":[null,{`},

@@ -21,8 +21,8 @@ const (
 )
 
 // recallHost applies the host memory that earlier runs of a task's kind have used.
-func (s *State) recallHost(t *Task) {
-	if e := s.history.of(t.Kind); s.opt.Learn && e != nil && e.HostPeak > 0 {
+func (pr *predictor) recallHost(t *Task) {
+	if e := pr.history.of(t.Kind); pr.opt.Learn && e != nil && e.HostPeak > 0 {
 		t.NextHostGrant = max(t.NextHostGrant, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
 	}
 }

@@ -62,13 +62,13 @@ func (s *State) memo(g *GPU) *memo {
 	if m.valid && m.checked == s.now {
 		return m
 	}
-	at, extra := s.forecastAt(g), s.extra(g)
+	at, extra := s.predictor.forecastAt(g), s.predictor.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
 		s.cache.table.version++
-		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
-		s.sharingMode(g).forecast(m.parts, nil)
+		s.predictor.sharingMode(g).forecast(m.parts, nil)
 		for i := range m.parts {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
@@ -78,8 +78,8 @@ func (s *State) memo(g *GPU) *memo {
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
-func (s *State) forecastAt(g *GPU) units.Instant {
-	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
+func (pr *predictor) forecastAt(g *GPU) units.Instant {
+	return g.ChangedAt.Add(pr.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // forget drops the forecast of a GPU after a change there.
@@ -132,7 +132,7 @@ func (s *State) ask(g *GPU, id int, verdict bool) scoreResult {
 	switch n := &s.cache.candidates.all[id]; {
 	case n.prior.unknown():
 		a = s.besideInDoubt(g, n, verdict)
-	case verdict && s.certainlySlow(g, m, n):
+	case verdict && s.predictor.certainlySlow(g, m, n):
 		a = scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	default:
 		a = s.beside(g, m.parts, n, verdict)

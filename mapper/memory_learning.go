@@ -45,7 +45,7 @@ func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 	if !g.idle() {
 		grant -= s.opt.Margin
 	}
-	if left, bounded := s.memoryLeft(t.User, t.Account); bounded {
+	if left, bounded := s.users.memoryLeft(t.User, t.Account); bounded {
 		grant = min(grant, left/units.Bytes(t.GPUs))
 	}
 	return max(grant, t.NextGrant)
@@ -75,14 +75,14 @@ func (s *State) active(r *Resident) {
 
 // loading reports whether a learner on a GPU has not been active for long enough for
 // samples to show its load.
-func (s *State) loading(g *GPU) bool {
+func (pr *predictor) loading(g *GPU) bool {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		from := r.ActiveAt.Add(settling)
 		if r.ActiveAt == 0 {
-			from = s.tasks[r.Task].Current().Started.Add(activePatience)
+			from = pr.tasks[r.Task].Current().Started.Add(activePatience)
 		}
-		if r.Learning && r.Unseen && s.now < from {
+		if r.Learning && r.Unseen && pr.now < from {
 			return true
 		}
 	}
@@ -112,19 +112,19 @@ func (h memoryGrowth) margin() float64 {
 }
 
 // learnGrowth records the memory growth of a learner whose attempt has ended.
-func (s *State) learnGrowth(t *Task, a *Attempt) {
+func (pr *predictor) learnGrowth(t *Task, a *Attempt) {
 	if !t.Learner {
 		return
 	}
 	for _, grant := range a.Grants {
-		r := s.byID[grant.GPU].resident(t.ID)
+		r := pr.byID[grant.GPU].resident(t.ID)
 		if r.SettledAt == 0 {
 			continue
 		}
-		s.growth.Settled++
+		pr.growth.Settled++
 		if more := float64(r.Peak)/float64(r.SettledAt) - 1; more > settledFactor-1 {
-			s.growth.Grew++
-			s.growth.Sum += more
+			pr.growth.Grew++
+			pr.growth.Sum += more
 		}
 	}
 }
@@ -147,9 +147,9 @@ func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 
 // settlesAt returns the instant at which the memory of a learner counts as known if it
 // does not grow.
-func (s *State) settlesAt(r *Resident) units.Instant {
+func (pr *predictor) settlesAt(r *Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(activePatience)
 	}
-	return max(r.GrewAt, r.ActiveAt).Add(s.opt.LearnMemory)
+	return max(r.GrewAt, r.ActiveAt).Add(pr.opt.LearnMemory)
 }

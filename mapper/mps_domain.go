@@ -21,21 +21,21 @@ type mpsDomain struct {
 
 // mpsDomainOf returns the number of a task's MPS domain, from 1, or 0 if domains do not
 // matter here or the task is not known.
-func (s *State) mpsDomainOf(t *Task) int32 {
-	if !s.byUser || t == nil {
+func (pr *predictor) mpsDomainOf(t *Task) int32 {
+	if !pr.byUser || t == nil {
 		return 0
 	}
 	c := mpsDomain{t.User, t.GPUs, 0}
 	if slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Class == ExitMPSFault }) {
 		c.own = t.ID
 	}
-	n, ok := s.cache.mpsDomains[c]
+	n, ok := pr.derived.mpsDomains[c]
 	if !ok {
-		if s.cache.mpsDomains == nil {
-			s.cache.mpsDomains = map[mpsDomain]int32{}
+		if pr.derived.mpsDomains == nil {
+			pr.derived.mpsDomains = map[mpsDomain]int32{}
 		}
-		n = int32(len(s.cache.mpsDomains) + 1)
-		s.cache.mpsDomains[c] = n
+		n = int32(len(pr.derived.mpsDomains) + 1)
+		pr.derived.mpsDomains[c] = n
 	}
 	return n
 }

@@ -26,89 +26,89 @@ const fullTurns = 5
 func byNamespace(i *breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
 
 // fullAt returns the breaker of a full namespace, or nil if it is not full.
-func (s *State) fullAt(namespace string) *breaker {
-	if at, ok := slices.BinarySearchFunc(s.namespaceBreakers, namespace, byNamespace); ok {
-		return s.namespaceBreakers[at]
+func (b *breakers) fullAt(namespace string) *breaker {
+	if at, ok := slices.BinarySearchFunc(b.namespaceBreakers, namespace, byNamespace); ok {
+		return b.namespaceBreakers[at]
 	}
 	return nil
 }
 
 // fills counts a refusal against the task's namespace.
-func (s *State) fills(t *Task, f Fault) {
-	i := s.fullAt(t.Namespace)
+func (b *breakers) fills(t *Task, f Fault) {
+	i := b.fullAt(t.Namespace)
 	if i == nil {
-		i = &breaker{Namespace: t.Namespace, Since: s.now}
-		at, _ := slices.BinarySearchFunc(s.namespaceBreakers, t.Namespace, byNamespace)
-		s.namespaceBreakers = slices.Insert(s.namespaceBreakers, at, i)
+		i = &breaker{Namespace: t.Namespace, Since: b.now}
+		at, _ := slices.BinarySearchFunc(b.namespaceBreakers, t.Namespace, byNamespace)
+		b.namespaceBreakers = slices.Insert(b.namespaceBreakers, at, i)
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.failed(t.ID)
 	if i.Testing == t.ID || !i.paused() { // other tasks were launched before the limit was known
-		i.Wait, i.Testing = min(max(2*i.Wait, s.nextProbe()), fullTest), 0
-		s.probeAt(i, s.now.Add(i.Wait))
+		i.Wait, i.Testing = min(max(2*i.Wait, b.nextProbe()), fullTest), 0
+		b.probeAt(i, b.now.Add(i.Wait))
 	}
-	i.Tasks = slices.DeleteFunc(i.Tasks, func(id TaskID) bool { o := s.tasks[id]; return o == nil || o != t && !o.waiting() })
-	t.NotBefore = s.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
-	s.dirty = true
+	i.Tasks = slices.DeleteFunc(i.Tasks, func(id TaskID) bool { o := b.tasks[id]; return o == nil || o != t && !o.waiting() })
+	t.NotBefore = b.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
+	b.dirty = true
 }
 
 // noRoom reports whether a task waits for its namespace.
-func (s *State) noRoom(t *Task) bool { return s.fullAt(t.Namespace).shut(s.now) }
+func (b *breakers) noRoom(t *Task) bool { return b.fullAt(t.Namespace).shut(b.now) }
 
 // bounded reports whether a task waits because of a quota, or because its namespace is
 // full.
-func (s *State) bounded(t *Task) bool { return s.overQuota(t).Code != "" || s.noRoom(t) }
+func (s *State) bounded(t *Task) bool { return s.users.overQuota(t).Code != "" || s.breakers.noRoom(t) }
 
 // testsNamespace records a launch in a full namespace as the probe. The next probe waits
 // for its refusal.
-func (s *State) testsNamespace(t *Task) {
-	if i := s.fullAt(t.Namespace); i.paused() {
+func (b *breakers) testsNamespace(t *Task) {
+	if i := b.fullAt(t.Namespace); i.paused() {
 		i.Testing = t.ID
-		s.probeAt(i, s.now.Add(i.Wait))
+		b.probeAt(i, b.now.Add(i.Wait))
 	}
 }
 
 // settleNamespaces opens the namespaces whose probe was not refused in time: its pod has
 // been created, even if it still waits for something else.
-func (s *State) settleNamespaces() {
-	for _, i := range slices.Clone(s.namespaceBreakers) {
-		if t := s.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.shut(s.now) {
-			s.opens(i)
+func (b *breakers) settleNamespaces() {
+	for _, i := range slices.Clone(b.namespaceBreakers) {
+		if t := b.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.shut(b.now) {
+			b.opens(i)
 		}
 	}
 }
 
 // opens lets tasks of a namespace be launched again.
-func (s *State) opens(full *breaker) {
-	s.letGo(full)
-	s.namespaceBreakers = slices.DeleteFunc(s.namespaceBreakers, func(i *breaker) bool { return i == full })
-	s.dirty = true
+func (b *breakers) opens(full *breaker) {
+	b.letGo(full)
+	b.namespaceBreakers = slices.DeleteFunc(b.namespaceBreakers, func(i *breaker) bool { return i == full })
+	b.dirty = true
 }
 
 // roomIn handles the end of a task in a namespace. If the namespace was full, a probe
 // follows soon, when the cluster has counted again.
-func (s *State) roomIn(namespace string) {
-	i := s.fullAt(namespace)
+func (b *breakers) roomIn(namespace string) {
+	i := b.fullAt(namespace)
 	if !i.paused() {
 		return
 	}
-	i.Wait = min(s.nextProbe(), fullTest)
-	s.letGo(i)
-	if soon := s.now.Add(i.Wait); i.Test <= s.now || i.Test > soon {
-		s.probeAt(i, soon)
+	i.Wait = min(b.nextProbe(), fullTest)
+	b.letGo(i)
+	if soon := b.now.Add(i.Wait); i.Test <= b.now || i.Test > soon {
+		b.probeAt(i, soon)
 	}
 }
 
 // awaitsRoom reports whether a task waits for its namespace, or for its own next try
 // there.
-func (s *State) awaitsRoom(t *Task) bool {
-	return s.noRoom(t) || s.fullAt(t.Namespace) != nil && t.Reason.Code == ReasonNamespaceFull && t.NotBefore > s.now
+func (b *breakers) awaitsRoom(t *Task) bool {
+	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == ReasonNamespaceFull && t.NotBefore > b.now
 }
 
 // fullness returns the reason for which a task waits for its namespace.
-func (s *State) fullness(t *Task) Reason {
-	i := s.fullAt(t.Namespace)
-	return Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(s.now), t.NotBefore.Sub(s.now))}
+func (b *breakers) fullness(t *Task) Reason {
+	i := b.fullAt(t.Namespace)
+	return Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.now), t.NotBefore.Sub(b.now))}
 }
 
 // validFull reports whether a snapshot's full namespaces are valid: sorted, without

@@ -117,7 +117,7 @@ func TestNamespaceRoom(t *testing.T) {
 		t.Fatalf("after the end of a task: %+v, want a launch of %d", l, a)
 	}
 	w.started(a)
-	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.namespaceBreakers) != 0 {
+	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.breakers.namespaceBreakers) != 0 {
 		t.Errorf("when %d runs, %d is %s", a, b, got.Phase)
 	}
 }
@@ -150,7 +150,7 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
 	}
 	w.noStart(b)
-	if i := w.s.fullAt("ann"); i == nil || i.Testing != 0 {
+	if i := w.s.breakers.fullAt("ann"); i == nil || i.Testing != 0 {
 		t.Errorf("after the engine's fault: %+v", i)
 	}
 
@@ -163,8 +163,8 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	w.refusedIn(id)
-	if l := w.launches[len(w.launches)-1]; w.s.engineBreaker == nil || l.Task == id || w.s.engineBreaker.Testing != l.Task {
-		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.engineBreaker.Testing, l)
+	if l := w.launches[len(w.launches)-1]; w.s.breakers.engineBreaker == nil || l.Task == id || w.s.breakers.engineBreaker.Testing != l.Task {
+		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.breakers.engineBreaker.Testing, l)
 	}
 }
 

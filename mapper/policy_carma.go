@@ -52,7 +52,7 @@ func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 // 0. It is a task whose activity is not known yet. If the activity of t is not known
 // either, a task whose speed is not known yet also counts.
 func (s *State) closedTo(t *Task, g *GPU) TaskID {
-	if id := s.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
+	if id := s.predictor.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
 		return id
 	}
 	return s.untold(g)
@@ -165,10 +165,10 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 // beside scores a candidate beside the tasks of a GPU, whose forecast is known. With
 // verdict only the rule of the result is needed, and the rest may be missing.
 func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
-	on := s.sharingMode(g)
+	on := s.predictor.sharingMode(g)
 	with := append(append(s.step.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
 	s.step.with = with
-	most := s.predictedCap()
+	most := s.predictor.predictedCap()
 	if verdict && !on.forecast(with, s.bounds(there, with, most-capMargin, false)) {
 		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
@@ -237,16 +237,16 @@ func (s *State) bounds(there, with []residentForecast, most float64, worst bool)
 
 // predictedCap returns the largest allowed predicted slowdown, so that the cap holds in
 // the likely worst case: the larger the prediction errors here, the lower it is.
-func (s *State) predictedCap() float64 {
-	return 1 + (s.slowdownCap()-1)*s.pairs.proven()
+func (pr *predictor) predictedCap() float64 {
+	return 1 + (pr.slowdownCap()-1)*pr.pairs.proven()
 }
 
 // likelyWorst is the likely worst case, in standard deviations.
 const likelyWorst = 3
 
-func (s *State) slowdownCap() float64 {
-	if s.opt.SlowdownCap > 0 {
-		return s.opt.SlowdownCap
+func (pr *predictor) slowdownCap() float64 {
+	if pr.opt.SlowdownCap > 0 {
+		return pr.opt.SlowdownCap
 	}
 	return slowdownCap
 }

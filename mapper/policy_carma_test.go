@@ -34,7 +34,7 @@ func unproven(predicted float64) float64 { return 1 + (predicted-1)/(&pairs{}).p
 // capped formats the default cap as in a rejection without proven predictions, less a
 // margin.
 func capped(margin float64) string {
-	return fmt.Sprintf("cap=%.2f", New(predicting()).predictedCap()-margin)
+	return fmt.Sprintf("cap=%.2f", New(predicting()).predictor.predictedCap()-margin)
 }
 
 // expecting submits a task of 1 GiB with a profile. It runs at once if it is placed.
@@ -283,7 +283,7 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	l.fill(60)
 	g := l.s.gpus[0]
 	beside := func(c class, left float64) residentForecast {
-		d := l.s.loadDemand(typicalLoads[c], nil)
+		d := l.s.predictor.loadDemand(typicalLoads[c], nil)
 		return residentForecast{demand: d, worstDemand: d, left: left, elsewhere: 1}
 	}
 	there, heavy := []residentForecast{beside(mediumTask, 600), beside(lightTask, 900)}, beside(heavyTask, 300)

@@ -59,8 +59,8 @@ func (s *State) attributeAgain(g *GPU) (sought bool) {
 		if r.Unseen || t.Expected.Source != SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
 			continue
 		}
-		x := s.attribution(g, []int{i})
-		x.mix, x.belief = s.priorAnyway(t), r.before(g)
+		x := s.predictor.attribution(g, []int{i})
+		x.mix, x.belief = s.predictor.priorAnyway(t), r.before(g)
 		load, doubt := x.seek(-1)
 		s.observed(g, r, load, doubt)
 		sought = true
@@ -87,7 +87,7 @@ func (s *State) stepTimeReported(t *Task) {
 		t.Expected.Loads[i].Step = step
 		s.predict([]*GPU{g})
 		s.dirty = true
-		if len(g.Residents) == 1 || !s.settled(g) || s.unseen(g) != 0 {
+		if len(g.Residents) == 1 || !s.predictor.settled(g) || s.predictor.unseen(g) != 0 {
 			continue
 		}
 		if r.BelievedAt != g.ChangedAt {

@@ -156,7 +156,7 @@ func (s *State) findVictims(t *Task, why ReasonCode) bool {
 func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
 	r := Reason{Code: why, Task: t.ID}
 	if why == ReasonSwapped {
-		n, _ := s.length(t)
+		n, _ := s.predictor.length(t)
 		r.Most = n.Round(time.Second)
 	}
 	return r
@@ -285,7 +285,7 @@ func (g *GPU) leftBy(v *Task) {
 // victimCost returns the cost of suspending a task, without the time until it resumes:
 // its memory copies, and more the longer it was already suspended.
 func (s *State) victimCost(v *Task) float64 {
-	whole, _ := s.runTime(v)
+	whole, _ := s.predictor.runTime(v)
 	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
@@ -306,7 +306,7 @@ func (s *State) addedBy(t *Task, g *GPU) float64 {
 // suspended.
 func (s *State) stays(t *Task, g *GPU) float64 {
 	if s.policy.pick == nil {
-		run, _ := s.runTime(t)
+		run, _ := s.predictor.runTime(t)
 		return min(run, wayBack).Seconds()
 	}
 	return min(s.score(g, s.candidatesOf(t)[0]).finish, wayBack.Seconds())

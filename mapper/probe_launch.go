@@ -15,7 +15,7 @@ type place struct {
 
 // launchesPaused reports whether nothing at all is launched now.
 func (s *State) launchesPaused() bool {
-	return s.now < s.notBefore || s.engineBreaker.shut(s.now) || s.launchLimitReached()
+	return s.now < s.notBefore || s.breakers.engineBreaker.shut(s.now) || s.launchLimitReached()
 }
 
 // launchProbe launches one probe task on a paused engine. It prefers a task of a user
@@ -24,27 +24,27 @@ func (s *State) launchesPaused() bool {
 func (s *State) launchProbe() (p *cycle) {
 	before := s.head
 	for trial := range everyTask {
-		if s.probeTask = trial; trial == failedBefore {
-			s.engineBreaker.Tasks = s.engineBreaker.Tasks[max(0, len(s.engineBreaker.Tasks)-1):]
+		if s.breakers.probeTask = trial; trial == failedBefore {
+			s.breakers.engineBreaker.Tasks = s.breakers.engineBreaker.Tasks[max(0, len(s.breakers.engineBreaker.Tasks)-1):]
 		}
 		if p = s.cycleUntilStable(before); s.launchesPaused() {
 			break
 		}
 	}
-	s.probeTask = everyTask
+	s.breakers.probeTask = everyTask
 	return p
 }
 
 // isProbe reports whether a task may be launched in this scheduling cycle.
-func (s *State) isProbe(t *Task) bool {
+func (b *breakers) isProbe(t *Task) bool {
 	switch {
-	case s.probeTask == everyTask || s.probeTask == onlyFailed:
+	case b.probeTask == everyTask || b.probeTask == onlyFailed:
 		return true
-	case slices.Contains(s.engineBreaker.Tasks, t.ID):
+	case slices.Contains(b.engineBreaker.Tasks, t.ID):
 		return false
 	}
-	return s.probeTask != otherUsers || !slices.ContainsFunc(s.engineBreaker.Tasks, func(id TaskID) bool {
-		f := s.tasks[id]
+	return b.probeTask != otherUsers || !slices.ContainsFunc(b.engineBreaker.Tasks, func(id TaskID) bool {
+		f := b.tasks[id]
 		return f != nil && f.User == t.User
 	})
 }

@@ -47,14 +47,14 @@ const unknownRun = 30 * time.Minute
 // runTime returns the expected run time of a task alone: the mean of its earlier runs,
 // else the typical run time of its model, else the mean of the earlier runs of its
 // family, else of all runs.
-func (s *State) runTime(t *Task) (time.Duration, basis) {
+func (pr *predictor) runTime(t *Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
 	}
 	r := &t.cache.run
-	if r.learned != s.cache.timed || r.learned == 0 {
-		r.learned = s.cache.timed
-		r.time, r.basis = s.findRunTime(t)
+	if r.learned != pr.derived.timed || r.learned == 0 {
+		r.learned = pr.derived.timed
+		r.time, r.basis = pr.findRunTime(t)
 	}
 	return r.time, r.basis
 }
@@ -66,14 +66,14 @@ type expectedRun struct {
 	basis   basis
 }
 
-func (s *State) findRunTime(t *Task) (time.Duration, basis) {
-	if e := s.runs().kinds[t.Kind]; e != nil {
+func (pr *predictor) findRunTime(t *Task) (time.Duration, basis) {
+	if e := pr.runs().kinds[t.Kind]; e != nil {
 		return e.RunTime, known
 	}
 	if t.Expected.RunTime > 0 {
 		return t.Expected.RunTime, typical
 	}
-	all, family := s.guesses(t.Family)
+	all, family := pr.guesses(t.Family)
 	switch {
 	case family > 0:
 		return family, typical
@@ -85,11 +85,11 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 
 // guesses returns the mean run times of all known kinds and of a family, each 0 if not
 // known.
-func (s *State) guesses(name string) (all, family time.Duration) {
+func (pr *predictor) guesses(name string) (all, family time.Duration) {
 	if name != everyFamily {
-		family = s.guess[name]
+		family = pr.guess[name]
 	}
-	return s.guess[everyFamily], family
+	return pr.guess[everyFamily], family
 }
 
 // everyFamily is the name of all families together; no family has this name.
@@ -98,25 +98,25 @@ const everyFamily = ""
 // guessAgain updates the guesses after the mean run times of a family and of all changed.
 // A guess follows its mean in steps, so that not every end of a task changes the order of
 // the queue.
-func (s *State) guessAgain(family string) {
-	r := s.runs()
-	s.guessOf(everyFamily, r.all)
+func (pr *predictor) guessAgain(family string) {
+	r := pr.runs()
+	pr.guessOf(everyFamily, r.all)
 	if family != everyFamily {
-		s.guessOf(family, r.families[family])
+		pr.guessOf(family, r.families[family])
 	}
 }
 
-func (s *State) guessOf(family string, m mean) {
+func (pr *predictor) guessOf(family string, m mean) {
 	if m.n == 0 {
-		delete(s.guess, family)
+		delete(pr.guess, family)
 		return
 	}
-	guess := s.guess[family]
+	guess := pr.guess[family]
 	if change := m.of() - guess; guess == 0 || max(change, -change) > guess/runTimeStep {
-		if s.guess == nil {
-			s.guess = map[string]time.Duration{}
+		if pr.guess == nil {
+			pr.guess = map[string]time.Duration{}
 		}
-		s.guess[family] = m.of()
+		pr.guess[family] = m.of()
 	}
 }
 
@@ -129,11 +129,11 @@ type runTimes struct {
 	families map[string]mean
 }
 
-func (s *State) runs() *runTimes {
-	r := &s.cache.runs
+func (pr *predictor) runs() *runTimes {
+	r := &pr.derived.runs
 	if !r.valid {
 		*r = runTimes{valid: true, kinds: map[string]*kindHistory{}, families: map[string]mean{}}
-		for _, e := range s.history {
+		for _, e := range pr.history {
 			if e.known() {
 				r.kinds[e.Kind] = e
 				r.change(e, e.RunTime, 1)
@@ -184,12 +184,12 @@ const leftStep = 1.1
 
 // observe adds the activity of a GPU to the observed load of its only task. It uses the
 // scores that were valid up to now, so call it before they change.
-func (s *State) observe(g *GPU) {
-	if len(g.Residents) != 1 || !s.settled(g) || g.Coarse {
+func (pr *predictor) observe(g *GPU) {
+	if len(g.Residents) != 1 || !pr.settled(g) || g.Coarse {
 		return
 	}
 	r := &g.Residents[0]
-	r.Observed.add(g, max(r.Observed.Until, g.countsFrom()), s.now)
+	r.Observed.add(g, max(r.Observed.Until, g.countsFrom()), pr.now)
 }
 
 // learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a GPU
@@ -198,7 +198,7 @@ func (s *State) observe(g *GPU) {
 // load, also for a later attempt.
 func (s *State) learnLoads() {
 	for _, g := range s.gpus {
-		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() || s.loading(g) {
+		if g.SeenAt == g.ChangedAt || !s.predictor.settled(g) || g.idle() || s.predictor.loading(g) {
 			continue
 		}
 		g.SeenAt = g.ChangedAt
@@ -219,7 +219,7 @@ const SourceSeen = "seen"
 const sourceHistory = "history"
 
 // unseen returns a task whose activity on a GPU is not known yet, or 0.
-func (s *State) unseen(g *GPU) TaskID {
+func (pr *predictor) unseen(g *GPU) TaskID {
 	for i := range g.Residents {
 		if g.Residents[i].Unseen {
 			return g.Residents[i].Task
@@ -239,7 +239,7 @@ const unknownLeast = 0.10
 
 // settled reports whether the tasks on a GPU have been the same for so long that the
 // samples show only these.
-func (s *State) settled(g *GPU) bool { return s.now >= g.countsFrom() }
+func (pr *predictor) settled(g *GPU) bool { return pr.now >= g.countsFrom() }
 
 // settling is the time from a change on a GPU until the samples count: the
 // monitor's window of 30 s, and as much for a task to begin its work.
@@ -268,10 +268,10 @@ func (v *observedLoad) add(g *GPU, from, to units.Instant) {
 
 // observedLoad returns the observed activity of a task that ends now on each of its GPUs.
 // It returns nothing unless the task was alone on all of them for a while.
-func (s *State) observedLoad(t *Task) (all []interference.Load) {
+func (pr *predictor) observedLoad(t *Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
-		g := s.byID[grant.GPU]
-		s.observe(g)
+		g := pr.byID[grant.GPU]
+		pr.observe(g)
 		r := g.resident(t.ID)
 		n := r.Observed.Seconds
 		if n < aloneLeast {

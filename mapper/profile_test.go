@@ -151,7 +151,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 func TestExpectedRunTime(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	of := func(name, family string, typically time.Duration) (time.Duration, basis) {
-		return w.s.findRunTime(&Task{Request: Request{Kind: name, Family: family}, Expected: Expected{RunTime: typically}})
+		return w.s.predictor.findRunTime(&Task{Request: Request{Kind: name, Family: family}, Expected: Expected{RunTime: typically}})
 	}
 	check := func(name, family string, typically, want time.Duration, on basis) {
 		t.Helper()

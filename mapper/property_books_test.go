@@ -277,7 +277,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 			due("the end of a warm-up", r.WarmUntil)
 		}
 	}
-	for _, i := range m.s.namespaceBreakers {
+	for _, i := range m.s.breakers.namespaceBreakers {
 		due("the test of a full namespace", i.Test)
 	}
 	for _, task := range tasks {
@@ -327,13 +327,13 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.barred(&task) {
 			continue
 		}
-		if m.s.noRoom(&task) {
-			if m.up && m.pausedTill == 0 && !m.s.engineBreaker.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
+		if m.s.breakers.noRoom(&task) {
+			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
 				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
 			}
 			continue
 		}
-		if m.s.overQuota(&task).Code != "" {
+		if m.s.users.overQuota(&task).Code != "" {
 			m.checkQuota(t, task, why)
 			continue
 		}
@@ -346,7 +346,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			}
 			continue // with time it fits, and the timer for the next check is set
 		}
-		if m.up && !m.s.engineBreaker.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.breakers.engineBreaker.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -366,7 +366,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			}
 		}
 	}
-	if m.s.engineBreaker.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
+	if m.s.breakers.engineBreaker.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
 		return // the next probe is the task that shows most
 	}
 	turns := m.opt.fair() || m.quotas()
@@ -384,7 +384,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			got := launched[task.ID]
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
-				first.Namespace == task.Namespace && m.s.fullAt(first.Namespace) == nil && // or it is probed in turn
+				first.Namespace == task.Namespace && m.s.breakers.fullAt(first.Namespace) == nil && // or it is probed in turn
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill

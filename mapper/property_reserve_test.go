@@ -76,7 +76,7 @@ func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
 			if !slices.Contains(r.GPUs, grant.GPU) || r.User != "" && r.User == task.User || r.Account != "" && r.Account == task.Account || r.Until <= now {
 				continue
 			}
-			run, basis := m.s.runTime(task)
+			run, basis := m.s.predictor.runTime(task)
 			if told := m.told[l.Task]; told > 0 {
 				run, basis = told, known
 			}

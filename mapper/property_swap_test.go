@@ -125,7 +125,7 @@ func (m *machine) fillCrowd(t *rapid.T) {
 // maySwap reports whether a task may be suspended for one known to be short.
 func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
 	limit := m.shape[waits.ID].TimeLimit
-	_, basis := m.s.runTime(m.s.tasks[id])
+	_, basis := m.s.predictor.runTime(m.s.tasks[id])
 	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != Suspended && basis != guessed &&
 		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
 }

@@ -94,17 +94,17 @@ func (o *Options) quotas() bool {
 // overQuota says which quota keeps a waiting task from starting, or returns the zero
 // Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
 // them.
-func (s *State) overQuota(t *Task) Reason {
-	if !s.opt.quotas() {
+func (us *users) overQuota(t *Task) Reason {
+	if !us.opt.quotas() {
 		return Reason{}
 	}
-	if q := s.opt.quotaOf(t.User); q.any() {
-		if r := s.over(t, q, s.users.has(t.User)); r.Code != "" {
+	if q := us.opt.quotaOf(t.User); q.any() {
+		if r := us.over(t, q, us.has(t.User)); r.Code != "" {
 			return r
 		}
 	}
-	if q := s.opt.accountQuota(t.Account); t.Account != "" && q.any() {
-		r := s.over(t, q, s.users.hasAccount(t.Account))
+	if q := us.opt.accountQuota(t.Account); t.Account != "" && q.any() {
+		r := us.over(t, q, us.hasAccount(t.Account))
 		if r.Code != "" {
 			r.Name = "@" + q.Name
 		}
@@ -114,29 +114,29 @@ func (s *State) overQuota(t *Task) Reason {
 }
 
 // over compares the tasks of u plus another task with a quota.
-func (s *State) over(t *Task, q Quota, u user) Reason {
+func (us *users) over(t *Task, q Quota, u user) Reason {
 	switch {
 	case q.Tasks > 0 && u.tasks >= q.Tasks:
 		return Reason{Code: ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
 	case q.GPUs > 0 && u.gpus+t.GPUs > q.GPUs:
 		return Reason{Code: ReasonQuotaGPUs, Name: q.Name, Count: u.gpus, More: t.GPUs, Limit: q.GPUs}
-	case q.Memory > 0 && s.total(t.GPUs, t.NextGrant, s.alone(t)) > q.Memory-u.memory:
-		return Reason{Code: ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: s.total(t.GPUs, t.NextGrant, s.alone(t)), Of: q.Memory}
+	case q.Memory > 0 && us.total(t.GPUs, t.NextGrant, us.alone(t)) > q.Memory-u.memory:
+		return Reason{Code: ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: us.total(t.GPUs, t.NextGrant, us.alone(t)), Of: q.Memory}
 	}
 	return Reason{}
 }
 
 // memoryLeft returns the memory that a user may still be granted on an account. bounded
 // is false if there is no limit.
-func (s *State) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
-	if !s.opt.quotas() {
+func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
+	if !us.opt.quotas() {
 		return 0, false
 	}
-	if q := s.opt.quotaOf(name); q.Memory > 0 {
-		left, bounded = q.Memory-s.users.has(name).memory, true
+	if q := us.opt.quotaOf(name); q.Memory > 0 {
+		left, bounded = q.Memory-us.has(name).memory, true
 	}
-	if q := s.opt.accountQuota(account); account != "" && q.Memory > 0 {
-		of := q.Memory - s.users.hasAccount(account).memory
+	if q := us.opt.accountQuota(account); account != "" && q.Memory > 0 {
+		of := q.Memory - us.hasAccount(account).memory
 		if !bounded || of < left {
 			left, bounded = of, true
 		}
@@ -147,10 +147,10 @@ func (s *State) memoryLeft(name, account string) (left units.Bytes, bounded bool
 // total returns what a task counts for the memory quota: the sum of its grants. For
 // exclusive GPUs that is all of their memory, and of unequal GPUs the largest, since the
 // task may get those.
-func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
+func (l *ledger) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	if alone {
-		for _, g := range s.gpus {
-			need = max(need, s.bookable(g))
+		for _, g := range l.gpus {
+			need = max(need, l.bookable(g))
 		}
 	}
 	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
@@ -158,15 +158,15 @@ func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 
 // checkQuota rejects a request that could not start even if its user and its account had
 // no other task.
-func (s *State) checkQuota(r Request, gpus int, need units.Bytes, alone bool) *ImpossibleError {
-	if !s.opt.quotas() {
+func (us *users) checkQuota(r Request, gpus int, need units.Bytes, alone bool) *ImpossibleError {
+	if !us.opt.quotas() {
 		return nil
 	}
-	all := []Quota{s.opt.quotaOf(r.User)}
+	all := []Quota{us.opt.quotaOf(r.User)}
 	if r.Account != "" {
-		all = append(all, s.opt.accountQuota(r.Account))
+		all = append(all, us.opt.accountQuota(r.Account))
 	}
-	total := s.total(gpus, need, alone)
+	total := us.total(gpus, need, alone)
 	for _, q := range all {
 		switch {
 		case q.GPUs > 0 && gpus > q.GPUs:

@@ -18,7 +18,7 @@ func (s *State) rankOf(t *Task) units.Instant {
 	if t.Behind > 0 {
 		from = t.QueuedAt
 	}
-	run, _ := s.runTime(t)
+	run, _ := s.predictor.runTime(t)
 	return from.Add(sjfWeight * min(run, maxRun) * time.Duration(max(1, min(t.GPUs, maxRankGPUs))))
 }
 

@@ -14,38 +14,38 @@ const (
 )
 
 // shrunk returns the memory to which a resident's grant would be cut.
-func (s *State) shrunk(r *Resident) units.Bytes {
-	if s.tasks[r.Task].Learner {
-		return r.Peak.Scale(s.growth.margin()) + settledExtra
+func (pr *predictor) shrunk(r *Resident) units.Bytes {
+	if pr.tasks[r.Task].Learner {
+		return r.Peak.Scale(pr.growth.margin()) + settledExtra
 	}
 	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
 }
 
 // shrinksAt returns the instant at which a resident's grant may be cut if its memory does
 // not grow.
-func (s *State) shrinksAt(r *Resident) units.Instant {
+func (pr *predictor) shrinksAt(r *Resident) units.Instant {
 	if r.Learning {
-		return s.settlesAt(r)
+		return pr.settlesAt(r)
 	}
-	return r.GrewAt.Add(s.opt.Shrink)
+	return r.GrewAt.Add(pr.opt.Shrink)
 }
 
 // shrinks reports whether a resident's grant can be cut. It cannot before its memory was
 // sampled.
-func (s *State) shrinks(r *Resident) bool {
-	after := s.opt.Shrink
+func (pr *predictor) shrinks(r *Resident) bool {
+	after := pr.opt.Shrink
 	if r.Learning {
-		after = s.opt.LearnMemory
+		after = pr.opt.LearnMemory
 	}
-	return after > 0 && r.Peak > 0 && !r.Exclusive && s.shrunk(r) < r.Grant
+	return after > 0 && r.Peak > 0 && !r.Exclusive && pr.shrunk(r) < r.Grant
 }
 
 // shrinkLater schedules the check of a resident's grant.
 func (s *State) shrinkLater(r *Resident) {
-	if r.ShrinkAt != 0 || !s.shrinks(r) {
+	if r.ShrinkAt != 0 || !s.predictor.shrinks(r) {
 		return
 	}
-	r.ShrinkAt = s.shrinksAt(r)
+	r.ShrinkAt = s.predictor.shrinksAt(r)
 	s.cache.shrinks = min(s.cache.shrinks, r.ShrinkAt)
 	s.at(r.ShrinkAt, timer{})
 }
@@ -67,7 +67,7 @@ func (s *State) shrink() {
 				continue
 			}
 			r.ShrinkAt = 0
-			if s.now < s.shrinksAt(r) {
+			if s.now < s.predictor.shrinksAt(r) {
 				s.shrinkLater(r)
 				continue
 			}
@@ -77,13 +77,13 @@ func (s *State) shrink() {
 }
 
 func (s *State) cutGrant(g *GPU, r *Resident) {
-	if !s.shrinks(r) {
+	if !s.predictor.shrinks(r) {
 		return
 	}
 	if r.Learning {
 		r.Learning, r.SettledAt = false, r.Peak
 	}
-	s.regrant(s.tasks[r.Task], g, s.shrunk(r))
+	s.regrant(s.tasks[r.Task], g, s.predictor.shrunk(r))
 }
 
 // regrant changes the grant of a placed task on one of its GPUs.
@@ -94,12 +94,12 @@ func (s *State) regrant(t *Task, g *GPU, grant units.Bytes) {
 }
 
 func (s *State) rebook(t *Task, g *GPU, grant units.Bytes) {
-	s.vacate(t)
+	s.users.vacate(t)
 	r := g.resident(t.ID)
 	g.Reserved += grant - r.Grant
 	r.Grant = grant
 	g.settle()
-	s.occupy(t)
+	s.users.occupy(t)
 	grants := slices.Clone(t.Current().Grants) // copies of the task share the list
 	for i := range grants {
 		if grants[i].GPU == g.ID {

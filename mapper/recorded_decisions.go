@@ -29,7 +29,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 
 // lookAround is the part of [State.schedule] that makes no decisions of its own.
 func (s *State) lookAround() {
-	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
+	if !s.dirty || s.breakers.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
 		return
 	}
 	s.learnLoads()
@@ -179,7 +179,7 @@ func (s *State) withdrawFrom(t *Task) {
 	case t.Phase.Placed():
 		a := t.Current()
 		a.Ended = cmp.Or(a.Ended, s.now)
-		s.vacate(t)
+		s.users.vacate(t)
 		s.moveOut(t, a)
 		for _, grant := range a.Grants {
 			s.takeOff(s.byID[grant.GPU], t.ID)

@@ -34,17 +34,17 @@ func (s *State) exited(ev Exited) {
 	}
 	if ev.Fault != nil {
 		a.Fault = ev.Fault
-		s.openBreaker(t, a, *ev.Fault)
+		s.breakers.openBreaker(t, a, *ev.Fault)
 	} else if a.Started == 0 {
-		s.unprobed(t, a)
+		s.breakers.unprobed(t, a)
 	}
-	t.Seen = s.observedLoad(t)
-	s.learnGrowth(t, a)
-	s.vacate(t)
+	t.Seen = s.predictor.observedLoad(t)
+	s.predictor.learnGrowth(t, a)
+	s.users.vacate(t)
 	s.moveOut(t, a)
 	s.unsuspend(t, a)
 	if ev.Fault == nil {
-		s.roomIn(t.Namespace)
+		s.breakers.roomIn(t.Namespace)
 	}
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
@@ -80,7 +80,7 @@ func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
 			t.SlotUsed, t.Phase = false, Running
 		}
 	}
-	s.progress(t)
+	s.predictor.progress(t)
 	if a.Started > 0 { // no progress after its end
 		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
 	}
@@ -216,7 +216,7 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v oomAttribution) {
 		t.NextGrant = max(0, min(t.NextGrant, v.most-s.opt.Headroom))
 	}
 	oom := Reason{Code: ReasonOOM}.because(v.reason)
-	if no := s.checkQuota(t.Request, t.GPUs, t.NextGrant, s.alone(t)); no != nil {
+	if no := s.users.checkQuota(t.Request, t.GPUs, t.NextGrant, s.alone(t)); no != nil {
 		s.finish(t, Failed, a.Code, no.Reason.because(oom))
 		return
 	}
@@ -237,7 +237,7 @@ func (s *State) recoverSuspected(t *Task, a *Attempt, ev Exited, v oomAttributio
 	if t.Suspected || need <= a.Grants[0].Memory {
 		return false
 	}
-	if s.checkQuota(t.Request, t.GPUs, need, s.alone(t)) != nil {
+	if s.users.checkQuota(t.Request, t.GPUs, need, s.alone(t)) != nil {
 		return false
 	}
 	t.Suspected, t.NextGrant = true, need

@@ -97,7 +97,7 @@ func (r *Reservation) isFor(t *Task) bool {
 // latestEnd returns the latest likely end of a task that is started now, or false if its
 // run time is not known.
 func (s *State) latestEnd(t *Task) (units.Instant, bool) {
-	run, basis := s.runTime(t)
+	run, basis := s.predictor.runTime(t)
 	switch basis {
 	case known:
 		run = time.Duration(float64(run) * reservedKnown)

@@ -111,8 +111,8 @@ func (s *State) resize(t *Task, ask HostAsk) {
 func (s *State) rebookHost(t *Task, share HostShare) {
 	a := t.Current()
 	if t.GPUs == 0 {
-		s.vacate(t)
-		defer s.occupy(t)
+		s.users.vacate(t)
+		defer s.users.occupy(t)
 	}
 	was := a.Host
 	a.Host, a.Resized, s.dirty = share, true, true

@@ -86,7 +86,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	s.onDequeue(t)
 	s.clearNominations(t)
 	s.users.of(t.userAccount()).waiting--
-	s.occupy(t)
+	s.users.occupy(t)
 	s.pace(gpus)
 	s.markLaunched(gpus)
 	if s.head.Task == t.ID {
@@ -131,7 +131,7 @@ func (t *Task) forgets(code ReasonCode) {
 // with growing delays.
 func (s *State) notResumed(t *Task, failure string) {
 	a, away := t.Current(), t.Suspension
-	s.vacate(t)
+	s.users.vacate(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}

@@ -83,11 +83,11 @@ func (s *State) setRing(next *GPU) {
 }
 
 func (s *State) engineChanged(ev EngineChanged) {
-	s.engineDown = Reason{}
+	s.breakers.engineDown = Reason{}
 	if ev.Up {
-		s.probeAgain()
+		s.breakers.probeAgain()
 	} else {
-		s.engineDown = Reason{Code: ReasonEngineDown, Text: ev.Reason}
+		s.breakers.engineDown = Reason{Code: ReasonEngineDown, Text: ev.Reason}
 	}
 	s.dirty = true
 }
@@ -113,9 +113,9 @@ func (s *State) sampled(ev Sampled) {
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
-		s.observe(g)
+		s.predictor.observe(g)
 		g.cache.forecast.checked = 0 // the memory of other processes may have changed
-		s.readAnew(g, in.Coarse)
+		s.predictor.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0

@@ -19,7 +19,7 @@ type cycle struct {
 // tasks as the look-ahead did not fit. So the recovery queue goes first and does not
 // block the main queue.
 func (s *State) schedule() {
-	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
+	if !s.dirty || s.breakers.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
 		return
 	}
 	s.dirty = false
@@ -35,9 +35,9 @@ func (s *State) runCycle() {
 	if s.queue.len() == 0 {
 		return
 	}
-	s.settleNamespaces()
+	s.breakers.settleNamespaces()
 	var p *cycle
-	if s.engineBreaker.paused() {
+	if s.breakers.engineBreaker.paused() {
 		p = s.launchProbe()
 	} else {
 		p = s.cycleUntilStable(s.head)
@@ -173,7 +173,7 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)

@@ -23,9 +23,9 @@ type boundCase struct {
 }
 
 // slowdownBound updates the bounds of a memo.
-func (s *State) slowdownBound(m *memo) *slowdownBound {
+func (pr *predictor) slowdownBound(m *memo) *slowdownBound {
 	v := &m.bound
-	most := s.predictedCap()
+	most := pr.predictedCap()
 	if v.most == most {
 		return v
 	}
@@ -55,8 +55,8 @@ func (v *boundCase) add(p *residentForecast, d loadDemand, b bound) {
 
 // certainlySlow reports whether a candidate is certain to be rejected on a GPU, because
 // it or a resident would be slowed down too much. False means not known yet.
-func (s *State) certainlySlow(g *GPU, m *memo, n *candidate) bool {
-	v, on := s.slowdownBound(m), s.sharingMode(g)
+func (pr *predictor) certainlySlow(g *GPU, m *memo, n *candidate) bool {
+	v, on := pr.slowdownBound(m), pr.sharingMode(g)
 	with := residentForecast{left: n.left, elsewhere: 1, basis: n.basis}
 	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.within(v.most-capMargin, false)) {
 		return true

@@ -57,7 +57,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.engineBreaker, Complaints: s.complaints, Canary: s.canary, Full: s.namespaceBreakers, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.head, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.declaredError, Guesses: s.guess, Population: s.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
+		EngineDown: s.breakers.engineDown, Sick: s.breakers.engineBreaker, Complaints: s.breakers.complaints, Canary: s.breakers.canary, Full: s.breakers.namespaceBreakers, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.head, History: s.predictor.history, Pairs: s.predictor.pairs, Growth: s.predictor.growth, Told: s.predictor.declaredError, Guesses: s.predictor.guess, Population: s.predictor.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -92,10 +92,10 @@ func (s *State) UnmarshalJSON(b []byte) error {
 // state builds the state that a snapshot describes.
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
-	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
-	n.engineBreaker, n.namespaceBreakers, n.paused = snap.Sick, snap.Full, snap.Paused
-	n.complaints, n.canary = snap.Complaints, snap.Canary
-	if !validFull(n.namespaceBreakers) {
+	n.now, n.lastID, n.breakers.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
+	n.breakers.engineBreaker, n.breakers.namespaceBreakers, n.paused = snap.Sick, snap.Full, snap.Paused
+	n.breakers.complaints, n.breakers.canary = snap.Complaints, snap.Canary
+	if !validFull(n.breakers.namespaceBreakers) {
 		return nil, fmt.Errorf("a full namespace is there twice, or is not tested again")
 	}
 	for _, r := range snap.Reserved {
@@ -107,14 +107,14 @@ func (snap *snapshot) state() (*State, error) {
 	n.head, n.timers, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.timers)
 	n.notBefore, n.inflight, n.again = snap.NotBefore, snap.Handing, snap.Again
-	n.history, n.pairs, n.growth, n.declaredError, n.classCounts = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
-	if err := n.history.audit(); err != nil {
+	n.predictor.history, n.predictor.pairs, n.predictor.growth, n.predictor.declaredError, n.predictor.classCounts = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
+	if err := n.predictor.history.audit(); err != nil {
 		return nil, err
 	}
-	if n.guess = snap.Guesses; n.guess == nil { // older versions stored none
-		for _, e := range n.history {
+	if n.predictor.guess = snap.Guesses; n.predictor.guess == nil { // older versions stored none
+		for _, e := range n.predictor.history {
 			if e.known() {
-				n.guessAgain(e.Family)
+				n.predictor.guessAgain(e.Family)
 			}
 		}
 	}

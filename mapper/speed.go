@@ -24,12 +24,12 @@ func (s *State) predict(gpus []*GPU) {
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			d := s.loadDemand(r.Load, s.tasks[r.Task])
+			d := s.predictor.loadDemand(r.Load, s.tasks[r.Task])
 			d.idle = d.idle || s.tasks[r.Task].Phase == Suspending
 			demands = append(demands, d)
 		}
 		var room [16]float64
-		for i, speed := range s.sharingMode(g).speeds(room[:0], demands) {
+		for i, speed := range s.predictor.sharingMode(g).speeds(room[:0], demands) {
 			g.Residents[i].Speed = speed
 		}
 	}
@@ -49,8 +49,8 @@ type sharingMode struct {
 	scratch *[16]float64 // for the speeds of a forecast
 }
 
-func (s *State) sharingMode(g *GPU) sharingMode {
-	return sharingMode{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &s.pairs, &s.step.speeds}
+func (pr *predictor) sharingMode(g *GPU) sharingMode {
+	return sharingMode{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &pr.pairs, &pr.speeds}
 }
 
 // speeds returns the predicted speeds of tasks on one GPU. An idle task neither slows
@@ -126,12 +126,12 @@ type loadDemand struct {
 }
 
 // loadDemand returns the demand of a task with a load; t is nil for other processes.
-func (s *State) loadDemand(l interference.Load, t *Task) loadDemand {
+func (pr *predictor) loadDemand(l interference.Load, t *Task) loadDemand {
 	kind := int32(0)
 	if t != nil {
-		kind = s.pairs.number(t.Kind)
+		kind = pr.pairs.number(t.Kind)
 	}
-	return loadDemand{l.SMACT == 0, l.Busy(), kind, s.mpsDomainOf(t), interference.Fitted.Task(l)}
+	return loadDemand{l.SMACT == 0, l.Busy(), kind, pr.mpsDomainOf(t), interference.Fitted.Task(l)}
 }
 
 // doubted returns a load with its likely worst activity: a standard deviation more.
@@ -151,7 +151,7 @@ const doubtMost = 0.9
 
 // repace sets the speed of a task to its speed on its slowest GPU.
 func (s *State) repace(t *Task) {
-	s.progress(t)
+	s.predictor.progress(t)
 	for _, grant := range t.Current().Grants {
 		if g := s.byID[grant.GPU]; g != nil {
 			g.forget()
@@ -168,8 +168,8 @@ func (s *State) repace(t *Task) {
 }
 
 // progress updates the work that a running task has done up to now.
-func (s *State) progress(t *Task) {
-	t.Done, t.PacedAt = t.doneBy(s.now), s.now
+func (pr *predictor) progress(t *Task) {
+	t.Done, t.PacedAt = t.doneBy(pr.now), pr.now
 }
 
 // doneBy returns the work that the current attempt has done by an instant, in seconds

@@ -24,7 +24,7 @@ const (
 // after foreseenFor or foreseenSteps. It does not change the state.
 func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
-	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Suspended && !t.waiting() || s.awaitsRoom(t) {
+	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Suspended && !t.waiting() || s.breakers.awaitsRoom(t) {
 		return 0, 0, false
 	}
 	var likely startForecast
@@ -162,8 +162,8 @@ func (f *startForecast) ends(t *Task) units.Instant {
 	done := t.doneBy(f.s.now)
 	w := f.whole[t.ID]
 	if w.attempt != a.N {
-		left, basis := f.s.left(t, done)
-		if basis == guessed && f.s.runs().all.n == 0 { // nothing to guess by
+		left, basis := f.s.predictor.left(t, done)
+		if basis == guessed && f.s.predictor.runs().all.n == 0 { // nothing to guess by
 			return units.Never
 		}
 		if f.late {

@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"fmt"
-	"time"
 
 	"carma/internal/units"
 )
@@ -18,27 +17,17 @@ type State struct {
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
 	groups    map[string]*group   // look-up only
 	users     *users
+	predictor *predictor
+	breakers  *breakers
 	// reservations are in order of number.
 	reservations    []*Reservation
 	lastReservation int
 
-	engineDown        Reason      // zero: the engine is up
-	paused            *Cordon     // of launching, or nil
-	engineBreaker     *breaker    // of the engine, or nil if containers start
-	complaints        *complaints // of starts that failed for an unknown reason, or nil
-	canary            canary
-	namespaceBreakers []*breaker // namespaces that take no more now, in order, see namespace_full.go
-	probeTask         int        // which tasks the cycle may launch, see circuit_breaker.go
-	head              headReservation
-	history           history
-	pairs             pairs
-	growth            memoryGrowth
-	declaredError     declaredError
-	guess             map[string]time.Duration // expected run times of tasks without history, by family
-	classCounts       classCounts
-	notBefore         units.Instant    // no launch before this (option Interval)
-	inflight          []inflightLaunch // launches in flight to the engine, in order
-	again             units.Instant    // when the queues are scheduled again for policy carma
+	paused    *Cordon // of launching, or nil
+	head      headReservation
+	notBefore units.Instant    // no launch before this (option Interval)
+	inflight  []inflightLaunch // launches in flight to the engine, in order
+	again     units.Instant    // when the queues are scheduled again for policy carma
 
 	reach [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
 
@@ -53,7 +42,6 @@ type step struct {
 	late     []residentForecast
 	there    []residentForecast
 	bounds   []bound
-	speeds   [16]float64
 	gpus     []*GPU
 	open     []*GPU
 	critical []*Task
@@ -70,7 +58,7 @@ func New(opt Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := &ledger{agenda: agenda{format: DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, taskIndex: newTaskIndex()}
-	s := &State{ledger: l, policy: p, probeTask: everyTask, cache: emptyCache, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{ledger: l, policy: p, predictor: newPredictor(l), breakers: newBreakers(l), users: newUsers(l), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users, s.queue.byPriority = s.takesTurns(), opt.byPriority()
 	return s
 }
@@ -143,7 +131,7 @@ func (s *State) take(ev Event) {
 	case GPUsCordoned:
 		s.gpusCordoned(ev)
 	case CanaryEnded:
-		s.canaryEnded(ev)
+		s.breakers.canaryEnded(ev)
 	case GPUsReset:
 		s.gpusReset(ev)
 	case LaunchingPaused:
@@ -241,7 +229,7 @@ func (s *State) started(ev Started) {
 // onStarted records that the container of an attempt has run since an instant.
 func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 	a.Started, t.PacedAt, t.Idle = since, s.now, Idleness{}
-	s.startSucceeded(t, a)
+	s.breakers.startSucceeded(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == Launching {
 		t.Phase = Running

@@ -43,12 +43,12 @@ func (s *State) estimated(ev Estimated) {
 
 // appraise computes the first grant from the estimate and from earlier runs.
 func (s *State) appraise(t *Task) {
-	s.recallHost(t)
+	s.predictor.recallHost(t)
 	if t.GPUs == 0 {
 		t.NextGrant, t.Learner, t.NextExclusive = 0, false, false
 		return
 	}
-	s.recall(t)
+	s.predictor.recall(t)
 	t.NextGrant = t.Estimate.Memory.Clamp()
 	t.Learner = s.learns(t)
 	t.NextExclusive = t.Exclusive || t.Estimate.WholeGPU && !t.Learner

@@ -90,7 +90,7 @@ func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
 
 // beginSuspension begins a suspension: the task does no work from now on.
 func (s *State) beginSuspension(t *Task, what Suspension) {
-	s.progress(t)
+	s.predictor.progress(t)
 	t.Phase, t.Suspension = Suspending, &what
 	s.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
@@ -190,7 +190,7 @@ func (s *State) suspended(ev SuspendDone) {
 	}
 	s.holdsAgain(t)
 	s.onSuspended(t, away.Reason)
-	s.vacate(t)
+	s.users.vacate(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}

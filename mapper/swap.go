@@ -38,7 +38,7 @@ func (s *State) swaps(t *Task) bool {
 	if !s.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || s.step.swaps >= swapTries {
 		return false
 	}
-	n, ok := s.length(t)
+	n, ok := s.predictor.length(t)
 	if !ok || n > swapMost {
 		return false
 	}
@@ -47,8 +47,8 @@ func (s *State) swaps(t *Task) bool {
 }
 
 // length returns the longest likely run time of a waiting task, or false if not known.
-func (s *State) length(t *Task) (n time.Duration, ok bool) {
-	if run, basis := s.runTime(t); basis != guessed {
+func (pr *predictor) length(t *Task) (n time.Duration, ok bool) {
+	if run, basis := pr.runTime(t); basis != guessed {
 		n = time.Duration(min(run.Seconds()*lateness[basis], 1e9) * float64(time.Second))
 	}
 	if t.TimeLimit > 0 && (n == 0 || t.TimeLimit < n) {
@@ -60,12 +60,12 @@ func (s *State) length(t *Task) (n time.Duration, ok bool) {
 // swapsFor reports whether a running task is likely to continue for so much longer, and
 // was suspended so little, that it may be suspended for a shorter one.
 func (s *State) swapsFor(v, t *Task) bool {
-	whole, basis := s.runTime(v)
+	whole, basis := s.predictor.runTime(v)
 	if basis == guessed {
 		return false
 	}
-	left, _ := s.left(v, v.doneBy(s.now))
-	short, _ := s.length(t)
+	left, _ := s.predictor.left(v, v.doneBy(s.now))
+	short, _ := s.predictor.length(t)
 	return left >= swapGain*lateness[basis]*short.Seconds() && (s.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
@@ -76,7 +76,7 @@ func (s *State) gains(t *Task, picked []preemption) bool {
 		cost += w.cost
 	}
 	if s.policy.pick != nil { // its own run is in it
-		run, _ := s.runTime(t)
+		run, _ := s.predictor.runTime(t)
 		cost -= run.Seconds()
 	}
 	wait := s.waitOf(t)

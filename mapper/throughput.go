@@ -79,7 +79,7 @@ func (s *State) compare(t *Task, p Throughput) {
 		if p.Since < g.ChangedAt {
 			return // in part it was measured beside other neighbours
 		}
-		if s.unseen(g) != 0 && !s.settled(g) {
+		if s.predictor.unseen(g) != 0 && !s.predictor.settled(g) {
 			return // the rate counts once samples show the new task
 		}
 		alone = alone && len(g.Residents) == 1

@@ -24,8 +24,8 @@ func TestPaced(t *testing.T) {
 	w.shows(resnet, resnet)
 	w.wait(30 * time.Second)
 	w.tells(a, 70) // in part of the time it was alone
-	if !w.s.pairs.IsZero() {
-		t.Errorf("%+v was learned while the neighbours changed", w.s.pairs.all)
+	if !w.s.predictor.pairs.IsZero() {
+		t.Errorf("%+v was learned while the neighbours changed", w.s.predictor.pairs.all)
 	}
 	if p := w.task(a).Pace; p.Alone != 110 || p.Rate != 70 {
 		t.Errorf("it goes as %+v", p)
@@ -94,7 +94,7 @@ func TestShareTellsRunTime(t *testing.T) {
 		a := w.put(0, resnet, "a")
 		w.wait(2 * time.Minute)
 		w.paces(Throughput{Task: a, Rate: 100, Share: row.share})
-		run, basis := w.s.runTime(w.task(a))
+		run, basis := w.s.predictor.runTime(w.task(a))
 		if row.want == 0 {
 			if basis == known {
 				t.Errorf("a share of %v tells %s", row.share, run)

@@ -31,15 +31,15 @@ type Account struct {
 }
 
 // Account returns the use by a user, which is zero for an unknown user.
-func (s *State) Account(name string) Account {
-	a := s.users.has(name).account(false)
-	a.Weight, a.Quota = s.opt.weight(name), s.opt.quotaOf(name)
-	a.Share = s.rights(func(u *user) bool { return u.Name == name })
-	if !s.opt.fair() {
+func (us *users) Account(name string) Account {
+	a := us.has(name).account(false)
+	a.Weight, a.Quota = us.opt.weight(name), us.opt.quotaOf(name)
+	a.Share = us.rights(func(u *user) bool { return u.Name == name })
+	if !us.opt.fair() {
 		return a
 	}
 	var own *user
-	for _, u := range s.users.named(name) {
+	for _, u := range us.named(name) {
 		if own == nil || compareUsers(u, own) < 0 {
 			own = u
 		}
@@ -47,7 +47,7 @@ func (s *State) Account(name string) Account {
 	if own == nil {
 		return a
 	}
-	for _, other := range s.users.all {
+	for _, other := range us.all {
 		if other.Name != name && other.waiting > 0 && compareUsers(other, own) < 0 {
 			a.Ahead++
 		}
@@ -56,25 +56,25 @@ func (s *State) Account(name string) Account {
 }
 
 // GroupAccount returns the use by the users of an account on it.
-func (s *State) GroupAccount(account string) Account {
-	a := s.users.hasAccount(account).account(true)
-	a.Weight, a.Quota = s.opt.accountWeight(account), s.opt.accountQuota(account)
-	a.Share = s.rights(func(u *user) bool { return u.Account == account })
+func (us *users) GroupAccount(account string) Account {
+	a := us.hasAccount(account).account(true)
+	a.Weight, a.Quota = us.opt.accountWeight(account), us.opt.accountQuota(account)
+	a.Share = us.rights(func(u *user) bool { return u.Account == account })
 	return a
 }
 
 // rights returns the part of the GPUs, by right, of the selected users, among all users
 // with tasks. An account that takes turns as one shares its part among its users.
-func (s *State) rights(of func(*user) bool) float64 {
+func (us *users) rights(of func(*user) bool) float64 {
 	tops, within := map[string]float64{}, map[string]float64{} // by account, or by user
 	top := func(u *user) (string, float64) {
-		if w := s.opt.accountWeight(u.Account); w > 0 {
+		if w := us.opt.accountWeight(u.Account); w > 0 {
 			return "@" + u.Account, w
 		}
-		return u.Name, s.opt.weight(u.Name)
+		return u.Name, us.opt.weight(u.Name)
 	}
 	all := 0.0
-	for _, u := range s.users.all {
+	for _, u := range us.all {
 		if u.tasks+u.waiting == 0 {
 			continue
 		}
@@ -83,12 +83,12 @@ func (s *State) rights(of func(*user) bool) float64 {
 			tops[name] = w
 			all += w
 		}
-		within[name] += s.opt.weight(u.Name)
+		within[name] += us.opt.weight(u.Name)
 	}
 	sum := 0.0
-	for _, u := range s.users.all {
+	for _, u := range us.all {
 		if name, w := top(u); u.tasks+u.waiting > 0 && of(u) {
-			sum += w / all * s.opt.weight(u.Name) / within[name]
+			sum += w / all * us.opt.weight(u.Name) / within[name]
 		}
 	}
 	return sum
@@ -105,33 +105,33 @@ func (u user) account(group bool) Account {
 
 // Accounts lists all known users, then all known accounts, each by name. Users and
 // accounts with quotas or weights are known too.
-func (s *State) Accounts() []Account {
+func (us *users) Accounts() []Account {
 	var users, groups []string
-	for _, u := range s.users.all {
+	for _, u := range us.all {
 		users, groups = append(users, u.Name), append(groups, u.Account)
 	}
-	for _, q := range s.opt.Quotas {
+	for _, q := range us.opt.Quotas {
 		if q.Account {
 			groups = append(groups, q.Name)
 		} else {
 			users = append(users, q.Name)
 		}
 	}
-	for _, w := range s.opt.FairWeights {
+	for _, w := range us.opt.FairWeights {
 		users = append(users, w.User)
 	}
-	for _, w := range s.opt.FairAccounts {
+	for _, w := range us.opt.FairAccounts {
 		if w.User != EveryAccount {
 			groups = append(groups, w.User)
 		}
 	}
 	var all []Account
 	for _, name := range distinct(users) {
-		all = append(all, s.Account(name))
+		all = append(all, us.Account(name))
 	}
 	for _, name := range distinct(groups) {
 		if name != "" {
-			all = append(all, s.GroupAccount(name))
+			all = append(all, us.GroupAccount(name))
 		}
 	}
 	return all

@@ -37,6 +37,7 @@ type user struct {
 
 // users holds all users with tasks or with use that has not decayed.
 type users struct {
+	*ledger
 	at   units.Instant // the instant up to which Use is computed
 	tick units.Instant // the latest instant of the next check of the order
 	all  []*user       // by name, then account
@@ -54,7 +55,7 @@ func compareUserAccounts(a, b userAccount) int {
 	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.account, b.account))
 }
 
-func newUsers() *users { return &users{byParty: map[userAccount]*user{}} }
+func newUsers(l *ledger) *users { return &users{ledger: l, byParty: map[userAccount]*user{}} }
 
 // of returns a user, or nil if not known.
 func (us *users) of(p userAccount) *user { return us.byParty[p] }
@@ -110,8 +111,8 @@ func (u *user) include(o *user) {
 	u.waiting += o.waiting
 }
 
-func (us *users) clone() *users {
-	c := &users{at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[userAccount]*user, len(us.all))}
+func (us *users) clone(l *ledger) *users {
+	c := &users{ledger: l, at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[userAccount]*user, len(us.all))}
 	for i, u := range us.all {
 		c.all[i] = new(*u)
 		c.byParty[u.userAccount()] = c.all[i]
@@ -170,39 +171,39 @@ func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 
 // occupy adds a placed task to its user's accounting; vacate removes it. A change of its
 // grants comes between the two.
-func (s *State) occupy(t *Task) {
-	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.userAccount())
+func (us *users) occupy(t *Task) {
+	us.settle(us.now, us.opt.halfLife())
+	u := us.make(t.userAccount())
 	u.tasks++
 	for _, grant := range t.Current().Grants {
-		g := s.byID[grant.GPU]
+		g := us.byID[grant.GPU]
 		r := g.resident(t.ID)
 		need := units.Bytes(0)
-		if s.opt.Booking == BookSamples {
+		if us.opt.Booking == BookSamples {
 			need = t.NextGrant
 		}
 		r.Share = shareOn(g, r, need)
 		u.count(r, 1)
 	}
-	s.charge(t, u, 1)
+	us.charge(t, u, 1)
 }
 
-func (s *State) vacate(t *Task) {
-	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.userAccount())
+func (us *users) vacate(t *Task) {
+	us.settle(us.now, us.opt.halfLife())
+	u := us.make(t.userAccount())
 	u.tasks--
 	for _, grant := range t.Current().Grants {
-		u.count(s.byID[grant.GPU].resident(t.ID), -1)
+		u.count(us.byID[grant.GPU].resident(t.ID), -1)
 	}
-	s.charge(t, u, -1)
+	us.charge(t, u, -1)
 }
 
 // charge adds a placed task without a GPU to its user's accounting, or removes it.
-func (s *State) charge(t *Task, u *user, sign int64) {
+func (us *users) charge(t *Task, u *user, sign int64) {
 	if t.GPUs > 0 {
 		return
 	}
-	h := s.host(t.Current().Host.Node)
+	h := us.host(t.Current().Host.Node)
 	r := h.resident(t.ID)
 	if sign > 0 {
 		r.Share = leastShare
@@ -246,8 +247,8 @@ func (s *State) count(us *users) {
 }
 
 // fillShares sets the shares missing in snapshots of versions without shares.
-func (s *State) fillShares() {
-	for _, g := range s.gpus {
+func (l *ledger) fillShares() {
+	for _, g := range l.gpus {
 		for i := range g.Residents {
 			if r := &g.Residents[i]; r.Share <= 0 || r.Share > shareOne {
 				r.Share = shareOn(g, r, 0)
@@ -258,7 +259,7 @@ func (s *State) fillShares() {
 
 // auditUsers compares the users' accounting with the ledger.
 func (s *State) auditUsers() error {
-	fresh := newUsers()
+	fresh := newUsers(s.ledger)
 	s.count(fresh)
 	for _, u := range fresh.all {
 		if s.users.of(u.userAccount()) == nil {

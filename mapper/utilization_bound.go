@@ -33,11 +33,11 @@ const (
 
 // readAnew handles a change between coarse and fine samples of a GPU. The samples count
 // when their window contains only the new kind.
-func (s *State) readAnew(g *GPU, coarse bool) {
+func (pr *predictor) readAnew(g *GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
 	}
-	g.Coarse, g.ReadSince = coarse, s.now
+	g.Coarse, g.ReadSince = coarse, pr.now
 	for i := range g.Residents {
 		if g.Residents[i].Bound {
 			g.SeenAt = 0 // fine samples show its load better
@@ -74,8 +74,8 @@ func (g *GPU) vague() bool {
 
 // likely returns the SM activity of an unknown task, as far as similar tasks tell; ok is
 // false if its load is known.
-func (s *State) likely(t *Task) (smact float64, ok bool) {
-	m := s.priorOf(t)
+func (pr *predictor) likely(t *Task) (smact float64, ok bool) {
+	m := pr.priorOf(t)
 	for c, weight := range m {
 		smact += weight * typicalLoads[c].SMACT
 	}
@@ -138,7 +138,7 @@ func (x *attribution) measures() bool {
 // error of interference.Load.Busy.
 func (x *attribution) timed(sought interference.Load, speeds []float64) (off float64) {
 	for i := range x.strangers {
-		if x.strangers[i] && x.s.tasks[x.g.Residents[i].Task].Pace.Rate > 0 {
+		if x.strangers[i] && x.p.tasks[x.g.Residents[i].Task].Pace.Rate > 0 {
 			return 0 // its own output, and its effect on others, show more
 		}
 	}

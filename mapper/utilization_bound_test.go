@@ -45,8 +45,8 @@ func TestCoarseIsABound(t *testing.T) {
 			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < coarseDoubt {
 				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
 			}
-			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.classCounts.IsZero() {
-				t.Errorf("learned: %+v, %+v", e, w.s.classCounts)
+			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.predictor.classCounts.IsZero() {
+				t.Errorf("learned: %+v, %+v", e, w.s.predictor.classCounts)
 			}
 		})
 	}
@@ -68,12 +68,12 @@ func TestCoarseReplacesNothing(t *testing.T) {
 			t.Errorf("coarse %v: it is taken for %+v", coarse, g.resident(a).Load)
 		}
 		g.resident(a).Load = small
-		if more := w.s.extra(g); (more == 0) != coarse {
+		if more := w.s.predictor.extra(g); (more == 0) != coarse {
 			t.Errorf("coarse %v: others are taken to do %v there", coarse, more)
 		}
 		w.wait(2 * aloneLeast * time.Second)
 		w.exit(a, ExitOK)
-		if e := w.s.history.of("k"); e == nil || (len(e.Loads) == 0) != coarse {
+		if e := w.s.predictor.history.of("k"); e == nil || (len(e.Loads) == 0) != coarse {
 			t.Errorf("coarse %v: the history has %+v", coarse, e)
 		}
 	}
@@ -98,7 +98,7 @@ func TestCoarseTime(t *testing.T) {
 	}
 	w.wait(aloneLeast * time.Second / 2)
 	w.exit(a, ExitOK)
-	if e := w.s.history.of("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
+	if e := w.s.predictor.history.of("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
 		t.Errorf("the history has %+v", e)
 	}
 }
@@ -221,13 +221,13 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 			t.Repeat(map[string]func(*rapid.T){
 				"submit": m.submit, "estimate": m.estimate, "start": m.start, "exit": m.exit, "engine": m.engine, "restart": m.restart, "look": look,
 				"": func(t *rapid.T) {
-					for _, e := range m.s.history {
+					for _, e := range m.s.predictor.history {
 						learned[coarse] = learned[coarse] || len(e.Loads) > 0
 					}
 					for _, task := range m.s.tasks {
 						learned[coarse] = learned[coarse] || task.Expected.Source == SourceSeen
 					}
-					if learned[coarse] = learned[coarse] || !m.s.classCounts.IsZero(); coarse && learned[coarse] {
+					if learned[coarse] = learned[coarse] || !m.s.predictor.classCounts.IsZero(); coarse && learned[coarse] {
 						t.Fatal("an activity was learned")
 					}
 				},

@@ -3,7 +3,6 @@ package mapper
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"carma/internal/units"
 )
@@ -70,9 +69,6 @@ func (l *ledger) Reserved(id GPUID) units.Bytes {
 	return 0
 }
 
-// EngineDown says why nothing can be launched, or returns the zero Reason.
-func (s *State) EngineDown() Reason { return s.engineDown }
-
 // Position returns a waiting task's place in the order of all queues, from 1, or 0.
 func (s *State) Position(id TaskID) int {
 	t := s.tasks[id]
@@ -128,15 +124,8 @@ func (s *State) Clone() *State {
 	c := *s
 	c.ledger, c.step, c.cache = s.ledger.clone(), step{}, emptyCache
 	c.inflight = slices.Clone(s.inflight)
-	c.history = make(history, len(s.history))
-	for i, e := range s.history {
-		c.history[i] = new(*e)
-	}
-	c.pairs, c.classCounts, c.guess = s.pairs.clone(), s.classCounts.clone(), make(map[string]time.Duration, len(s.guess))
-	for family, guess := range s.guess {
-		c.guess[family] = guess
-	}
-	c.users = s.users.clone()
+	c.predictor, c.breakers = s.predictor.clone(c.ledger), s.breakers.clone(c.ledger)
+	c.users = s.users.clone(c.ledger)
 	c.followers = make(map[TaskID][]TaskID, len(s.followers))
 	for id, all := range s.followers {
 		c.followers[id] = slices.Clone(all)
@@ -154,11 +143,6 @@ func (s *State) Clone() *State {
 	for i, r := range s.reservations {
 		c.reservations[i] = new(*r)
 	}
-	c.complaints = s.complaints.clone()
-	c.engineBreaker, c.namespaceBreakers = s.engineBreaker.clone(), make([]*breaker, len(s.namespaceBreakers))
-	for n, i := range s.namespaceBreakers {
-		c.namespaceBreakers[n] = i.clone()
-	}
 	c.head.GPUs = slices.Clone(s.head.GPUs)
 	return &c
 }
@@ -166,3 +150,35 @@ func (s *State) Clone() *State {
 // DecisionFormat returns the format of the decisions that led to the state, see the
 // constant.
 func (a *agenda) DecisionFormat() int { return a.format }
+
+// Account returns the use by a user, which is zero for an unknown user.
+func (s *State) Account(name string) Account { return s.users.Account(name) }
+
+// GroupAccount returns the use by the users of an account on it.
+func (s *State) GroupAccount(account string) Account { return s.users.GroupAccount(account) }
+
+// Accounts lists all known users, then all known accounts, each by name.
+func (s *State) Accounts() []Account { return s.users.Accounts() }
+
+// Measured returns the raw estimate and the observed peak of each kind of task, the
+// oldest first. The caller must not change the list.
+func (s *State) Measured() []EstimateError { return s.predictor.Measured() }
+
+// Runs returns the peak of the earlier runs of a program, one for each batch size, in no
+// particular order.
+func (s *State) Runs(program string) []Run { return s.predictor.Runs(program) }
+
+// Recalls reports whether earlier runs of a kind decide the grant of its next run.
+func (s *State) Recalls(kind string) bool { return s.predictor.Recalls(kind) }
+
+// Speed returns the speed of a task, or false if its container does not run.
+func (s *State) Speed(id TaskID) (v SpeedView, ok bool) { return s.predictor.Speed(id) }
+
+// EngineDown returns why the engine is down, or the zero Reason if it is up.
+func (s *State) EngineDown() Reason { return s.breakers.engineDown }
+
+// Breakers lists the unhealthy engine and GPUs, the engine first.
+func (s *State) Breakers() []BreakerView { return s.breakers.Breakers() }
+
+// CanaryDue reports whether a canary must be started now, see [CanaryEnded].
+func (s *State) CanaryDue() bool { return s.breakers.CanaryDue() }

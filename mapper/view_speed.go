@@ -36,14 +36,14 @@ type SpeedView struct {
 }
 
 // Speed returns the speed of a task, or false if its container does not run.
-func (s *State) Speed(id TaskID) (SpeedView, bool) {
-	t := s.tasks[id]
+func (pr *predictor) Speed(id TaskID) (SpeedView, bool) {
+	t := pr.tasks[id]
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {
 		return SpeedView{}, false
 	}
 	g := SpeedView{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == Running, Predicted: 1 / t.Speed}
 	for _, grant := range t.Current().Grants {
-		gpu := s.byID[grant.GPU]
+		gpu := pr.byID[grant.GPU]
 		g.Changed = max(g.Changed, gpu.ChangedAt)
 		for i := range gpu.Residents {
 			if other := gpu.Residents[i].Task; other != id {
@@ -60,7 +60,7 @@ func (s *State) Speed(id TaskID) (SpeedView, bool) {
 			g.Measured, g.Error = 1, 0
 		}
 	}
-	left, basis := s.left(t, t.doneBy(s.now))
+	left, basis := pr.left(t, t.doneBy(pr.now))
 	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
 	return g, true
 }
