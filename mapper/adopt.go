@@ -54,7 +54,7 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 		return
 	}
 	if t == nil {
-		t = s.addOrphan(ev)
+		t = s.queue.addOrphan(ev)
 	}
 	if a := t.Current(); a != nil { // it ran on, unrecorded
 		a.Ended, a.Class = s.now, ExitInfrastructure
@@ -91,19 +91,19 @@ func (s *State) adoptOrphan(ev OrphanAdopted) {
 }
 
 // addOrphan adds the task of an orphaned container.
-func (s *State) addOrphan(ev OrphanAdopted) *Task {
-	s.lastID = max(s.lastID, ev.ID)
-	t := &Task{Request: ev.Request, Phase: Held, Submitted: s.now}
+func (q *schedulingQueue) addOrphan(ev OrphanAdopted) *Task {
+	q.lastID = max(q.lastID, ev.ID)
+	t := &Task{Request: ev.Request, Phase: Held, Submitted: q.now}
 	if ev.Launched > 0 {
-		t.Submitted = min(ev.Launched, s.now)
+		t.Submitted = min(ev.Launched, q.now)
 	}
 	for _, grant := range ev.Grants {
 		t.NextGrant = max(t.NextGrant, grant.Memory.Clamp())
 	}
 	t.GPUs, t.Estimate.Memory, t.NextExclusive = len(ev.Grants), t.NextGrant, t.Exclusive // if it runs again
 	t.shape()
-	s.addTask(t)
-	s.enrol(t)
+	q.addTask(t)
+	q.enrol(t)
 	return t
 }
 

@@ -26,11 +26,11 @@ import (
 //     on its machine;
 //   - GPUs are reserved or nominated for waiting tasks only.
 func (s *State) Audit() error {
-	waiting := s.waitingTasks()
+	waiting := s.queue.waitingTasks()
 	if err := s.auditPlaces(waiting); err != nil {
 		return err
 	}
-	if err := s.auditHeld(); err != nil {
+	if err := s.queue.auditHeld(); err != nil {
 		return err
 	}
 	if err := s.auditKindLinks(); err != nil {
@@ -39,10 +39,10 @@ func (s *State) Audit() error {
 	if most := s.ceiling(s.bookable); s.emptyCeiling != nil && !slices.Equal(most, s.emptyCeiling) {
 		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.emptyCeiling)
 	}
-	if err := s.auditBacklog(); err != nil {
+	if err := s.queue.auditBacklog(); err != nil {
 		return err
 	}
-	if err := s.auditUsers(); err != nil {
+	if err := s.queue.auditUsers(); err != nil {
 		return err
 	}
 	for _, g := range s.gpus {
@@ -50,17 +50,17 @@ func (s *State) Audit() error {
 			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.NominatedFor)
 		}
 	}
-	if h := s.head; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
+	if h := s.queue.head; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
 	}
 	return nil
 }
 
 // waitingTasks counts for each task the queues that have it.
-func (s *State) waitingTasks() map[TaskID]int {
+func (q *schedulingQueue) waitingTasks() map[TaskID]int {
 	waiting := map[TaskID]int{}
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
+	for i := range q.waiting.lanes {
+		for _, t := range q.waiting.lanes[i].waiting() {
 			waiting[t.ID]++
 		}
 	}
@@ -85,8 +85,8 @@ func (s *State) auditPlaces(waiting map[TaskID]int) error {
 	if err := s.auditHosts(); err != nil {
 		return err
 	}
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
+	for i := range s.queue.waiting.lanes {
+		for _, t := range s.queue.waiting.lanes[i].waiting() {
 			if laneOf(t) != i {
 				return fmt.Errorf("task %d is in the wrong queue", t.ID)
 			}
@@ -264,12 +264,12 @@ func (l *ledger) auditHosts() error {
 }
 
 // auditBacklog checks that the backlog agrees with the queue.
-func (s *State) auditBacklog() error {
-	kept := s.cache.backlog
+func (q *schedulingQueue) auditBacklog() error {
+	kept := q.sums
 	if !kept.valid {
 		return nil
 	}
-	whole := s.wholeBacklog()
+	whole := q.wholeBacklog()
 	for i := range whole.byRun {
 		if !slices.Equal(kept.byRun[i], whole.byRun[i]) {
 			return fmt.Errorf("tasks of priority class %d are in another order by run time than noted", i)

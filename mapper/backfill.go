@@ -18,33 +18,33 @@ const (
 const fillLeast = 2 * time.Minute
 
 // backfills reports whether a task may backfill a GPU that is reserved for another.
-func (s *State) backfills(t *Task, g *GPU) bool {
-	held := s.tasks[s.reservedForHead(g)]
+func (q *schedulingQueue) backfills(t *Task, g *GPU) bool {
+	held := q.tasks[q.reservedForHead(g)]
 	switch {
-	case !s.opt.FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
+	case !q.opt.FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
 		return false
 	case t.GPUs != 1 || t.Terminal || t.Phase == Suspended || t.Last() != nil && t.Last().Stays:
 		return false
 	case g.Suspend == SuspendNever || g.SuspendAlone && !t.NextExclusive:
 		return false
-	case s.head.Until != 0 && s.now.Add(fillLeast) > s.head.Until:
+	case q.head.Until != 0 && q.now.Add(fillLeast) > q.head.Until:
 		return false
 	}
-	return s.canFreeHeld(held, t, g)
+	return q.canFreeHeld(held, t, g)
 }
 
 // canFreeHeld reports whether the host memory of a machine would hold task held, the
 // memory of the tasks that backfill GPUs there, and the memory of t in addition.
-func (s *State) canFreeHeld(held, t *Task, g *GPU) bool {
-	h := s.host(g.Node)
+func (q *schedulingQueue) canFreeHeld(held, t *Task, g *GPU) bool {
+	h := q.host(g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	share, _ := s.hostFits(held, h)
+	share, _ := q.hostFits(held, h)
 	sum := share.Memory + t.needs(g)
-	for _, at := range s.machineOf(g) {
+	for _, at := range q.machineOf(g) {
 		for i := range at.Residents {
-			if r := &at.Residents[i]; s.vacatesHeld(held, r) {
+			if r := &at.Residents[i]; q.vacatesHeld(held, r) {
 				sum = (sum + r.taken()).Clamp()
 			}
 		}
@@ -59,7 +59,7 @@ func (s *State) backfillsFor(t *Task, gpus []*GPU) TaskID {
 		return 0
 	}
 	g := gpus[0]
-	if id := s.reservedForHead(g); id != 0 && id != t.ID && s.overtakesOn(t, id, g) {
+	if id := s.queue.reservedForHead(g); id != 0 && id != t.ID && s.overtakesOn(t, id, g) {
 		return id
 	}
 	return 0
@@ -67,15 +67,15 @@ func (s *State) backfillsFor(t *Task, gpus []*GPU) TaskID {
 
 // heldFreed reports whether backfilling tasks may be suspended for a waiting task,
 // because GPUs are reserved for it.
-func (s *State) heldFreed(t *Task) bool {
-	return s.opt.FillHeld && t.GPUs > 1 && s.head.Task == t.ID && t.Phase != Suspended
+func (q *schedulingQueue) heldFreed(t *Task) bool {
+	return q.opt.FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != Suspended
 }
 
 // vacatesHeld reports whether a resident of a GPU backfills and is suspended when t, a
 // task on several GPUs, could start without it.
-func (s *State) vacatesHeld(t *Task, r *Resident) bool {
-	v := s.tasks[r.Task]
-	return s.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.backfilling() && v.Priority <= t.Priority
+func (q *schedulingQueue) vacatesHeld(t *Task, r *Resident) bool {
+	v := q.tasks[r.Task]
+	return q.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.backfilling() && v.Priority <= t.Priority
 }
 
 // backfilling reports whether a placed task backfills a GPU and can be suspended.
@@ -85,13 +85,13 @@ func (t *Task) backfilling() bool {
 
 // canBackfill returns why a running task may be suspended for the task whose reserved GPU
 // it backfills, or the zero Reason.
-func (s *State) canBackfill(t *Task) Reason {
+func (q *schedulingQueue) canBackfill(t *Task) Reason {
 	if t.Phase != Running || !t.backfilling() {
 		return Reason{}
 	}
-	g := s.byID[t.Current().Grants[0].GPU]
-	held := s.tasks[s.reservedForHead(g)]
-	if held == nil || !s.vacatesHeld(held, g.resident(t.ID)) {
+	g := q.byID[t.Current().Grants[0].GPU]
+	held := q.tasks[q.reservedForHead(g)]
+	if held == nil || !q.vacatesHeld(held, g.resident(t.ID)) {
 		return Reason{}
 	}
 	return Reason{Code: ReasonFills, Task: held.ID, GPU: g.Index}
@@ -99,8 +99,8 @@ func (s *State) canBackfill(t *Task) Reason {
 
 // cannotBackfill records that a backfilling task could not be suspended: no other task
 // may backfill the GPUs reserved for why.Task.
-func (s *State) cannotBackfill(why Reason) {
-	if held := s.tasks[why.Task]; held != nil {
+func (q *schedulingQueue) cannotBackfill(why Reason) {
+	if held := q.tasks[why.Task]; held != nil {
 		held.Unfilled = true
 	}
 }

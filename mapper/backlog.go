@@ -31,10 +31,10 @@ const (
 	mostWork  = 1e7 // seconds of a whole GPU: four months
 )
 
-func (s *State) weight(t *Task) weight {
-	run, _ := s.predictor.runTime(t)
+func (q *schedulingQueue) weight(t *Task) weight {
+	run, _ := q.predictor.runTime(t)
 	w := weight{laneOf(t) - 3, run, -1}
-	if work := s.predictor.smWork(t, 0); work >= 0 && work < mostWork {
+	if work := q.predictor.smWork(t, 0); work >= 0 && work < mostWork {
 		w.work = int64(work * workParts)
 	}
 	return w
@@ -84,12 +84,12 @@ func (b *backlog) remove(t *Task) {
 
 // onEnqueue updates the backlog after a task entered a queue, or after the expectations
 // of a waiting task changed.
-func (s *State) onEnqueue(t *Task) {
-	b := &s.cache.backlog
+func (q *schedulingQueue) onEnqueue(t *Task) {
+	b := &q.sums
 	if !b.valid || t.first() {
 		return
 	}
-	if w := s.weight(t); w != t.cache.weight || !b.has(t) {
+	if w := q.weight(t); w != t.cache.weight || !b.has(t) {
 		b.remove(t)
 		b.add(t, w)
 	}
@@ -101,27 +101,27 @@ func (b *backlog) has(t *Task) bool {
 }
 
 // onDequeue updates the backlog after a task left its queue.
-func (s *State) onDequeue(t *Task) {
-	if s.cache.backlog.valid {
-		s.cache.backlog.remove(t)
+func (q *schedulingQueue) onDequeue(t *Task) {
+	if q.sums.valid {
+		q.sums.remove(t)
 	}
 }
 
 // backlog returns the current backlog, and builds it if necessary.
-func (s *State) backlog() *backlog {
-	if b := &s.cache.backlog; !b.valid {
-		*b = s.wholeBacklog()
+func (q *schedulingQueue) backlog() *backlog {
+	if b := &q.sums; !b.valid {
+		*b = q.wholeBacklog()
 	}
-	return &s.cache.backlog
+	return &q.sums
 }
 
 // wholeBacklog builds a backlog from the whole queue.
-func (s *State) wholeBacklog() backlog {
+func (q *schedulingQueue) wholeBacklog() backlog {
 	b := backlog{valid: true}
-	for i := range s.queue.main() {
-		for _, line := range s.queue.main()[i].lines {
+	for i := range q.waiting.main() {
+		for _, line := range q.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
-				t.cache.weight = s.weight(t)
+				t.cache.weight = q.weight(t)
 				b.byRun[i] = append(b.byRun[i], t)
 				b.count(t.cache.weight, 1)
 			}
@@ -156,8 +156,8 @@ func (s *State) drain(b *backlog, limit float64) (least, most float64) {
 // counting above limit.
 func (s *State) drainExactly(limit float64) float64 {
 	work, most := 0.0, limit*float64(len(s.gpus))
-	for i := range s.queue.main() {
-		for _, line := range s.queue.main()[i].lines {
+	for i := range s.queue.waiting.main() {
+		for _, line := range s.queue.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
 				work = s.predictor.smWork(t, work)
 			}

@@ -13,10 +13,10 @@ func TestDrain(t *testing.T) {
 			for range 20 {
 				l.note(l.s.Step(l.next()))
 			}
-			if err := l.s.auditBacklog(); err != nil {
+			if err := l.s.queue.auditBacklog(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			b := l.s.backlog()
+			b := l.s.queue.backlog()
 			limit := 1e9 // nothing is left out
 			least, most := l.s.drain(b, limit)
 			if exactly := l.s.drainExactly(limit); least > exactly || exactly > most || most-least > 1e-3*most {

@@ -20,7 +20,7 @@ func (s *State) bind(t *Task, gpus []*GPU) {
 
 // launch allocates the memory in the same step, before the task uses any.
 func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone, s.backfillsFor(t, gpus))
+	s.book(t, gpus, s.grants(t, gpus, alone), s.queue.shareAt(t, gpus), alone, s.backfillsFor(t, gpus))
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
@@ -59,7 +59,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	if t.GPUs == 0 {
 		t.Speed = 1
 	}
-	s.onDequeue(t)
+	s.queue.onDequeue(t)
 	s.clearNominations(t)
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
@@ -73,8 +73,8 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		s.notBefore = s.now.Add(s.opt.Interval)
 		s.at(s.notBefore, timer{})
 	}
-	if s.head.Task == t.ID {
-		s.head = headReservation{}
+	if s.queue.head.Task == t.ID {
+		s.queue.head = headReservation{}
 	}
 	s.beginLaunch(t.ID, a.N)
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})

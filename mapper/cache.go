@@ -16,7 +16,6 @@ type cache struct {
 	clock      int // incremented at each scheduling cycle, and at each change of a GPU within one
 	began      int // the clock when the cycle before its last change began
 	forgotten  int // the clock when all cached rejections were last dropped
-	backlog    backlog
 	rejections rejectedCache
 	shrinks    units.Instant // no grant is checked before, or 0 if not known
 	dirty      dirtySet
@@ -46,6 +45,7 @@ type taskCache struct {
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (s *State) dropCache() {
 	s.inventoryChanged()
+	s.queue.sums = backlog{}
 	s.predictor.derived = predictCache{learned: s.predictor.derived.learned + 1, timed: s.predictor.derived.timed + 1}
 	s.cache = cache{clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
 	for _, g := range s.gpus {

@@ -37,7 +37,7 @@ func TestNotesChangeNothing(t *testing.T) {
 				}
 				l.note(got)
 			}
-			if len(l.s.head.GPUs) > 0 {
+			if len(l.s.queue.head.GPUs) > 0 {
 				kept++
 			}
 			if at := l.coming; len(at) == 0 {

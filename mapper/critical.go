@@ -10,10 +10,10 @@ import (
 // work of running and waiting tasks. Shortest-first alone would leave long tasks to the
 // end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
-	lanes := s.queue.main()
+	lanes := s.queue.waiting.main()
 	if !s.opt.shortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
-		s.cache.backlog = backlog{} // nothing would keep it up to date
-		return                      // no task is longer than so many together
+		s.queue.sums = backlog{} // nothing would keep it up to date
+		return                   // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
 	if first < 0 || lanes[first].users() > 1 {
@@ -22,7 +22,7 @@ func (s *State) startCritical(p *cycle) {
 	critical := s.step.critical[:0]
 	for _, t := range s.critical(first) {
 		// A task that gave its slot to others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+		if t.Behind == 0 && t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}
@@ -40,7 +40,7 @@ func (s *State) startCritical(p *cycle) {
 			continue // a launch in this loop reached its user's limit, or was a probe
 		}
 		if gpus := s.place(p, t); gpus != nil {
-			s.queue.remove(t)
+			s.queue.waiting.remove(t)
 			s.bind(t, gpus)
 			p.fit = s.freeSummary(p)
 		} else if t.GPUs > 1 && p.favoured == nil {
@@ -52,7 +52,7 @@ func (s *State) startCritical(p *cycle) {
 // critical returns the tasks of a lane of the main queue whose run time is at least
 // drain, the longest first.
 func (s *State) critical(lane int) []*Task {
-	b := s.backlog()
+	b := s.queue.backlog()
 	all := b.byRun[lane]
 	least, most := s.drain(b, all[0].cache.weight.run.Seconds())
 	atLeast := func(drain float64) int {

@@ -18,9 +18,9 @@ func (s *State) reserveCritical(p *cycle, t *Task) {
 	if gpus == nil {
 		return
 	}
-	s.head = headReservation{Task: t.ID, Until: ready}
+	s.queue.head = headReservation{Task: t.ID, Until: ready}
 	for _, g := range gpus {
-		s.head.GPUs = append(s.head.GPUs, g.ID)
+		s.queue.head.GPUs = append(s.queue.head.GPUs, g.ID)
 	}
 	p.favoured = t
 	p.fit = s.freeSummary(p)
@@ -60,7 +60,7 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
 func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
-	if s.roomFor(t, g) < max(t.needs(g), 1) || s.reservedByUser(t, g) {
+	if s.roomFor(t, g) < max(t.needs(g), 1) || s.queue.reservedByUser(t, g) {
 		return units.Never
 	}
 	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
@@ -112,7 +112,7 @@ func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bo
 	if fills {
 		there = slices.DeleteFunc(there, func(p residentForecast) bool {
 			r := g.resident(p.task)
-			if r == nil || !s.vacatesHeld(t, r) {
+			if r == nil || !s.queue.vacatesHeld(t, r) {
 				return false
 			}
 			free += r.taken()
@@ -181,5 +181,5 @@ func (s *State) endsInTime(t *Task, g *GPU) bool {
 		return false
 	}
 	a := s.score(g, s.candidatesOf(t)[0])
-	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.head.Until
+	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.queue.head.Until
 }

@@ -82,7 +82,7 @@ func (s *State) addDependencies(t *Task) {
 		}
 	}
 	for _, d := range t.Waits {
-		s.followers[d.Task] = append(s.followers[d.Task], t.ID)
+		s.queue.followers[d.Task] = append(s.queue.followers[d.Task], t.ID)
 	}
 }
 
@@ -91,14 +91,14 @@ func (s *State) addDependencies(t *Task) {
 func (s *State) followUp() {
 	for i := 0; i < len(s.step.endings); i++ {
 		e := s.step.endings[i]
-		followers := s.followers[e.id]
-		delete(s.followers, e.id)
+		followers := s.queue.followers[e.id]
+		delete(s.queue.followers, e.id)
 		for _, id := range followers {
 			if t := s.tasks[id]; t != nil {
 				s.follow(t, e)
 			}
 		}
-		if g := s.groups[e.group]; g != nil {
+		if g := s.queue.groups[e.group]; g != nil {
 			s.advance(g)
 		}
 	}
@@ -142,7 +142,7 @@ func (s *State) strike(t *Task, met func(Dependency) bool) {
 
 // announceStart updates the tasks that depend only on the start of a task.
 func (s *State) announceStart(of TaskID) {
-	for _, id := range s.followers[of] {
+	for _, id := range s.queue.followers[of] {
 		if t := s.tasks[id]; t != nil {
 			s.strike(t, func(d Dependency) bool { return d.Task == of && d.Condition == AfterStarted })
 		}
@@ -171,12 +171,12 @@ func (s *State) withdraw(t *Task, reason Reason) { s.finish(t, Cancelled, 0, rea
 
 // heldBy says what a task waits for before it may be queued, or returns "" if nothing
 // holds it.
-func (s *State) heldBy(t *Task) (Rule, Reason) {
+func (q *schedulingQueue) heldBy(t *Task) (Rule, Reason) {
 	switch {
 	case t.Phase == Suspended && t.StopReason.Code == "" && t.Hold != nil:
-		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
+		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.now.Sub(t.Hold.Since)}
 	case t.Phase == Suspended && t.StopReason.Code == "":
-		r := Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: s.now.Sub(t.Suspension.Since)}
+		r := Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: q.now.Sub(t.Suspension.Since)}
 		if why := t.Suspension.Reason; why.Code != "" {
 			r = r.because(why)
 		}
@@ -184,21 +184,21 @@ func (s *State) heldBy(t *Task) (Rule, Reason) {
 	case t.Phase != Held && t.Phase != Estimating:
 		return "", Reason{}
 	case t.Hold != nil:
-		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
+		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.now.Sub(t.Hold.Since)}
 	case len(t.Waits) > 0:
 		d := t.Waits[0]
 		return RuleAfter, Reason{Code: ReasonAfter, Task: d.Task, Condition: d.Condition, More: len(t.Waits) - 1}
 	case t.Due > 0:
-		return RuleDelay, Reason{Code: ReasonDelay, Span: t.Due.Sub(s.now)}
+		return RuleDelay, Reason{Code: ReasonDelay, Span: t.Due.Sub(q.now)}
 	case t.Phase == Held:
-		return RuleGroup, Reason{Code: ReasonGroup, Name: t.Group, Count: s.groups[t.Group].active, Limit: t.Parallel}
+		return RuleGroup, Reason{Code: ReasonGroup, Name: t.Group, Count: q.groups[t.Group].active, Limit: t.Parallel}
 	}
 	return "", Reason{}
 }
 
 // Ready reports whether an unfinished task has no unmet dependency, no delay left and no
 // hold.
-func (s *State) Ready(id TaskID) bool {
-	t := s.tasks[id]
+func (q *schedulingQueue) Ready(id TaskID) bool {
+	t := q.tasks[id]
 	return t != nil && t.ready()
 }

@@ -38,8 +38,8 @@ func (s *State) overlooked() error {
 
 // inLine returns the waiting tasks, in queue order.
 func (s *State) inLine() (all []*Task) {
-	for i := range s.queue.lanes {
-		all = append(all, s.queue.lanes[i].waiting()...)
+	for i := range s.queue.waiting.lanes {
+		all = append(all, s.queue.waiting.lanes[i].waiting()...)
 	}
 	return all
 }
@@ -143,7 +143,7 @@ func (s *State) recallsWrong(t *Task) error {
 // equal request.
 func (s *State) unasked(t *Task) (all []*GPU) {
 	at, but := s.cachedRejection(t)
-	if at == 0 || len(s.reservations) > 0 {
+	if at == 0 || len(s.queue.reservations) > 0 {
 		return nil
 	}
 	for _, g := range s.gpus {

@@ -108,18 +108,18 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
 	if !t.waiting() {
 		w.Binding = t.Reason
-		if fills := s.canBackfill(t); fills.Code != "" {
+		if fills := s.queue.canBackfill(t); fills.Code != "" {
 			w.Binding = fills
 		}
 		if t.Phase == Suspending && t.Suspension.preemptor() != 0 {
 			w.Binding = s.suspendedFor(t)
 		}
-		if rule, reason := s.heldBy(t); rule != "" {
+		if rule, reason := s.queue.heldBy(t); rule != "" {
 			w.Rule, w.Binding = rule, reason
 		}
 		return w, true
 	}
-	w.Position = s.queue.position(t)
+	w.Position = s.queue.waiting.position(t)
 	if t.Phase == Suspended && t.Suspension.preemptor() != 0 {
 		w.Away = s.suspendedFor(t)
 	}
@@ -158,14 +158,14 @@ func (s *State) bindingReason(w *Why, t *Task) {
 		w.Binding, w.Rule = over, RuleQuota
 	case s.isNominated(t) && s.leavingForOther(t.ID):
 		w.Binding = s.preempting(t)
-	case !t.first() && s.recoveryBlocks():
+	case !t.first() && s.queue.recoveryBlocks():
 		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:
 		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
 	case s.fits(w, t):
 		s.bindingReasonFitting(w, t)
 	case t.GPUs == 0 || s.fitsGPUs(w, t, func(*GPU) bool { return true }):
-		w.Binding, w.Rule = s.hostLack(w, t), RuleHost
+		w.Binding, w.Rule = s.queue.hostLack(w, t), RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
 	}
@@ -174,14 +174,14 @@ func (s *State) bindingReason(w *Why, t *Task) {
 // bindingReasonFitting handles a task that fits: others go first, or it is about to
 // start.
 func (s *State) bindingReasonFitting(w *Why, t *Task) {
-	turn := s.fairly(t)
+	turn := s.queue.fairly(t)
 	switch {
 	case s.launchLimitReached():
 		w.Binding = Reason{Code: ReasonHanding, Count: s.inflightLaunches(), Limit: s.opt.LaunchesAtOnce}
-	case !s.inSight(t) && turn != nil:
+	case !s.queue.inSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
-	case !s.inSight(t):
-		w.Binding = Reason{Code: ReasonLookAhead, Count: s.queue.place(t) - 1, Limit: s.opt.LookAhead}
+	case !s.queue.inSight(t):
+		w.Binding = Reason{Code: ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.opt.LookAhead}
 	case s.again > s.now: // nothing has happened since the last cycle, but time has passed
 		w.Binding = Reason{Code: ReasonLookedAtLater, Span: s.again.Sub(s.now)}
 	default:
@@ -202,7 +202,7 @@ func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 	w.Binding = Reason{Code: ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
 	nearest := s.nearest(w.Rejected)
 	w.Nearest = &nearest
-	if w.Turn = s.fairly(t); w.Turn != nil {
+	if w.Turn = s.queue.fairly(t); w.Turn != nil {
 		w.Rule = RuleFairShare
 	}
 }
@@ -211,9 +211,9 @@ func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 // the policy accepts them.
 func (s *State) fits(w *Why, t *Task) bool {
 	if t.GPUs == 0 {
-		return s.hostShort(t).Code == ""
+		return s.queue.hostShort(t).Code == ""
 	}
-	return s.fitsGPUs(w, t, func(g *GPU) bool { return s.nodeFits(t, g.Node) })
+	return s.fitsGPUs(w, t, func(g *GPU) bool { return s.queue.nodeFits(t, g.Node) })
 }
 
 // fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.

@@ -14,11 +14,11 @@ const (
 )
 
 // hostLack says what a task lacks on its machine although GPUs would take it.
-func (s *State) hostLack(w *Why, t *Task) Reason {
-	no := s.hostShort(t)
+func (q *schedulingQueue) hostLack(w *Why, t *Task) Reason {
+	no := q.hostShort(t)
 	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
-		if h := s.host(s.byID[w.Fits[i]].Node); h != nil {
-			_, no = s.hostFits(t, h)
+		if h := q.host(q.byID[w.Fits[i]].Node); h != nil {
+			_, no = q.hostFits(t, h)
 		}
 	}
 	return no

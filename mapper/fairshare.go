@@ -33,9 +33,9 @@ func (o *Options) halfLife() time.Duration { return cmp.Or(o.FairHalfLife, defau
 func (o *Options) fair() bool { return o.Order == OrderFair || o.Order == OrderFairSJF }
 
 // takesTurns returns the users that the queue is ordered by, or nil.
-func (s *State) takesTurns() *users {
-	if s.opt.fair() {
-		return s.users
+func (q *schedulingQueue) takesTurns() *users {
+	if q.opt.fair() {
+		return q.users
 	}
 	return nil
 }
@@ -136,49 +136,49 @@ func compareUsers(a, b *user) int {
 
 // sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
 // waiting users, not their tasks.
-func (s *State) sortUsers() {
-	s.users.settle(s.now, s.opt.halfLife())
-	if s.opt.fair() {
-		s.users.shareRank()
-		for _, u := range s.users.all {
+func (q *schedulingQueue) sortUsers() {
+	q.users.settle(q.now, q.opt.halfLife())
+	if q.opt.fair() {
+		q.users.shareRank()
+		for _, u := range q.users.all {
 			u.First = 0
 		}
-		s.queue.firsts()
+		q.waiting.firsts()
 	}
-	s.users.forget()
-	s.queue.sort()
+	q.users.forget()
+	q.waiting.sort()
 }
 
 // updateShareRank moves a user's line after a launch, and reports whether the order of
 // the lane's lines has changed.
-func (s *State) updateShareRank(t *Task, l *lane) bool {
-	if !s.opt.fair() {
+func (q *schedulingQueue) updateShareRank(t *Task, l *lane) bool {
+	if !q.opt.fair() {
 		return false
 	}
-	s.users.shareRank()
+	q.users.shareRank()
 	before := slices.Clone(l.lines)
-	s.queue.sort()
+	q.waiting.sort()
 	return !slices.Equal(before, l.lines)
 }
 
 // fairTick sets a timer while the order may bring a task within the look-ahead.
-func (s *State) fairTick() {
-	if !s.opt.fair() || s.reach[1] == 0 || s.users.tick > s.now ||
-		!slices.ContainsFunc(s.users.all, func(u *user) bool { return u.rate > 0 }) ||
-		!slices.ContainsFunc(s.queue.main(), func(l lane) bool { return l.users() > 1 }) {
+func (q *schedulingQueue) fairTick() {
+	if !q.opt.fair() || q.reach[1] == 0 || q.users.tick > q.now ||
+		!slices.ContainsFunc(q.users.all, func(u *user) bool { return u.rate > 0 }) ||
+		!slices.ContainsFunc(q.waiting.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
 	}
-	s.users.tick = s.now.Add(fairTick)
-	s.at(s.users.tick, timer{})
+	q.users.tick = q.now.Add(fairTick)
+	q.at(q.users.tick, timer{})
 }
 
 // overtakers counts the tasks of others that fair share puts before a task though they
 // were submitted after it, and returns the first of their users.
-func (s *State) overtakers(t *Task) (n int, of *user) {
-	if !s.opt.fair() || !t.waiting() || t.first() {
+func (q *schedulingQueue) overtakers(t *Task) (n int, of *user) {
+	if !q.opt.fair() || !t.waiting() || t.first() {
 		return 0, nil
 	}
-	for _, line := range s.queue.lanes[laneOf(t)].lines {
+	for _, line := range q.waiting.lanes[laneOf(t)].lines {
 		if line.user.userAccount() == t.userAccount() {
 			break
 		}
@@ -206,17 +206,17 @@ type Turn struct {
 }
 
 // fairly says who goes before a task by fair share, or returns nil.
-func (s *State) fairly(t *Task) *Turn {
-	n, other := s.overtakers(t)
+func (q *schedulingQueue) fairly(t *Task) *Turn {
+	n, other := q.overtakers(t)
 	if n == 0 {
 		return nil
 	}
-	turn := &Turn{Later: n, User: other.Name, Use: s.users.has(other.Name).Use, Own: t.User, OwnUse: s.users.has(t.User).Use}
-	if s.opt.accountWeight(other.Account) > 0 {
-		turn.Account, turn.Use = other.Account, s.users.hasAccount(other.Account).Use
+	turn := &Turn{Later: n, User: other.Name, Use: q.users.has(other.Name).Use, Own: t.User, OwnUse: q.users.has(t.User).Use}
+	if q.opt.accountWeight(other.Account) > 0 {
+		turn.Account, turn.Use = other.Account, q.users.hasAccount(other.Account).Use
 	}
-	if s.opt.accountWeight(t.Account) > 0 {
-		turn.OwnAccount, turn.OwnUse = t.Account, s.users.hasAccount(t.Account).Use
+	if q.opt.accountWeight(t.Account) > 0 {
+		turn.OwnAccount, turn.OwnUse = t.Account, q.users.hasAccount(t.Account).Use
 	}
 	return turn
 }
@@ -224,12 +224,12 @@ func (s *State) fairly(t *Task) *Turn {
 // patience returns for how long a task that does not fit may be overtaken. In the order
 // fair-sjf a user without running tasks is not overtaken by users who have some: their
 // first task waits for one of those tasks, and not for their whole queue.
-func (s *State) patience(t *Task) time.Duration {
-	if s.opt.Order != OrderFairSJF || t.Phase != Queued || s.users.has(t.User).tasks > 0 {
-		return s.opt.Ageing
+func (q *schedulingQueue) patience(t *Task) time.Duration {
+	if q.opt.Order != OrderFairSJF || t.Phase != Queued || q.users.has(t.User).tasks > 0 {
+		return q.opt.Ageing
 	}
-	if lane := &s.queue.lanes[laneOf(t)]; lane.users() < 2 && !s.users.othersRun(t) {
-		return s.opt.Ageing
+	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.othersRun(t) {
+		return q.opt.Ageing
 	}
 	return 0
 }

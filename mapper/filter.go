@@ -102,7 +102,7 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleMaxTasks
 	case s.freeFor(t, g) < max(s.needOn(t, g), 1):
 		return RuleMemory
-	case len(s.reservations) > 0 && s.reservation(t, g) != nil:
+	case len(s.queue.reservations) > 0 && s.queue.reservation(t, g) != nil:
 		return RuleReserved
 	}
 	if s.policy.gate != nil && !g.idle() {
@@ -167,11 +167,11 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleClosed:
 		r.Closed = g.Cordon
 	case RuleReserved:
-		r.Reserved = new(*s.reservation(t, g))
+		r.Reserved = new(*s.queue.reservation(t, g))
 	case RuleSick:
 		r.Fault, r.Remedy = g.Breaker.Fault.Cause, g.Breaker.Fault.Remedy
 	case RuleKept:
-		r.Task = s.reservedForTask(g)
+		r.Task = s.queue.reservedForTask(g)
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:

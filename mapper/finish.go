@@ -16,8 +16,8 @@ func (s *State) cancel(ev Cancel) {
 		s.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
-			s.queue.remove(t)
-			s.onDequeue(t)
+			s.queue.waiting.remove(t)
+			s.queue.onDequeue(t)
 			s.clearNominations(t)
 			s.users.make(t.userAccount()).waiting--
 			s.dirty = true
@@ -73,10 +73,10 @@ func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	t.Phase, t.Ended, t.Code, t.Reason, t.cache = phase, s.now, code, reason, taskCache{}
 	s.removeTask(t)
 	s.breakers.complainerEnded(t.ID)
-	s.leaveGroup(t, was)
+	s.queue.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
-	if s.head.Task == t.ID {
-		s.head = headReservation{}
+	if s.queue.head.Task == t.ID {
+		s.queue.head = headReservation{}
 	}
 	s.decide(Finish{Task: *t})
 }

@@ -20,7 +20,7 @@ func (s *State) freeSummary(p *cycle) (v freeSummary) {
 	l := &s.cache.dirty
 	if !l.valid { // the GPUs have changed during the cycle
 		for _, g := range s.gpus {
-			if o := s.openState(g); o.open && !s.summarySkips(p, g) {
+			if o := s.openState(g); o.open && !s.queue.summarySkips(p, g) {
 				v.add(o)
 			}
 		}
@@ -31,8 +31,8 @@ func (s *State) freeSummary(p *cycle) (v freeSummary) {
 	}
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
-	for _, id := range s.head.GPUs {
-		if g := s.byID[id]; g != nil && g.cache.dirty.open.open && s.summarySkips(p, g) {
+	for _, id := range s.queue.head.GPUs {
+		if g := s.byID[id]; g != nil && g.cache.dirty.open.open && s.queue.summarySkips(p, g) {
 			aside = append(aside, g.cache.dirty.open.free)
 			v.open--
 			if g.idle() {
@@ -53,8 +53,8 @@ func (s *State) freeSummary(p *cycle) (v freeSummary) {
 }
 
 // summarySkips reports whether the summary omits a reserved GPU.
-func (s *State) summarySkips(p *cycle, g *GPU) bool {
-	return p.favoured != nil && !s.opt.FillHeld && s.head.Until == 0 && s.reservedForHead(g) != 0
+func (q *schedulingQueue) summarySkips(p *cycle, g *GPU) bool {
+	return p.favoured != nil && !q.opt.FillHeld && q.head.Until == 0 && q.reservedForHead(g) != 0
 }
 
 func (v *freeSummary) add(o openState) {

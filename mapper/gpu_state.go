@@ -86,7 +86,7 @@ func (s *State) rejectedByAll(t *Task) (at int, reopened []GPUID) {
 	}
 	// Whether a reserved GPU can be backfilled depends on host memory, time and
 	// residents.
-	if kept := &tried.head; s.opt.FillHeld || kept.Task != s.head.Task || kept.Until != s.head.Until || !slices.Equal(kept.GPUs, s.head.GPUs) {
+	if kept := &tried.head; s.opt.FillHeld || kept.Task != s.queue.head.Task || kept.Until != s.queue.head.Until || !slices.Equal(kept.GPUs, s.queue.head.GPUs) {
 		reopened = kept.GPUs
 	}
 	return tried.at, reopened

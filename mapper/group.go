@@ -19,14 +19,14 @@ type group struct {
 func (p Phase) active() bool { return p == Queued || p == Recovering || p == Suspended || p.Placed() }
 
 // enrol adds a new task to its group.
-func (s *State) enrol(t *Task) {
+func (q *schedulingQueue) enrol(t *Task) {
 	if t.Group == "" {
 		return
 	}
-	g := s.groups[t.Group]
+	g := q.groups[t.Group]
 	if g == nil {
 		g = &group{}
-		s.groups[t.Group] = g
+		q.groups[t.Group] = g
 	}
 	g.members++
 }
@@ -34,7 +34,7 @@ func (s *State) enrol(t *Task) {
 // admit queues a task without unmet dependencies. If its group is at its limit, the task
 // is held until the group has room.
 func (s *State) admit(t *Task) {
-	g := s.groups[t.Group]
+	g := s.queue.groups[t.Group]
 	if g == nil || t.Parallel <= 0 {
 		s.queueUp(t, g)
 		return
@@ -73,8 +73,8 @@ func (s *State) queueUp(t *Task, g *group) {
 }
 
 // leaveGroup removes a task that ends from its group. was is its last phase before.
-func (s *State) leaveGroup(t *Task, was Phase) {
-	g := s.groups[t.Group]
+func (q *schedulingQueue) leaveGroup(t *Task, was Phase) {
+	g := q.groups[t.Group]
 	if g == nil {
 		return
 	}
@@ -84,17 +84,17 @@ func (s *State) leaveGroup(t *Task, was Phase) {
 	}
 	g.leaveLine(t)
 	if g.members == 0 {
-		delete(s.groups, t.Group)
+		delete(q.groups, t.Group)
 	}
 }
 
 // regroup computes the groups and followers from the tasks, which must come in
 // order of number.
-func (s *State) regroup(tasks []*Task) {
-	s.groups, s.followers = map[string]*group{}, map[TaskID][]TaskID{}
+func (q *schedulingQueue) regroup(tasks []*Task) {
+	q.groups, q.followers = map[string]*group{}, map[TaskID][]TaskID{}
 	for _, t := range tasks {
-		s.enrol(t)
-		if g := s.groups[t.Group]; g != nil {
+		q.enrol(t)
+		if g := q.groups[t.Group]; g != nil {
 			if t.Phase.active() {
 				g.active++
 			}
@@ -103,17 +103,17 @@ func (s *State) regroup(tasks []*Task) {
 			}
 		}
 		for _, d := range t.Waits {
-			s.followers[d.Task] = append(s.followers[d.Task], t.ID)
+			q.followers[d.Task] = append(q.followers[d.Task], t.ID)
 		}
 	}
 }
 
 // auditHeld checks that each held task has a reason to be held, and that its followers
 // are known.
-func (s *State) auditHeld() error {
+func (q *schedulingQueue) auditHeld() error {
 	counted := map[string]tally{}
-	for _, t := range s.tasks { // no decision depends on the order
-		if err := s.auditWaits(t); err != nil {
+	for _, t := range q.tasks { // no decision depends on the order
+		if err := q.auditWaits(t); err != nil {
 			return err
 		}
 		if t.Group == "" {
@@ -129,14 +129,14 @@ func (s *State) auditHeld() error {
 		}
 		counted[t.Group] = c
 	}
-	if len(counted) != len(s.groups) {
-		return fmt.Errorf("%d groups have tasks, %d are kept", len(counted), len(s.groups))
+	if len(counted) != len(q.groups) {
+		return fmt.Errorf("%d groups have tasks, %d are kept", len(counted), len(q.groups))
 	}
-	for name, g := range s.groups {
+	for name, g := range q.groups {
 		if c := (tally{g.members, g.active, g.line.len()}); c != counted[name] {
 			return fmt.Errorf("group %s is kept as %+v, its tasks come to %+v", name, c, counted[name])
 		}
-		if err := s.auditLine(name, g); err != nil {
+		if err := q.auditLine(name, g); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (s *State) auditHeld() error {
 // tally is the sum over the tasks of a group.
 type tally struct{ members, active, lined int }
 
-func (s *State) auditWaits(t *Task) error {
+func (q *schedulingQueue) auditWaits(t *Task) error {
 	switch {
 	case t.Phase.active() && !t.ready() && !(t.heldWhileSuspended() && len(t.Waits) == 0 && t.Due == 0):
 		return fmt.Errorf("task %d is %s and waits for %v until %d", t.ID, t.Phase, t.Waits, t.Due)
@@ -156,20 +156,20 @@ func (s *State) auditWaits(t *Task) error {
 		return fmt.Errorf("task %d has a delay until %d", t.ID, t.Due)
 	}
 	for _, d := range t.Waits {
-		of := s.tasks[d.Task]
+		of := q.tasks[d.Task]
 		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == AfterStarted && of.hasStarted() {
 			return fmt.Errorf("task %d waits for task %d to come as far as %q, which it cannot any more", t.ID, d.Task, d.Condition)
 		}
-		if _, known := slices.BinarySearch(s.followers[d.Task], t.ID); !known {
+		if _, known := slices.BinarySearch(q.followers[d.Task], t.ID); !known {
 			return fmt.Errorf("task %d waits for task %d, which does not know", t.ID, d.Task)
 		}
 	}
 	return nil
 }
 
-func (s *State) auditLine(name string, g *group) error {
+func (q *schedulingQueue) auditLine(name string, g *group) error {
 	for i, t := range g.line.waiting() {
-		if t.Phase != Held || !t.ready() || t.Group != name || s.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
+		if t.Phase != Held || !t.ready() || t.Group != name || q.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
 			return fmt.Errorf("task %d (%s) does not belong in the line of group %s", t.ID, t.Phase, name)
 		}
 	}

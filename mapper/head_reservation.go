@@ -22,30 +22,30 @@ type headReservation struct {
 }
 
 // reservedForTask returns the task for which a GPU is nominated or reserved, or 0.
-func (s *State) reservedForTask(g *GPU) TaskID {
+func (q *schedulingQueue) reservedForTask(g *GPU) TaskID {
 	if g.NominatedFor != 0 {
 		return g.NominatedFor
 	}
-	return s.reservedForHead(g)
+	return q.reservedForHead(g)
 }
 
 // reservedForHead returns the task for which a GPU is reserved because its aging is over
 // or it is critical, or 0.
-func (s *State) reservedForHead(g *GPU) TaskID {
-	if slices.Contains(s.head.GPUs, g.ID) {
-		return s.head.Task
+func (q *schedulingQueue) reservedForHead(g *GPU) TaskID {
+	if slices.Contains(q.head.GPUs, g.ID) {
+		return q.head.Task
 	}
 	return 0
 }
 
 // reservedAgainst reports whether a GPU is reserved for a task that t may not overtake.
 func (s *State) reservedAgainst(t *Task, g *GPU) bool {
-	id := s.reservedForHead(g)
+	id := s.queue.reservedForHead(g)
 	switch {
 	case id == 0 || id == t.ID:
 		return false
 	case s.overtakesOn(t, id, g):
-		return !s.backfills(t, g)
+		return !s.queue.backfills(t, g)
 	}
 	return false
 }
@@ -53,10 +53,10 @@ func (s *State) reservedAgainst(t *Task, g *GPU) bool {
 // overtakesOn reports whether a task placed on a GPU would overtake the task for which
 // the GPU is reserved.
 func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
-	if s.head.Until != 0 {
+	if s.queue.head.Until != 0 {
 		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
 	}
-	return s.queue.before(s.tasks[id], t)
+	return s.queue.waiting.before(s.tasks[id], t)
 }
 
 // markBlocked records that t does not fit. Aging starts for the first such task of a
@@ -70,12 +70,12 @@ func (s *State) markBlocked(p *cycle, t *Task) {
 			t.BlockedAt = s.now
 		}
 	}
-	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.patience(t)) {
+	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.queue.patience(t)) {
 		return
 	}
 	p.favoured = t
 	s.reserveFor(t, p.before)
-	s.reserveHost(t)
+	s.queue.reserveHost(t)
 	p.fit = s.freeSummary(p)
 }
 
@@ -84,34 +84,34 @@ func (s *State) markBlocked(p *cycle, t *Task) {
 func (s *State) reserveFor(t *Task, before headReservation) {
 	unfit := func(id GPUID) bool {
 		g := s.byID[id]
-		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.reservedByUser(t, g)
+		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.queue.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
-		s.head = before
+		s.queue.head = before
 		return
 	}
 	if t.GPUs == 0 {
 		return
 	}
-	s.head.Task = t.ID
-	for _, g := range s.soonest(t) {
-		s.head.GPUs = append(s.head.GPUs, g.ID)
+	s.queue.head.Task = t.ID
+	for _, g := range s.queue.soonest(t) {
+		s.queue.head.GPUs = append(s.queue.head.GPUs, g.ID)
 	}
 }
 
 // soonest guesses which GPUs will first have room for a task: the GPUs with the fewest
 // tasks if it needs exclusive GPUs, else the GPUs with the most free memory.
-func (s *State) soonest(t *Task) []*GPU {
-	alone := s.alone(t)
+func (q *schedulingQueue) soonest(t *Task) []*GPU {
+	alone := q.alone(t)
 	var able []*GPU
-	for _, g := range s.gpus {
-		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.reservedByUser(t, g) {
+	for _, g := range q.gpus {
+		if q.roomFor(t, g) >= max(t.needs(g), 1) && !q.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
 	able = ofMachinesWith(t.GPUs, able)
 	slices.SortStableFunc(able, func(a, b *GPU) int {
-		free := cmp.Compare(s.free(b), s.free(a))
+		free := cmp.Compare(q.free(b), q.free(a))
 		if alone {
 			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
 		}

@@ -109,7 +109,7 @@ func (s *State) kindHistoryWith(t *Task) *kindHistory {
 		r.change(dropped, dropped.RunTime, -1)
 		s.reestimate(dropped.Kind)
 		for _, w := range s.waitingOf(dropped.Kind, nil) {
-			s.onEnqueue(w)
+			s.queue.onEnqueue(w)
 		}
 	}
 	return e
@@ -203,7 +203,7 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 			g.forget()
 		}
 		if s.opt.shortestFirst() {
-			s.resortKind(t.Kind)
+			s.queue.resortKind(t.Kind)
 		}
 		return
 	}
@@ -227,7 +227,7 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 		}
 	}
 	if s.opt.shortestFirst() {
-		s.resort(concerns)
+		s.queue.resort(concerns)
 	}
 }
 

@@ -68,9 +68,9 @@ func (t *Task) heldWhileSuspended() bool {
 
 // heldAfter returns the hold of a task whose attempt has ended, or nil: the hold from its
 // suspension, or a hold until the program's caller releases it.
-func (s *State) heldAfter(t *Task, ev Exited) *Hold {
+func (l *ledger) heldAfter(t *Task, ev Exited) *Hold {
 	if t.Hold == nil && ev.Again != "" {
-		return &Hold{Since: s.now, Why: ev.Again}
+		return &Hold{Since: l.now, Why: ev.Again}
 	}
 	return t.Hold
 }
@@ -92,7 +92,7 @@ func (s *State) hold(t *Task, by, why string) {
 // shelve removes a waiting task from its queue, or from the line of its group. It no
 // longer counts for the limit of the group.
 func (s *State) shelve(t *Task) {
-	g := s.groups[t.Group]
+	g := s.queue.groups[t.Group]
 	switch t.Phase {
 	case Queued, Recovering:
 		s.dequeue(t)

@@ -238,16 +238,16 @@ func (h *Host) most() units.Bytes {
 }
 
 // shareAt returns the allocation of a launch on its machine.
-func (s *State) shareAt(t *Task, gpus []*GPU) HostShare {
+func (q *schedulingQueue) shareAt(t *Task, gpus []*GPU) HostShare {
 	if t.GPUs == 0 {
-		h, _ := s.hostFor(t)
-		return s.hostShare(t, h)
+		h, _ := q.hostFor(t)
+		return q.hostShare(t, h)
 	}
-	h := s.host(gpus[0].Node)
+	h := q.host(gpus[0].Node)
 	if h == nil || !h.Known {
 		return HostShare{}
 	}
-	return s.hostShare(t, h)
+	return q.hostShare(t, h)
 }
 
 // settleIn adds an attempt to the entry of its machine; moveOut removes it.

@@ -62,27 +62,27 @@ func (h *Host) withoutHelpers() (memory units.Bytes, cpus int64) {
 // helpersBar reports whether no machine could take a task even if no other ran, because
 // the helpers of suites have too much. Helpers may stay for weeks, so nothing is reserved
 // for such a task.
-func (s *State) helpersBar(t *Task) bool {
-	if t.Phase == Suspended || !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
+func (q *schedulingQueue) helpersBar(t *Task) bool {
+	if t.Phase == Suspended || !slices.ContainsFunc(q.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
 		return false // a suspended task already has its allocation
 	}
 	able := func(h *Host) bool {
 		memory, cpus := h.withoutHelpers()
-		share := s.hostShare(t, h)
+		share := q.hostShare(t, h)
 		return !h.Known || share.Memory <= memory && (share.CPUs == 0 || share.CPUs <= cpus)
 	}
 	if t.GPUs > 0 {
-		return !slices.ContainsFunc(s.gpus, func(g *GPU) bool { h := s.host(g.Node); return h == nil || able(h) })
+		return !slices.ContainsFunc(q.gpus, func(g *GPU) bool { h := q.host(g.Node); return h == nil || able(h) })
 	}
-	known := slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known })
-	return !slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known == known && able(h) })
+	known := slices.ContainsFunc(q.hosts, func(h *Host) bool { return h.Known })
+	return !slices.ContainsFunc(q.hosts, func(h *Host) bool { return h.Known == known && able(h) })
 }
 
 // HelpersFit reports whether a machine has room for a new allocation to the helpers of a
 // suite in place of their present one. If not, the reason says what is missing. It
 // allocates nothing.
-func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) Reason {
-	h := s.host(node)
+func (q *schedulingQueue) HelpersFit(node, suite string, memory units.Bytes, cpus int64) Reason {
+	h := q.host(node)
 	if h == nil || !h.Known {
 		return Reason{}
 	}
@@ -99,8 +99,8 @@ func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) R
 		return Reason{}
 	case h.short():
 		return Reason{Code: ReasonHostLow, Have: h.Available, Of: h.Total}
-	case s.head.Host != nil && s.head.Host.Node == node && s.tasks[s.head.Task] != nil:
-		return Reason{Code: ReasonHostKept, Task: s.head.Task}
+	case q.head.Host != nil && q.head.Host.Node == node && q.tasks[q.head.Task] != nil:
+		return Reason{Code: ReasonHostKept, Task: q.head.Task}
 	case memory > free:
 		return Reason{Code: ReasonHostMemory, Have: max(0, free), Need: memory, Of: h.Memory, Helpers: then.helpers}
 	case cpus > 0 && cpus > h.CPUs-then.CPUsBooked:

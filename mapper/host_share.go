@@ -94,15 +94,15 @@ func (l *ledger) partOf(t *Task, node string) (part float64, gpus int) {
 
 // hostFits reports whether a machine has host memory and processors for a task. If not,
 // the reason says what is missing. A suspended task already has its allocation.
-func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
+func (q *schedulingQueue) hostFits(t *Task, h *Host) (HostShare, Reason) {
 	if t.Phase == Suspended {
 		return HostShare{}, Reason{}
 	}
-	share := s.hostShare(t, h)
+	share := q.hostShare(t, h)
 	free := h.free()
 	switch {
-	case s.hostReservedAgainst(t, h):
-		return share, Reason{Code: ReasonHostKept, Task: s.head.Task}
+	case q.hostReservedAgainst(t, h):
+		return share, Reason{Code: ReasonHostKept, Task: q.head.Task}
 	case !h.Known:
 		return share, Reason{}
 	case h.short():
@@ -119,16 +119,16 @@ func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
 
 // hostFor returns the machine for a task without a GPU: the one with the most free
 // memory. If there is none, the reason says why.
-func (s *State) hostFor(t *Task) (best *Host, no Reason) {
-	if len(s.hosts) == 0 {
+func (q *schedulingQueue) hostFor(t *Task) (best *Host, no Reason) {
+	if len(q.hosts) == 0 {
 		return &Host{}, Reason{}
 	}
-	known := slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known })
-	for _, h := range s.hosts {
+	known := slices.ContainsFunc(q.hosts, func(h *Host) bool { return h.Known })
+	for _, h := range q.hosts {
 		if h.Known != known {
 			continue
 		}
-		if _, why := s.hostFits(t, h); why.Code != "" {
+		if _, why := q.hostFits(t, h); why.Code != "" {
 			if no.Code == "" {
 				no = why
 			}
@@ -144,26 +144,26 @@ func (s *State) hostFor(t *Task) (best *Host, no Reason) {
 
 // nodeFits reports whether the machine of a GPU has host memory and processors for
 // a task.
-func (s *State) nodeFits(t *Task, node string) bool {
-	h := s.host(node)
+func (q *schedulingQueue) nodeFits(t *Task, node string) bool {
+	h := q.host(node)
 	if h == nil {
 		return true
 	}
-	_, no := s.hostFits(t, h)
+	_, no := q.hostFits(t, h)
 	return no.Code == ""
 }
 
 // whereHostFits drops the GPUs of machines that lack host memory or processors for a
 // task. all reports whether it dropped none.
-func (s *State) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
-	if len(s.hosts) == 0 {
+func (q *schedulingQueue) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
+	if len(q.hosts) == 0 {
 		return gpus, true
 	}
 	node, fits, n := "", true, len(gpus)
 	fitting = gpus[:0]
 	for i, g := range gpus {
 		if i == 0 || g.Node != node {
-			node, fits = g.Node, s.nodeFits(t, g.Node)
+			node, fits = g.Node, q.nodeFits(t, g.Node)
 		}
 		if fits {
 			fitting = append(fitting, g)
@@ -174,25 +174,25 @@ func (s *State) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
 
 // hostShort says why no machine has host memory and processors for a task, or returns the
 // zero Reason if one has.
-func (s *State) hostShort(t *Task) (no Reason) {
+func (q *schedulingQueue) hostShort(t *Task) (no Reason) {
 	if t.GPUs == 0 {
-		_, no = s.hostFor(t)
+		_, no = q.hostFor(t)
 		return no
 	}
-	if len(s.hosts) == 0 {
+	if len(q.hosts) == 0 {
 		return Reason{}
 	}
 	node := ""
-	for i, g := range s.gpus {
+	for i, g := range q.gpus {
 		if i > 0 && g.Node == node {
 			continue
 		}
 		node = g.Node
-		h := s.host(node)
+		h := q.host(node)
 		if h == nil {
 			return Reason{}
 		}
-		_, why := s.hostFits(t, h)
+		_, why := q.hostFits(t, h)
 		if why.Code == "" {
 			return why
 		}

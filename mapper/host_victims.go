@@ -41,7 +41,7 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	var over []*Task
 	then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool {
 		v := s.tasks[x.Task]
-		if s.slotEnds(v) <= s.now && s.queue.before(t, s.rotated(v)) {
+		if s.slotEnds(v) <= s.now && s.queue.waiting.before(t, s.rotated(v)) {
 			over = append(over, v)
 		}
 		return v.Phase == Stopping
@@ -51,7 +51,7 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	})
 	for {
 		if room() {
-			return victims, !s.hostReservedAgainst(t, h)
+			return victims, !s.queue.hostReservedAgainst(t, h)
 		}
 		if len(over) == 0 {
 			return nil, false

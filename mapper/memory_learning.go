@@ -41,7 +41,7 @@ func (s *State) learnerNeed(n int) units.Bytes {
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there
 // beside the margin, within its user's quota.
 func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
-	grant := s.free(g) - s.withheld(t, g)
+	grant := s.free(g) - s.queue.withheld(t, g)
 	if !g.idle() {
 		grant -= s.opt.Margin
 	}

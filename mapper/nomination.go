@@ -30,19 +30,19 @@ func (s *State) preempting(t *Task) Reason {
 }
 
 // isNominated reports whether a GPU is nominated for a task.
-func (s *State) isNominated(t *Task) bool {
-	return s.opt.preempts() && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.NominatedFor == t.ID })
+func (l *ledger) isNominated(t *Task) bool {
+	return l.opt.preempts() && slices.ContainsFunc(l.gpus, func(g *GPU) bool { return g.NominatedFor == t.ID })
 }
 
 // nominatedForOther reports whether a GPU is nominated for another task. A task of higher
 // priority may take a GPU that is kept only for a suspended task to resume, while no task
 // is being suspended for it.
-func (s *State) nominatedForOther(t *Task, g *GPU) bool {
+func (l *ledger) nominatedForOther(t *Task, g *GPU) bool {
 	if g.NominatedFor == 0 || g.NominatedFor == t.ID {
 		return false
 	}
-	c := s.tasks[g.NominatedFor]
-	return c == nil || !c.resumesInPlace() || t.Priority <= c.Priority || s.leavingForOther(c.ID)
+	c := l.tasks[g.NominatedFor]
+	return c == nil || !c.resumesInPlace() || t.Priority <= c.Priority || l.leavingForOther(c.ID)
 }
 
 // clearNominations ends the nominations of a task.
@@ -89,14 +89,14 @@ func (s *State) expireNominations() (ended bool) {
 func (s *State) resumesOn(g *GPU) bool {
 	t := s.tasks[g.NominatedFor]
 	return t != nil && t.waiting() && t.resumesInPlace() && s.suspendedTooLong(t) && t.Suspension.has(g.ID) &&
-		s.canFit(t) && !s.barred(t) && !s.bounded(t)
+		s.canFit(t) && !s.queue.barred(t) && !s.bounded(t)
 }
 
 // leavingForOther reports whether any task is being suspended for a task.
-func (s *State) leavingForOther(id TaskID) bool {
-	return slices.ContainsFunc(s.gpus, func(g *GPU) bool {
+func (l *ledger) leavingForOther(id TaskID) bool {
+	return slices.ContainsFunc(l.gpus, func(g *GPU) bool {
 		return g.NominatedFor == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {
-			v := s.tasks[r.Task]
+			v := l.tasks[r.Task]
 			return v.Phase == Suspending && v.Suspension.preemptor() == id
 		})
 	})

@@ -8,18 +8,18 @@ import (
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
 func (s *State) place(p *cycle, t *Task) []*GPU {
 	if t.GPUs == 0 {
-		if h, _ := s.hostFor(t); h != nil {
+		if h, _ := s.queue.hostFor(t); h != nil {
 			return []*GPU{}
 		}
 		return nil
 	}
-	if !p.fit.possible(t, s.alone(t)) || s.hopeless(p, t) || len(s.hosts) > 0 && s.hostShort(t).Code != "" {
+	if !p.fit.possible(t, s.alone(t)) || s.hopeless(p, t) || len(s.hosts) > 0 && s.queue.hostShort(t).Code != "" {
 		return nil
 	}
-	fitting, all := s.whereHostFits(t, s.candidates(t))
+	fitting, all := s.queue.whereHostFits(t, s.candidates(t))
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
-		t.cache.tried.at, t.cache.tried.head = s.cache.clock, s.head
+		t.cache.tried.at, t.cache.tried.head = s.cache.clock, s.queue.head
 		s.cacheRejection(t)
 		p.failed = append(p.failed, s.failure(t))
 	}
@@ -31,7 +31,7 @@ func (s *State) place(p *cycle, t *Task) []*GPU {
 // one has changed, so the other GPUs there that would have taken a part of it count too.
 func (s *State) candidates(t *Task) []*GPU {
 	since, reopened := s.rejectedByAll(t)
-	if len(s.reservations) > 0 {
+	if len(s.queue.reservations) > 0 {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
 	changed := func(g *GPU) bool { return g.cache.changedAt > since || since == 0 || slices.Contains(reopened, g.ID) }
@@ -143,7 +143,7 @@ func (s *State) failure(t *Task) failure {
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (s *State) hopeless(p *cycle, t *Task) bool {
-	if t.Phase == Suspended || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.isNominated(t) || s.opt.FillHeld && s.head.Task != 0 {
+	if t.Phase == Suspended || s.policy.gate != nil && s.policy.pick == nil || len(s.queue.reservations) > 0 || s.isNominated(t) || s.opt.FillHeld && s.queue.head.Task != 0 {
 		return false
 	}
 	mine := s.failure(t)

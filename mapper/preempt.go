@@ -62,7 +62,7 @@ func (s *State) preempt(p *cycle) {
 func (s *State) preemptFor(t *Task) {
 	switch {
 	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.isNominated(t) && !t.resumesInPlace():
-	case s.heldFreed(t) && s.findVictims(t, ReasonFilled):
+	case s.queue.heldFreed(t) && s.findVictims(t, ReasonFilled):
 	case s.preempts(t) && s.findVictims(t, ReasonMadeWay):
 	case s.swaps(t):
 		s.findVictims(t, ReasonSwapped)
@@ -131,7 +131,7 @@ func (s *State) findVictims(t *Task, why ReasonCode) bool {
 			ways = append(ways, w)
 		}
 	}
-	picked := s.pickPreemptions(t, ways)
+	picked := s.queue.pickPreemptions(t, ways)
 	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
@@ -186,7 +186,7 @@ func (s *State) nominateOriginal(t *Task) {
 
 // pickPreemptions returns the cheapest preemptions, one for each GPU of a task, all on
 // one machine whose host memory holds the task and the suspended victims, or nil.
-func (s *State) pickPreemptions(t *Task, all []preemption) (best []preemption) {
+func (q *schedulingQueue) pickPreemptions(t *Task, all []preemption) (best []preemption) {
 	least, n := 0.0, t.GPUs
 	for len(all) > 0 {
 		m := 1
@@ -204,7 +204,7 @@ func (s *State) pickPreemptions(t *Task, all []preemption) (best []preemption) {
 		for _, w := range node {
 			cost += w.cost
 		}
-		if (best == nil || cost < least) && s.hostHoldsVictims(t, node) {
+		if (best == nil || cost < least) && q.hostHoldsVictims(t, node) {
 			best, least = node, cost
 		}
 	}
@@ -213,12 +213,12 @@ func (s *State) pickPreemptions(t *Task, all []preemption) (best []preemption) {
 
 // hostHoldsVictims reports whether a machine has host memory for a task and for all its
 // victims there.
-func (s *State) hostHoldsVictims(t *Task, node []preemption) bool {
-	h := s.host(node[0].g.Node)
+func (q *schedulingQueue) hostHoldsVictims(t *Task, node []preemption) bool {
+	h := q.host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	return s.hostHolds(t, h, victimsOn(node)...)
+	return q.hostHolds(t, h, victimsOn(node)...)
 }
 
 // victimsOn returns all victims, each once: a victim on several GPUs leaves all of them.

@@ -22,7 +22,7 @@ func (s *State) launchesPaused() bool {
 // without any failed start, then a task without a failed start, then the next of the
 // failed ones.
 func (s *State) launchProbe() (p *cycle) {
-	before := s.head
+	before := s.queue.head
 	for trial := range everyTask {
 		if s.breakers.probeTask = trial; trial == failedBefore {
 			s.breakers.engineBreaker.Tasks = s.breakers.engineBreaker.Tasks[max(0, len(s.breakers.engineBreaker.Tasks)-1):]

@@ -23,7 +23,7 @@ func (s *State) propagateLoad(t *Task) {
 			if s.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
 				w.cache.tried = rejectedAt{}
 			}
-			s.onEnqueue(w)
+			s.queue.onEnqueue(w)
 		}
 	})
 }
@@ -36,7 +36,7 @@ func (s *State) propagateMemory(t *Task) {
 		if w.Learner {
 			s.appraise(w)
 			w.cache.tried = rejectedAt{}
-			s.onEnqueue(w)
+			s.queue.onEnqueue(w)
 		}
 	})
 }

@@ -324,7 +324,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.pausedTill > 0 && m.up && why.Binding.Code != ReasonPaused {
 			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
 		}
-		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.barred(&task) {
+		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.queue.barred(&task) {
 			continue
 		}
 		if m.s.breakers.noRoom(&task) {

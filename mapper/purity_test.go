@@ -30,17 +30,18 @@ var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep"
 // mapRanges lists the functions that may range over a map, each with the reason why the
 // order has no effect.
 var mapRanges = map[string]string{
-	"(*State).auditHeld":          "checks each task and each group by itself, decides nothing",
-	"(*taskIndex).auditKindLinks": "counts, decides nothing",
-	"(*State).auditPlaces":        "checks each task by itself, decides nothing",
-	"(*State).movesFrom":          "asks whether there is one; the order does not matter",
-	"(*ledger).isOriginalGPU":     "asks whether there is one; the order does not matter",
-	"(*State).Clone":              "copies into another map",
-	"Forms":                       "copies into another map",
-	"(*taskIndex).clone":          "copies into another map",
-	"(*State).MarshalJSON":        "sorts afterwards",
-	"(*taskIndex).Tasks":          "sorts afterwards",
-	"(*ledger).Suspended":         "sorts afterwards",
+	"(*schedulingQueue).auditHeld": "checks each task and each group by itself, decides nothing",
+	"(*taskIndex).auditKindLinks":  "counts, decides nothing",
+	"(*State).auditPlaces":         "checks each task by itself, decides nothing",
+	"(*State).movesFrom":           "asks whether there is one; the order does not matter",
+	"(*ledger).isOriginalGPU":      "asks whether there is one; the order does not matter",
+	"(*schedulingQueue).clone":     "copies into another map",
+	"(*predictor).clone":           "copies into another map",
+	"Forms":                        "copies into another map",
+	"(*taskIndex).clone":           "copies into another map",
+	"(*State).MarshalJSON":         "sorts afterwards",
+	"(*taskIndex).Tasks":           "sorts afterwards",
+	"(*ledger).Suspended":          "sorts afterwards",
 }
 
 // TestPurity checks, by parsing the package, that the core is a function of its events.

@@ -135,9 +135,9 @@ func (l *lane) sort() {
 // submission, unless the order option says otherwise.
 type queues struct {
 	lanes [6]lane
-	// users is set in the order fair: the users take turns within a priority of the main
+	// turns is set in the order fair: the users take turns within a priority of the main
 	// queue. Recovering tasks have had their turn and go in order of submission.
-	users *users
+	turns *users
 	// byPriority: a priority of both queues goes before all lower ones.
 	byPriority bool
 }
@@ -184,16 +184,16 @@ func (q *queues) before(a, b *Task) bool {
 	switch x, y := laneOf(a), laneOf(b); {
 	case x != y:
 		return q.turnOf(x) < q.turnOf(y)
-	case q.users == nil || x < 3 || a.userAccount() == b.userAccount():
+	case q.turns == nil || x < 3 || a.userAccount() == b.userAccount():
 		return byPosition(a, b) < 0
 	}
-	return compareUsers(q.users.of(a.userAccount()), q.users.of(b.userAccount())) < 0
+	return compareUsers(q.turns.of(a.userAccount()), q.turns.of(b.userAccount())) < 0
 }
 
 func (q *queues) add(t *Task) {
 	var u *user
-	if q.users != nil && laneOf(t) >= 3 {
-		if u = q.users.make(t.userAccount()); u.First == 0 {
+	if q.turns != nil && laneOf(t) >= 3 {
+		if u = q.turns.make(t.userAccount()); u.First == 0 {
 			u.First = t.ID
 		}
 	}
@@ -232,7 +232,7 @@ func (q *queues) sort() {
 // refile adds all tasks again, by user or not.
 func (q *queues) refile(by *users) {
 	old := q.lanes
-	*q = queues{users: by, byPriority: q.byPriority}
+	*q = queues{turns: by, byPriority: q.byPriority}
 	for l := range old {
 		for _, t := range old[l].waiting() {
 			q.add(t)
@@ -243,8 +243,8 @@ func (q *queues) refile(by *users) {
 // clone copies the queues; of returns the copy of a task.
 func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 	c := queues{byPriority: q.byPriority}
-	if q.users != nil {
-		c.users = by
+	if q.turns != nil {
+		c.turns = by
 	}
 	for l := range q.lanes {
 		if q.lanes[l].byUser != nil {
@@ -294,7 +294,7 @@ func (q *queues) audit() error {
 	for l := range q.lanes {
 		lines := q.lanes[l].lines
 		for i, line := range lines {
-			if byUser := q.users != nil && l >= 3; byUser != (line.user != nil) || !byUser && len(lines) > 1 {
+			if byUser := q.turns != nil && l >= 3; byUser != (line.user != nil) || !byUser && len(lines) > 1 {
 				return fmt.Errorf("lane %d has %d lines that should not be there", l, len(lines))
 			}
 			if i > 0 && line.len() > 0 && lines[i-1].len() > 0 && compareUsers(lines[i-1].user, line.user) >= 0 {

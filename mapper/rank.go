@@ -10,15 +10,15 @@ import (
 // rankOf returns the rank of a waiting task in its lane. Lower ranks go first; equal
 // ranks are ordered by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
-func (s *State) rankOf(t *Task) units.Instant {
-	if !s.opt.shortestFirst() || t.first() {
+func (q *schedulingQueue) rankOf(t *Task) units.Instant {
+	if !q.opt.shortestFirst() || t.first() {
 		return 0
 	}
 	from := t.Submitted
 	if t.Behind > 0 {
 		from = t.QueuedAt
 	}
-	run, _ := s.predictor.runTime(t)
+	run, _ := q.predictor.runTime(t)
 	return from.Add(sjfWeight * min(run, maxRun) * time.Duration(max(1, min(t.GPUs, maxRankGPUs))))
 }
 
@@ -39,19 +39,19 @@ const (
 
 // resortKind recomputes the ranks of the waiting tasks of a kind, and moves the tasks
 // whose ranks change.
-func (s *State) resortKind(kind string) {
-	waiting := s.waitingOf(kind, nil)
+func (q *schedulingQueue) resortKind(kind string) {
+	waiting := q.waitingOf(kind, nil)
 	if len(waiting) > fewMoves {
-		s.resort(func(t *Task) bool { return t.Kind == kind })
+		q.resort(func(t *Task) bool { return t.Kind == kind })
 		return
 	}
 	for _, t := range waiting {
-		s.onEnqueue(t)
-		if rank := s.rankOf(t); rank != t.Rank {
-			s.queue.move(t, rank)
+		q.onEnqueue(t)
+		if rank := q.rankOf(t); rank != t.Rank {
+			q.waiting.move(t, rank)
 		}
 	}
-	s.dirty = true
+	q.dirty = true
 }
 
 // fewMoves is the largest number of tasks for which moving each is cheaper than sorting
@@ -69,20 +69,20 @@ func (q *queues) move(t *Task, rank units.Instant) {
 
 // resort recomputes the ranks of the waiting tasks that a filter selects, and moves the
 // tasks whose ranks change.
-func (s *State) resort(which func(*Task) bool) {
+func (q *schedulingQueue) resort(which func(*Task) bool) {
 	n := 0
-	for i := range s.queue.lanes {
-		for _, line := range s.queue.lanes[i].lines {
+	for i := range q.waiting.lanes {
+		for _, line := range q.waiting.lanes[i].lines {
 			moved := false
 			for _, t := range line.waiting() {
 				if !which(t) {
 					continue
 				}
 				if n++; n > fewMoves {
-					s.cache.backlog = backlog{}
+					q.sums = backlog{}
 				}
-				s.onEnqueue(t)
-				if rank := s.rankOf(t); rank != t.Rank {
+				q.onEnqueue(t)
+				if rank := q.rankOf(t); rank != t.Rank {
 					t.Rank, moved = rank, true // a task moved by its user to another's position stays there
 				}
 			}
@@ -91,5 +91,5 @@ func (s *State) resort(which func(*Task) bool) {
 			}
 		}
 	}
-	s.dirty = true
+	q.dirty = true
 }

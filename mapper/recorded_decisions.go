@@ -201,12 +201,12 @@ func (s *State) withdrawFrom(t *Task) {
 
 // dequeue removes a task from its queue.
 func (s *State) dequeue(t *Task) {
-	s.queue.remove(t)
-	s.onDequeue(t)
+	s.queue.waiting.remove(t)
+	s.queue.onDequeue(t)
 	s.clearNominations(t)
 	s.users.make(t.userAccount()).waiting--
-	if s.head.Task == t.ID {
-		s.head = headReservation{}
+	if s.queue.head.Task == t.ID {
+		s.queue.head = headReservation{}
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *State) forceRelease(t *Task) {
 	if t.Phase != Held {
 		return // its estimate follows
 	}
-	g := s.groups[t.Group]
+	g := s.queue.groups[t.Group]
 	if g != nil {
 		g.leaveLine(t)
 	}

@@ -50,7 +50,7 @@ func (s *State) cacheRejection(t *Task) {
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	s.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.head.GPUs})
+	s.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.queue.head.GPUs})
 }
 
 // triesFrom is the number of GPUs below which a lookup costs more than asking them.

@@ -56,12 +56,12 @@ func byPosition(x, y *Task) int {
 	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
 }
 
-func (s *State) queueMoved(ev QueueMoved) {
-	t := s.tasks[ev.Task]
+func (q *schedulingQueue) queueMoved(ev QueueMoved) {
+	t := q.tasks[ev.Task]
 	if t == nil || !t.waiting() {
 		return
 	}
-	line := s.queue.lanes[laneOf(t)].lineOf(t)
+	line := q.waiting.lanes[laneOf(t)].lineOf(t)
 	var mine []*Task
 	for _, other := range line.waiting() {
 		if other.User == t.User {
@@ -88,5 +88,5 @@ func (s *State) queueMoved(ev QueueMoved) {
 		}
 	}
 	slices.SortFunc(line.waiting(), byPosition)
-	s.dirty = true
+	q.dirty = true
 }

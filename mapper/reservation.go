@@ -59,20 +59,20 @@ const (
 	reservedAhead = 4 * time.Hour
 )
 
-func (s *State) reserved(ev Reserved) {
+func (q *schedulingQueue) reserved(ev Reserved) {
 	r := ev.Reservation
 	r.GPUs = slices.Clone(r.GPUs)
 	slices.Sort(r.GPUs)
 	r.GPUs = slices.Compact(r.GPUs)
-	r.From = max(r.From, s.now)
+	r.From = max(r.From, q.now)
 	if r.Until <= r.From || len(r.GPUs) == 0 || r.Memory < 0 || (r.User == "") == (r.Account == "") {
 		return
 	}
-	s.lastReservation++
-	r.ID = s.lastReservation
-	s.reservations = append(s.reservations, &r)
-	s.at(r.Until, timer{})
-	s.dirty = true
+	q.lastReservation++
+	r.ID = q.lastReservation
+	q.reservations = append(q.reservations, &r)
+	q.at(r.Until, timer{})
+	q.dirty = true
 }
 
 func (s *State) unreserved(ev Unreserved) {
@@ -81,9 +81,9 @@ func (s *State) unreserved(ev Unreserved) {
 
 // dropReservations ends some reservations. Tasks rejected for them are tried again.
 func (s *State) dropReservations(which func(*Reservation) bool) {
-	n := len(s.reservations)
-	s.reservations = slices.DeleteFunc(s.reservations, which)
-	if len(s.reservations) < n {
+	n := len(s.queue.reservations)
+	s.queue.reservations = slices.DeleteFunc(s.queue.reservations, which)
+	if len(s.queue.reservations) < n {
 		s.dropCache()
 		s.dirty = true
 	}
@@ -96,8 +96,8 @@ func (r *Reservation) isFor(t *Task) bool {
 
 // latestEnd returns the latest likely end of a task that is started now, or false if its
 // run time is not known.
-func (s *State) latestEnd(t *Task) (units.Instant, bool) {
-	run, basis := s.predictor.runTime(t)
+func (q *schedulingQueue) latestEnd(t *Task) (units.Instant, bool) {
+	run, basis := q.predictor.runTime(t)
 	switch basis {
 	case known:
 		run = time.Duration(float64(run) * reservedKnown)
@@ -109,33 +109,33 @@ func (s *State) latestEnd(t *Task) (units.Instant, bool) {
 	if t.TimeLimit > 0 && (run == 0 || t.TimeLimit < run) {
 		run = t.TimeLimit
 	}
-	return s.now.Add(run), run > 0
+	return q.now.Add(run), run > 0
 }
 
 // runsInto reports whether a task that is started now would run into a reservation.
-func (s *State) runsInto(t *Task, r *Reservation) bool {
-	if r.Until <= s.now {
+func (q *schedulingQueue) runsInto(t *Task, r *Reservation) bool {
+	if r.Until <= q.now {
 		return false
 	}
-	end, known := s.latestEnd(t)
+	end, known := q.latestEnd(t)
 	if !known {
-		end = s.now.Add(reservedAhead)
+		end = q.now.Add(reservedAhead)
 	}
-	return r.From <= s.now || end > r.From
+	return r.From <= q.now || end > r.From
 }
 
 // reservation returns the reservation that keeps a task off a GPU with otherwise enough
 // room, or nil.
-func (s *State) reservation(t *Task, g *GPU) *Reservation {
-	left := s.freeFor(t, g) - s.needOn(t, g)
-	for _, r := range s.reservations {
-		if r.isFor(t) || !slices.Contains(r.GPUs, g.ID) || !s.runsInto(t, r) {
+func (q *schedulingQueue) reservation(t *Task, g *GPU) *Reservation {
+	left := q.freeFor(t, g) - q.needOn(t, g)
+	for _, r := range q.reservations {
+		if r.isFor(t) || !slices.Contains(r.GPUs, g.ID) || !q.runsInto(t, r) {
 			continue
 		}
-		if r.Memory == 0 || s.alone(t) {
+		if r.Memory == 0 || q.alone(t) {
 			return r
 		}
-		if left -= s.unused(r, g); left < 0 {
+		if left -= q.unused(r, g); left < 0 {
 			return r
 		}
 	}
@@ -144,10 +144,10 @@ func (s *State) reservation(t *Task, g *GPU) *Reservation {
 
 // unused returns the memory that a reservation keeps on a GPU beyond the memory of the
 // beneficiary's tasks there.
-func (s *State) unused(r *Reservation, g *GPU) units.Bytes {
+func (l *ledger) unused(r *Reservation, g *GPU) units.Bytes {
 	left := r.Memory
 	for i := range g.Residents {
-		if t := s.tasks[g.Residents[i].Task]; t != nil && r.isFor(t) {
+		if t := l.tasks[g.Residents[i].Task]; t != nil && r.isFor(t) {
 			left -= g.Residents[i].taken()
 		}
 	}
@@ -155,10 +155,10 @@ func (s *State) unused(r *Reservation, g *GPU) units.Bytes {
 }
 
 // withheld returns the reserved memory of a GPU that a task may not be granted.
-func (s *State) withheld(t *Task, g *GPU) (sum units.Bytes) {
-	for _, r := range s.reservations {
-		if !r.isFor(t) && slices.Contains(r.GPUs, g.ID) && s.runsInto(t, r) {
-			sum += s.unused(r, g)
+func (q *schedulingQueue) withheld(t *Task, g *GPU) (sum units.Bytes) {
+	for _, r := range q.reservations {
+		if !r.isFor(t) && slices.Contains(r.GPUs, g.ID) && q.runsInto(t, r) {
+			sum += q.unused(r, g)
 		}
 	}
 	return sum
@@ -167,16 +167,16 @@ func (s *State) withheld(t *Task, g *GPU) (sum units.Bytes) {
 // barred reports whether too few GPUs could take a task even if nothing else ran, because
 // the others are reserved, it is not pinned to them, or helpers use too much of their
 // machine. Such a task blocks no other.
-func (s *State) barred(t *Task) bool {
-	if s.helpersBar(t) {
+func (q *schedulingQueue) barred(t *Task) bool {
+	if q.helpersBar(t) {
 		return true
 	}
-	if t.GPUs == 0 || len(s.reservations) == 0 && len(t.Pinned) == 0 {
+	if t.GPUs == 0 || len(q.reservations) == 0 && len(t.Pinned) == 0 {
 		return false
 	}
 	var able []*GPU
-	for _, g := range s.gpus {
-		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.reservedByUser(t, g) {
+	for _, g := range q.gpus {
+		if q.roomFor(t, g) >= max(t.needs(g), 1) && !q.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
@@ -184,23 +184,23 @@ func (s *State) barred(t *Task) bool {
 }
 
 // reservedByUser reports whether a task may not use a GPU however much room there is.
-func (s *State) reservedByUser(t *Task, g *GPU) bool {
-	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.MIG || !s.resumeTargets(t, g) {
+func (q *schedulingQueue) reservedByUser(t *Task, g *GPU) bool {
+	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.MIG || !q.resumeTargets(t, g) {
 		return true
 	}
-	return slices.ContainsFunc(s.reservations, func(r *Reservation) bool {
-		return !r.isFor(t) && slices.Contains(r.GPUs, g.ID) && s.runsInto(t, r) &&
-			(r.Memory == 0 || s.alone(t) || s.room(g, false)-s.unused(r, g) < max(t.needs(g), 1))
+	return slices.ContainsFunc(q.reservations, func(r *Reservation) bool {
+		return !r.isFor(t) && slices.Contains(r.GPUs, g.ID) && q.runsInto(t, r) &&
+			(r.Memory == 0 || q.alone(t) || q.room(g, false)-q.unused(r, g) < max(t.needs(g), 1))
 	})
 }
 
 // LastReservation returns the highest reservation number so far.
-func (s *State) LastReservation() int { return s.lastReservation }
+func (q *schedulingQueue) LastReservation() int { return q.lastReservation }
 
 // Reservations lists copies of the reservations, the earliest begin first.
-func (s *State) Reservations() []Reservation {
-	all := make([]Reservation, 0, len(s.reservations))
-	for _, r := range s.reservations {
+func (q *schedulingQueue) Reservations() []Reservation {
+	all := make([]Reservation, 0, len(q.reservations))
+	for _, r := range q.reservations {
 		c := *r
 		c.GPUs = slices.Clone(r.GPUs)
 		all = append(all, c)

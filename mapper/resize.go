@@ -23,12 +23,12 @@ func (t *Task) Resizable() bool {
 
 // CannotResize says why a running task cannot have another allocation on its machine. It
 // returns the zero Reason if it can, or if it does not run.
-func (s *State) CannotResize(id TaskID, ask HostAsk) Reason {
-	t := s.tasks[id]
+func (q *schedulingQueue) CannotResize(id TaskID, ask HostAsk) Reason {
+	t := q.tasks[id]
 	if t == nil || !t.Resizable() {
 		return Reason{}
 	}
-	_, no := s.otherShare(t, ask)
+	_, no := q.otherShare(t, ask)
 	return no
 }
 
@@ -43,8 +43,8 @@ func (l *ledger) node(t *Task) string {
 // otherShare returns the allocation that a running task would have if it had requested
 // ask at its launch. Unchanged parts stay as they are. The reason says why the allocation
 // is not possible: the machine has too little, or the task uses more memory now.
-func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
-	was, h := t.Current().Host, s.host(s.node(t))
+func (q *schedulingQueue) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
+	was, h := t.Current().Host, q.host(q.node(t))
 	if h == nil || !h.Known {
 		return HostShare{Node: was.Node}, Reason{}
 	}
@@ -54,7 +54,7 @@ func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
 	wants := *t
 	wants.HostMem, wants.HostReserve, wants.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	wants.shape()
-	share := s.hostShare(&wants, then)
+	share := q.hostShare(&wants, then)
 	if was.Memory > 0 && wants.HostMem == t.HostMem && wants.HostReserve == t.HostReserve {
 		share.Memory, share.Limit = was.Memory, was.Limit
 	}
@@ -65,20 +65,20 @@ func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
 	if has := h.resident(t.ID); has != nil {
 		r = *has
 	}
-	return share, s.lacksFor(t, h, r, share)
+	return share, q.lacksFor(t, h, r, share)
 }
 
 // lacksFor says why a task cannot have a new allocation on a machine in place of its
 // present one.
-func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reason {
+func (q *schedulingQueue) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reason {
 	more := max(share.Memory, r.Used) - max(r.Memory, r.Used)
 	switch {
 	case share.Limit < r.Used:
 		return Reason{Code: ReasonHostInUse, Have: r.Used, Of: share.Limit}
 	case share.Memory > h.most() && share.Memory > r.Memory:
 		return Reason{Code: ReasonTooMuchHost, Need: share.Memory, Of: h.most()}
-	case more > 0 && s.hostReservedAgainst(t, h):
-		return Reason{Code: ReasonHostKept, Task: s.head.Task}
+	case more > 0 && q.hostReservedAgainst(t, h):
+		return Reason{Code: ReasonHostKept, Task: q.head.Task}
 	case more > 0 && more > h.free():
 		return Reason{Code: ReasonHostMemory, Need: share.Memory, Have: max(r.Memory, r.Used) + max(0, h.free()), Of: h.Memory, Helpers: h.helpers}
 	case share.CPUs > r.CPUs && share.CPUs-r.CPUs > h.CPUs-h.CPUsBooked:
@@ -90,7 +90,7 @@ func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reas
 // resize changes the allocation of a running task if its machine has room. Otherwise
 // nothing changes.
 func (s *State) resize(t *Task, ask HostAsk) {
-	share, no := s.otherShare(t, ask)
+	share, no := s.queue.otherShare(t, ask)
 	if s.recorded != nil {
 		i := s.recorded.find(Resize{}.decisionKind(), t.ID)
 		if i < 0 {

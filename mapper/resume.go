@@ -55,21 +55,21 @@ func (s *State) resumeFitting(t *Task) {
 
 // resumeTargets reports whether a task may resume on a GPU; a task that is not suspended
 // may use any.
-func (s *State) resumeTargets(t *Task, g *GPU) bool {
+func (l *ledger) resumeTargets(t *Task, g *GPU) bool {
 	if t.Phase != Suspended {
 		return true
 	}
 	if t.Suspension.has(g.ID) || t.Suspension.InPlace {
 		return t.Suspension.has(g.ID)
 	}
-	had := s.byID[t.Suspension.From[0].GPU]
+	had := l.byID[t.Suspension.From[0].GPU]
 	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.MIG && !had.MIG
 }
 
 // ComesBackTo reports whether a suspended task may resume on a GPU.
-func (s *State) ComesBackTo(id TaskID, gpu GPUID) bool {
-	t, g := s.tasks[id], s.byID[gpu]
-	return t != nil && g != nil && t.Phase == Suspended && s.resumeTargets(t, g)
+func (l *ledger) ComesBackTo(id TaskID, gpu GPUID) bool {
+	t, g := l.tasks[id], l.byID[gpu]
+	return t != nil && g != nil && t.Phase == Suspended && l.resumeTargets(t, g)
 }
 
 // resume places a suspended task, which has already left its queue, on GPUs.
@@ -83,14 +83,14 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.cache.tried = Resuming, s.now, 0, 0, nil, rejectedAt{}
 	s.takesAll(t)
 	s.addResident(t, gpus, grants, alone)
-	s.onDequeue(t)
+	s.queue.onDequeue(t)
 	s.clearNominations(t)
 	s.users.of(t.userAccount()).waiting--
 	s.users.occupy(t)
 	s.pace(gpus)
 	s.markLaunched(gpus)
-	if s.head.Task == t.ID {
-		s.head = headReservation{}
+	if s.queue.head.Task == t.ID {
+		s.queue.head = headReservation{}
 	}
 	s.decide(Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }

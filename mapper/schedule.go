@@ -25,14 +25,14 @@ func (s *State) schedule() {
 	s.dirty = false
 	s.learnLoads()
 	s.shrink()
-	s.sortUsers()
+	s.queue.sortUsers()
 	s.runCycle()
 	s.evacuate()
 }
 
 // runCycle runs a scheduling cycle if any task waits.
 func (s *State) runCycle() {
-	if s.queue.len() == 0 {
+	if s.queue.waiting.len() == 0 {
 		return
 	}
 	s.breakers.settleNamespaces()
@@ -40,14 +40,14 @@ func (s *State) runCycle() {
 	if s.breakers.engineBreaker.paused() {
 		p = s.launchProbe()
 	} else {
-		p = s.cycleUntilStable(s.head)
+		p = s.cycleUntilStable(s.queue.head)
 		if s.expireNominations() { // expired nominations make GPUs available to all
-			p = s.cycleUntilStable(s.head)
+			p = s.cycleUntilStable(s.queue.head)
 		}
 		s.rotate(p.blocked)
 		s.preempt(p)
 	}
-	s.fairTick()
+	s.queue.fairTick()
 	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
 		s.again = s.now.Add(forecastValid)
 		s.at(s.again, timer{})
@@ -70,22 +70,22 @@ func (s *State) cycle(before headReservation) *cycle {
 	p := &cycle{before: before}
 	s.step.released = false
 	s.markChanged()
-	s.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
+	s.queue.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.freeSummary(p)
-	if s.queue.byPriority {
+	if s.queue.waiting.byPriority {
 		s.byPriority(p)
 		return p
 	}
-	s.reach[0] = s.scanQueue(p, s.queue.recovery())
-	s.reach[1] = 0
-	if !s.recoveryBlocks() {
+	s.queue.reach[0] = s.scanQueue(p, s.queue.waiting.recovery())
+	s.queue.reach[1] = 0
+	if !s.queue.recoveryBlocks() {
 		if s.policy.ahead != nil {
 			s.policy.ahead(s, p)
 		}
 		if p.reordered = s.step.released; p.reordered {
 			return p
 		}
-		s.reach[1] = s.scanQueue(p, s.queue.main())
+		s.queue.reach[1] = s.scanQueue(p, s.queue.waiting.main())
 	}
 	return p
 }
@@ -105,12 +105,12 @@ func (s *State) counted(blocked []*Task) (n int) {
 // before all of lower priorities, even if these recover or were suspended. Otherwise the
 // victims would take back the room that they have left.
 func (s *State) byPriority(p *cycle) {
-	s.reach = [2]int{}
+	s.queue.reach = [2]int{}
 	before, ahead := [2]int{}, false
-	for i := range s.queue.recovery() {
-		for q, lanes := range [2][]lane{s.queue.recovery(), s.queue.main()} {
+	for i := range s.queue.waiting.recovery() {
+		for q, lanes := range [2][]lane{s.queue.waiting.recovery(), s.queue.waiting.main()} {
 			lane := lanes[i : i+1]
-			if lane[0].len() == 0 || s.reach[q] > 0 {
+			if lane[0].len() == 0 || s.queue.reach[q] > 0 {
 				continue
 			}
 			if q == 1 && !ahead && s.policy.ahead != nil {
@@ -124,7 +124,7 @@ func (s *State) byPriority(p *cycle) {
 			if p.reordered {
 				return
 			} else if passed > 0 {
-				s.reach[q] = before[q] + passed
+				s.queue.reach[q] = before[q] + passed
 			}
 			before[q] += lane[0].len()
 		}
@@ -136,22 +136,22 @@ func (o *Options) byPriority() bool { return o.MakeWay && o.Recovery != RecoverO
 
 // recoveryBlocks reports whether a recovering task keeps the whole main queue
 // from starting.
-func (s *State) recoveryBlocks() bool {
-	if s.opt.Recovery != RecoverOriginal {
+func (q *schedulingQueue) recoveryBlocks() bool {
+	if q.opt.Recovery != RecoverOriginal {
 		return false
 	}
-	return slices.ContainsFunc(s.queue.recovery(), func(l lane) bool {
+	return slices.ContainsFunc(q.waiting.recovery(), func(l lane) bool {
 		return slices.ContainsFunc(l.waiting(), func(t *Task) bool { return t.Phase == Recovering })
 	})
 }
 
 // inSight reports whether the last cycle reached a waiting task's place in its queue.
-func (s *State) inSight(t *Task) bool {
-	reach := s.reach[1]
+func (q *schedulingQueue) inSight(t *Task) bool {
+	reach := q.reach[1]
 	if t.first() {
-		reach = s.reach[0]
+		reach = q.reach[0]
 	}
-	return reach == 0 || s.queue.place(t) <= reach
+	return reach == 0 || q.waiting.place(t) <= reach
 }
 
 // scanQueue tries the tasks of one queue and returns how many it passed over before it
@@ -173,12 +173,12 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)
 						launched = true
-						if s.updateShareRank(t, lane) || s.step.released {
+						if s.queue.updateShareRank(t, lane) || s.step.released {
 							p.reordered = true
 							return passed
 						}

@@ -57,8 +57,8 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.breakers.engineDown, Sick: s.breakers.engineBreaker, Complaints: s.breakers.complaints, Canary: s.breakers.canary, Full: s.breakers.namespaceBreakers, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.head, History: s.predictor.history, Pairs: s.predictor.pairs, Growth: s.predictor.growth, Told: s.predictor.declaredError, Guesses: s.predictor.guess, Population: s.predictor.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
-		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
+		EngineDown: s.breakers.engineDown, Sick: s.breakers.engineBreaker, Complaints: s.breakers.complaints, Canary: s.breakers.canary, Full: s.breakers.namespaceBreakers, Paused: s.paused, Reserved: s.queue.reservations, LastRes: s.queue.lastReservation, Ring: s.ring, Kept: s.queue.head, History: s.predictor.history, Pairs: s.predictor.pairs, Growth: s.predictor.growth, Told: s.predictor.declaredError, Guesses: s.predictor.guess, Population: s.predictor.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
+		Dirty: s.dirty, Reach: s.queue.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
 	for _, t := range s.tasks {
@@ -103,8 +103,8 @@ func (snap *snapshot) state() (*State, error) {
 			return nil, fmt.Errorf("a reservation is empty or has a number that was not given")
 		}
 	}
-	n.reservations, n.lastReservation = snap.Reserved, snap.LastRes
-	n.head, n.timers, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
+	n.queue.reservations, n.queue.lastReservation = snap.Reserved, snap.LastRes
+	n.queue.head, n.timers, n.wake, n.dirty, n.queue.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.timers)
 	n.notBefore, n.inflight, n.again = snap.NotBefore, snap.Handing, snap.Again
 	n.predictor.history, n.predictor.pairs, n.predictor.growth, n.predictor.declaredError, n.predictor.classCounts = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
@@ -151,16 +151,16 @@ func (snap *snapshot) state() (*State, error) {
 		}
 		n.addTask(t)
 		if t.waiting() {
-			n.queue.add(t)
+			n.queue.waiting.add(t)
 		}
 	}
-	if err := n.auditPlaces(n.waitingTasks()); err != nil { // what follows reads the grants of tasks
+	if err := n.auditPlaces(n.queue.waitingTasks()); err != nil { // what follows reads the grants of tasks
 		return nil, err
 	}
 	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
-	n.regroup(snap.Tasks)
+	n.queue.regroup(snap.Tasks)
 	n.findMPSDomains()
 	n.fillShares()
-	n.count(n.users)
+	n.queue.count(n.users)
 	return n, n.Audit()
 }

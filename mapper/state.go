@@ -12,24 +12,15 @@ type State struct {
 	*ledger
 	policy *policy
 
-	queue queues // of the waiting tasks
-	// Held tasks: the followers of each task, and the groups.
-	followers map[TaskID][]TaskID // look-up only; each list in order of number
-	groups    map[string]*group   // look-up only
 	users     *users
 	predictor *predictor
 	breakers  *breakers
-	// reservations are in order of number.
-	reservations    []*Reservation
-	lastReservation int
+	queue     *schedulingQueue
 
-	paused    *Cordon // of launching, or nil
-	head      headReservation
+	paused    *Cordon          // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
 	inflight  []inflightLaunch // launches in flight to the engine, in order
 	again     units.Instant    // when the queues are scheduled again for policy carma
-
-	reach [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
 
 	step  step
 	cache cache
@@ -58,8 +49,8 @@ func New(opt Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := &ledger{agenda: agenda{format: DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, taskIndex: newTaskIndex()}
-	s := &State{ledger: l, policy: p, predictor: newPredictor(l), breakers: newBreakers(l), users: newUsers(l), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
-	s.queue.users, s.queue.byPriority = s.takesTurns(), opt.byPriority()
+	s := &State{ledger: l, policy: p, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
+	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	return s
 }
 
@@ -127,7 +118,7 @@ func (s *State) take(ev Event) {
 	case TaskUpdated:
 		s.taskUpdated(ev)
 	case QueueMoved:
-		s.queueMoved(ev)
+		s.queue.queueMoved(ev)
 	case GPUsCordoned:
 		s.gpusCordoned(ev)
 	case CanaryEnded:
@@ -137,7 +128,7 @@ func (s *State) take(ev Event) {
 	case LaunchingPaused:
 		s.launchingPaused(ev)
 	case Reserved:
-		s.reserved(ev)
+		s.queue.reserved(ev)
 	case Unreserved:
 		s.unreserved(ev)
 	case Pinned:
@@ -184,7 +175,7 @@ func (s *State) configure(ev Configured) {
 	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	s.idleOnly = s.policy.idleOnly
-	if s.queue.byPriority = s.opt.byPriority(); !s.opt.preempts() {
+	if s.queue.waiting.byPriority = s.opt.byPriority(); !s.opt.preempts() {
 		s.clearAllNominations()
 	}
 	s.again = 0
@@ -195,9 +186,9 @@ func (s *State) configure(ev Configured) {
 		s.notBefore = next
 		s.at(next, timer{})
 	}
-	s.resort(func(*Task) bool { return true })
-	if by := s.takesTurns(); by != s.queue.users {
-		s.queue.refile(by)
+	s.queue.resort(func(*Task) bool { return true })
+	if by := s.queue.takesTurns(); by != s.queue.waiting.turns {
+		s.queue.waiting.refile(by)
 	}
 	s.watchSlots()
 	s.judgeIdles()
@@ -208,11 +199,11 @@ func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
 func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
-	t.Rank, t.cache.tried = s.rankOf(t), rejectedAt{}
+	t.Rank, t.cache.tried = s.queue.rankOf(t), rejectedAt{}
 	s.users.make(t.userAccount()).waiting++
-	s.queue.add(t)
-	s.onEnqueue(t)
-	s.dirty = s.dirty || s.inSight(t)
+	s.queue.waiting.add(t)
+	s.queue.onEnqueue(t)
+	s.dirty = s.dirty || s.queue.inSight(t)
 	if t.NotBefore > s.now {
 		s.at(t.NotBefore, timer{})
 	}

@@ -8,7 +8,7 @@ func (s *State) submitted(ev TaskSubmitted) {
 	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
 	t.shape()
 	s.addTask(t)
-	s.enrol(t)
+	s.queue.enrol(t)
 	s.addDependencies(t)
 }
 

@@ -19,26 +19,26 @@ import (
 // three phases it may end, and may be stopped.
 
 // CannotSuspend says why a task cannot be suspended now, or returns the zero Reason.
-func (s *State) CannotSuspend(id TaskID) Reason {
-	t := s.tasks[id]
+func (l *ledger) CannotSuspend(id TaskID) Reason {
+	t := l.tasks[id]
 	if t == nil || t.Phase != Running || t.GPUs == 0 {
 		return Reason{Code: ReasonNotRunning}
 	}
-	if no := s.driverCannot(t); no.Code != "" && !t.Last().Leaves {
+	if no := l.driverCannot(t); no.Code != "" && !t.Last().Leaves {
 		return no
 	}
-	g := s.byID[t.Current().Grants[0].GPU]
-	need := s.onGPUs(t)
-	if h := s.host(g.Node); h != nil && h.Known && h.free()+s.lends(t) < need {
-		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free()+s.lends(t))}
+	g := l.byID[t.Current().Grants[0].GPU]
+	need := l.onGPUs(t)
+	if h := l.host(g.Node); h != nil && h.Known && h.free()+l.lends(t) < need {
+		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free()+l.lends(t))}
 	}
 	return Reason{}
 }
 
 // driverCannot says why the driver cannot suspend a running task, or returns the zero
 // Reason.
-func (s *State) driverCannot(t *Task) Reason {
-	g := s.byID[t.Current().Grants[0].GPU]
+func (l *ledger) driverCannot(t *Task) Reason {
+	g := l.byID[t.Current().Grants[0].GPU]
 	switch {
 	case t.GPUs > 1:
 		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
@@ -52,9 +52,9 @@ func (s *State) driverCannot(t *Task) Reason {
 
 // onGPUs returns the GPU memory that a running task uses: its observed memory, or its
 // grant if that was not observed.
-func (s *State) onGPUs(t *Task) (sum units.Bytes) {
+func (l *ledger) onGPUs(t *Task) (sum units.Bytes) {
 	for _, grant := range t.Current().Grants {
-		if r := s.byID[grant.GPU].resident(t.ID); r.Peak > 0 {
+		if r := l.byID[grant.GPU].resident(t.ID); r.Peak > 0 {
 			sum += max(r.Used, r.Peak)
 		} else {
 			sum += r.Grant
@@ -115,8 +115,8 @@ func (s *State) bookSuspendedMemory(t *Task) {
 // lends returns the part of a task's host memory that others may use while it is
 // suspended: of an allocation that it did not request, the part it was not seen to use.
 // When it resumes it gets this part back, even if that exceeds what is free then.
-func (s *State) lends(t *Task) units.Bytes {
-	h := s.host(t.Last().Host.Node)
+func (l *ledger) lends(t *Task) units.Bytes {
+	h := l.host(t.Last().Host.Node)
 	if h == nil || t.asks() > 0 {
 		return 0
 	}
@@ -137,14 +137,14 @@ func (t *Task) lent() units.Bytes {
 
 // hostHolds reports whether a machine has host memory for a task and for the GPU memory
 // of its victims. The memory that the victims lend counts as free.
-func (s *State) hostHolds(t *Task, h *Host, victims ...*Task) bool {
-	share, no := s.hostFits(t, h)
+func (q *schedulingQueue) hostHolds(t *Task, h *Host, victims ...*Task) bool {
+	share, no := q.hostFits(t, h)
 	if no.Code != "" && (no.Code != ReasonHostMemory || share.Memory > h.most() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
 		return false
 	}
 	sum := share.Memory
 	for _, v := range victims {
-		sum += s.onGPUs(v) - s.lends(v)
+		sum += q.onGPUs(v) - q.lends(v)
 	}
 	return sum <= h.free()
 }

@@ -19,24 +19,24 @@ const suspendLeast = 2 * time.Minute
 const ReasonDrained ReasonCode = "drained"
 
 // wanted reports whether the options suspend a task instead of stopping it for a reason.
-func (s *State) wanted(code ReasonCode) bool {
+func (l *ledger) wanted(code ReasonCode) bool {
 	switch code {
 	case ReasonOveruse:
-		return s.opt.SuspendOveruse
+		return l.opt.SuspendOveruse
 	case ReasonIdle:
-		return s.opt.SuspendIdle
+		return l.opt.SuspendIdle
 	case ReasonSlotUsed:
-		return s.opt.SuspendSlots
+		return l.opt.SuspendSlots
 	case ReasonMoved:
-		return s.opt.SuspendMoves
+		return l.opt.SuspendMoves
 	case ReasonSlowing:
-		return s.opt.SuspendSlowing
+		return l.opt.SuspendSlowing
 	case ReasonMadeWay:
-		return s.opt.preempts()
+		return l.opt.preempts()
 	case ReasonSwapped:
-		return s.opt.SwapShorter
+		return l.opt.SwapShorter
 	case ReasonFilled:
-		return s.opt.FillHeld
+		return l.opt.FillHeld
 	}
 	return code == ReasonDrained // a cordon with Move implies it
 }
@@ -50,9 +50,9 @@ func (r Reason) resumesOnItsOwn() bool { return r.Code != ReasonSuspended && r.C
 func (r Reason) isTimeSlice() bool { return r.Code == ReasonSlotUsed }
 
 // canPreempt reports whether a running task would be suspended for a reason.
-func (s *State) canPreempt(t *Task, code ReasonCode) bool {
-	return s.wanted(code) && t.Phase == Running && !t.Last().Stays && s.CannotSuspend(t.ID).Code == "" &&
-		(t.vacatesFor(Reason{Code: code}) || s.driverCannot(t).Code == "")
+func (l *ledger) canPreempt(t *Task, code ReasonCode) bool {
+	return l.wanted(code) && t.Phase == Running && !t.Last().Stays && l.CannotSuspend(t.ID).Code == "" &&
+		(t.vacatesFor(Reason{Code: code}) || l.driverCannot(t).Code == "")
 }
 
 // preemptTask suspends a running task for a reason of carma's. It returns false if that
@@ -87,7 +87,7 @@ func (s *State) keepRunning(t *Task, why Reason) {
 	case ReasonSlowing:
 		s.evictSlowing(s.byID[t.Current().Grants[0].GPU])
 	case ReasonFilled:
-		s.cannotBackfill(why)
+		s.queue.cannotBackfill(why)
 	}
 }
 
@@ -115,7 +115,7 @@ func (t *Task) marks(code ReasonCode) {
 func (s *State) onSuspended(t *Task, why Reason) {
 	switch why.Code {
 	case ReasonSlotUsed:
-		s.toTheBack(t)
+		s.queue.toTheBack(t)
 	case ReasonSlowing:
 		t.Evictions++
 	case ReasonOveruse:

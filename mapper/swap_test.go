@@ -153,8 +153,8 @@ func TestWhoFills(t *testing.T) {
 		{"enough for it and the pair", pair, SuspendHere, 34, nil, Request{}, 1},
 	} {
 		s, at := fillState(t, c.pair, c.kind, c.host*units.GiB, c.change)
-		if s.head.Task != 2 {
-			t.Fatalf("%s: GPUs are held for %d", c.name, s.head.Task)
+		if s.queue.head.Task != 2 {
+			t.Fatalf("%s: GPUs are held for %d", c.name, s.queue.head.Task)
 		}
 		c.r.ID, c.r.GPUs = 3, 1
 		got := timed(s, at, c.r, 30, 5*time.Hour)

@@ -27,8 +27,8 @@ func TestResortOfAKind(t *testing.T) {
 		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
 		s.dropCache()
 		plain := s.Clone()
-		plain.resort(func(*Task) bool { return true })
-		s.resortKind(kind)
+		plain.queue.resort(func(*Task) bool { return true })
+		s.queue.resortKind(kind)
 		if got, want := inQueue(s), inQueue(plain); !slices.Equal(got, want) {
 			t.Fatalf("order %v, by sorting %v", got, want)
 		}
@@ -37,8 +37,8 @@ func TestResortOfAKind(t *testing.T) {
 
 // inQueue returns the order of the waiting tasks.
 func inQueue(s *State) (ids []TaskID) {
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
+	for i := range s.queue.waiting.lanes {
+		for _, t := range s.queue.waiting.lanes[i].waiting() {
 			ids = append(ids, t.ID)
 		}
 	}

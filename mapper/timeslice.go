@@ -76,17 +76,17 @@ func (s *State) rotate(blocked []*Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := s.head
-	defer func() { s.head = kept }()
+	kept := s.queue.head
+	defer func() { s.queue.head = kept }()
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
-		if fits && t.ID == s.head.Task {
-			s.head = headReservation{} // its GPUs are open to others once it runs
+		if fits && t.ID == s.queue.head.Task {
+			s.queue.head = headReservation{} // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
 			victim := s.tasks[id]
 			why := Reason{Code: ReasonSlotUsed, Span: s.slot(victim)}
-			if !s.hostAllows(t, victim) || !s.preemptTask(victim, why) {
+			if !s.queue.hostAllows(t, victim) || !s.preemptTask(victim, why) {
 				s.stopVictim(victim, why)
 			}
 		}
@@ -94,12 +94,12 @@ func (s *State) rotate(blocked []*Task) {
 }
 
 // hostAllows reports whether a task has host memory while a victim is suspended for it.
-func (s *State) hostAllows(t, victim *Task) bool {
-	h := s.host(victim.Last().Host.Node)
+func (q *schedulingQueue) hostAllows(t, victim *Task) bool {
+	h := q.host(victim.Last().Host.Node)
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
 	}
-	return s.hostHolds(t, h, victim)
+	return q.hostHolds(t, h, victim)
 }
 
 func (s *State) anySlotOver() bool {
@@ -215,7 +215,7 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	var over []*Task
 	for i := range g.Residents {
 		v := s.tasks[g.Residents[i].Task]
-		if s.slotEnds(v) <= s.now && s.queue.before(t, s.rotated(v)) {
+		if s.slotEnds(v) <= s.now && s.queue.waiting.before(t, s.rotated(v)) {
 			over = append(over, v)
 		}
 	}
@@ -240,14 +240,14 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 // goes before a waiting task, the running task does not stop for that one.
 func (s *State) rotated(t *Task) *Task {
 	c := *t
-	s.toTheBack(&c)
+	s.queue.toTheBack(&c)
 	c.Phase = Queued
-	c.Rank = s.rankOf(&c)
+	c.Rank = s.queue.rankOf(&c)
 	return &c
 }
 
 // toTheBack puts a task behind all tasks submitted up to now.
-func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
+func (q *schedulingQueue) toTheBack(t *Task) { t.Behind, t.QueuedAt = q.lastID, q.now }
 
 // leave removes a task from a copy of a GPU. It assumes that the tasks there contribute
 // equally to the monitor's scores.
@@ -269,6 +269,6 @@ func (s *State) slotOver(t *Task, a *Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true
 	t.SlotUsed, t.StopReason = false, Reason{}
-	s.toTheBack(t)
+	s.queue.toTheBack(t)
 	s.requeue(t, Queued, reason)
 }

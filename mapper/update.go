@@ -168,17 +168,17 @@ func (s *State) replaceDependencies(t *Task, after []Dependency) {
 		}
 	}
 	for _, d := range t.Waits {
-		s.followers[d.Task] = slices.DeleteFunc(s.followers[d.Task], func(id TaskID) bool { return id == t.ID })
-		if len(s.followers[d.Task]) == 0 {
-			delete(s.followers, d.Task)
+		s.queue.followers[d.Task] = slices.DeleteFunc(s.queue.followers[d.Task], func(id TaskID) bool { return id == t.ID })
+		if len(s.queue.followers[d.Task]) == 0 {
+			delete(s.queue.followers, d.Task)
 		}
 	}
 	waited := !t.ready()
 	t.After, t.Waits = append([]Dependency(nil), after...), waits // a nil list becomes the empty list
 	for _, d := range waits {
-		all := s.followers[d.Task]
+		all := s.queue.followers[d.Task]
 		i, _ := slices.BinarySearch(all, t.ID)
-		s.followers[d.Task] = slices.Insert(all, i, t.ID)
+		s.queue.followers[d.Task] = slices.Insert(all, i, t.ID)
 	}
 	if t.ready() && waited {
 		s.unblock(t)

@@ -221,11 +221,11 @@ func (u *user) count(r *Resident, sign int) {
 }
 
 // count computes the users' accounting from the ledger.
-func (s *State) count(us *users) {
-	for _, g := range s.gpus {
+func (q *schedulingQueue) count(us *users) {
+	for _, g := range q.gpus {
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			if t := s.tasks[r.Task]; t != nil {
+			if t := q.tasks[r.Task]; t != nil {
 				u := us.make(t.userAccount())
 				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
@@ -234,13 +234,13 @@ func (s *State) count(us *users) {
 			}
 		}
 	}
-	for _, t := range s.bare() {
+	for _, t := range q.bare() {
 		u := us.make(t.userAccount())
 		u.tasks++
-		u.rate += s.host(t.Current().Host.Node).resident(t.ID).Share
+		u.rate += q.host(t.Current().Host.Node).resident(t.ID).Share
 	}
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
+	for i := range q.waiting.lanes {
+		for _, t := range q.waiting.lanes[i].waiting() {
 			us.make(t.userAccount()).waiting++
 		}
 	}
@@ -258,25 +258,25 @@ func (l *ledger) fillShares() {
 }
 
 // auditUsers compares the users' accounting with the ledger.
-func (s *State) auditUsers() error {
-	fresh := newUsers(s.ledger)
-	s.count(fresh)
+func (q *schedulingQueue) auditUsers() error {
+	fresh := newUsers(q.ledger)
+	q.count(fresh)
 	for _, u := range fresh.all {
-		if s.users.of(u.userAccount()) == nil {
+		if q.users.of(u.userAccount()) == nil {
 			return fmt.Errorf("nothing is kept about user %q, who has tasks", u.Name)
 		}
 	}
-	for i, u := range s.users.all {
+	for i, u := range q.users.all {
 		want := user{Name: u.Name, Account: u.Account, Use: u.Use, Standing: u.Standing, Top: u.Top, First: u.First}
 		if f := fresh.of(u.userAccount()); f != nil {
 			want.tasks, want.gpus, want.memory, want.rate, want.waiting = f.tasks, f.gpus, f.memory, f.rate, f.waiting
 		}
-		if *u != want || s.users.of(u.userAccount()) != u || i > 0 && compareUserAccounts(s.users.all[i-1].userAccount(), u.userAccount()) >= 0 {
+		if *u != want || q.users.of(u.userAccount()) != u || i > 0 && compareUserAccounts(q.users.all[i-1].userAccount(), u.userAccount()) >= 0 {
 			return fmt.Errorf("user %q is kept as %+v, the ledger has %+v", u.Name, *u, want)
 		}
 		if !(u.Use >= 0) {
 			return fmt.Errorf("user %q has used %v GPU-seconds", u.Name, u.Use)
 		}
 	}
-	return s.queue.audit()
+	return q.waiting.audit()
 }

@@ -54,9 +54,9 @@ func (l *ledger) Crowded() []GPU {
 }
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (s *State) ReservedFor(id GPUID) TaskID {
-	if g := s.byID[id]; g != nil {
-		return s.reservedForTask(g)
+func (q *schedulingQueue) ReservedFor(id GPUID) TaskID {
+	if g := q.byID[id]; g != nil {
+		return q.reservedForTask(g)
 	}
 	return 0
 }
@@ -70,16 +70,16 @@ func (l *ledger) Reserved(id GPUID) units.Bytes {
 }
 
 // Position returns a waiting task's place in the order of all queues, from 1, or 0.
-func (s *State) Position(id TaskID) int {
-	t := s.tasks[id]
+func (q *schedulingQueue) Position(id TaskID) int {
+	t := q.tasks[id]
 	if t == nil || !t.waiting() {
 		return 0
 	}
-	return s.queue.position(t)
+	return q.waiting.position(t)
 }
 
 // QueueLen returns the number of waiting tasks.
-func (s *State) QueueLen() int { return s.queue.len() }
+func (q *schedulingQueue) QueueLen() int { return q.waiting.len() }
 
 // Placed returns the number of placed tasks.
 func (s *State) Placed() int {
@@ -126,24 +126,7 @@ func (s *State) Clone() *State {
 	c.inflight = slices.Clone(s.inflight)
 	c.predictor, c.breakers = s.predictor.clone(c.ledger), s.breakers.clone(c.ledger)
 	c.users = s.users.clone(c.ledger)
-	c.followers = make(map[TaskID][]TaskID, len(s.followers))
-	for id, all := range s.followers {
-		c.followers[id] = slices.Clone(all)
-	}
-	c.groups = make(map[string]*group, len(s.groups))
-	for name, g := range s.groups {
-		n := &group{members: g.members, active: g.active}
-		for _, t := range g.line.waiting() {
-			n.line.items = append(n.line.items, c.tasks[t.ID])
-		}
-		c.groups[name] = n
-	}
-	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
-	c.reservations = make([]*Reservation, len(s.reservations))
-	for i, r := range s.reservations {
-		c.reservations[i] = new(*r)
-	}
-	c.head.GPUs = slices.Clone(s.head.GPUs)
+	c.queue = s.queue.clone(c.ledger, c.users, c.predictor)
 	return &c
 }
 
@@ -182,3 +165,33 @@ func (s *State) Breakers() []BreakerView { return s.breakers.Breakers() }
 
 // CanaryDue reports whether a canary must be started now, see [CanaryEnded].
 func (s *State) CanaryDue() bool { return s.breakers.CanaryDue() }
+
+// Position returns a waiting task's place in the order of all queues, from 1, or 0.
+func (s *State) Position(id TaskID) int { return s.queue.Position(id) }
+
+// ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
+func (s *State) ReservedFor(id GPUID) TaskID { return s.queue.ReservedFor(id) }
+
+// Reservations lists copies of the reservations, the earliest begin first.
+func (s *State) Reservations() []Reservation { return s.queue.Reservations() }
+
+// LastReservation returns the highest reservation number so far.
+func (s *State) LastReservation() int { return s.queue.LastReservation() }
+
+// QueueLen returns the number of waiting tasks.
+func (s *State) QueueLen() int { return s.queue.QueueLen() }
+
+// Ready reports whether an unfinished task has no unmet dependency, no delay left and no
+// hold.
+func (s *State) Ready(id TaskID) bool { return s.queue.Ready(id) }
+
+// HelpersFit reports whether a machine has room for a new allocation to the helpers of a
+// suite in place of their present one. If not, the reason says what is missing. It
+// allocates nothing.
+func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) Reason {
+	return s.queue.HelpersFit(node, suite, memory, cpus)
+}
+
+// CannotResize says why a running task cannot have another allocation on its machine. It
+// returns the zero Reason if it can, or if it does not run.
+func (s *State) CannotResize(id TaskID, ask HostAsk) Reason { return s.queue.CannotResize(id, ask) }

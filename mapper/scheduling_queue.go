@@ -1,0 +1,55 @@
+package mapper
+
+import "slices"
+
+// schedulingQueue holds what decides in which order tasks are tried: the queues, the
+// tasks held for others or for their group, the reservations, and the GPUs reserved for
+// the first task that does not fit.
+type schedulingQueue struct {
+	*ledger
+	users     *users
+	predictor *predictor
+
+	waiting   queues              // the waiting tasks
+	followers map[TaskID][]TaskID // of each task, the held tasks that depend on it; look-up only; each list in order of number
+	groups    map[string]*group   // look-up only
+	// reservations are in order of number.
+	reservations    []*Reservation
+	lastReservation int
+	head            headReservation
+	reach           [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
+
+	sums backlog // derived from the waiting tasks
+}
+
+func newSchedulingQueue(l *ledger, us *users, pr *predictor) *schedulingQueue {
+	q := &schedulingQueue{ledger: l, users: us, predictor: pr, followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	q.waiting.byPriority = l.opt.byPriority()
+	if l.opt.fair() {
+		q.waiting.turns = us
+	}
+	return q
+}
+
+// clone returns a copy for copies of the ledger, the users and the predictor.
+func (q *schedulingQueue) clone(l *ledger, us *users, pr *predictor) *schedulingQueue {
+	c := newSchedulingQueue(l, us, pr)
+	c.waiting = q.waiting.clone(us, func(id TaskID) *Task { return l.tasks[id] })
+	for id, all := range q.followers {
+		c.followers[id] = slices.Clone(all)
+	}
+	for name, g := range q.groups {
+		n := &group{members: g.members, active: g.active}
+		for _, t := range g.line.waiting() {
+			n.line.items = append(n.line.items, l.tasks[t.ID])
+		}
+		c.groups[name] = n
+	}
+	c.reservations, c.lastReservation = make([]*Reservation, len(q.reservations)), q.lastReservation
+	for i, r := range q.reservations {
+		c.reservations[i] = new(*r)
+	}
+	c.head, c.reach = q.head, q.reach
+	c.head.GPUs = slices.Clone(q.head.GPUs)
+	return c
+}
