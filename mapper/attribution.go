@@ -45,7 +45,7 @@ func (s *State) attributeLoad(g *GPU) {
 			if !g.Coarse {
 				s.tasks[r.Task].expect(g, best)
 			}
-			s.predict([]*GPU{g})
+			s.placer.predict([]*GPU{g})
 		}
 		return
 	}
@@ -300,6 +300,6 @@ func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt floa
 			s.propagateLoad(t)
 		}
 	}
-	s.predict([]*GPU{g})
+	s.placer.predict([]*GPU{g})
 	s.dirty = true
 }

@@ -54,12 +54,12 @@ func (q *schedulingQueue) canFreeHeld(held, t *Task, g *GPU) bool {
 
 // backfillsFor returns the task for which the GPU is reserved, or 0 if it is reserved for
 // none, or for one that t may overtake or ends before.
-func (s *State) backfillsFor(t *Task, gpus []*GPU) TaskID {
-	if !s.opt.FillHeld || len(gpus) != 1 {
+func (pl *placer) backfillsFor(t *Task, gpus []*GPU) TaskID {
+	if !pl.opt.FillHeld || len(gpus) != 1 {
 		return 0
 	}
 	g := gpus[0]
-	if id := s.queue.reservedForHead(g); id != 0 && id != t.ID && s.overtakesOn(t, id, g) {
+	if id := pl.queue.reservedForHead(g); id != 0 && id != t.ID && pl.overtakesOn(t, id, g) {
 		return id
 	}
 	return 0

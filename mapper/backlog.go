@@ -134,42 +134,42 @@ func (q *schedulingQueue) wholeBacklog() backlog {
 // drain returns the time, in seconds, in which the GPUs could do the SM work of all
 // running and waiting tasks if they were always busy. It lies between least and most,
 // which are very close. Above limit both may only mean "more than limit".
-func (s *State) drain(b *backlog, limit float64) (least, most float64) {
+func (pl *placer) drain(b *backlog, limit float64) (least, most float64) {
 	if b.odd > 0 {
-		exactly := s.drainExactly(limit)
+		exactly := pl.drainExactly(limit)
 		return exactly, exactly
 	}
-	n := float64(len(s.gpus))
+	n := float64(len(pl.gpus))
 	count := len(b.byRun[0]) + len(b.byRun[1]) + len(b.byRun[2])
 	low, high := float64(b.work)/workParts, float64(b.work+int64(count))/workParts
 	if low*(1-rounding) > limit*n {
 		return low / n, low / n
 	}
 	running := 0.0
-	for _, g := range s.gpus {
-		running += s.memo(g).work
+	for _, g := range pl.gpus {
+		running += pl.memo(g).work
 	}
 	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
 }
 
 // drainExactly computes drain exactly, adding in the order of the queue. It stops
 // counting above limit.
-func (s *State) drainExactly(limit float64) float64 {
-	work, most := 0.0, limit*float64(len(s.gpus))
-	for i := range s.queue.waiting.main() {
-		for _, line := range s.queue.waiting.main()[i].lines {
+func (pl *placer) drainExactly(limit float64) float64 {
+	work, most := 0.0, limit*float64(len(pl.gpus))
+	for i := range pl.queue.waiting.main() {
+		for _, line := range pl.queue.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
-				work = s.predictor.smWork(t, work)
+				work = pl.predictor.smWork(t, work)
 			}
 		}
 	}
-	for _, g := range s.gpus {
+	for _, g := range pl.gpus {
 		if work > most {
 			break
 		}
-		for _, p := range s.memo(g).parts {
+		for _, p := range pl.memo(g).parts {
 			work += p.left * p.sm
 		}
 	}
-	return work / float64(len(s.gpus))
+	return work / float64(len(pl.gpus))
 }

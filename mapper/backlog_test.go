@@ -18,19 +18,19 @@ func TestDrain(t *testing.T) {
 			}
 			b := l.s.queue.backlog()
 			limit := 1e9 // nothing is left out
-			least, most := l.s.drain(b, limit)
-			if exactly := l.s.drainExactly(limit); least > exactly || exactly > most || most-least > 1e-3*most {
+			least, most := l.s.placer.drain(b, limit)
+			if exactly := l.s.placer.drainExactly(limit); least > exactly || exactly > most || most-least > 1e-3*most {
 				t.Fatalf("seed %d: drain is %v, said to be from %v to %v", seed, exactly, least, most)
 			}
 			lane := 1
-			exactly := l.s.drainExactly(limit)
+			exactly := l.s.placer.drainExactly(limit)
 			var want []*Task
 			for _, w := range b.byRun[lane] {
 				if run, _ := l.s.predictor.runTime(w); run.Seconds() >= exactly {
 					want = append(want, w)
 				}
 			}
-			if got := l.s.critical(lane); len(got) != len(want) {
+			if got := l.s.placer.critical(lane); len(got) != len(want) {
 				t.Fatalf("seed %d: %d critical tasks, want %d", seed, len(got), len(want))
 			}
 			critical += len(want)

@@ -93,7 +93,7 @@ func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
 		l.s.kindHistoryWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
 		l.s.predictor.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
 	}
-	l.s.dropCache()
+	l.s.placer.dropCache()
 	return l
 }
 

@@ -20,7 +20,7 @@ func (s *State) bind(t *Task, gpus []*GPU) {
 
 // launch allocates the memory in the same step, before the task uses any.
 func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.queue.shareAt(t, gpus), alone, s.backfillsFor(t, gpus))
+	s.book(t, gpus, s.grants(t, gpus, alone), s.queue.shareAt(t, gpus), alone, s.placer.backfillsFor(t, gpus))
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
@@ -52,7 +52,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
 	s.breakers.probeTargets(s.breakers.engineBreaker, t.ID)
 	s.breakers.testsNamespace(t)
-	s.addResident(t, gpus, grants, alone)
+	s.placer.addResident(t, gpus, grants, alone)
 	for _, g := range gpus {
 		s.breakers.probeTargets(g.Breaker, t.ID)
 	}
@@ -67,8 +67,8 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.cache.tried = Launching, 0, 0, 0, 0, throughputState{}, rejectedAt{}
 	s.users.of(t.userAccount()).waiting--
 	s.users.occupy(t)
-	s.pace(gpus)
-	s.markLaunched(gpus)
+	s.placer.pace(gpus)
+	s.placer.markLaunched(gpus)
 	if s.opt.Interval > 0 {
 		s.notBefore = s.now.Add(s.opt.Interval)
 		s.at(s.notBefore, timer{})
@@ -81,19 +81,19 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 }
 
 // addResident adds a task to the residents of its GPUs.
-func (s *State) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+func (pl *placer) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	var warm units.Instant
-	if s.opt.WarmUp > 0 {
+	if pl.opt.WarmUp > 0 {
 		warm = units.Never
 	}
 	for i, g := range gpus {
 		g.add(Resident{
 			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
 			Learning: t.Learner && !alone, WarmUntil: warm,
-		}, s.opt.Headroom)
+		}, pl.opt.Headroom)
 	}
 	if len(gpus) > 0 {
-		s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
+		pl.ring = (gpus[len(gpus)-1].pos + 1) % len(pl.gpus)
 	}
 }
 

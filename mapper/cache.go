@@ -3,7 +3,6 @@ package mapper
 import (
 	"time"
 
-	"carma/internal/units"
 	"carma/mapper/interference"
 )
 
@@ -17,12 +16,8 @@ type cache struct {
 	began      int // the clock when the cycle before its last change began
 	forgotten  int // the clock when all cached rejections were last dropped
 	rejections rejectedCache
-	shrinks    units.Instant // no grant is checked before, or 0 if not known
 	dirty      dirtySet
 }
-
-// emptyCache is the cache of a new state.
-var emptyCache cache
 
 // gpuCache holds the cached results of a GPU.
 type gpuCache struct {
@@ -43,12 +38,13 @@ type taskCache struct {
 }
 
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
-func (s *State) dropCache() {
-	s.inventoryChanged()
-	s.queue.sums = backlog{}
-	s.predictor.derived = predictCache{learned: s.predictor.derived.learned + 1, timed: s.predictor.derived.timed + 1}
-	s.cache = cache{clock: s.cache.clock + 1, forgotten: s.cache.clock, table: scoreTable{version: s.cache.table.version}}
-	for _, g := range s.gpus {
+func (pl *placer) dropCache() {
+	pl.inventoryChanged()
+	pl.shrinkNext = 0
+	pl.queue.sums = backlog{}
+	pl.predictor.derived = predictCache{learned: pl.predictor.derived.learned + 1, timed: pl.predictor.derived.timed + 1}
+	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
+	for _, g := range pl.gpus {
 		g.cache = gpuCache{}
 	}
 }
@@ -68,18 +64,18 @@ type rejectedAt struct {
 }
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
-func (s *State) candidatesOf(t *Task) []int {
-	if t.cache.tried.learned == s.predictor.derived.learned && t.cache.tried.asks != nil {
+func (pl *placer) candidatesOf(t *Task) []int {
+	if t.cache.tried.learned == pl.predictor.derived.learned && t.cache.tried.asks != nil {
 		return t.cache.tried.asks
 	}
-	if len(s.cache.candidates.all) >= maxCandidates {
-		s.dropCache()
+	if len(pl.cache.candidates.all) >= maxCandidates {
+		pl.dropCache()
 	}
 	done := 0.0
 	if t.Phase == Suspended {
 		done = t.Done // its attempt continues
 	}
-	left, basis := s.predictor.left(t, done)
+	left, basis := pl.predictor.left(t, done)
 	if basis == guessed {
 		left = inSteps(left)
 	}
@@ -87,16 +83,16 @@ func (s *State) candidatesOf(t *Task) []int {
 	if len(tried.asks) != t.GPUs {
 		tried.asks, tried.at = make([]int, t.GPUs), 0
 	}
-	key := candidateKey{doubt: s.predictor.doubtOf(t, t.Doubt), prior: s.predictor.priorOf(t), kind: s.predictor.pairs.number(t.Kind), left: left, basis: basis, domain: s.predictor.mpsDomainOf(t)}
+	key := candidateKey{doubt: pl.predictor.doubtOf(t, t.Doubt), prior: pl.predictor.priorOf(t), kind: pl.predictor.pairs.number(t.Kind), left: left, basis: basis, domain: pl.predictor.mpsDomainOf(t)}
 	for i, before := range tried.asks {
 		key.load = t.load(i)
-		if s.cache.candidates.is(before, &key) {
+		if pl.cache.candidates.is(before, &key) {
 			continue // usually the change concerned other tasks
 		}
-		if id := s.cache.candidates.id(key, func(l interference.Load) loadDemand { return s.predictor.loadDemand(l, t) }); id != before {
+		if id := pl.cache.candidates.id(key, func(l interference.Load) loadDemand { return pl.predictor.loadDemand(l, t) }); id != before {
 			tried.asks[i], tried.at = id, 0
 		}
 	}
-	tried.learned = s.predictor.derived.learned
+	tried.learned = pl.predictor.derived.learned
 	return tried.asks
 }

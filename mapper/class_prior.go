@@ -175,8 +175,8 @@ func (p classCounts) clone() classCounts {
 // mean over the classes, weighted by their probability. It rejects the candidate if it
 // probably slows a task down too much. The expected cost of undoing the placement counts
 // as well.
-func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
-	if verdict && s.tooSlowInDoubt(g, n) {
+func (pl *placer) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
+	if verdict && pl.tooSlowInDoubt(g, n) {
 		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
 	var a scoreResult
@@ -186,7 +186,7 @@ func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 		if weight == 0 {
 			continue
 		}
-		as := s.score(g, n.as[c])
+		as := pl.score(g, n.as[c])
 		a.added += weight * as.added
 		a.finish += weight * as.finish
 		if as.no.rule == RuleSlowdown {
@@ -203,14 +203,14 @@ func (s *State) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
 
 // tooSlowInDoubt reports whether a candidate is rejected. It tries the likeliest classes
 // first and stops as soon as the answer is certain.
-func (s *State) tooSlowInDoubt(g *GPU, n *candidate) bool {
+func (pl *placer) tooSlowInDoubt(g *GPU, n *candidate) bool {
 	var refused classPrior
 	open := 1.0
 	for _, c := range n.likely {
 		if n.prior[c] == 0 || refused.sum()+open < riskMost {
 			return false
 		}
-		if open -= n.prior[c]; s.slowdownRule(g, n.as[c]) == RuleSlowdown {
+		if open -= n.prior[c]; pl.slowdownRule(g, n.as[c]) == RuleSlowdown {
 			refused[c] = n.prior[c]
 		}
 		if refused.sum() > riskMost {

@@ -66,7 +66,7 @@ func (s *State) gpusCordoned(ev GPUsCordoned) {
 			if ev.Closure == nil {
 				s.clearFault(g)
 			}
-			s.forgetMissing(g)
+			s.placer.forgetMissing(g)
 		}
 	}
 	s.capacityChanged()
@@ -82,13 +82,13 @@ func (s *State) reopen() {
 	if s.paused.over(s.now) {
 		s.paused = nil
 	}
-	s.dropReservations(func(r *Reservation) bool { return r.Until <= s.now })
+	s.placer.dropReservations(func(r *Reservation) bool { return r.Until <= s.now })
 	for i := len(s.gpus) - 1; i >= 0; i-- {
 		if g := s.gpus[i]; g.Cordon.over(s.now) {
 			g.Cordon = nil
 			s.capacityChanged()
 			g.markDirty()
-			s.forgetMissing(g)
+			s.placer.forgetMissing(g)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (s *State) corrected(t *Task, g *GPU, numbered bool) {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	s.predict(s.gpusOf(kinds...))
+	s.placer.predict(s.gpusOf(kinds...))
 	if numbered {
 		s.predictor.derived.learned++
 	}

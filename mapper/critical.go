@@ -20,7 +20,7 @@ func (s *State) startCritical(p *cycle) {
 		return // users take turns, however long their tasks are
 	}
 	critical := s.step.critical[:0]
-	for _, t := range s.critical(first) {
+	for _, t := range s.placer.critical(first) {
 		// A task that gave its slot to others must not go before them.
 		if t.Behind == 0 && t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
@@ -39,22 +39,22 @@ func (s *State) startCritical(p *cycle) {
 		if s.bounded(t) {
 			continue // a launch in this loop reached its user's limit, or was a probe
 		}
-		if gpus := s.place(p, t); gpus != nil {
+		if gpus := s.placer.place(p, t); gpus != nil {
 			s.queue.waiting.remove(t)
 			s.bind(t, gpus)
-			p.fit = s.freeSummary(p)
+			p.fit = s.placer.freeSummary(p)
 		} else if t.GPUs > 1 && p.favoured == nil {
-			s.reserveCritical(p, t)
+			s.placer.reserveCritical(p, t)
 		}
 	}
 }
 
 // critical returns the tasks of a lane of the main queue whose run time is at least
 // drain, the longest first.
-func (s *State) critical(lane int) []*Task {
-	b := s.queue.backlog()
+func (pl *placer) critical(lane int) []*Task {
+	b := pl.queue.backlog()
 	all := b.byRun[lane]
-	least, most := s.drain(b, all[0].cache.weight.run.Seconds())
+	least, most := pl.drain(b, all[0].cache.weight.run.Seconds())
 	atLeast := func(drain float64) int {
 		i, _ := slices.BinarySearchFunc(all, drain, func(t *Task, drain float64) int {
 			if t.cache.weight.run.Seconds() >= drain {
@@ -66,7 +66,7 @@ func (s *State) critical(lane int) []*Task {
 	}
 	n := atLeast(least)
 	if n != atLeast(most) {
-		n = atLeast(s.drainExactly(all[0].cache.weight.run.Seconds()))
+		n = atLeast(pl.drainExactly(all[0].cache.weight.run.Seconds()))
 	}
 	return all[:n]
 }

@@ -13,33 +13,33 @@ import (
 // that are expected to be ready first. Until then only tasks that are expected to end in
 // time may run there. Without the reservation, shorter tasks would repeatedly overtake a
 // task on several GPUs, and it would start last, beside idle GPUs.
-func (s *State) reserveCritical(p *cycle, t *Task) {
-	gpus, ready := s.firstReady(t)
+func (pl *placer) reserveCritical(p *cycle, t *Task) {
+	gpus, ready := pl.firstReady(t)
 	if gpus == nil {
 		return
 	}
-	s.queue.head = headReservation{Task: t.ID, Until: ready}
+	pl.queue.head = headReservation{Task: t.ID, Until: ready}
 	for _, g := range gpus {
-		s.queue.head.GPUs = append(s.queue.head.GPUs, g.ID)
+		pl.queue.head.GPUs = append(pl.queue.head.GPUs, g.ID)
 	}
 	p.favoured = t
-	p.fit = s.freeSummary(p)
+	p.fit = pl.freeSummary(p)
 }
 
 // firstReady returns the GPUs, all of one machine, that are expected to be ready first
 // for a task, and the instant at which the last of them is ready.
-func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
+func (pl *placer) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	type ready struct {
 		g  *GPU
 		at units.Instant
 	}
 	at = units.Never
 	var all []ready
-	for rest := s.gpus; len(rest) > 0; {
+	for rest := pl.gpus; len(rest) > 0; {
 		node := rest[0].Node
 		all = all[:0]
 		for len(rest) > 0 && rest[0].Node == node {
-			if r := s.readyAt(t, rest[0], at); r < at {
+			if r := pl.readyAt(t, rest[0], at); r < at {
 				all = append(all, ready{rest[0], r})
 			}
 			rest = rest[1:]
@@ -59,19 +59,19 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 // readyAt returns the instant at which a GPU is expected to have room for a task, or
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
-func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
-	if s.roomFor(t, g) < max(t.needs(g), 1) || s.queue.reservedByUser(t, g) {
+func (pl *placer) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
+	if pl.roomFor(t, g) < max(t.needs(g), 1) || pl.queue.reservedByUser(t, g) {
 		return units.Never
 	}
-	m, fills := s.memo(g), s.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
-	if !fills && s.free(g) < t.needs(g) && m.firstEnd() >= before {
+	m, fills := pl.memo(g), pl.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
+	if !fills && pl.free(g) < t.needs(g) && m.firstEnd() >= before {
 		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
-	of := roomQuery{m.version, g.cache.marks, s.candidatesOf(t)[0], t.needs(g)}
+	of := roomQuery{m.version, g.cache.marks, pl.candidatesOf(t)[0], t.needs(g)}
 	if k := &g.cache.ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
 		return k.known()
 	}
-	at := s.readyIn(t, g, m, before, fills)
+	at := pl.readyIn(t, g, m, before, fills)
 	if !fills {
 		g.cache.ready = at
 		g.cache.ready.roomQuery = of
@@ -104,25 +104,25 @@ func (r *gpuReadyTime) known() units.Instant {
 
 // readyIn computes readyAt from the forecast. If the room comes too late, it returns the
 // earliest instant at which it may come.
-func (s *State) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
-	free, gone := s.free(g), 0.0
-	there := append(s.step.there[:0], m.parts...)
-	s.step.there = there
+func (pl *placer) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
+	free, gone := pl.free(g), 0.0
+	there := append(pl.there[:0], m.parts...)
+	pl.there = there
 	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	if fills {
 		there = slices.DeleteFunc(there, func(p residentForecast) bool {
 			r := g.resident(p.task)
-			if r == nil || !s.queue.vacatesHeld(t, r) {
+			if r == nil || !pl.queue.vacatesHeld(t, r) {
 				return false
 			}
 			free += r.taken()
 			return true
 		})
 	}
-	ask := &s.cache.candidates.all[s.candidatesOf(t)[0]]
+	ask := &pl.cache.candidates.all[pl.candidatesOf(t)[0]]
 	for ours(there) {
 		if free >= t.needs(g) {
-			if s.beside(g, there, ask, true).no.rule == "" {
+			if pl.beside(g, there, ask, true).no.rule == "" {
 				break
 			}
 		}
@@ -176,10 +176,10 @@ func (m *memo) firstEnd() units.Instant {
 
 // endsInTime reports whether a task, placed on a reserved GPU, is expected to end before
 // the favoured task needs the GPU.
-func (s *State) endsInTime(t *Task, g *GPU) bool {
-	if t.GPUs > 1 || s.alone(t) {
+func (pl *placer) endsInTime(t *Task, g *GPU) bool {
+	if t.GPUs > 1 || pl.alone(t) {
 		return false
 	}
-	a := s.score(g, s.candidatesOf(t)[0])
-	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.queue.head.Until
+	a := pl.score(g, pl.candidatesOf(t)[0])
+	return pl.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.queue.head.Until
 }

@@ -52,22 +52,22 @@ func (g *GPU) markDirty() {
 }
 
 // refreshDirty updates the set and returns the GPUs that were checked.
-func (s *State) refreshDirty() []*GPU {
-	l := &s.cache.dirty
+func (pl *placer) refreshDirty() []*GPU {
+	l := &pl.cache.dirty
 	if !l.valid {
-		*l = dirtySet{valid: true, marked: slices.Clone(s.gpus), due: slices.Clone(s.gpus), free: l.free[:0]}
-		for i, g := range s.gpus {
-			g.cache.dirty = gpuDirty{all: l, marked: true, due: s.now, place: i}
+		*l = dirtySet{valid: true, marked: slices.Clone(pl.gpus), due: slices.Clone(pl.gpus), free: l.free[:0]}
+		for i, g := range pl.gpus {
+			g.cache.dirty = gpuDirty{all: l, marked: true, due: pl.now, place: i}
 		}
 	}
-	for len(l.due) > 0 && l.due[0].cache.dirty.due <= s.now && s.now < units.Never {
+	for len(l.due) > 0 && l.due[0].cache.dirty.due <= pl.now && pl.now < units.Never {
 		g := l.due[0]
 		g.markDirty()
 		g.cache.dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
-	if s.now == units.Never { // no later due instant exists
-		for _, g := range s.gpus {
+	if pl.now == units.Never { // no later due instant exists
+		for _, g := range pl.gpus {
 			g.markDirty()
 		}
 	}
@@ -75,17 +75,17 @@ func (s *State) refreshDirty() []*GPU {
 	l.marked, l.spare = l.spare[:0], changed
 	for _, g := range changed {
 		g.cache.dirty.marked = false
-		if due := s.recheckAt(g); due != g.cache.dirty.due {
+		if due := pl.predictor.recheckAt(g); due != g.cache.dirty.due {
 			g.cache.dirty.due = due
 			heap.Fix(&l.due, g.cache.dirty.place)
 		}
-		s.tally(g)
-		if short := s.short(g); short && !g.cache.dirty.short {
+		pl.tally(g)
+		if short := pl.short(g); short && !g.cache.dirty.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *GPU) bool {
-		g.cache.dirty.short = s.short(g)
+		g.cache.dirty.short = pl.short(g)
 		return !g.cache.dirty.short
 	})
 	return changed
@@ -93,20 +93,20 @@ func (s *State) refreshDirty() []*GPU {
 
 // recheckAt returns the instant at which the state of a GPU may change with time alone. A
 // GPU with a breaker is checked in each cycle.
-func (s *State) recheckAt(g *GPU) units.Instant {
+func (pr *predictor) recheckAt(g *GPU) units.Instant {
 	if g.Breaker != nil {
-		return s.now
+		return pr.now
 	}
-	until := s.predictor.forecastAt(g).Add(forecastValid)
-	if g.warming(s.now) {
+	until := pr.forecastAt(g).Add(forecastValid)
+	if g.warming(pr.now) {
 		until = min(until, g.warmUntil)
 	}
-	if !s.predictor.settled(g) {
+	if !pr.settled(g) {
 		until = min(until, g.countsFrom())
 	}
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Doubt > 0 {
-			if tells := s.tasks[r.Task].Current().Started.Add(tellWithin); tells > s.now {
+			if tells := pr.tasks[r.Task].Current().Started.Add(tellWithin); tells > pr.now {
 				until = min(until, tells)
 			}
 		}
@@ -118,14 +118,14 @@ func (s *State) recheckAt(g *GPU) units.Instant {
 func (l *ledger) short(g *GPU) bool { return l.free(g) < 0 && len(g.Residents) > 1 }
 
 // shortGPUs returns all short GPUs, in ledger order.
-func (s *State) shortGPUs() (all []*GPU) {
-	l, some := &s.cache.dirty, s.gpus
+func (pl *placer) shortGPUs() (all []*GPU) {
+	l, some := &pl.cache.dirty, pl.gpus
 	if l.valid {
 		some = l.marked
 		all = append(all, l.short...)
 	}
 	for _, g := range some {
-		if s.short(g) {
+		if pl.short(g) {
 			all = append(all, g)
 		}
 	}
@@ -135,16 +135,16 @@ func (s *State) shortGPUs() (all []*GPU) {
 
 func comparePos(a, b *GPU) int { return cmp.Compare(a.pos, b.pos) }
 
-func (s *State) openState(g *GPU) (o openState) {
-	if s.rejectAny(g) == "" && !g.alone() && !s.full(g) {
-		o = openState{true, g.idle(), s.free(g)}
+func (l *ledger) openState(g *GPU) (o openState) {
+	if l.rejectAny(g) == "" && !g.alone() && !l.full(g) {
+		o = openState{true, g.idle(), l.free(g)}
 	}
 	return o
 }
 
 // tally updates the counts for freeSummary after a GPU changed.
-func (s *State) tally(g *GPU) {
-	was, is, l := &g.cache.dirty.open, s.openState(g), &s.cache.dirty
+func (pl *placer) tally(g *GPU) {
+	was, is, l := &g.cache.dirty.open, pl.openState(g), &pl.cache.dirty
 	if *was == is {
 		return
 	}

@@ -17,7 +17,7 @@ func (s *State) sound() error {
 		return err
 	}
 	if waiting := s.inLine(); len(waiting) > 0 {
-		return s.recallsWrong(waiting[s.cache.clock%len(waiting)])
+		return s.recallsWrong(waiting[s.placer.cache.clock%len(waiting)])
 	}
 	return nil
 }
@@ -49,12 +49,12 @@ func (s *State) inLine() (all []*Task) {
 func (s *State) looksWrong() error {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
-			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.cache.shrinks {
-				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.cache.shrinks)
+			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.shrinkNext {
+				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.shrinkNext)
 			}
 		}
 	}
-	l := &s.cache.dirty
+	l := &s.placer.cache.dirty
 	if !l.valid {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s *State) looksWrong() error {
 		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
 			continue
 		}
-		if f := s.gpuState(g); f != g.cache.state {
+		if f := s.placer.gpuState(g); f != g.cache.state {
 			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.cache.state)
 		}
 		if o := s.openState(g); o != n.open {
@@ -98,9 +98,9 @@ func (s *State) looksWrong() error {
 		return nil
 	}
 	for _, p := range []*cycle{{}, {favoured: &Task{}}} {
-		got := s.freeSummary(p)
+		got := s.placer.freeSummary(p)
 		l.valid = false
-		want := s.freeSummary(p)
+		want := s.placer.freeSummary(p)
 		if l.valid = true; got != want {
 			return fmt.Errorf("a survey of what is kept is %+v, of all GPUs %+v", got, want)
 		}
@@ -117,20 +117,20 @@ func (s *State) recallsWrong(t *Task) error {
 	}
 	s.ceilings = kept
 	for _, g := range s.unasked(t) {
-		if s.reject(t, g) == "" {
+		if s.placer.reject(t, g) == "" {
 			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)
 		}
 	}
-	if s.policy.pick == nil || t.GPUs == 0 {
+	if s.placer.policy.pick == nil || t.GPUs == 0 {
 		return nil
 	}
 	for _, g := range s.gpus {
 		was := g.cache.ready
 		for _, before := range []units.Instant{units.Never, was.at} {
 			g.cache.ready = was
-			got := s.readyAt(t, g, before)
+			got := s.placer.readyAt(t, g, before)
 			g.cache.ready = gpuReadyTime{}
-			if want := s.readyAt(t, g, before); min(got, before) != min(want, before) {
+			if want := s.placer.readyAt(t, g, before); min(got, before) != min(want, before) {
 				return fmt.Errorf("GPU %s is ready for task %d at %d, by what is kept at %d, of those before %d", g.ID, t.ID, want, got, before)
 			}
 		}
@@ -142,7 +142,7 @@ func (s *State) recallsWrong(t *Task) error {
 // unasked returns the GPUs that are skipped for a task because they have rejected an
 // equal request.
 func (s *State) unasked(t *Task) (all []*GPU) {
-	at, but := s.cachedRejection(t)
+	at, but := s.placer.cachedRejection(t)
 	if at == 0 || len(s.queue.reservations) > 0 {
 		return nil
 	}

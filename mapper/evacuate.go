@@ -31,8 +31,8 @@ func (s *State) lookForRest(t *Task) bool {
 
 // movesFrom reports whether a task is being moved off a cordoned GPU of g's model and
 // machine.
-func (s *State) movesFrom(g *GPU) bool {
-	for _, t := range s.tasks { // no decision depends on the order
+func (l *ledger) movesFrom(g *GPU) bool {
+	for _, t := range l.tasks { // no decision depends on the order
 		a := t.Suspension
 		if a == nil || a.Reason.Code != ReasonDrained || t.StopReason.Code != "" {
 			continue
@@ -41,7 +41,7 @@ func (s *State) movesFrom(g *GPU) bool {
 		if a.Since > 0 {
 			had = a.From[0].GPU
 		}
-		if from := s.byID[had]; from != nil && from.Model == g.Model && from.Node == g.Node {
+		if from := l.byID[had]; from != nil && from.Model == g.Model && from.Node == g.Node {
 			return true
 		}
 	}
@@ -53,9 +53,9 @@ func (s *State) fitsElsewhere(t *Task) bool {
 	probe := s.asSuspended(t)
 	var fitting []*GPU
 	for _, g := range s.gpus {
-		if g.ID != t.Current().Grants[0].GPU && s.reject(probe, g) == "" {
+		if g.ID != t.Current().Grants[0].GPU && s.placer.reject(probe, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
-	return s.choose(probe, fitting) != nil
+	return s.placer.choose(probe, fitting) != nil
 }

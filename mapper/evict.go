@@ -20,14 +20,14 @@ const (
 // evictSlowing evicts the task that came last to a GPU if it slows another one down too
 // much.
 func (s *State) evictSlowing(g *GPU) {
-	if s.policy.pick == nil || len(g.Residents) < 2 {
+	if s.placer.policy.pick == nil || len(g.Residents) < 2 {
 		return
 	}
 	last := s.tasks[g.Residents[len(g.Residents)-1].Task]
 	if last.Phase != Running || last.Evictions >= undoMost || s.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
-	there := late(s.memo(g).parts)
+	there := late(s.placer.memo(g).parts)
 	without := make([]residentForecast, 0, len(there))
 	for _, p := range there {
 		if p.task != last.ID {

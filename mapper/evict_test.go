@@ -155,7 +155,7 @@ func TestNoUndoInVain(t *testing.T) {
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed[0])
 	w.look()
-	if worst := w.s.memo(w.s.byID["GPU-0"]).parts[0].worst(); worst < slowdownCap+undoMargin {
+	if worst := w.s.placer.memo(w.s.byID["GPU-0"]).parts[0].worst(); worst < slowdownCap+undoMargin {
 		t.Errorf("a is slowed down %.2f times: this tests nothing", worst)
 	}
 	w.wantStops(0)

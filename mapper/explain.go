@@ -70,8 +70,8 @@ func (l *ledger) whole() (n int) {
 func (l *ledger) MostGPUs() int { return max(l.whole(), min(len(l.gpus), 1)) }
 
 // tooMany says why a task can never have n GPUs here; limit is the most it can have.
-func (s *State) tooMany(n, limit int) Reason {
-	if whole := s.whole(); n <= len(s.gpus) && n > whole {
+func (l *ledger) tooMany(n, limit int) Reason {
+	if whole := l.whole(); n <= len(l.gpus) && n > whole {
 		return Reason{Code: ReasonOnlyParts, Count: n, Limit: whole}
 	}
 	return Reason{Code: ReasonTooManyGPUs, Count: n, Limit: limit}
@@ -127,8 +127,8 @@ func (s *State) Why(id TaskID) (Why, bool) {
 		if t.GPUs == 0 {
 			break
 		}
-		if rule := s.reject(t, g); rule != "" {
-			w.Rejected = append(w.Rejected, s.rejection(t, g, rule))
+		if rule := s.placer.reject(t, g); rule != "" {
+			w.Rejected = append(w.Rejected, s.placer.rejection(t, g, rule))
 		} else {
 			w.Fits = append(w.Fits, g.ID)
 		}
@@ -162,9 +162,9 @@ func (s *State) bindingReason(w *Why, t *Task) {
 		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:
 		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
-	case s.fits(w, t):
+	case s.placer.fits(w, t):
 		s.bindingReasonFitting(w, t)
-	case t.GPUs == 0 || s.fitsGPUs(w, t, func(*GPU) bool { return true }):
+	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*GPU) bool { return true }):
 		w.Binding, w.Rule = s.queue.hostLack(w, t), RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
@@ -209,32 +209,32 @@ func (s *State) bindingReasonGPUs(w *Why, t *Task) {
 
 // fits reports whether enough of the GPUs that would take a task are in one machine, and
 // the policy accepts them.
-func (s *State) fits(w *Why, t *Task) bool {
+func (pl *placer) fits(w *Why, t *Task) bool {
 	if t.GPUs == 0 {
-		return s.queue.hostShort(t).Code == ""
+		return pl.queue.hostShort(t).Code == ""
 	}
-	return s.fitsGPUs(w, t, func(g *GPU) bool { return s.queue.nodeFits(t, g.Node) })
+	return pl.fitsGPUs(w, t, func(g *GPU) bool { return pl.queue.nodeFits(t, g.Node) })
 }
 
 // fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
-func (s *State) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
+func (pl *placer) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
 	var gpus []*GPU
 	for _, id := range w.Fits {
-		if g := s.byID[id]; pass(g) {
+		if g := pl.byID[id]; pass(g) {
 			gpus = append(gpus, g)
 		}
 	}
 	gpus = ofMachinesWith(t.GPUs, gpus)
-	return len(gpus) > 0 && (s.policy.pick == nil || s.policy.pick(s, t, gpus) != nil)
+	return len(gpus) > 0 && (pl.policy.pick == nil || pl.policy.pick(pl, t, gpus) != nil)
 }
 
 // nearest returns the rejection by the GPU that is closest to being usable: the one that
 // failed the latest precondition, then the one with the most free memory.
-func (s *State) nearest(all []Rejection) Rejection {
+func (l *ledger) nearest(all []Rejection) Rejection {
 	return slices.MaxFunc(all, func(a, b Rejection) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
-			cmp.Compare(s.free(s.byID[a.GPU]), s.free(s.byID[b.GPU])),
+			cmp.Compare(l.free(l.byID[a.GPU]), l.free(l.byID[b.GPU])),
 			cmp.Compare(b.Index, a.Index))
 	})
 }

@@ -75,8 +75,8 @@ type Rejection struct {
 
 // reject checks the preconditions for placing t on g and returns the first rule that
 // rejects g, or "".
-func (s *State) reject(t *Task, g *GPU) Rule {
-	alone := s.alone(t)
+func (pl *placer) reject(t *Task, g *GPU) Rule {
+	alone := pl.alone(t)
 	switch {
 	case g.Missing || g.FaultReason() != "":
 		return RuleFault
@@ -86,47 +86,47 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RulePart
 	case !t.mayGoTo(g.ID):
 		return RulePinned
-	case !s.resumeTargets(t, g):
+	case !pl.resumeTargets(t, g):
 		return RuleSuspended
-	case g.Breaker.shut(s.now):
+	case g.Breaker.shut(pl.now):
 		return RuleSick
-	case s.nominatedForOther(t, g) || s.reservedAgainst(t, g):
+	case pl.nominatedForOther(t, g) || pl.reservedAgainst(t, g):
 		return RuleKept
 	case g.alone():
 		return RuleAlone
 	case (alone || g.Sharing == SharingAlone) && !g.idle():
 		return RuleIdle
-	case alone && g.otherProcesses() > s.opt.Headroom:
+	case alone && g.otherProcesses() > pl.opt.Headroom:
 		return RuleForeign
-	case s.full(g):
+	case pl.full(g):
 		return RuleMaxTasks
-	case s.freeFor(t, g) < max(s.needOn(t, g), 1):
+	case pl.freeFor(t, g) < max(pl.needOn(t, g), 1):
 		return RuleMemory
-	case len(s.queue.reservations) > 0 && s.queue.reservation(t, g) != nil:
+	case len(pl.queue.reservations) > 0 && pl.queue.reservation(t, g) != nil:
 		return RuleReserved
 	}
-	if s.policy.gate != nil && !g.idle() {
-		if rule := s.policy.gate(s, t, g); rule != "" {
+	if pl.policy.gate != nil && !g.idle() {
+		if rule := pl.policy.gate(pl, t, g); rule != "" {
 			return rule
 		}
 	}
-	return s.rejectAny(g)
+	return pl.rejectAny(g)
 }
 
 // rejectAny checks the preconditions that do not depend on the task.
-func (s *State) rejectAny(g *GPU) Rule {
+func (l *ledger) rejectAny(g *GPU) Rule {
 	switch {
 	case g.Missing || g.FaultReason() != "":
 		return RuleFault
 	case g.Cordon != nil:
 		return RuleClosed
-	case g.Breaker.shut(s.now):
+	case g.Breaker.shut(l.now):
 		return RuleSick
-	case s.free(g) < s.opt.MinFree:
+	case l.free(g) < l.opt.MinFree:
 		return RuleMinFree
-	case s.busy(g):
+	case l.busy(g):
 		return RuleSMACT
-	case g.warming(s.now):
+	case g.warming(l.now):
 		return RuleWarmUp
 	}
 	return ""
@@ -159,7 +159,7 @@ func (l *ledger) busy(g *GPU) bool {
 func (l *ledger) full(g *GPU) bool { return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks }
 
 // rejection adds the figures to a rule that reject returned.
-func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
+func (pl *placer) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
 	case RuleFault:
@@ -167,35 +167,35 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleClosed:
 		r.Closed = g.Cordon
 	case RuleReserved:
-		r.Reserved = new(*s.queue.reservation(t, g))
+		r.Reserved = new(*pl.queue.reservation(t, g))
 	case RuleSick:
 		r.Fault, r.Remedy = g.Breaker.Fault.Cause, g.Breaker.Fault.Remedy
 	case RuleKept:
-		r.Task = s.queue.reservedForTask(g)
+		r.Task = pl.queue.reservedForTask(g)
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:
 		r.Have = g.otherProcesses()
 	case RuleMemory:
-		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.freeFor(t, g), s.needOn(t, g), g.Capacity-s.opt.Headroom
+		r.Have, r.Need, r.Of = g.Capacity-pl.opt.Headroom-pl.freeFor(t, g), pl.needOn(t, g), g.Capacity-pl.opt.Headroom
 		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {
-			r.Learner, r.Span = g.Residents[i].Task, s.opt.LearnMemory
+			r.Learner, r.Span = g.Residents[i].Task, pl.opt.LearnMemory
 		}
 	case RuleMinFree:
-		r.Have, r.Need = s.free(g), s.opt.MinFree
+		r.Have, r.Need = pl.free(g), pl.opt.MinFree
 	case RuleSMACT:
-		r.SMACT, r.Cap = g.SMACT, s.opt.SMACTCap
+		r.SMACT, r.Cap = g.SMACT, pl.opt.SMACTCap
 	case RuleUnseen:
-		r.Task = s.closedTo(t, g)
+		r.Task = pl.closedTo(t, g)
 	case RuleSlowdown:
-		no := s.refusal(t, g)
+		no := pl.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
-		if allowed := s.predictor.slowdownCap(); no.most < allowed {
+		if allowed := pl.predictor.slowdownCap(); no.most < allowed {
 			r.Allowed = allowed
 		}
 	case RuleWarmUp:
 		for _, p := range g.Residents {
-			if p.WarmUntil > s.now {
+			if p.WarmUntil > pl.now {
 				r.Task = p.Task
 			}
 		}

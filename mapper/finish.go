@@ -53,7 +53,7 @@ func (s *State) halt(t *Task, reason Reason) {
 	was := t.Phase
 	if t.Phase, t.StopReason = Stopping, reason; was == Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			s.predict([]*GPU{s.byID[grant.GPU]})
+			s.placer.predict([]*GPU{s.byID[grant.GPU]})
 		}
 	}
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})

@@ -16,23 +16,23 @@ type freeSummary struct {
 
 // freeSummary omits the GPUs of the head reservation once the cycle has passed the task
 // for which they are reserved.
-func (s *State) freeSummary(p *cycle) (v freeSummary) {
-	l := &s.cache.dirty
+func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
+	l := &pl.cache.dirty
 	if !l.valid { // the GPUs have changed during the cycle
-		for _, g := range s.gpus {
-			if o := s.openState(g); o.open && !s.queue.summarySkips(p, g) {
+		for _, g := range pl.gpus {
+			if o := pl.openState(g); o.open && !pl.queue.summarySkips(p, g) {
 				v.add(o)
 			}
 		}
 		return v
 	}
 	for _, g := range l.marked {
-		s.tally(g)
+		pl.tally(g)
 	}
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
-	for _, id := range s.queue.head.GPUs {
-		if g := s.byID[id]; g != nil && g.cache.dirty.open.open && s.queue.summarySkips(p, g) {
+	for _, id := range pl.queue.head.GPUs {
+		if g := pl.byID[id]; g != nil && g.cache.dirty.open.open && pl.queue.summarySkips(p, g) {
 			aside = append(aside, g.cache.dirty.open.free)
 			v.open--
 			if g.idle() {

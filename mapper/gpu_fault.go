@@ -71,7 +71,7 @@ func (s *State) clearFault(g *GPU) {
 	}
 	g.Persistent = nil
 	g.markDirty()
-	s.forgetMissing(g)
+	s.placer.forgetMissing(g)
 	s.capacityChanged()
 	s.dirty = true
 }

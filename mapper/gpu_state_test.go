@@ -13,15 +13,15 @@ func TestTurnedDownOnce(t *testing.T) {
 		l := newLab(DefaultsOf("carma"), seed, 24, 60)
 		l.fill(120)
 		for range 300 {
-			before := l.s.cache.clock
+			before := l.s.placer.cache.clock
 			decisions := l.s.Step(l.next())
 			l.note(decisions)
 			launched := slices.ContainsFunc(decisions, func(d Decision) bool { _, ok := d.(Launch); return ok })
-			if launched || l.s.cache.clock != before+1 || l.s.cache.forgotten >= before {
+			if launched || l.s.placer.cache.clock != before+1 || l.s.placer.cache.forgotten >= before {
 				continue // not a single cycle without a launch
 			}
 			for _, waiting := range l.s.tasks {
-				if at := waiting.cache.tried.at; at == l.s.cache.clock {
+				if at := waiting.cache.tried.at; at == l.s.placer.cache.clock {
 					tried++
 					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.cache.changedAt > at }) {
 						again++

@@ -39,63 +39,63 @@ func (q *schedulingQueue) reservedForHead(g *GPU) TaskID {
 }
 
 // reservedAgainst reports whether a GPU is reserved for a task that t may not overtake.
-func (s *State) reservedAgainst(t *Task, g *GPU) bool {
-	id := s.queue.reservedForHead(g)
+func (pl *placer) reservedAgainst(t *Task, g *GPU) bool {
+	id := pl.queue.reservedForHead(g)
 	switch {
 	case id == 0 || id == t.ID:
 		return false
-	case s.overtakesOn(t, id, g):
-		return !s.queue.backfills(t, g)
+	case pl.overtakesOn(t, id, g):
+		return !pl.queue.backfills(t, g)
 	}
 	return false
 }
 
 // overtakesOn reports whether a task placed on a GPU would overtake the task for which
 // the GPU is reserved.
-func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
-	if s.queue.head.Until != 0 {
-		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
+func (pl *placer) overtakesOn(t *Task, id TaskID, g *GPU) bool {
+	if pl.queue.head.Until != 0 {
+		return !t.first() && t.Priority <= pl.tasks[id].Priority && !pl.endsInTime(t, g)
 	}
-	return s.queue.waiting.before(s.tasks[id], t)
+	return pl.queue.waiting.before(pl.tasks[id], t)
 }
 
 // markBlocked records that t does not fit. Aging starts for the first such task of a
 // scheduling cycle. GPUs are reserved for the first task whose aging is over. A task
 // keeps its age when others come before it, so a stream of these cannot reset its aging.
-func (s *State) markBlocked(p *cycle, t *Task) {
+func (pl *placer) markBlocked(p *cycle, t *Task) {
 	p.blocked = append(p.blocked, t)
 	if p.head == nil {
 		p.head = t
 		if t.BlockedAt == 0 {
-			t.BlockedAt = s.now
+			t.BlockedAt = pl.now
 		}
 	}
-	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.queue.patience(t)) {
+	if p.favoured != nil || t.BlockedAt == 0 || pl.now < t.BlockedAt.Add(pl.queue.patience(t)) {
 		return
 	}
 	p.favoured = t
-	s.reserveFor(t, p.before)
-	s.queue.reserveHost(t)
-	p.fit = s.freeSummary(p)
+	pl.reserveFor(t, p.before)
+	pl.queue.reserveHost(t)
+	p.fit = pl.freeSummary(p)
 }
 
 // reserveFor chooses the GPUs to reserve for a task. It keeps its earlier choice while
 // those GPUs can serve the task.
-func (s *State) reserveFor(t *Task, before headReservation) {
+func (pl *placer) reserveFor(t *Task, before headReservation) {
 	unfit := func(id GPUID) bool {
-		g := s.byID[id]
-		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.queue.reservedByUser(t, g)
+		g := pl.byID[id]
+		return g == nil || pl.roomFor(t, g) < max(t.needs(g), 1) || pl.queue.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
-		s.queue.head = before
+		pl.queue.head = before
 		return
 	}
 	if t.GPUs == 0 {
 		return
 	}
-	s.queue.head.Task = t.ID
-	for _, g := range s.queue.soonest(t) {
-		s.queue.head.GPUs = append(s.queue.head.GPUs, g.ID)
+	pl.queue.head.Task = t.ID
+	for _, g := range pl.queue.soonest(t) {
+		pl.queue.head.GPUs = append(pl.queue.head.GPUs, g.ID)
 	}
 }
 

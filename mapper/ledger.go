@@ -34,6 +34,7 @@ type ledger struct {
 	// Derived from the GPUs; no decision depends on when they were computed.
 	ceilings     [2]ceiling    // of the memory that GPUs can give now, to a task on shared and on exclusive GPUs, or nil
 	tested       units.Instant // when the next probe of an unhealthy GPU is due, which makes ceilings stale
+	shrinkNext   units.Instant // no grant is checked before, or 0 if not known
 	emptyCeiling ceiling       // of the memory that can be allocated on empty GPUs, or nil
 }
 
@@ -51,6 +52,7 @@ func (l *ledger) clone() *ledger {
 	c := *l
 	c.out, c.timers, c.opt = nil, slices.Clone(l.timers), l.opt.own()
 	c.inventoryChanged()
+	c.shrinkNext = 0
 	c.gpus, c.byID = make([]*GPU, len(l.gpus)), make(map[GPUID]*GPU, len(l.gpus))
 	for i, g := range l.gpus {
 		c.gpus[i] = g.clone()

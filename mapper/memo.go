@@ -57,23 +57,23 @@ func (m *memo) enter(id int, a scoreResult) {
 }
 
 // memo returns the memo of a GPU, and recomputes it if necessary.
-func (s *State) memo(g *GPU) *memo {
+func (pl *placer) memo(g *GPU) *memo {
 	m := &g.cache.forecast
-	if m.valid && m.checked == s.now {
+	if m.valid && m.checked == pl.now {
 		return m
 	}
-	at, extra := s.predictor.forecastAt(g), s.predictor.extra(g)
+	at, extra := pl.predictor.forecastAt(g), pl.predictor.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
-		s.cache.table.version++
-		*m = memo{valid: true, version: s.cache.table.version, at: at, extra: extra, parts: s.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		pl.cache.table.version++
+		*m = memo{valid: true, version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
-		s.predictor.sharingMode(g).forecast(m.parts, nil)
+		pl.predictor.sharingMode(g).forecast(m.parts, nil)
 		for i := range m.parts {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
 	}
-	m.checked = s.now
+	m.checked = pl.now
 	return m
 }
 
@@ -89,21 +89,21 @@ func (g *GPU) forget() {
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.
-func (s *State) score(g *GPU, id int) scoreResult { return s.ask(g, id, false) }
+func (pl *placer) score(g *GPU, id int) scoreResult { return pl.ask(g, id, false) }
 
 // slowdownRule returns only the rule of that result, which is often found sooner.
-func (s *State) slowdownRule(g *GPU, id int) Rule {
+func (pl *placer) slowdownRule(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
 	}
-	_, no := s.latest(g, id, true)
+	_, no := pl.latest(g, id, true)
 	return no
 }
 
 // added returns the seconds that a candidate adds to the sum of all completion times on a
 // GPU, and the rule that rejects it there.
-func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
-	seconds, no = s.latest(g, id, false)
+func (pl *placer) added(g *GPU, id int) (seconds float64, no Rule) {
+	seconds, no = pl.latest(g, id, false)
 	if g.idle() { // always allowed, see weigh
 		no = ""
 	}
@@ -112,30 +112,30 @@ func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
 
 // latest is ask by way of the score table, for callers that need only the added seconds
 // and the rule. With verdict only the rule is valid.
-func (s *State) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
-	m := s.memo(g)
-	if k := s.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
+func (pl *placer) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
+	m := pl.memo(g)
+	if k := pl.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
 		return k.added, k.rule()
 	}
-	a := s.ask(g, id, verdict)
-	s.cache.table.enter(g, m, id, &a)
+	a := pl.ask(g, id, verdict)
+	pl.cache.table.enter(g, m, id, &a)
 	return a.added, a.no.rule
 }
 
-func (s *State) ask(g *GPU, id int, verdict bool) scoreResult {
-	m := s.memo(g)
+func (pl *placer) ask(g *GPU, id int, verdict bool) scoreResult {
+	m := pl.memo(g)
 	k := m.find(id)
 	if k >= 0 && (verdict || !m.answers[k].rough) {
 		return m.answers[k]
 	}
 	var a scoreResult
-	switch n := &s.cache.candidates.all[id]; {
+	switch n := &pl.cache.candidates.all[id]; {
 	case n.prior.unknown():
-		a = s.besideInDoubt(g, n, verdict)
-	case verdict && s.predictor.certainlySlow(g, m, n):
+		a = pl.besideInDoubt(g, n, verdict)
+	case verdict && pl.predictor.certainlySlow(g, m, n):
 		a = scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	default:
-		a = s.beside(g, m.parts, n, verdict)
+		a = pl.beside(g, m.parts, n, verdict)
 	}
 	if k >= 0 {
 		m.answers[k] = a

@@ -29,13 +29,13 @@ const (
 )
 
 // learns reports whether a task that is not launched yet is a learner.
-func (s *State) learns(t *Task) bool {
-	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && s.opt.LearnMemory > 0 && s.opt.Booking != BookSamples && !s.idleOnly
+func (l *ledger) learns(t *Task) bool {
+	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && l.opt.LearnMemory > 0 && l.opt.Booking != BookSamples && !l.idleOnly
 }
 
 // learnerNeed returns the memory that must be free on each of n GPUs for a learner.
-func (s *State) learnerNeed(n int) units.Bytes {
-	return max(0, s.mostBookable().of(n)) / learnerPart
+func (l *ledger) learnerNeed(n int) units.Bytes {
+	return max(0, l.mostBookable().of(n)) / learnerPart
 }
 
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there

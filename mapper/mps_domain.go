@@ -41,11 +41,11 @@ func (pr *predictor) mpsDomainOf(t *Task) int32 {
 }
 
 // findMPSDomains updates whether MPS domains matter on any GPU.
-func (s *State) findMPSDomains() {
-	byUser := slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Sharing == SharingUsers })
-	if byUser != s.byUser {
-		s.byUser = byUser
-		s.dropCache()
+func (pl *placer) findMPSDomains() {
+	byUser := slices.ContainsFunc(pl.gpus, func(g *GPU) bool { return g.Sharing == SharingUsers })
+	if byUser != pl.byUser {
+		pl.byUser = byUser
+		pl.dropCache()
 	}
 }
 

@@ -50,11 +50,11 @@ func (s *State) clearNominations(t *Task) {
 	if !s.opt.preempts() {
 		return
 	}
-	s.cache.clock++
+	s.placer.cache.clock++
 	for _, g := range s.gpus {
 		if g.NominatedFor == t.ID {
 			g.NominatedFor = 0
-			s.markChangedGPU(g)
+			s.placer.markChangedGPU(g)
 			s.dirty, s.step.released = true, true
 		}
 	}
@@ -78,8 +78,8 @@ func (s *State) expireNominations() (ended bool) {
 			continue
 		}
 		g.NominatedFor, ended = 0, true
-		s.cache.clock++
-		s.markChangedGPU(g)
+		s.placer.cache.clock++
+		s.placer.markChangedGPU(g)
 	}
 	return ended
 }

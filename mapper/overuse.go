@@ -69,7 +69,7 @@ func (s *State) enforceGrants() {
 	if s.opt.Watchdog != WatchdogRelaunch {
 		return
 	}
-	for _, g := range s.shortGPUs() {
+	for _, g := range s.placer.shortGPUs() {
 		if !s.short(g) { // no longer short
 			continue
 		}

@@ -6,22 +6,22 @@ import (
 
 // place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
-func (s *State) place(p *cycle, t *Task) []*GPU {
+func (pl *placer) place(p *cycle, t *Task) []*GPU {
 	if t.GPUs == 0 {
-		if h, _ := s.queue.hostFor(t); h != nil {
+		if h, _ := pl.queue.hostFor(t); h != nil {
 			return []*GPU{}
 		}
 		return nil
 	}
-	if !p.fit.possible(t, s.alone(t)) || s.hopeless(p, t) || len(s.hosts) > 0 && s.queue.hostShort(t).Code != "" {
+	if !p.fit.possible(t, pl.alone(t)) || pl.hopeless(p, t) || len(pl.hosts) > 0 && pl.queue.hostShort(t).Code != "" {
 		return nil
 	}
-	fitting, all := s.queue.whereHostFits(t, s.candidates(t))
-	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
+	fitting, all := pl.queue.whereHostFits(t, pl.candidates(t))
+	gpus := pl.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
-		t.cache.tried.at, t.cache.tried.head = s.cache.clock, s.queue.head
-		s.cacheRejection(t)
-		p.failed = append(p.failed, s.failure(t))
+		t.cache.tried.at, t.cache.tried.head = pl.cache.clock, pl.queue.head
+		pl.cacheRejection(t)
+		p.failed = append(p.failed, pl.failure(t))
 	}
 	return gpus
 }
@@ -29,43 +29,43 @@ func (s *State) place(p *cycle, t *Task) []*GPU {
 // candidates returns the GPUs that may take a task, among the GPUs that have changed
 // since it was last rejected. For a task on several GPUs it considers all machines where
 // one has changed, so the other GPUs there that would have taken a part of it count too.
-func (s *State) candidates(t *Task) []*GPU {
-	since, reopened := s.rejectedByAll(t)
-	if len(s.queue.reservations) > 0 {
+func (pl *placer) candidates(t *Task) []*GPU {
+	since, reopened := pl.rejectedByAll(t)
+	if len(pl.queue.reservations) > 0 {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
 	changed := func(g *GPU) bool { return g.cache.changedAt > since || since == 0 || slices.Contains(reopened, g.ID) }
-	all := s.gpus
-	if l := &s.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
+	all := pl.gpus
+	if l := &pl.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
 	if t.GPUs > 1 {
 		if since == 0 {
 			t.cache.tried.open = nil
 		}
-		return s.severalOf(t, all, changed)
+		return pl.severalOf(t, all, changed)
 	}
-	fitting := s.step.gpus[:0]
+	fitting := pl.fitting[:0]
 	for _, g := range all {
-		if changed(g) && s.reject(t, g) == "" {
+		if changed(g) && pl.reject(t, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
-	s.step.gpus = fitting
+	pl.fitting = fitting
 	return fitting
 }
 
 // severalOf returns the candidates for a task on several GPUs; all holds the GPUs that
 // may have changed. It stores which GPUs would take a part of the task.
-func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
-	fitting, open := s.step.gpus[:0], s.step.open[:0]
+func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
+	fitting, open := pl.fitting[:0], pl.openGPUs[:0]
 	before := t.cache.tried.open
 	for len(all) > 0 {
 		if !changed(all[0]) {
 			all = all[1:]
 			continue
 		}
-		there := s.machineOf(all[0])
+		there := pl.machineOf(all[0])
 		for len(all) > 0 && all[0].Node == there[0].Node {
 			all = all[1:]
 		}
@@ -78,14 +78,14 @@ func (s *State) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 			if was {
 				before = before[1:]
 			}
-			if (was || changed(g)) && s.reject(t, g) == "" {
+			if (was || changed(g)) && pl.reject(t, g) == "" {
 				fitting = append(fitting, g)
 			}
 		}
 		open = append(open, fitting[len(fitting)-countOn(fitting, there[0].Node):]...)
 	}
 	open = append(open, before...)
-	s.step.gpus, s.step.open = fitting, open
+	pl.fitting, pl.openGPUs = fitting, open
 	t.cache.tried.open = append(t.cache.tried.open[:0], open...)
 	return fitting
 }
@@ -111,14 +111,14 @@ func (l *ledger) machineOf(g *GPU) []*GPU {
 }
 
 // choose picks among GPUs that may take a task, or returns nil.
-func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
+func (pl *placer) choose(t *Task, fitting []*GPU) []*GPU {
 	switch {
 	case len(fitting) == 0:
 		return nil
-	case s.policy.pick != nil:
-		return s.policy.pick(s, t, fitting)
+	case pl.policy.pick != nil:
+		return pl.policy.pick(pl, t, fitting)
 	}
-	s.rank(t, fitting)
+	pl.rank(t, fitting)
 	return closest(t, fitting)
 }
 
@@ -130,10 +130,10 @@ type failure struct {
 	ask   int
 }
 
-func (s *State) failure(t *Task) failure {
-	f := failure{t: t, alone: s.alone(t)}
-	if s.policy.pick != nil {
-		f.ask = s.candidatesOf(t)[0]
+func (pl *placer) failure(t *Task) failure {
+	f := failure{t: t, alone: pl.alone(t)}
+	if pl.policy.pick != nil {
+		f.ask = pl.candidatesOf(t)[0]
 	}
 	return f
 }
@@ -142,17 +142,17 @@ func (s *State) failure(t *Task) failure {
 // Room only shrinks during a cycle, so t does not fit either. If the policy has a gate,
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
-func (s *State) hopeless(p *cycle, t *Task) bool {
-	if t.Phase == Suspended || s.policy.gate != nil && s.policy.pick == nil || len(s.queue.reservations) > 0 || s.isNominated(t) || s.opt.FillHeld && s.queue.head.Task != 0 {
+func (pl *placer) hopeless(p *cycle, t *Task) bool {
+	if t.Phase == Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.isNominated(t) || pl.opt.FillHeld && pl.queue.head.Task != 0 {
 		return false
 	}
-	mine := s.failure(t)
+	mine := pl.failure(t)
 	for i := range p.failed {
 		f := &p.failed[i]
 		if f.t.Phase == Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}
-		if s.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(s.candidatesOf(f.t), s.candidatesOf(t)) {
+		if pl.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(pl.candidatesOf(f.t), pl.candidatesOf(t)) {
 			return true
 		}
 	}

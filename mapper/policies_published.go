@@ -6,7 +6,7 @@ import "carma/mapper/interference"
 // comparison.
 
 // lucidGate allows at most two tasks on a GPU, with sharing scores that sum to at most 2.
-func lucidGate(_ *State, t *Task, g *GPU) Rule {
+func lucidGate(_ *placer, t *Task, g *GPU) Rule {
 	sum := sharing(t.load(0))
 	for i := range g.Residents {
 		sum += sharing(g.Residents[i].Load)
@@ -18,7 +18,7 @@ func lucidGate(_ *State, t *Task, g *GPU) Rule {
 }
 
 // horusGate allows expected GPU utilizations that sum to at most 1.
-func horusGate(_ *State, t *Task, g *GPU) Rule {
+func horusGate(_ *placer, t *Task, g *GPU) Rule {
 	if g.utilization()+t.load(0).Busy() > 1 {
 		return RuleUtilization
 	}

@@ -17,15 +17,15 @@ type policy struct {
 	idleOnly bool
 	// gate rejects a non-idle GPU for a task, beyond the preconditions that all policies
 	// share; it may be nil.
-	gate func(s *State, t *Task, g *GPU) Rule
+	gate func(pl *placer, t *Task, g *GPU) Rule
 	// order compares two GPUs that both fit; negative puts a first. Ties go
 	// to the lower index.
-	order func(s *State, a, b *GPU) int
+	order func(pl *placer, a, b *GPU) int
 	// pick chooses among the GPUs that fit, in place of order, and returns nil to wait.
 	// It may be nil.
-	pick func(s *State, t *Task, fitting []*GPU) []*GPU
-	// ahead starts tasks ahead of their place in the main queue; it may be nil.
-	ahead func(s *State, p *cycle)
+	pick func(pl *placer, t *Task, fitting []*GPU) []*GPU
+	// critical: a task that would end last starts ahead of its place in the queue.
+	critical bool
 	// defaults changes the default options to suit the policy.
 	defaults func(*Options)
 }
@@ -34,51 +34,51 @@ var policies = []policy{
 	{
 		name: "exclusive", doc: "one task per GPU: idle GPUs only, lowest index first",
 		idleOnly: true,
-		order:    func(*State, *GPU, *GPU) int { return 0 },
+		order:    func(*placer, *GPU, *GPU) int { return 0 },
 	},
 	{
 		name: "round-robin", doc: "the next GPU in a ring, the position is kept",
-		order: func(s *State, a, b *GPU) int { return cmp.Compare(s.ringDistance(a), s.ringDistance(b)) },
+		order: func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.ringDistance(a), pl.ringDistance(b)) },
 	},
 	{
 		name: "first-fit", doc: "the lowest index that fits",
-		order: func(*State, *GPU, *GPU) int { return 0 },
+		order: func(*placer, *GPU, *GPU) int { return 0 },
 	},
 	{
 		name: "best-fit", doc: "least free memory that fits first",
-		order: func(s *State, a, b *GPU) int { return cmp.Compare(s.free(a), s.free(b)) },
+		order: func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.free(a), pl.free(b)) },
 	},
 	{
 		name: "magm", doc: "most available GPU memory first",
-		order: func(s *State, a, b *GPU) int {
-			return cmp.Compare(s.free(b), s.free(a))
+		order: func(pl *placer, a, b *GPU) int {
+			return cmp.Compare(pl.free(b), pl.free(a))
 		},
 	},
 	{
 		name: "lug", doc: "least utilized GPU first, by SM activity",
-		order: func(_ *State, a, b *GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
+		order: func(_ *placer, a, b *GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
 	},
 	{
 		name: "mug", doc: "most utilized GPU that passes the gate first: packs, and keeps whole GPUs free",
-		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(b.SMACT, a.SMACT) },
+		order:    func(_ *placer, a, b *GPU) int { return cmp.Compare(b.SMACT, a.SMACT) },
 		defaults: func(o *Options) { o.IdleFirst = false },
 	},
 	{
 		name: "lucid", doc: "at most two tasks on a GPU whose sharing scores sum to at most 2; most free memory first",
 		gate:     lucidGate,
-		order:    func(s *State, a, b *GPU) int { return cmp.Compare(s.free(b), s.free(a)) },
+		order:    func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.free(b), pl.free(a)) },
 		defaults: func(o *Options) { o.MaxTasks, o.SMACTCap = 2, 0 },
 	},
 	{
 		name: "horus", doc: "expected GPU utilizations on a GPU sum to at most 100 %; lowest sum first",
 		gate:     horusGate,
-		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(a.utilization(), b.utilization()) },
+		order:    func(_ *placer, a, b *GPU) int { return cmp.Compare(a.utilization(), b.utilization()) },
 		defaults: func(o *Options) { o.SMACTCap = 0 },
 	},
 	{
 		name: "carma", doc: "least added to all completion times by prediction, nobody slowed down beyond a cap (default)",
-		gate: (*State).slowdownGate,
-		pick: (*State).leastAdded, ahead: (*State).startCritical,
+		gate: (*placer).slowdownGate,
+		pick: (*placer).leastAdded, critical: true,
 		defaults: func(o *Options) {
 			o.SMACTCap, o.WarmUp = 0, 0 // it predicts what these wait to see
 			o.Order, o.Ageing = OrderSJF, 8*time.Hour
@@ -121,19 +121,19 @@ func (l *ledger) ringDistance(g *GPU) int {
 
 // rank sorts the candidates for a task, best first: GPUs on which its infrastructure
 // failed go last, idle ones first if so configured, then the policy's order.
-func (s *State) rank(t *Task, candidates []*GPU) {
+func (pl *placer) rank(t *Task, candidates []*GPU) {
 	order := func(a, b *GPU) int {
 		if len(t.Avoid) > 0 {
 			if c := compareBool(t.avoids(a), t.avoids(b)); c != 0 {
 				return c
 			}
 		}
-		if s.opt.IdleFirst {
+		if pl.opt.IdleFirst {
 			if c := compareBool(!a.idle(), !b.idle()); c != 0 {
 				return c
 			}
 		}
-		return s.policy.order(s, a, b)
+		return pl.policy.order(pl, a, b)
 	}
 	if t.GPUs == 1 { // only the first matters
 		candidates[0] = slices.MinFunc(candidates, order)

@@ -36,12 +36,12 @@ type refusal struct {
 
 // slowdownGate is the filter of policy carma: it rejects a GPU that takes none of the
 // task's parts.
-func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
-	if s.closedTo(t, g) != 0 {
+func (pl *placer) slowdownGate(t *Task, g *GPU) (rule Rule) {
+	if pl.closedTo(t, g) != 0 {
 		return RuleUnseen
 	}
-	for _, id := range s.candidatesOf(t) {
-		if rule = s.slowdownRule(g, id); rule == "" {
+	for _, id := range pl.candidatesOf(t) {
+		if rule = pl.slowdownRule(g, id); rule == "" {
 			break
 		}
 	}
@@ -51,23 +51,23 @@ func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
 // closedTo returns the task that keeps t off a GPU regardless of the other residents, or
 // 0. It is a task whose activity is not known yet. If the activity of t is not known
 // either, a task whose speed is not known yet also counts.
-func (s *State) closedTo(t *Task, g *GPU) TaskID {
-	if id := s.predictor.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
+func (pl *placer) closedTo(t *Task, g *GPU) TaskID {
+	if id := pl.predictor.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
 		return id
 	}
-	return s.untold(g)
+	return pl.untold(g)
 }
 
 // untold returns a task on a GPU whose activity was measured there and whose output has
 // not shown its speed yet, within tellWithin of its start, or 0. Each further task with
 // unknown load would make it less clear which task slows down which.
-func (s *State) untold(g *GPU) TaskID {
+func (l *ledger) untold(g *GPU) TaskID {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if r.Doubt <= 0 {
 			continue
 		}
-		if t := s.tasks[r.Task]; t.Pace.Rate == 0 && s.now < t.Current().Started.Add(tellWithin) {
+		if t := l.tasks[r.Task]; t.Pace.Rate == 0 && l.now < t.Current().Started.Add(tellWithin) {
 			return t.ID
 		}
 	}
@@ -79,12 +79,12 @@ func (s *State) untold(g *GPU) TaskID {
 const tellWithin = 3 * time.Minute
 
 // refusal returns the result of slowdownGate with its figures.
-func (s *State) refusal(t *Task, g *GPU) (no refusal) {
-	if id := s.closedTo(t, g); id != 0 {
+func (pl *placer) refusal(t *Task, g *GPU) (no refusal) {
+	if id := pl.closedTo(t, g); id != 0 {
 		return refusal{rule: RuleUnseen, task: id}
 	}
-	for _, id := range s.candidatesOf(t) {
-		if _, no = s.weigh(g, id); no.rule == "" {
+	for _, id := range pl.candidatesOf(t) {
+		if _, no = pl.weigh(g, id); no.rule == "" {
 			break
 		}
 	}
@@ -94,10 +94,10 @@ func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 // leastAdded picks the GPUs, all of one machine, on which a task adds least to the sum of
 // all completion times: its own time plus the delay of its neighbours. A task on several
 // GPUs gets GPUs that are close to each other, if any take it.
-func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
+func (pl *placer) leastAdded(t *Task, fitting []*GPU) []*GPU {
 	if t.GPUs > 1 {
 		for _, group := range closeness {
-			if best := s.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.avoids) {
+			if best := pl.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.avoids) {
 				return best
 			}
 		}
@@ -111,14 +111,14 @@ func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
 		machines = append(machines, fitting[:n])
 		fitting = fitting[n:]
 	}
-	return s.leastAddedAmong(t, machines)
+	return pl.leastAddedAmong(t, machines)
 }
 
 // leastAddedAmong picks among groups of GPUs.
-func (s *State) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
+func (pl *placer) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
 	least := math.Inf(1)
 	for _, some := range groups {
-		if gpus, added := s.leastAddedOf(t, some); added < least {
+		if gpus, added := pl.leastAddedOf(t, some); added < least {
 			best, least = gpus, added
 		}
 	}
@@ -127,15 +127,15 @@ func (s *State) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
 
 // leastAddedOf picks the GPUs one after the other, because the task may load each of
 // them differently.
-func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
-	for _, id := range s.candidatesOf(t) {
+func (pl *placer) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
+	for _, id := range pl.candidatesOf(t) {
 		var best *GPU
 		least := math.Inf(1)
 		for _, g := range fitting {
 			if slices.Contains(picked, g) {
 				continue
 			}
-			added, no := s.added(g, id)
+			added, no := pl.added(g, id)
 			if t.avoids(g) {
 				added += avoidCost
 			}
@@ -154,8 +154,8 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 
 // weigh predicts the seconds that a placement adds to the sum of all completion times. If
 // the placement is not allowed, the refusal says why.
-func (s *State) weigh(g *GPU, id int) (float64, refusal) {
-	a := s.score(g, id)
+func (pl *placer) weigh(g *GPU, id int) (float64, refusal) {
+	a := pl.score(g, id)
 	if g.idle() { // always allowed, whatever other processes do there: otherwise the task might never start
 		return a.added, refusal{}
 	}
@@ -164,12 +164,12 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 
 // beside scores a candidate beside the tasks of a GPU, whose forecast is known. With
 // verdict only the rule of the result is needed, and the rest may be missing.
-func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
-	on := s.predictor.sharingMode(g)
-	with := append(append(s.step.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
-	s.step.with = with
-	most := s.predictor.predictedCap()
-	if verdict && !on.forecast(with, s.bounds(there, with, most-capMargin, false)) {
+func (pl *placer) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
+	on := pl.predictor.sharingMode(g)
+	with := append(append(pl.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
+	pl.with = with
+	most := pl.predictor.predictedCap()
+	if verdict && !on.forecast(with, pl.bounds(there, with, most-capMargin, false)) {
 		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
 	}
 	if !verdict {
@@ -190,7 +190,7 @@ func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict b
 	}
 	a.finish = with[len(there)].finish
 	if a.no.rule == "" {
-		a.no, a.rough = s.worstBeside(on, there, with, most, verdict)
+		a.no, a.rough = pl.worstBeside(on, there, with, most, verdict)
 	}
 	if a.no.rule == "" && first+n.left < waitFactor*a.added {
 		a.no = refusal{rule: RuleWait}
@@ -199,10 +199,10 @@ func (s *State) beside(g *GPU, there []residentForecast, n *candidate, verdict b
 }
 
 // worstBeside checks the likely worst case of a placement.
-func (s *State) worstBeside(on sharingMode, there, with []residentForecast, most float64, verdict bool) (no refusal, rough bool) {
-	late := pessimistic(s.step.late[:0], with)
-	s.step.late = late
-	if verdict && !on.forecast(late, s.bounds(there, late, most, true)) {
+func (pl *placer) worstBeside(on sharingMode, there, with []residentForecast, most float64, verdict bool) (no refusal, rough bool) {
+	late := pessimistic(pl.late[:0], with)
+	pl.late = late
+	if verdict && !on.forecast(late, pl.bounds(there, late, most, true)) {
 		return refusal{rule: RuleSlowdown}, true
 	}
 	if !verdict {
@@ -222,8 +222,8 @@ func (s *State) worstBeside(on sharingMode, there, with []residentForecast, most
 
 // bounds returns the bounds of the tasks there and of a candidate for a largest allowed
 // slowdown.
-func (s *State) bounds(there, with []residentForecast, most float64, worst bool) []bound {
-	all := s.step.bounds[:0]
+func (pl *placer) bounds(there, with []residentForecast, most float64, worst bool) []bound {
+	all := pl.ends[:0]
 	for i := range with {
 		b := most
 		if i < len(there) {
@@ -231,7 +231,7 @@ func (s *State) bounds(there, with []residentForecast, most float64, worst bool)
 		}
 		all = append(all, with[i].within(b, worst))
 	}
-	s.step.bounds = all
+	pl.ends = all
 	return all
 }
 

@@ -163,9 +163,9 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 		g := clone.byID[gpuID(gpu)]
 		if gpu == 1 { // as before it came
 			clone.byID[gpuID(1)].remove(id)
-			clone.pace([]*GPU{g})
+			clone.placer.pace([]*GPU{g})
 		}
-		return clone.score(g, clone.candidatesOf(clone.tasks[id])[0]).finish
+		return clone.placer.score(g, clone.placer.candidatesOf(clone.tasks[id])[0]).finish
 	}
 	if own(0) >= own(1) {
 		t.Errorf("beside task %d it ends after %.0f s, beside the other after %.0f: this tests nothing", soon, own(1), own(0))
@@ -257,13 +257,13 @@ func TestVerdicts(t *testing.T) {
 				if waiting.Phase != Queued {
 					continue
 				}
-				for k, ask := range early.candidatesOf(early.tasks[id]) {
+				for k, ask := range early.placer.candidatesOf(early.tasks[id]) {
 					g := i % len(early.gpus)
-					got := early.slowdownRule(early.gpus[g], ask)
+					got := early.placer.slowdownRule(early.gpus[g], ask)
 					if a := early.gpus[g].cache.forecast.find(ask); a >= 0 && early.gpus[g].cache.forecast.answers[a].rough {
 						rough++
 					}
-					_, want := whole.weigh(whole.gpus[g], whole.candidatesOf(whole.tasks[id])[k])
+					_, want := whole.placer.weigh(whole.gpus[g], whole.placer.candidatesOf(whole.tasks[id])[k])
 					if verdicts[got]++; got != want.rule {
 						t.Fatalf("seed %d: task %d on %s: %q early, %+v whole", seed, id, l.s.gpus[g].ID, got, want)
 					}
@@ -288,7 +288,7 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	}
 	there, heavy := []residentForecast{beside(mediumTask, 600), beside(lightTask, 900)}, beside(heavyTask, 300)
 	n := &candidate{candidateKey: candidateKey{left: heavy.left}, demand: heavy.demand, worst: heavy.worstDemand}
-	if n := testing.AllocsPerRun(100, func() { l.s.beside(g, there, n, false) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { l.s.placer.beside(g, there, n, false) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

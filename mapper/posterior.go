@@ -85,7 +85,7 @@ func (s *State) stepTimeReported(t *Task) {
 		r.Load.Step = step
 		t.Expected.Loads = slices.Clone(t.Expected.Loads)
 		t.Expected.Loads[i].Step = step
-		s.predict([]*GPU{g})
+		s.placer.predict([]*GPU{g})
 		s.dirty = true
 		if len(g.Residents) == 1 || !s.predictor.settled(g) || s.predictor.unseen(g) != 0 {
 			continue

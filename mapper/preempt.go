@@ -71,17 +71,17 @@ func (s *State) preemptFor(t *Task) {
 
 // suspendedTooLong reports whether a task has been suspended for others for so long that
 // it may preempt the tasks on its GPUs.
-func (s *State) suspendedTooLong(t *Task) bool {
-	return s.opt.preempts() && t.Phase == Suspended && t.Suspension.preemptor() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
+func (l *ledger) suspendedTooLong(t *Task) bool {
+	return l.opt.preempts() && t.Phase == Suspended && t.Suspension.preemptor() != 0 && l.now >= t.Suspension.Since.Add(wayBack)
 }
 
 // preempts reports whether a waiting task may preempt others: for its priority, its
 // terminal, or because it has been suspended for long.
-func (s *State) preempts(t *Task) bool {
+func (l *ledger) preempts(t *Task) bool {
 	if t.Phase == Suspended {
-		return s.suspendedTooLong(t)
+		return l.suspendedTooLong(t)
 	}
-	return s.opt.MakeWay && (t.Priority > Low || t.Terminal)
+	return l.opt.MakeWay && (t.Priority > Low || t.Terminal)
 }
 
 // isPreemptible reports whether running task v may be suspended for waiting task t, for a
@@ -179,8 +179,8 @@ func (s *State) nominateOriginal(t *Task) {
 	for _, from := range t.Suspension.From {
 		g := s.byID[from.GPU]
 		g.NominatedFor = t.ID
-		s.cache.clock++
-		s.markChangedGPU(g)
+		s.placer.cache.clock++
+		s.placer.markChangedGPU(g)
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemp
 			yield = append(yield, v)
 		}
 	}
-	if s.reject(t, after) == "" {
+	if s.placer.reject(t, after) == "" {
 		return preemption{g, nil, s.addedBy(t, after)}, true
 	}
 	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(s.victimCost(a), s.victimCost(b)) })
@@ -262,7 +262,7 @@ func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemp
 			victims = append(victims, v)
 			cost += s.victimCost(v)
 		}
-		if ok && cost >= best.cost || s.reject(t, then) != "" {
+		if ok && cost >= best.cost || s.placer.reject(t, then) != "" {
 			continue
 		}
 		if cost += float64(len(victims)) * s.stays(t, then); !ok || cost+s.addedBy(t, then) < best.cost {
@@ -295,19 +295,19 @@ const wayStretch = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
 func (s *State) addedBy(t *Task, g *GPU) float64 {
-	if s.policy.pick == nil {
+	if s.placer.policy.pick == nil {
 		return 0
 	}
-	added, _ := s.weigh(g, s.candidatesOf(t)[0])
+	added, _ := s.placer.weigh(g, s.placer.candidatesOf(t)[0])
 	return added
 }
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
 func (s *State) stays(t *Task, g *GPU) float64 {
-	if s.policy.pick == nil {
+	if s.placer.policy.pick == nil {
 		run, _ := s.predictor.runTime(t)
 		return min(run, wayBack).Seconds()
 	}
-	return min(s.score(g, s.candidatesOf(t)[0]).finish, wayBack.Seconds())
+	return min(s.placer.score(g, s.placer.candidatesOf(t)[0]).finish, wayBack.Seconds())
 }

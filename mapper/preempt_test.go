@@ -219,11 +219,11 @@ func TestStoppedWhileItLeaves(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	s.Step(SuspendAsked{At: at, Task: 1})
 	g := s.gpus[0]
-	if n := len(s.memo(g).parts); n != 0 {
+	if n := len(s.placer.memo(g).parts); n != 0 {
 		t.Fatalf("%d tasks count while one is being suspended", n)
 	}
 	s.Step(Cancel{At: at, Task: 1})
-	if c := s.Clone(); len(s.memo(g).parts) != len(c.memo(c.gpus[0]).parts) {
-		t.Errorf("%d tasks count, and %d in a clone", len(s.memo(g).parts), len(c.memo(c.gpus[0]).parts))
+	if c := s.Clone(); len(s.placer.memo(g).parts) != len(c.placer.memo(c.gpus[0]).parts) {
+		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.memo(g).parts), len(c.placer.memo(c.gpus[0]).parts))
 	}
 }

@@ -20,7 +20,7 @@ func (s *State) propagateLoad(t *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
 			w.cache.tried.learned = 0
-			if s.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
+			if s.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
 				w.cache.tried = rejectedAt{}
 			}
 			s.queue.onEnqueue(w)

@@ -340,13 +340,13 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.s.Now() < m.nextLaunch() || m.handsFull() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
-		if m.s.again > m.s.Now() && m.s.fits(&why, &task) {
-			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
+		if m.s.again > m.s.Now() && m.s.placer.fits(&why, &task) {
+			if m.s.placer.policy.pick == nil || m.s.again > m.s.Now().Add(forecastValid) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
 			continue // with time it fits, and the timer for the next check is set
 		}
-		if m.up && !m.s.breakers.engineBreaker.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.breakers.engineBreaker.shut(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -388,7 +388,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.NextHostGrant == task.NextHostGrant &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.NextGrant == task.NextGrant && got.NextGrant == task.NextGrant && got.WayAt == 0 && first.NextExclusive == task.NextExclusive &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not backfill
-				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
+				(m.s.placer.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}

@@ -87,7 +87,7 @@ func anyLife(t *rapid.T) []Event {
 		"rests":           m.rests,
 		"outlasts":        m.outlasts,
 		"crowd":           m.crowds,
-		"forget":          func(*rapid.T) { m.s.dropCache() },
+		"forget":          func(*rapid.T) { m.s.placer.dropCache() },
 	})
 	m.drains(t)
 	m.replays(t)

@@ -33,7 +33,7 @@ var mapRanges = map[string]string{
 	"(*schedulingQueue).auditHeld": "checks each task and each group by itself, decides nothing",
 	"(*taskIndex).auditKindLinks":  "counts, decides nothing",
 	"(*State).auditPlaces":         "checks each task by itself, decides nothing",
-	"(*State).movesFrom":           "asks whether there is one; the order does not matter",
+	"(*ledger).movesFrom":          "asks whether there is one; the order does not matter",
 	"(*ledger).isOriginalGPU":      "asks whether there is one; the order does not matter",
 	"(*schedulingQueue).clone":     "copies into another map",
 	"(*predictor).clone":           "copies into another map",

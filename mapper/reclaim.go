@@ -46,23 +46,23 @@ func (s *State) shrinkLater(r *Resident) {
 		return
 	}
 	r.ShrinkAt = s.predictor.shrinksAt(r)
-	s.cache.shrinks = min(s.cache.shrinks, r.ShrinkAt)
+	s.shrinkNext = min(s.shrinkNext, r.ShrinkAt)
 	s.at(r.ShrinkAt, timer{})
 }
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so that an
 // excessive estimate does not keep others out for a whole run.
 func (s *State) shrink() {
-	if s.cache.shrinks > s.now {
+	if s.shrinkNext > s.now {
 		return
 	}
-	s.cache.shrinks = units.Never
+	s.shrinkNext = units.Never
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if r.ShrinkAt == 0 || r.ShrinkAt > s.now {
 				if r.ShrinkAt > 0 {
-					s.cache.shrinks = min(s.cache.shrinks, r.ShrinkAt)
+					s.shrinkNext = min(s.shrinkNext, r.ShrinkAt)
 				}
 				continue
 			}

@@ -258,7 +258,7 @@ func (s *State) page(grant Grant) *GPU {
 	next := s.nextInRing()
 	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
 	slices.SortFunc(s.gpus, compareGPUs)
-	s.setRing(next)
+	s.placer.setRing(next)
 	s.inventoryChanged()
 	return g
 }

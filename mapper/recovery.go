@@ -169,11 +169,11 @@ func outcome(ev Exited) Reason {
 
 func (s *State) takeOff(g *GPU, id TaskID) {
 	g.remove(id)
-	s.pace([]*GPU{g})
+	s.placer.pace([]*GPU{g})
 	if g.idle() {
 		// The last samples were of tasks that have ended.
 		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
-		s.forgetMissing(g)
+		s.placer.forgetMissing(g)
 	}
 }
 

@@ -23,34 +23,34 @@ type rejectedEntry struct {
 
 // requestKey returns the cache key of a pending task, or false if its result cannot be
 // shared.
-func (s *State) requestKey(t *Task) (l requestKey, ok bool) {
+func (pl *placer) requestKey(t *Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
-	if odd || len(s.gpus) < triesFrom || s.policy.pick == nil {
+	if odd || len(pl.gpus) < triesFrom || pl.policy.pick == nil {
 		return l, false
 	}
-	if s.opt.FillHeld || s.opt.preempts() { // whether a reserved or nominated GPU takes a task depends on the task
+	if pl.opt.FillHeld || pl.opt.preempts() { // whether a reserved or nominated GPU takes a task depends on the task
 		return l, false
 	}
-	return requestKey{s.candidatesOf(t)[0], s.alone(t)}, true
+	return requestKey{pl.candidatesOf(t)[0], pl.alone(t)}, true
 }
 
 // cacheRejection records that every GPU except the reserved ones rejected a task.
-func (s *State) cacheRejection(t *Task) {
-	l, ok := s.requestKey(t)
+func (pl *placer) cacheRejection(t *Task) {
+	l, ok := pl.requestKey(t)
 	if !ok {
 		return
 	}
-	if s.cache.rejections == nil {
-		s.cache.rejections = rejectedCache{}
+	if pl.cache.rejections == nil {
+		pl.cache.rejections = rejectedCache{}
 	}
-	all := s.cache.rejections[l]
+	all := pl.cache.rejections[l]
 	for len(all) > 0 && all[len(all)-1].need >= t.NextGrant {
 		all = all[:len(all)-1]
 	}
 	if len(all) == mostTries {
 		all = append(all[:0], all[1:]...)
 	}
-	s.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, s.cache.clock, s.queue.head.GPUs})
+	pl.cache.rejections[l] = append(all, rejectedEntry{t.NextGrant, pl.cache.clock, pl.queue.head.GPUs})
 }
 
 // triesFrom is the number of GPUs below which a lookup costs more than asking them.
@@ -61,14 +61,14 @@ const mostTries = 32
 
 // cachedRejection returns the clock when every GPU, except the returned ones, rejected an
 // equal request for no more memory, or 0.
-func (s *State) cachedRejection(t *Task) (at int, but []GPUID) {
-	l, ok := s.requestKey(t)
+func (pl *placer) cachedRejection(t *Task) (at int, but []GPUID) {
+	l, ok := pl.requestKey(t)
 	if !ok {
 		return 0, nil
 	}
-	all := s.cache.rejections[l]
+	all := pl.cache.rejections[l]
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].need <= t.NextGrant && all[i].at > s.cache.forgotten {
+		if all[i].need <= t.NextGrant && all[i].at > pl.cache.forgotten {
 			return all[i].at, all[i].kept
 		}
 	}

@@ -14,7 +14,7 @@ func TestTriesAreShared(t *testing.T) {
 		c := newThrong(seed)
 		for i := range 600 {
 			ev := c.next()
-			if c.plain.dropCache(); i%100 == 99 {
+			if c.plain.placer.dropCache(); i%100 == 99 {
 				c.reload(t)
 			}
 			got, want := c.s.Step(ev), c.plain.Step(ev)
@@ -26,7 +26,7 @@ func TestTriesAreShared(t *testing.T) {
 			}
 			c.note(got)
 			for _, w := range c.s.tasks {
-				if _, but := c.s.cachedRejection(w); w.waiting() {
+				if _, but := c.s.placer.cachedRejection(w); w.waiting() {
 					shared += len(c.s.unasked(w))
 					kept += len(but)
 				}

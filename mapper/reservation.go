@@ -76,16 +76,16 @@ func (q *schedulingQueue) reserved(ev Reserved) {
 }
 
 func (s *State) unreserved(ev Unreserved) {
-	s.dropReservations(func(r *Reservation) bool { return r.ID == ev.ID })
+	s.placer.dropReservations(func(r *Reservation) bool { return r.ID == ev.ID })
 }
 
 // dropReservations ends some reservations. Tasks rejected for them are tried again.
-func (s *State) dropReservations(which func(*Reservation) bool) {
-	n := len(s.queue.reservations)
-	s.queue.reservations = slices.DeleteFunc(s.queue.reservations, which)
-	if len(s.queue.reservations) < n {
-		s.dropCache()
-		s.dirty = true
+func (pl *placer) dropReservations(which func(*Reservation) bool) {
+	n := len(pl.queue.reservations)
+	pl.queue.reservations = slices.DeleteFunc(pl.queue.reservations, which)
+	if len(pl.queue.reservations) < n {
+		pl.dropCache()
+		pl.dirty = true
 	}
 }
 

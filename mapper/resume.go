@@ -27,7 +27,7 @@ func (s *State) backRunning(t *Task) {
 		s.at(max(s.limitEnds(t), s.now), timer{Task: t.ID, Attempt: a.N})
 	}
 	for _, grant := range a.Grants { // it has a load again
-		s.predict([]*GPU{s.byID[grant.GPU]})
+		s.placer.predict([]*GPU{s.byID[grant.GPU]})
 	}
 	mover := ""
 	if why.Code == ReasonMoved {
@@ -82,13 +82,13 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	a.Grants, a.Fills = grants, 0 // it no longer backfills
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.cache.tried = Resuming, s.now, 0, 0, nil, rejectedAt{}
 	s.takesAll(t)
-	s.addResident(t, gpus, grants, alone)
+	s.placer.addResident(t, gpus, grants, alone)
 	s.queue.onDequeue(t)
 	s.clearNominations(t)
 	s.users.of(t.userAccount()).waiting--
 	s.users.occupy(t)
-	s.pace(gpus)
-	s.markLaunched(gpus)
+	s.placer.pace(gpus)
+	s.placer.markLaunched(gpus)
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
@@ -185,7 +185,7 @@ func (s *State) unsuspend(t *Task, a *Attempt) {
 	t.Suspension = nil
 	for _, from := range away.From {
 		if g := s.byID[from.GPU]; g != nil {
-			s.forgetMissing(g)
+			s.placer.forgetMissing(g)
 		}
 	}
 }

@@ -33,15 +33,15 @@ func (s *State) found(ev GPUsFound) {
 		if !seen[g.ID] {
 			g.Missing = true
 			s.booted(g, boots[g.Node])
-			s.forgetMissing(g)
+			s.placer.forgetMissing(g)
 		}
 	}
 	slices.SortFunc(s.gpus, compareGPUs)
-	s.setRing(next)
+	s.placer.setRing(next)
 	s.inventoryChanged()
 	s.clearIdle()
-	s.findMPSDomains()
-	s.predict(shared)
+	s.placer.findMPSDomains()
+	s.placer.predict(shared)
 	s.dirty = true
 }
 
@@ -54,14 +54,14 @@ func compareGPUs(a, b *GPU) int {
 // persistent fault. It may have been removed already. A GPU on which a task must resume
 // is kept, and so is one with the residue of a suspended task, which is there again when
 // the GPU is found.
-func (s *State) forgetMissing(g *GPU) {
-	if !g.Missing || !g.idle() || len(g.Residue) > 0 || s.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || s.byID[g.ID] != g {
+func (pl *placer) forgetMissing(g *GPU) {
+	if !g.Missing || !g.idle() || len(g.Residue) > 0 || pl.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || pl.byID[g.ID] != g {
 		return
 	}
-	next := s.nextInRing()
-	delete(s.byID, g.ID)
-	s.gpus = slices.DeleteFunc(s.gpus, func(x *GPU) bool { return x == g })
-	s.setRing(next)
+	next := pl.nextInRing()
+	delete(pl.byID, g.ID)
+	pl.gpus = slices.DeleteFunc(pl.gpus, func(x *GPU) bool { return x == g })
+	pl.setRing(next)
 }
 
 // nextInRing returns the next GPU of round-robin, or nil; setRing restores this position
@@ -73,13 +73,13 @@ func (l *ledger) nextInRing() *GPU {
 	return nil
 }
 
-func (s *State) setRing(next *GPU) {
-	for i, g := range s.gpus {
+func (pl *placer) setRing(next *GPU) {
+	for i, g := range pl.gpus {
 		g.pos = i
 	}
-	s.cache.dirty.valid = false
-	s.cache.forgotten, s.cache.clock = s.cache.clock, s.cache.clock+1 // cached results of tasks name GPUs in ledger order
-	s.ring = max(0, slices.Index(s.gpus, next))
+	pl.cache.dirty.valid = false
+	pl.cache.forgotten, pl.cache.clock = pl.cache.clock, pl.cache.clock+1 // cached results of tasks name GPUs in ledger order
+	pl.ring = max(0, slices.Index(pl.gpus, next))
 }
 
 func (s *State) engineChanged(ev EngineChanged) {

@@ -48,7 +48,7 @@ func (s *State) runCycle() {
 		s.preempt(p)
 	}
 	s.queue.fairTick()
-	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
+	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
 		s.again = s.now.Add(forecastValid)
 		s.at(s.again, timer{})
 	}
@@ -69,9 +69,9 @@ func (s *State) cycleUntilStable(before headReservation) *cycle {
 func (s *State) cycle(before headReservation) *cycle {
 	p := &cycle{before: before}
 	s.step.released = false
-	s.markChanged()
+	s.placer.markChanged()
 	s.queue.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
-	p.fit = s.freeSummary(p)
+	p.fit = s.placer.freeSummary(p)
 	if s.queue.waiting.byPriority {
 		s.byPriority(p)
 		return p
@@ -79,8 +79,8 @@ func (s *State) cycle(before headReservation) *cycle {
 	s.queue.reach[0] = s.scanQueue(p, s.queue.waiting.recovery())
 	s.queue.reach[1] = 0
 	if !s.queue.recoveryBlocks() {
-		if s.policy.ahead != nil {
-			s.policy.ahead(s, p)
+		if s.placer.policy.critical {
+			s.startCritical(p)
 		}
 		if p.reordered = s.step.released; p.reordered {
 			return p
@@ -113,8 +113,8 @@ func (s *State) byPriority(p *cycle) {
 			if lane[0].len() == 0 || s.queue.reach[q] > 0 {
 				continue
 			}
-			if q == 1 && !ahead && s.policy.ahead != nil {
-				s.policy.ahead(s, p)
+			if q == 1 && !ahead && s.placer.policy.critical {
+				s.startCritical(p)
 				ahead, p.reordered = true, s.step.released
 			}
 			passed := 0
@@ -174,7 +174,7 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 				}
 				t := line.at(i)
 				if t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
-					if gpus := s.place(p, t); gpus != nil {
+					if gpus := s.placer.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)
 						launched = true
@@ -182,10 +182,10 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 							p.reordered = true
 							return passed
 						}
-						p.fit = s.freeSummary(p)
+						p.fit = s.placer.freeSummary(p)
 						continue
 					}
-					s.markBlocked(p, t)
+					s.placer.markBlocked(p, t)
 					tried++
 				}
 				passed++

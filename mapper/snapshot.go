@@ -134,7 +134,7 @@ func (snap *snapshot) state() (*State, error) {
 		n.gpus, n.byID[g.ID] = append(n.gpus, g), g
 	}
 	slices.SortFunc(n.gpus, compareGPUs)
-	n.setRing(nil)
+	n.placer.setRing(nil)
 	if snap.Ring > 0 && snap.Ring < len(n.gpus) {
 		n.ring = snap.Ring
 	}
@@ -159,7 +159,7 @@ func (snap *snapshot) state() (*State, error) {
 	}
 	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
 	n.queue.regroup(snap.Tasks)
-	n.findMPSDomains()
+	n.placer.findMPSDomains()
 	n.fillShares()
 	n.queue.count(n.users)
 	return n, n.Audit()

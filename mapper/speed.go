@@ -8,34 +8,34 @@ import (
 )
 
 // pace updates the speeds after the tasks on some GPUs changed.
-func (s *State) pace(gpus []*GPU) {
+func (pl *placer) pace(gpus []*GPU) {
 	for _, g := range gpus {
-		g.ChangedAt = s.now
+		g.ChangedAt = pl.now
 	}
-	s.predict(gpus)
+	pl.predict(gpus)
 }
 
 // predict computes the present speed of each task on some GPUs. The work done so far is
 // kept as the time that it would have taken alone.
-func (s *State) predict(gpus []*GPU) {
+func (pl *placer) predict(gpus []*GPU) {
 	for _, g := range gpus {
 		g.forget()
 		var space [16]loadDemand
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			d := s.predictor.loadDemand(r.Load, s.tasks[r.Task])
-			d.idle = d.idle || s.tasks[r.Task].Phase == Suspending
+			d := pl.predictor.loadDemand(r.Load, pl.tasks[r.Task])
+			d.idle = d.idle || pl.tasks[r.Task].Phase == Suspending
 			demands = append(demands, d)
 		}
 		var room [16]float64
-		for i, speed := range s.predictor.sharingMode(g).speeds(room[:0], demands) {
+		for i, speed := range pl.predictor.sharingMode(g).speeds(room[:0], demands) {
 			g.Residents[i].Speed = speed
 		}
 	}
 	for _, g := range gpus {
 		for i := range g.Residents {
-			s.repace(s.tasks[g.Residents[i].Task])
+			pl.repace(pl.tasks[g.Residents[i].Task])
 		}
 	}
 }
@@ -150,16 +150,16 @@ func doubted(l interference.Load, doubt float64) interference.Load {
 const doubtMost = 0.9
 
 // repace sets the speed of a task to its speed on its slowest GPU.
-func (s *State) repace(t *Task) {
-	s.predictor.progress(t)
+func (pl *placer) repace(t *Task) {
+	pl.predictor.progress(t)
 	for _, grant := range t.Current().Grants {
-		if g := s.byID[grant.GPU]; g != nil {
+		if g := pl.byID[grant.GPU]; g != nil {
 			g.forget()
 		}
 	}
 	t.Speed = 1
 	for _, grant := range t.Current().Grants {
-		if g := s.byID[grant.GPU]; g != nil {
+		if g := pl.byID[grant.GPU]; g != nil {
 			if r := g.resident(t.ID); r != nil {
 				t.Speed = min(t.Speed, r.Speed)
 			}

@@ -10,31 +10,24 @@ import (
 // goroutine owns it.
 type State struct {
 	*ledger
-	policy *policy
 
 	users     *users
 	predictor *predictor
 	breakers  *breakers
 	queue     *schedulingQueue
+	placer    *placer
 
 	paused    *Cordon          // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
 	inflight  []inflightLaunch // launches in flight to the engine, in order
 	again     units.Instant    // when the queues are scheduled again for policy carma
 
-	step  step
-	cache cache
+	step step
 }
 
 // step is the working space of a step; it is not used between steps.
 type step struct {
-	endings  []ending           // until followUp
-	with     []residentForecast // scratch, as are the next
-	late     []residentForecast
-	there    []residentForecast
-	bounds   []bound
-	gpus     []*GPU
-	open     []*GPU
+	endings  []ending // until followUp
 	critical []*Task
 	swaps    int  // swaps tried in this cycle
 	before   int  // tasks that did not fit before the one for which preemption is tried
@@ -49,8 +42,9 @@ func New(opt Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	l := &ledger{agenda: agenda{format: DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, taskIndex: newTaskIndex()}
-	s := &State{ledger: l, policy: p, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
+	s := &State{ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
+	s.placer = newPlacer(l, s.predictor, s.queue, p)
 	return s
 }
 
@@ -171,10 +165,10 @@ func (s *State) configure(ev Configured) {
 	}
 	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty = ev.Options, true
-	s.dropCache()
+	s.placer.dropCache()
 	s.opt = s.opt.own()
-	s.policy, _ = policyNamed(ev.Options.Policy)
-	s.idleOnly = s.policy.idleOnly
+	s.placer.policy, _ = policyNamed(ev.Options.Policy)
+	s.idleOnly = s.placer.policy.idleOnly
 	if s.queue.waiting.byPriority = s.opt.byPriority(); !s.opt.preempts() {
 		s.clearAllNominations()
 	}
@@ -243,7 +237,7 @@ func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 	if len(t.Expected.Loads) == 0 {
 		s.at(s.now.Add(settling), timer{})
 	}
-	if s.policy.pick != nil {
+	if s.placer.policy.pick != nil {
 		s.at(since.Add(tellWithin), timer{})
 	}
 	if t.TimeLimit > 0 {

@@ -94,7 +94,7 @@ func (s *State) beginSuspension(t *Task, what Suspension) {
 	t.Phase, t.Suspension = Suspending, &what
 	s.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
-		s.pace([]*GPU{s.byID[grant.GPU]})
+		s.placer.pace([]*GPU{s.byID[grant.GPU]})
 	}
 }
 

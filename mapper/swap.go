@@ -75,7 +75,7 @@ func (s *State) gains(t *Task, picked []preemption) bool {
 	for _, w := range picked {
 		cost += w.cost
 	}
-	if s.policy.pick != nil { // its own run is in it
+	if s.placer.policy.pick != nil { // its own run is in it
 		run, _ := s.predictor.runTime(t)
 		cost -= run.Seconds()
 	}
@@ -88,10 +88,10 @@ func (s *State) gains(t *Task, picked []preemption) bool {
 func (s *State) waitOf(t *Task) float64 {
 	var ready []units.Instant
 	for _, g := range s.gpus {
-		if s.nominatedForOther(t, g) || s.reservedAgainst(t, g) {
+		if s.nominatedForOther(t, g) || s.placer.reservedAgainst(t, g) {
 			continue
 		}
-		if at := s.takesAt(t, g); at < units.Never {
+		if at := s.placer.takesAt(t, g); at < units.Never {
 			ready = append(ready, at)
 		}
 	}
@@ -104,15 +104,15 @@ func (s *State) waitOf(t *Task) float64 {
 
 // takesAt returns the instant at which a GPU is expected to take a task, as its residents
 // end one after the other.
-func (s *State) takesAt(t *Task, g *GPU) units.Instant {
-	if s.policy.pick != nil {
-		return s.readyAt(t, g, units.Never)
+func (pl *placer) takesAt(t *Task, g *GPU) units.Instant {
+	if pl.policy.pick != nil {
+		return pl.readyAt(t, g, units.Never)
 	}
 	after := g.clone()
-	there := slices.Clone(s.memo(g).parts)
+	there := slices.Clone(pl.memo(g).parts)
 	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	gone := 0.0
-	for s.reject(t, after) != "" {
+	for pl.reject(t, after) != "" {
 		if len(there) == 0 || math.IsInf(there[0].finish, 0) {
 			return units.Never
 		}
@@ -120,5 +120,5 @@ func (s *State) takesAt(t *Task, g *GPU) units.Instant {
 		after.leave(there[0].task)
 		there = there[1:]
 	}
-	return s.now.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
+	return pl.now.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }

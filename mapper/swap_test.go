@@ -35,7 +35,7 @@ func timed(s *State, at units.Instant, r Request, gib units.Bytes, run time.Dura
 func tells(whole time.Duration) func(*State, units.Instant) {
 	return func(s *State, _ units.Instant) {
 		s.tasks[1].Pace.Whole = whole
-		s.dropCache()
+		s.placer.dropCache()
 	}
 }
 

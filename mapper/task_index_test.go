@@ -25,7 +25,7 @@ func TestResortOfAKind(t *testing.T) {
 		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
 		e := s.kindHistoryWith(&Task{Request: Request{Kind: kind}})
 		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
-		s.dropCache()
+		s.placer.dropCache()
 		plain := s.Clone()
 		plain.queue.resort(func(*Task) bool { return true })
 		s.queue.resortKind(kind)

@@ -209,7 +209,7 @@ func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 // or false if t would not fit even then.
 func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	s := r.s
-	if s.reject(t, g) == "" {
+	if s.placer.reject(t, g) == "" {
 		return nil, true
 	}
 	var over []*Task
@@ -225,7 +225,7 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	then := g.clone()
 	for i, v := range over {
 		then.leave(v.ID)
-		if s.reject(t, then) == "" {
+		if s.placer.reject(t, then) == "" {
 			ids := make([]TaskID, i+1)
 			for j := range ids {
 				ids[j] = over[j].ID

@@ -148,6 +148,6 @@ func (s *State) takesAll(t *Task) {
 		g.settle()
 		s.capacityChanged()
 		s.dirty = true
-		s.forgetMissing(g)
+		s.placer.forgetMissing(g)
 	}
 }

@@ -122,11 +122,12 @@ func (a *agenda) NextTimer() (units.Instant, bool) {
 // Clone returns a deep copy. Clone followed by Step answers what-if questions.
 func (s *State) Clone() *State {
 	c := *s
-	c.ledger, c.step, c.cache = s.ledger.clone(), step{}, emptyCache
+	c.ledger, c.step = s.ledger.clone(), step{}
 	c.inflight = slices.Clone(s.inflight)
 	c.predictor, c.breakers = s.predictor.clone(c.ledger), s.breakers.clone(c.ledger)
 	c.users = s.users.clone(c.ledger)
 	c.queue = s.queue.clone(c.ledger, c.users, c.predictor)
+	c.placer = newPlacer(c.ledger, c.predictor, c.queue, s.placer.policy)
 	return &c
 }
 
