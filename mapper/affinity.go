@@ -28,36 +28,36 @@ const (
 	RulePart Rule = "part"
 )
 
-func (s *State) pinned(ev Pinned) {
-	t := s.tasks[ev.Task]
+func (pre *preempter) pinned(ev Pinned) {
+	t := pre.tasks[ev.Task]
 	if t == nil || t.GPUs == 0 {
 		return
 	}
 	usable := slices.Compact(slices.Sorted(slices.Values(ev.GPUs)))
 	if t.GPUs > 1 {
-		usable = slices.DeleteFunc(usable, func(id GPUID) bool { g := s.byID[id]; return g != nil && g.MIG })
+		usable = slices.DeleteFunc(usable, func(id GPUID) bool { g := pre.byID[id]; return g != nil && g.MIG })
 	}
 	if len(ev.GPUs) > 0 && len(usable) < t.GPUs {
 		return
 	}
 	t.Pinned = usable
-	t.cache.tried, s.dirty = rejectedAt{}, true
+	t.cache.tried, pre.dirty = rejectedAt{}, true
 	if t.Phase == Launching || t.Phase == Running {
-		s.evictPinned(t, ev.By)
+		pre.evictPinned(t, ev.By)
 	}
 }
 
 // evictPinned suspends or stops a task that runs on a GPU to which it is not pinned.
-func (s *State) evictPinned(t *Task, by string) {
+func (pre *preempter) evictPinned(t *Task, by string) {
 	if !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
 		return
 	}
 	why := Reason{Code: ReasonMoved, Name: by}
-	if s.canPreempt(t, why.Code) && s.goesElsewhere(t, func(g *GPU) bool { return t.mayGoTo(g.ID) }) && s.preemptTask(t, why) {
+	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(g *GPU) bool { return t.mayGoTo(g.ID) }) && pre.preemptTask(t, why) {
 		return
 	}
 	t.Recall = &PendingRequeue{By: by}
-	s.stop(t, why)
+	pre.stop(t, why)
 }
 
 // mayGoTo reports whether a task may run on a GPU: it is not pinned, or pinned to it.

@@ -11,27 +11,27 @@ import (
 // assumed to be equally busy. It picks the activity that best explains the samples of the
 // GPU and the measured slowdown of the neighbours. Samples alone do not tell a busy task
 // from a slightly less busy one that slows its neighbours down much less.
-func (s *State) attributeLoad(g *GPU) {
+func (ln *learner) attributeLoad(g *GPU) {
 	var strangers []int
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Unseen || r.Bound && !g.Coarse {
 			strangers = append(strangers, i)
 		}
 	}
-	if len(strangers) == 0 && s.attributeAgain(g) {
+	if len(strangers) == 0 && ln.attributeAgain(g) {
 		return
 	}
 	told := -1.0
 	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
 		strangers = append(strangers, last)
-		if e := &s.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != SourceSeen) {
+		if e := &ln.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != SourceSeen) {
 			told = g.Residents[last].Load.SMACT
 		}
 	}
 	if len(strangers) == 0 {
 		return
 	}
-	x := s.predictor.attribution(g, strangers)
+	x := ln.predictor.attribution(g, strangers)
 	x.told = told >= 0
 	if x.told && x.explained() {
 		return
@@ -39,13 +39,13 @@ func (s *State) attributeLoad(g *GPU) {
 	best, doubt := x.seek(told)
 	if told >= 0 {
 		r := &g.Residents[strangers[0]]
-		if working := s.tasks[r.Task].Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
+		if working := ln.tasks[r.Task].Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
-				s.tasks[r.Task].expect(g, best)
+				ln.tasks[r.Task].expect(g, best)
 			}
-			s.placer.predict([]*GPU{g})
+			ln.placer.predict([]*GPU{g})
 		}
 		return
 	}
@@ -58,7 +58,7 @@ func (s *State) attributeLoad(g *GPU) {
 	for _, i := range strangers {
 		r := &g.Residents[i]
 		r.Believed, r.BelievedAt = posterior{}, g.ChangedAt
-		s.observed(g, r, best, doubt)
+		ln.observed(g, r, best, doubt)
 	}
 }
 
@@ -279,13 +279,13 @@ func (t *Task) stepTime() float64 {
 
 // observed stores the measured activity of a task on a GPU. Once all its GPUs are
 // measured, this replaces the task's expected load, unless the samples were coarse.
-func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt float64) {
+func (ln *learner) observed(g *GPU, r *Resident, load interference.Load, doubt float64) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
-	t := s.tasks[r.Task]
+	t := ln.tasks[r.Task]
 	var all []interference.Load
 	worst := 0.0
 	for _, grant := range t.Current().Grants {
-		own := s.byID[grant.GPU].resident(t.ID)
+		own := ln.byID[grant.GPU].resident(t.ID)
 		if own.Unseen || own.Bound {
 			all = nil
 			break
@@ -296,10 +296,10 @@ func (s *State) observed(g *GPU, r *Resident, load interference.Load, doubt floa
 		first := len(t.Expected.Loads) == 0
 		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, SourceSeen
 		if first {
-			s.predictor.countClass(t, all[0])
-			s.propagateLoad(t)
+			ln.predictor.countClass(t, all[0])
+			ln.propagateLoad(t)
 		}
 	}
-	s.placer.predict([]*GPU{g})
-	s.dirty = true
+	ln.placer.predict([]*GPU{g})
+	ln.dirty = true
 }

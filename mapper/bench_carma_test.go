@@ -90,7 +90,7 @@ func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
 	}
 	l.s.Step(GPUsFound{At: l.now, GPUs: all})
 	for i := range kinds {
-		l.s.kindHistoryWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
+		l.s.learner.kindHistoryWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
 		l.s.predictor.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
 	}
 	l.s.placer.dropCache()

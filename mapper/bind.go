@@ -60,7 +60,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		t.Speed = 1
 	}
 	s.queue.onDequeue(t)
-	s.clearNominations(t)
+	s.preempter.clearNominations(t)
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""

@@ -172,18 +172,18 @@ func pairsOf(all []correction) pairs {
 
 // correct learns from the measured log speed of a task beside its neighbours. sd is
 // its standard deviation.
-func (s *State) correct(t *Task, measured, sd float64) {
-	g := s.predictor.slowest(t)
+func (ln *learner) correct(t *Task, measured, sd float64) {
+	g := ln.predictor.slowest(t)
 	measured = min(measured, 0)
-	if s.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || s.predictor.unseen(g) != 0) {
-		s.attributeLoad(g)
+	if ln.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || ln.predictor.unseen(g) != 0) {
+		ln.attributeLoad(g)
 	}
 	before := t.Speed
-	s.learnPairs(t, g, measured-math.Log(t.Speed), sd)
+	ln.learnPairs(t, g, measured-math.Log(t.Speed), sd)
 	if change := t.Speed / before; change < 1-noticeable || change > 1+noticeable {
-		s.dirty = true
+		ln.dirty = true
 	}
-	s.evictSlowing(g)
+	ln.preempter.evictSlowing(g)
 }
 
 // noticeable is the change of a speed after which the queue is scheduled again.
@@ -191,18 +191,18 @@ const noticeable = 0.02
 
 // learnPairs distributes the difference between a measured and a predicted log speed over
 // the neighbours, in proportion to the variance of their corrections.
-func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
+func (ln *learner) learnPairs(t *Task, g *GPU, residual, sd float64) {
 	if t.Kind == "" {
 		return
 	}
 	var of []int32
-	numbers, sum := s.predictor.pairs.numbering, sd*sd
+	numbers, sum := ln.predictor.pairs.numbering, sd*sd
 	for range 2 { // the first time may add pairs and drop old ones
 		of, sum = of[:0], sd*sd
 		for i := range g.Residents {
-			if o := s.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
-				k := s.predictor.pairs.of(t.Kind, o.Kind)
-				of, sum = append(of, k), sum+s.predictor.pairs.all[k].Var
+			if o := ln.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
+				k := ln.predictor.pairs.of(t.Kind, o.Kind)
+				of, sum = append(of, k), sum+ln.predictor.pairs.all[k].Var
 			}
 		}
 	}
@@ -210,43 +210,43 @@ func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
 		return
 	}
 	for _, k := range of {
-		residual -= s.predictor.pairs.all[k].Mean - applied(s.predictor.pairs.all[k].Mean)
+		residual -= ln.predictor.pairs.all[k].Mean - applied(ln.predictor.pairs.all[k].Mean)
 	}
 	residual = max(-mostCorrection, min(mostCorrection, residual))
-	proven, numbered := s.predictor.pairs.proven(), numbers != s.predictor.pairs.numbering
+	proven, numbered := ln.predictor.pairs.proven(), numbers != ln.predictor.pairs.numbering
 	changed := numbered
-	s.predictor.pairs.Misses++
-	s.predictor.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
+	ln.predictor.pairs.Misses++
+	ln.predictor.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
 	for _, k := range of {
-		c := s.predictor.pairs.all[k]
+		c := ln.predictor.pairs.all[k]
 		gain := c.Var / sum
 		mean := max(-mostCorrection, min(mostCorrection, c.Mean+gain*residual))
-		s.predictor.pairs.set(k, mean, c.Var*(1-gain))
+		ln.predictor.pairs.set(k, mean, c.Var*(1-gain))
 		changed = changed || applied(mean) != applied(c.Mean)
 	}
 	if changed {
-		s.corrected(t, g, numbered)
+		ln.corrected(t, g, numbered)
 	}
-	if s.predictor.pairs.proven() != proven {
-		for _, g := range s.gpus {
+	if ln.predictor.pairs.proven() != proven {
+		for _, g := range ln.gpus {
 			g.forget()
 		}
-		s.dirty = true
+		ln.dirty = true
 	}
 }
 
 // corrected predicts again on all GPUs with the kinds of t and its neighbours, after
 // their corrections changed. numbered: kinds have got other numbers.
-func (s *State) corrected(t *Task, g *GPU, numbered bool) {
+func (ln *learner) corrected(t *Task, g *GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {
-		if o := s.tasks[g.Residents[i].Task]; o.Kind != "" && o.Kind != t.Kind {
+		if o := ln.tasks[g.Residents[i].Task]; o.Kind != "" && o.Kind != t.Kind {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	s.placer.predict(s.gpusOf(kinds...))
+	ln.placer.predict(ln.gpusOf(kinds...))
 	if numbered {
-		s.predictor.derived.learned++
+		ln.predictor.derived.learned++
 	}
 }
 

@@ -47,21 +47,21 @@ func (pr *predictor) doubtOf(t *Task, found float64) float64 {
 
 // compareDeclared compares the declared activity of a task with its samples while it is
 // alone.
-func (s *State) compareDeclared(g *GPU) {
+func (ln *learner) compareDeclared(g *GPU) {
 	r := &g.Residents[0]
-	t := s.tasks[r.Task]
+	t := ln.tasks[r.Task]
 	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.isDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
 		return // it may be idle because it reads data
 	}
-	before, off := s.predictor.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
-	s.predictor.declaredError.Compared++
-	s.predictor.declaredError.Off += off * off
-	if s.predictor.declaredError.spread() == before {
+	before, off := ln.predictor.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
+	ln.predictor.declaredError.Compared++
+	ln.predictor.declaredError.Off += off * off
+	if ln.predictor.declaredError.spread() == before {
 		return
 	}
-	for _, g := range s.gpus {
+	for _, g := range ln.gpus {
 		g.forget()
 	}
-	s.predictor.derived.learned++
-	s.dirty = true
+	ln.predictor.derived.learned++
+	ln.dirty = true
 }

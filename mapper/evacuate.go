@@ -4,15 +4,15 @@ package mapper
 // after waiting tasks were placed. It moves one task at a time for each kind of card, so
 // that no task waits for room that another one has taken. A task that cannot be moved
 // continues.
-func (s *State) evacuate() {
-	for _, g := range s.gpus {
-		if g.Cordon == nil || !g.Cordon.Move || s.movesFrom(g) {
+func (pre *preempter) evacuate() {
+	for _, g := range pre.gpus {
+		if g.Cordon == nil || !g.Cordon.Move || pre.movesFrom(g) {
 			continue
 		}
 		why := Reason{Code: ReasonDrained, Name: g.Cordon.By, Text: g.Cordon.Why, GPU: g.Index}
 		for i := range g.Residents {
-			t := s.tasks[g.Residents[i].Task]
-			if s.canPreempt(t, why.Code) && s.lookForRest(t) && s.fitsElsewhere(t) && s.preemptTask(t, why) {
+			t := pre.tasks[g.Residents[i].Task]
+			if pre.canPreempt(t, why.Code) && pre.lookForRest(t) && pre.fitsElsewhere(t) && pre.preemptTask(t, why) {
 				break
 			}
 		}
@@ -21,12 +21,12 @@ func (s *State) evacuate() {
 
 // lookForRest reports whether a task has run long enough to be suspended again. If not,
 // it sets a timer for that instant.
-func (s *State) lookForRest(t *Task) bool {
-	at := s.restedAt(t.Last())
-	if at > s.now {
-		s.at(at, timer{})
+func (pre *preempter) lookForRest(t *Task) bool {
+	at := pre.restedAt(t.Last())
+	if at > pre.now {
+		pre.at(at, timer{})
 	}
-	return at <= s.now
+	return at <= pre.now
 }
 
 // movesFrom reports whether a task is being moved off a cordoned GPU of g's model and
@@ -49,13 +49,13 @@ func (l *ledger) movesFrom(g *GPU) bool {
 }
 
 // fitsElsewhere reports whether another GPU would take a running task now.
-func (s *State) fitsElsewhere(t *Task) bool {
-	probe := s.asSuspended(t)
+func (pre *preempter) fitsElsewhere(t *Task) bool {
+	probe := pre.asSuspended(t)
 	var fitting []*GPU
-	for _, g := range s.gpus {
-		if g.ID != t.Current().Grants[0].GPU && s.placer.reject(probe, g) == "" {
+	for _, g := range pre.gpus {
+		if g.ID != t.Current().Grants[0].GPU && pre.placer.reject(probe, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
-	return s.placer.choose(probe, fitting) != nil
+	return pre.placer.choose(probe, fitting) != nil
 }

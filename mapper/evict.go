@@ -19,28 +19,28 @@ const (
 
 // evictSlowing evicts the task that came last to a GPU if it slows another one down too
 // much.
-func (s *State) evictSlowing(g *GPU) {
-	if s.placer.policy.pick == nil || len(g.Residents) < 2 {
+func (pre *preempter) evictSlowing(g *GPU) {
+	if pre.placer.policy.pick == nil || len(g.Residents) < 2 {
 		return
 	}
-	last := s.tasks[g.Residents[len(g.Residents)-1].Task]
-	if last.Phase != Running || last.Evictions >= undoMost || s.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
+	last := pre.tasks[g.Residents[len(g.Residents)-1].Task]
+	if last.Phase != Running || last.Evictions >= undoMost || pre.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
-	there := late(s.placer.memo(g).parts)
+	there := late(pre.placer.memo(g).parts)
 	without := make([]residentForecast, 0, len(there))
 	for _, p := range there {
 		if p.task != last.ID {
 			without = append(without, p)
 		}
 	}
-	s.predictor.sharingMode(g).forecast(there, nil)
-	s.predictor.sharingMode(g).forecast(without, nil)
+	pre.predictor.sharingMode(g).forecast(there, nil)
+	pre.predictor.sharingMode(g).forecast(without, nil)
 	for _, after := range without {
 		for _, now := range there {
-			if now.task == after.task && now.task != 0 && now.worst() > s.predictor.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
+			if now.task == after.task && now.task != 0 && now.worst() > pre.predictor.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
 				why := Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
-				s.evict(last, why)
+				pre.evict(last, why)
 				return
 			}
 		}
@@ -49,14 +49,14 @@ func (s *State) evictSlowing(g *GPU) {
 
 // evict suspends or stops a task that slows a neighbour down. A task that was suspended
 // and has just resumed has done too much work to be stopped.
-func (s *State) evict(t *Task, why Reason) {
-	if s.canPreempt(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
-		if s.now < s.restedAt(t.Last()) || s.preemptTask(t, why) {
+func (pre *preempter) evict(t *Task, why Reason) {
+	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(*GPU) bool { return true }) {
+		if pre.now < pre.restedAt(t.Last()) || pre.preemptTask(t, why) {
 			return
 		}
 	}
-	if s.now <= t.Last().Started.Add(undoWithin).Add(s.suspendedTime(t)) {
-		s.stopVictim(t, why)
+	if pre.now <= t.Last().Started.Add(undoWithin).Add(pre.suspendedTime(t)) {
+		pre.stopVictim(t, why)
 	}
 }
 

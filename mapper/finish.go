@@ -13,12 +13,12 @@ func (s *State) cancel(ev Cancel) {
 		s.stopSuspended(t, asked)
 	case t.Phase.Placed():
 		t.TimedOut = ev.Failed
-		s.stop(t, asked)
+		s.preempter.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.waiting.remove(t)
 			s.queue.onDequeue(t)
-			s.clearNominations(t)
+			s.preempter.clearNominations(t)
 			s.users.make(t.userAccount()).waiting--
 			s.dirty = true
 		}
@@ -40,23 +40,23 @@ func (s *State) stopSuspended(t *Task, reason Reason) {
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
-func (s *State) stop(t *Task, reason Reason) {
-	if !s.recorded.mayStop(t.ID, reason) {
-		s.goOnRunning(t)
+func (pre *preempter) stop(t *Task, reason Reason) {
+	if !pre.recorded.mayStop(t.ID, reason) {
+		pre.goOnRunning(t)
 		return
 	}
-	s.halt(t, reason)
+	pre.halt(t, reason)
 }
 
 // halt does the work of stop.
-func (s *State) halt(t *Task, reason Reason) {
+func (pre *preempter) halt(t *Task, reason Reason) {
 	was := t.Phase
 	if t.Phase, t.StopReason = Stopping, reason; was == Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			s.placer.predict([]*GPU{s.byID[grant.GPU]})
+			pre.placer.predict([]*GPU{pre.byID[grant.GPU]})
 		}
 	}
-	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	pre.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {

@@ -40,19 +40,19 @@ func (g *GPU) FaultReason() string {
 }
 
 // setPersistentFault records a fault of a sample that lasts until a reset.
-func (s *State) setPersistentFault(g *GPU, in *GPUSample) {
+func (l *ledger) setPersistentFault(g *GPU, in *GPUSample) {
 	if !in.UntilReset || in.Fault == "" {
 		return
 	}
-	b := GPUFault{Fault: in.Fault, Since: s.now, Boot: g.Boot}
+	b := GPUFault{Fault: in.Fault, Since: l.now, Boot: g.Boot}
 	if g.Persistent != nil {
 		b = *g.Persistent
 	}
 	b.FromDriver = b.FromDriver || in.FromDriver
 	if g.Persistent == nil || b != *g.Persistent {
 		g.Persistent = &b
-		s.capacityChanged()
-		s.dirty = true
+		l.capacityChanged()
+		l.dirty = true
 	}
 }
 

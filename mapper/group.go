@@ -63,7 +63,7 @@ func (s *State) queueUp(t *Task, g *group) {
 	}
 	if t.Phase == Held {
 		if len(t.Attempts) == 0 { // else it has learned what it needs
-			s.appraise(t)
+			s.learner.appraise(t)
 		}
 		s.decide(Release{Task: t.ID})
 	}

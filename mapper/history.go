@@ -102,70 +102,70 @@ func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 }
 
 // kindHistoryWith returns the history of a task's kind, and adds it if there is none.
-func (s *State) kindHistoryWith(t *Task) *kindHistory {
-	e, dropped := s.predictor.history.about(t, &s.predictor.derived.ages)
-	if r := &s.predictor.derived.runs; r.valid && dropped.known() {
+func (ln *learner) kindHistoryWith(t *Task) *kindHistory {
+	e, dropped := ln.predictor.history.about(t, &ln.predictor.derived.ages)
+	if r := &ln.predictor.derived.runs; r.valid && dropped.known() {
 		delete(r.kinds, dropped.Kind)
 		r.change(dropped, dropped.RunTime, -1)
-		s.reestimate(dropped.Kind)
-		for _, w := range s.waitingOf(dropped.Kind, nil) {
-			s.queue.onEnqueue(w)
+		ln.reestimate(dropped.Kind)
+		for _, w := range ln.waitingOf(dropped.Kind, nil) {
+			ln.queue.onEnqueue(w)
 		}
 	}
 	return e
 }
 
 // learn learns from a successful attempt whose start was seen.
-func (s *State) learn(t *Task, a *Attempt) {
+func (ln *learner) learn(t *Task, a *Attempt) {
 	if t.Kind == "" || a.Started == 0 {
 		return
 	}
-	e := s.kindHistoryWith(t)
+	e := ln.kindHistoryWith(t)
 	alone, before := time.Duration(t.Done*float64(time.Second)), *e
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
 	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.HostPeak = max(e.HostPeak, a.HostPeak)
-	e.Last = s.now
-	s.predictor.measure(e, t, a)
+	e.Last = ln.now
+	ln.predictor.measure(e, t, a)
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
 	}
 	if e.Runs == 1 {
-		s.propagateMemory(t)
+		ln.propagateMemory(t)
 	}
 	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/runTimeStep {
-		s.retime(t, e, before)
+		ln.retime(t, e, before)
 	}
 }
 
 // retime updates the guesses after the mean run time of a kind changed. before is the
 // history before the change.
-func (s *State) retime(t *Task, e *kindHistory, before kindHistory) {
+func (ln *learner) retime(t *Task, e *kindHistory, before kindHistory) {
 	e.RunTime = before.RunTime // as in the sums
 	if !before.known() {
 		e.Runs = 0
 	}
-	r := s.predictor.runs() // the earlier sums, computed from the history if they are missing
-	all, family := s.predictor.guesses(e.Family)
+	r := ln.predictor.runs() // the earlier sums, computed from the history if they are missing
+	all, family := ln.predictor.guesses(e.Family)
 	e.RunTime, e.Runs = e.Alone, min(before.Runs+1, maxRuns)
 	if before.known() {
 		r.change(e, before.RunTime, -1)
 	}
 	r.change(e, e.RunTime, 1)
 	r.kinds[e.Kind] = e
-	s.predictor.guessAgain(e.Family)
-	newAll, newFamily := s.predictor.guesses(e.Family)
-	s.learned(t, e.Family, all != newAll, family != newFamily)
+	ln.predictor.guessAgain(e.Family)
+	newAll, newFamily := ln.predictor.guesses(e.Family)
+	ln.learned(t, e.Family, all != newAll, family != newFamily)
 }
 
 // learnFloor stores the least memory that an unsuccessful attempt needed.
-func (s *State) learnFloor(t *Task, least units.Bytes) {
-	if t.Kind == "" || least <= 0 || s.predictor.history.of(t.Kind) == nil && len(s.predictor.history) >= maxKinds {
+func (ln *learner) learnFloor(t *Task, least units.Bytes) {
+	if t.Kind == "" || least <= 0 || ln.predictor.history.of(t.Kind) == nil && len(ln.predictor.history) >= maxKinds {
 		return
 	}
-	e := s.kindHistoryWith(t)
-	e.Floor, e.Last = max(e.Floor, least.Clamp()), s.now
+	e := ln.kindHistoryWith(t)
+	e.Floor, e.Last = max(e.Floor, least.Clamp()), ln.now
 }
 
 // Run is an earlier run of a program: its batch size and the highest memory
@@ -196,20 +196,20 @@ func (pr *predictor) Recalls(kind string) bool {
 // learned updates what depends on the expected run time of tasks like t. all and family
 // say whether the guess for tasks with unknown run times has also changed: for tasks of
 // no known family, and for tasks of family name, the family of t's kind.
-func (s *State) learned(t *Task, name string, all, family bool) {
+func (ln *learner) learned(t *Task, name string, all, family bool) {
 	if !all && !family {
-		s.reestimate(t.Kind)
-		for _, g := range s.gpusOf(t.Kind) {
+		ln.reestimate(t.Kind)
+		for _, g := range ln.gpusOf(t.Kind) {
 			g.forget()
 		}
-		if s.opt.shortestFirst() {
-			s.queue.resortKind(t.Kind)
+		if ln.opt.shortestFirst() {
+			ln.queue.resortKind(t.Kind)
 		}
 		return
 	}
-	s.predictor.derived.learned++
-	s.predictor.derived.timed++
-	kinds := s.predictor.runs().kinds
+	ln.predictor.derived.learned++
+	ln.predictor.derived.timed++
+	kinds := ln.predictor.runs().kinds
 	concerns := func(other *Task) bool {
 		switch {
 		case other.Kind == t.Kind:
@@ -219,21 +219,21 @@ func (s *State) learned(t *Task, name string, all, family bool) {
 		case other.Family == name:
 			return family || all
 		}
-		return all && (other.Family == everyFamily || s.predictor.guess[other.Family] == 0)
+		return all && (other.Family == everyFamily || ln.predictor.guess[other.Family] == 0)
 	}
-	for _, g := range s.gpus {
-		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return concerns(s.tasks[r.Task]) }) {
+	for _, g := range ln.gpus {
+		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return concerns(ln.tasks[r.Task]) }) {
 			g.forget()
 		}
 	}
-	if s.opt.shortestFirst() {
-		s.queue.resort(concerns)
+	if ln.opt.shortestFirst() {
+		ln.queue.resort(concerns)
 	}
 }
 
 // reestimate drops the cached run times of the tasks of a kind.
-func (s *State) reestimate(kind string) {
-	for t := s.byKind[kind]; t != nil; t = t.links.older {
+func (ln *learner) reestimate(kind string) {
+	for t := ln.byKind[kind]; t != nil; t = t.links.older {
 		t.cache.run, t.cache.tried.learned = expectedRun{}, 0
 	}
 }

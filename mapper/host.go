@@ -180,10 +180,10 @@ func (s *State) hostsFound(ev HostsFound) {
 const mostCPUs = 1_000_000_000
 
 // hostSampled stores the sampled memory use of the machines.
-func (s *State) hostSampled(samples []HostSample) {
+func (pre *preempter) hostSampled(samples []HostSample) {
 	for i := range samples {
 		in := &samples[i]
-		h := s.host(in.Node)
+		h := pre.host(in.Node)
 		if h == nil {
 			continue
 		}
@@ -207,8 +207,8 @@ func (s *State) hostSampled(samples []HostSample) {
 			}
 		}
 		h.settle()
-		s.dirty = s.dirty || h.free() > free
-		s.guardHost(h)
+		pre.dirty = pre.dirty || h.free() > free
+		pre.guardHost(h)
 	}
 }
 

@@ -56,14 +56,14 @@ func (t *Task) overranHost(a *Attempt, class Class) bool {
 
 // guardHost stops a task on a machine that runs low on memory: the one that exceeds its
 // allocation most.
-func (s *State) guardHost(h *Host) {
-	if !h.Known || s.opt.Watchdog != WatchdogRelaunch || h.Available <= 0 || h.Available >= h.low()/2 {
+func (pre *preempter) guardHost(h *Host) {
+	if !h.Known || pre.opt.Watchdog != WatchdogRelaunch || h.Available <= 0 || h.Available >= h.low()/2 {
 		return
 	}
 	worst := -1
 	for i := range h.Residents {
 		r := &h.Residents[i]
-		t := s.tasks[r.Task]
+		t := pre.tasks[r.Task]
 		if t.Overuse {
 			return // one at a time: its memory is about to come back
 		}
@@ -73,9 +73,9 @@ func (s *State) guardHost(h *Host) {
 	}
 	if worst >= 0 {
 		r := &h.Residents[worst]
-		t := s.tasks[r.Task]
+		t := pre.tasks[r.Task]
 		t.Overuse = true
-		s.stop(t, Reason{Code: ReasonHostOveruse, Have: r.Used, Of: r.Memory})
+		pre.stop(t, Reason{Code: ReasonHostOveruse, Have: r.Used, Of: r.Memory})
 	}
 }
 

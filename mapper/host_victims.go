@@ -16,10 +16,10 @@ type promised struct {
 // hostVictims returns the tasks that must stop for a machine to have room for a task, the
 // longest running first. fits is false if it would not have room even then.
 func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
-	s := r.s
-	for _, h := range s.hosts {
+	pre := r.pre
+	for _, h := range pre.hosts {
 		if victims, fits = r.victimsAt(t, h); fits {
-			share := s.hostShare(t, h)
+			share := pre.hostShare(t, h)
 			p := r.promised[h.Node]
 			r.promised[h.Node] = promised{p.memory + share.Memory, p.cpus + share.CPUs}
 			return victims, true
@@ -29,19 +29,19 @@ func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
 }
 
 func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
-	s := r.s
+	pre := r.pre
 	then := h.clone()
 	then.Available = 0
 	given := r.promised[h.Node]
 	room := func() bool {
 		then.settle()
-		share := s.hostShare(t, then)
+		share := pre.hostShare(t, then)
 		return !h.Known || share.Memory <= then.free()-given.memory && (share.CPUs == 0 || share.CPUs <= then.CPUs-then.CPUsBooked-given.cpus)
 	}
 	var over []*Task
 	then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool {
-		v := s.tasks[x.Task]
-		if s.slotEnds(v) <= s.now && s.queue.waiting.before(t, s.rotated(v)) {
+		v := pre.tasks[x.Task]
+		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 		return v.Phase == Stopping
@@ -51,7 +51,7 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 	})
 	for {
 		if room() {
-			return victims, !s.queue.hostReservedAgainst(t, h)
+			return victims, !pre.queue.hostReservedAgainst(t, h)
 		}
 		if len(over) == 0 {
 			return nil, false
@@ -65,11 +65,11 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 // couldFitHost reports whether a task on GPUs would have host memory if all tasks with
 // used slots stopped.
 func (r *timeslice) couldFitHost(t *Task) bool {
-	if len(r.s.hosts) == 0 {
+	if len(r.pre.hosts) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(r.s.gpus, func(g *GPU) bool {
-		h := r.s.host(g.Node)
+	return slices.ContainsFunc(r.pre.gpus, func(g *GPU) bool {
+		h := r.pre.host(g.Node)
 		if h == nil {
 			return true
 		}

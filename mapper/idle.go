@@ -62,7 +62,7 @@ type Idleness struct {
 // evidence. Coarse activity is no evidence, nor are readings of a GPU with a fault. A
 // task that has never had memory on a GPU is idle there whatever the GPU's activity is,
 // if no other processes use the GPU.
-func (s *State) checkIdle(g *GPU) {
+func (pre *preempter) checkIdle(g *GPU) {
 	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -71,18 +71,18 @@ func (s *State) checkIdle(g *GPU) {
 		case !still && !unused && (!g.Read || g.Fault != "" || !r.Timed || r.Active > 0):
 			r.QuietSince = 0
 		case r.QuietSince == 0:
-			r.QuietSince = max(s.now, 1)
+			r.QuietSince = max(pre.now, 1)
 		}
-		s.lookIdle(s.tasks[r.Task])
+		pre.lookIdle(pre.tasks[r.Task])
 	}
 }
 
 // clearIdle forgets the observed activity, because no samples came for a while: a daemon
 // that starts sends GPUsFound first.
-func (s *State) clearIdle() {
-	for _, g := range s.gpus {
+func (pre *preempter) clearIdle() {
+	for _, g := range pre.gpus {
 		g.Read = false
-		s.checkIdle(g)
+		pre.checkIdle(g)
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *State) terminalInput(ev TerminalInput) {
 	}
 	if t.Current() != nil {
 		t.Idle.Touched = max(s.now, 1)
-		s.lookIdle(t)
+		s.preempter.lookIdle(t)
 	}
 	if t.Suspension != nil && t.Suspension.Reason.Code == ReasonIdle {
 		s.resumeFitting(t) // a user is back
@@ -132,11 +132,11 @@ func (l *ledger) idleStop(t *Task) time.Duration {
 }
 
 // lookIdle updates whether a task is idle, and sets the next timer.
-func (s *State) lookIdle(t *Task) {
+func (pre *preempter) lookIdle(t *Task) {
 	if t.Phase != Running {
 		return
 	}
-	since, unused := s.idleSince(t)
+	since, unused := pre.idleSince(t)
 	if since == t.Idle.Since {
 		t.Idle.Unused = unused
 		return
@@ -144,61 +144,61 @@ func (s *State) lookIdle(t *Task) {
 	told := t.Idle.Told || t.Idle.Ends != 0
 	t.Idle = Idleness{Since: since, Touched: t.Idle.Touched, Unused: unused}
 	if told {
-		s.decide(Idle{Task: t.ID, Attempt: t.Last().N})
+		pre.decide(Idle{Task: t.ID, Attempt: t.Last().N})
 	}
 	if since != 0 {
-		s.judgeIdle(t)
+		pre.judgeIdle(t)
 	}
 }
 
 // judgeIdle reports, warns or stops an idle task when it is time, and sets a timer for
 // the next of these.
-func (s *State) judgeIdle(t *Task) {
+func (pre *preempter) judgeIdle(t *Task) {
 	if t.Phase != Running || t.Idle.Since == 0 {
 		return
 	}
 	next := units.Never
 	after := func(d time.Duration) bool { // reports whether d has passed
 		at := t.Idle.Since.Add(d)
-		if at > s.now {
+		if at > pre.now {
 			next = min(next, at)
 		}
-		return at <= s.now
+		return at <= pre.now
 	}
-	stop := s.idleStop(t)
+	stop := pre.idleStop(t)
 	warning := min(idleWarning, stop/4)
 	told := t.Idle
-	if s.opt.IdleReport > 0 && after(s.opt.IdleReport) {
+	if pre.opt.IdleReport > 0 && after(pre.opt.IdleReport) {
 		t.Idle.Told = true
 	}
 	switch due := t.Idle.Since.Add(stop); {
 	case stop > 0 && t.Idle.Ends >= due: // it is warned, and the options have not changed that
 	case stop > 0 && after(stop-warning):
-		t.Idle.Ends = max(due, s.now.Add(warning)) // it gets the full warning time in any case
+		t.Idle.Ends = max(due, pre.now.Add(warning)) // it gets the full warning time in any case
 	default:
 		t.Idle.Ends = 0
 	}
 	if t.Idle != told {
-		s.decide(Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
+		pre.decide(Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
 	}
 	switch {
-	case t.Idle.Ends > s.now:
+	case t.Idle.Ends > pre.now:
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
-		why := Reason{Code: ReasonIdle, Span: s.now.Sub(t.Idle.Since)}
-		if !s.preemptTask(t, why) {
-			s.stopVictim(t, why)
+		why := Reason{Code: ReasonIdle, Span: pre.now.Sub(t.Idle.Since)}
+		if !pre.preemptTask(t, why) {
+			pre.stopVictim(t, why)
 		}
 		return
 	}
-	s.at(next, timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
+	pre.at(next, timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
 }
 
 // judgeIdles checks all idle tasks after the options have changed.
-func (s *State) judgeIdles() {
-	for _, g := range s.gpus {
+func (pre *preempter) judgeIdles() {
+	for _, g := range pre.gpus {
 		for i := range g.Residents {
-			s.judgeIdle(s.tasks[g.Residents[i].Task])
+			pre.judgeIdle(pre.tasks[g.Residents[i].Task])
 		}
 	}
 }

@@ -52,24 +52,24 @@ func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 }
 
 // busyWith marks the learners on a GPU as active if the samples show activity.
-func (s *State) busyWith(g *GPU) {
+func (ln *learner) busyWith(g *GPU) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if !r.Learning || r.ActiveAt != 0 {
 			continue
 		}
 		if g.SMACT >= g.shown(i)+activeLeast {
-			s.active(r)
+			ln.active(r)
 		}
 	}
 }
 
 // active marks a learner as active.
-func (s *State) active(r *Resident) {
+func (ln *learner) active(r *Resident) {
 	if r.Learning && r.ActiveAt == 0 {
-		r.ActiveAt, r.ShrinkAt = s.now, 0
-		s.shrinkLater(r)
-		s.at(s.now.Add(settling), timer{})
+		r.ActiveAt, r.ShrinkAt = ln.now, 0
+		ln.predictor.shrinkLater(r)
+		ln.at(ln.now.Add(settling), timer{})
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 		}
 		cut := min(r.Grant-least, missing)
 		missing -= cut
-		s.regrant(t, g, r.Grant-cut)
+		s.users.regrant(t, g, r.Grant-cut)
 	}
 }
 

@@ -3,21 +3,21 @@ package mapper
 import "slices"
 
 // suspendedFor returns the reason of a task's suspension, with its duration so far.
-func (s *State) suspendedFor(t *Task) Reason {
+func (l *ledger) suspendedFor(t *Task) Reason {
 	r := t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
-		r.Span = s.now.Sub(since)
+		r.Span = l.now.Sub(since)
 	}
 	return r
 }
 
 // preempting returns how many tasks are being suspended for a task, and the first of
 // them.
-func (s *State) preempting(t *Task) Reason {
+func (l *ledger) preempting(t *Task) Reason {
 	r := Reason{Code: ReasonWay}
-	for _, g := range s.gpus {
+	for _, g := range l.gpus {
 		for i := range g.Residents {
-			v := s.tasks[g.Residents[i].Task]
+			v := l.tasks[g.Residents[i].Task]
 			if v.Phase != Suspending || v.Suspension.preemptor() != t.ID {
 				continue
 			}
@@ -46,23 +46,23 @@ func (l *ledger) nominatedForOther(t *Task, g *GPU) bool {
 }
 
 // clearNominations ends the nominations of a task.
-func (s *State) clearNominations(t *Task) {
-	if !s.opt.preempts() {
+func (pre *preempter) clearNominations(t *Task) {
+	if !pre.opt.preempts() {
 		return
 	}
-	s.placer.cache.clock++
-	for _, g := range s.gpus {
+	pre.placer.cache.clock++
+	for _, g := range pre.gpus {
 		if g.NominatedFor == t.ID {
 			g.NominatedFor = 0
-			s.placer.markChangedGPU(g)
-			s.dirty, s.step.released = true, true
+			pre.placer.markChangedGPU(g)
+			pre.dirty, pre.released = true, true
 		}
 	}
 }
 
 // clearAllNominations ends all nominations, because preemption is off.
-func (s *State) clearAllNominations() {
-	for _, g := range s.gpus {
+func (pre *preempter) clearAllNominations() {
+	for _, g := range pre.gpus {
 		g.NominatedFor = 0
 	}
 }

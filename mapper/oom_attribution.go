@@ -80,7 +80,7 @@ func (s *State) growGrant(o overuser) {
 		return
 	}
 	g.Bookable = bookable
-	s.regrant(t, g, r.Grant+grow)
+	s.users.regrant(t, g, r.Grant+grow)
 	t.NextGrant = max(t.NextGrant, min(r.Grant, s.mostBookable().of(t.GPUs)))
 }
 

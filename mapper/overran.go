@@ -22,12 +22,12 @@ const overranFor = 10 * time.Second
 
 // noteOverran records the tasks that use more than their grants on a GPU that has not
 // enough memory for all grants.
-func (s *State) noteOverran(g *GPU) {
-	if len(g.Overran) == 0 && s.free(g) >= 0 {
+func (l *ledger) noteOverran(g *GPU) {
+	if len(g.Overran) == 0 && l.free(g) >= 0 {
 		return
 	}
-	g.Overran = slices.DeleteFunc(slices.Clone(g.Overran), func(o Overran) bool { return s.now.Sub(o.At) > overranFor })
-	if s.free(g) >= 0 || s.opt.Booking == BookSamples {
+	g.Overran = slices.DeleteFunc(slices.Clone(g.Overran), func(o Overran) bool { return l.now.Sub(o.At) > overranFor })
+	if l.free(g) >= 0 || l.opt.Booking == BookSamples {
 		return
 	}
 	for _, r := range g.Residents {
@@ -35,7 +35,7 @@ func (s *State) noteOverran(g *GPU) {
 			continue
 		}
 		g.Overran = slices.DeleteFunc(g.Overran, func(o Overran) bool { return o.Task == r.Task })
-		g.Overran = append(g.Overran, Overran{Task: r.Task, Used: r.Used, Grant: r.Grant, At: s.now})
+		g.Overran = append(g.Overran, Overran{Task: r.Task, Used: r.Used, Grant: r.Grant, At: l.now})
 	}
 }
 

@@ -65,26 +65,26 @@ func (s *State) checkGrants(g *GPU) {
 // enforceGrants stops or suspends tasks that have exceeded their grants for a while, if
 // that leaves others without their granted memory. On each GPU it picks the one that
 // exceeds its grant most.
-func (s *State) enforceGrants() {
-	if s.opt.Watchdog != WatchdogRelaunch {
+func (pre *preempter) enforceGrants() {
+	if pre.opt.Watchdog != WatchdogRelaunch {
 		return
 	}
-	for _, g := range s.placer.shortGPUs() {
-		if !s.short(g) { // no longer short
+	for _, g := range pre.placer.shortGPUs() {
+		if !pre.short(g) { // no longer short
 			continue
 		}
 		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r Resident) bool {
-			return r.OverSince == 0 || s.now < r.OverSince.Add(overusePatience) || s.tasks[r.Task].Phase != Running
+			return r.OverSince == 0 || pre.now < r.OverSince.Add(overusePatience) || pre.tasks[r.Task].Phase != Running
 		})
-		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.tasks[r.Task].Overuse || s.tasks[r.Task].Phase == Suspending }) {
+		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r Resident) bool { return pre.tasks[r.Task].Overuse || pre.tasks[r.Task].Phase == Suspending }) {
 			continue
 		}
 		worst := slices.MaxFunc(over, func(a, b Resident) int {
 			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
 		})
-		t, why := s.tasks[worst.Task], Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
-		if !s.preemptTask(t, why) {
-			s.stopVictim(t, why)
+		t, why := pre.tasks[worst.Task], Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
+		if !pre.preemptTask(t, why) {
+			pre.stopVictim(t, why)
 		}
 	}
 }

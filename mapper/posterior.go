@@ -52,17 +52,17 @@ func (r *Resident) before(g *GPU) posterior {
 
 // attributeAgain estimates again, one after the other, the activities on a GPU that were
 // found with doubt: with new neighbours, or with new speeds, samples may show more.
-func (s *State) attributeAgain(g *GPU) (sought bool) {
+func (ln *learner) attributeAgain(g *GPU) (sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := s.tasks[r.Task]
+		t := ln.tasks[r.Task]
 		if r.Unseen || t.Expected.Source != SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
 			continue
 		}
-		x := s.predictor.attribution(g, []int{i})
-		x.mix, x.belief = s.predictor.priorAnyway(t), r.before(g)
+		x := ln.predictor.attribution(g, []int{i})
+		x.mix, x.belief = ln.predictor.priorAnyway(t), r.before(g)
 		load, doubt := x.seek(-1)
-		s.observed(g, r, load, doubt)
+		ln.observed(g, r, load, doubt)
 		sought = true
 	}
 	return sought
@@ -71,13 +71,13 @@ func (s *State) attributeAgain(g *GPU) (sought bool) {
 // stepTimeReported stores the time of a training step from a task's output: the length of
 // its kernels decides which task waits for which. The task's activity was found without
 // it, so it is estimated again.
-func (s *State) stepTimeReported(t *Task) {
+func (ln *learner) stepTimeReported(t *Task) {
 	step := t.stepTime()
 	if step == 0 {
 		return
 	}
 	for i, grant := range t.Current().Grants {
-		g := s.byID[grant.GPU]
+		g := ln.byID[grant.GPU]
 		r := g.resident(t.ID)
 		if r.Unseen || g.Coarse || r.Load.Step != 0 || t.Expected.Source != SourceSeen {
 			continue
@@ -85,15 +85,15 @@ func (s *State) stepTimeReported(t *Task) {
 		r.Load.Step = step
 		t.Expected.Loads = slices.Clone(t.Expected.Loads)
 		t.Expected.Loads[i].Step = step
-		s.placer.predict([]*GPU{g})
-		s.dirty = true
-		if len(g.Residents) == 1 || !s.predictor.settled(g) || s.predictor.unseen(g) != 0 {
+		ln.placer.predict([]*GPU{g})
+		ln.dirty = true
+		if len(g.Residents) == 1 || !ln.predictor.settled(g) || ln.predictor.unseen(g) != 0 {
 			continue
 		}
 		if r.BelievedAt != g.ChangedAt {
 			r.Doubt = max(r.Doubt, doubtful)
 		}
-		s.attributeAgain(g)
-		s.evictSlowing(g)
+		ln.attributeAgain(g)
+		ln.preempter.evictSlowing(g)
 	}
 }

@@ -44,28 +44,28 @@ func (o *Options) preempts() bool { return o.MakeWay || o.SwapShorter || o.FillH
 
 // preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
 // that are nominated for no other.
-func (s *State) preempt(p *cycle) {
-	if !s.opt.preempts() {
+func (pre *preempter) preempt(p *cycle) {
+	if !pre.opt.preempts() {
 		return
 	}
-	s.step.swaps, s.step.before = 0, 0
+	pre.swapsTried, pre.before = 0, 0
 	if t := p.favoured; t != nil && !slices.Contains(p.blocked, t) {
-		s.preemptFor(t)
+		pre.preemptFor(t)
 	}
 	for _, t := range p.blocked {
-		s.preemptFor(t)
-		s.step.before++
+		pre.preemptFor(t)
+		pre.before++
 	}
 }
 
 // preemptFor suspends tasks for a waiting one, for the first reason that applies.
-func (s *State) preemptFor(t *Task) {
+func (pre *preempter) preemptFor(t *Task) {
 	switch {
-	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.isNominated(t) && !t.resumesInPlace():
-	case s.queue.heldFreed(t) && s.findVictims(t, ReasonFilled):
-	case s.preempts(t) && s.findVictims(t, ReasonMadeWay):
-	case s.swaps(t):
-		s.findVictims(t, ReasonSwapped)
+	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.now < t.WayAt.Add(wayAgain) || pre.isNominated(t) && !t.resumesInPlace():
+	case pre.queue.heldFreed(t) && pre.findVictims(t, ReasonFilled):
+	case pre.preempts(t) && pre.findVictims(t, ReasonMadeWay):
+	case pre.swaps(t):
+		pre.findVictims(t, ReasonSwapped)
 	}
 }
 
@@ -86,31 +86,31 @@ func (l *ledger) preempts(t *Task) bool {
 
 // isPreemptible reports whether running task v may be suspended for waiting task t, for a
 // reason.
-func (s *State) isPreemptible(v, t *Task, why ReasonCode) bool {
-	if v.Terminal || !s.canPreempt(v, why) {
+func (pre *preempter) isPreemptible(v, t *Task, why ReasonCode) bool {
+	if v.Terminal || !pre.canPreempt(v, why) {
 		return false
 	}
 	a := v.Last()
-	ran := s.now.Sub(max(a.Started, a.Back))
+	ran := pre.now.Sub(max(a.Started, a.Back))
 	switch {
 	case why == ReasonFilled:
 		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
 	case why == ReasonSwapped:
-		return v.Priority <= t.Priority && ran >= wayTurn && s.swapsFor(v, t)
+		return v.Priority <= t.Priority && ran >= wayTurn && pre.swapsFor(v, t)
 	case t.Phase == Suspended:
-		return v.Priority <= t.Priority && ran >= wayTurn && s.suspendedTime(v) < s.suspendedTime(t)
+		return v.Priority <= t.Priority && ran >= wayTurn && pre.suspendedTime(v) < pre.suspendedTime(t)
 	}
 	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
 }
 
 // notePreemptible sets timers for the instants at which a started or resumed task becomes
 // preemptible.
-func (s *State) notePreemptible(t *Task) {
-	if s.opt.preempts() && t.GPUs > 0 && !t.Terminal {
-		if s.opt.MakeWay || t.Last().Fills != 0 {
-			s.at(s.now.Add(wayRun), timer{})
+func (pre *preempter) notePreemptible(t *Task) {
+	if pre.opt.preempts() && t.GPUs > 0 && !t.Terminal {
+		if pre.opt.MakeWay || t.Last().Fills != 0 {
+			pre.at(pre.now.Add(wayRun), timer{})
 		}
-		s.at(s.now.Add(wayTurn), timer{})
+		pre.at(pre.now.Add(wayTurn), timer{})
 	}
 }
 
@@ -124,39 +124,39 @@ type preemption struct {
 
 // findVictims suspends the cheapest victims, so that a waiting task has its GPUs. If that
 // does not help, or others are being suspended already, it suspends none.
-func (s *State) findVictims(t *Task, why ReasonCode) bool {
+func (pre *preempter) findVictims(t *Task, why ReasonCode) bool {
 	var ways []preemption
-	for _, g := range s.gpus {
-		if w, ok := s.cheapestPreemption(t, g, why); ok {
+	for _, g := range pre.gpus {
+		if w, ok := pre.cheapestPreemption(t, g, why); ok {
 			ways = append(ways, w)
 		}
 	}
-	picked := s.queue.pickPreemptions(t, ways)
+	picked := pre.queue.pickPreemptions(t, ways)
 	victims := victimsOn(picked)
 	switch {
 	case len(victims) == 0:
-		s.nominateOriginal(t)
+		pre.nominateOriginal(t)
 		return false
-	case why == ReasonSwapped && !s.gains(t, picked):
+	case why == ReasonSwapped && !pre.gains(t, picked):
 		return false
 	}
 	for _, w := range picked {
 		w.g.NominatedFor = t.ID
 		w.g.markDirty()
 	}
-	t.WayAt = s.now
-	s.at(s.now.Add(wayAgain), timer{})
+	t.WayAt = pre.now
+	pre.at(pre.now.Add(wayAgain), timer{})
 	for _, v := range victims {
-		s.preemptTask(v, s.preemptionReason(t, why))
+		pre.preemptTask(v, pre.preemptionReason(t, why))
 	}
 	return true
 }
 
 // preemptionReason returns the reason for which a task is suspended for a waiting one.
-func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
+func (pre *preempter) preemptionReason(t *Task, why ReasonCode) Reason {
 	r := Reason{Code: why, Task: t.ID}
 	if why == ReasonSwapped {
-		n, _ := s.predictor.length(t)
+		n, _ := pre.predictor.length(t)
 		r.Most = n.Round(time.Second)
 	}
 	return r
@@ -165,22 +165,22 @@ func (s *State) preemptionReason(t *Task, why ReasonCode) Reason {
 // nominateOriginal nominates the GPUs on which a suspended task must resume for it, if
 // their residents cannot be preempted: otherwise other tasks would repeatedly start
 // there.
-func (s *State) nominateOriginal(t *Task) {
+func (pre *preempter) nominateOriginal(t *Task) {
 	if !t.resumesInPlace() {
 		return
 	}
-	t.WayAt = s.now
-	s.at(s.now.Add(wayAgain), timer{})
+	t.WayAt = pre.now
+	pre.at(pre.now.Add(wayAgain), timer{})
 	for _, from := range t.Suspension.From { // all or none: two tasks that need the same GPUs would wait for each other
-		if g := s.byID[from.GPU]; g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
+		if g := pre.byID[from.GPU]; g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
 			return
 		}
 	}
 	for _, from := range t.Suspension.From {
-		g := s.byID[from.GPU]
+		g := pre.byID[from.GPU]
 		g.NominatedFor = t.ID
-		s.placer.cache.clock++
-		s.placer.markChangedGPU(g)
+		pre.placer.cache.clock++
+		pre.placer.markChangedGPU(g)
 	}
 }
 
@@ -234,21 +234,21 @@ func victimsOn(ways []preemption) (all []*Task) {
 }
 
 // cheapestPreemption returns the cheapest preemption that makes room for a task on a GPU.
-func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemption, ok bool) {
+func (pre *preempter) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemption, ok bool) {
 	after := g.clone()
 	var yield []*Task
 	for _, r := range g.Residents {
-		switch v := s.tasks[r.Task]; {
+		switch v := pre.tasks[r.Task]; {
 		case v.Phase == Stopping || v.Phase == Suspending:
 			after.leftBy(v) // it leaves anyway
-		case s.isPreemptible(v, t, why):
+		case pre.isPreemptible(v, t, why):
 			yield = append(yield, v)
 		}
 	}
-	if s.placer.reject(t, after) == "" {
-		return preemption{g, nil, s.addedBy(t, after)}, true
+	if pre.placer.reject(t, after) == "" {
+		return preemption{g, nil, pre.addedBy(t, after)}, true
 	}
-	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(s.victimCost(a), s.victimCost(b)) })
+	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(pre.victimCost(a), pre.victimCost(b)) })
 	yield = yield[:min(len(yield), wayMost)]
 	for set := uint(1); set < 1<<len(yield); set++ {
 		then := after.clone()
@@ -260,13 +260,13 @@ func (s *State) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemp
 			}
 			then.leftBy(v)
 			victims = append(victims, v)
-			cost += s.victimCost(v)
+			cost += pre.victimCost(v)
 		}
-		if ok && cost >= best.cost || s.placer.reject(t, then) != "" {
+		if ok && cost >= best.cost || pre.placer.reject(t, then) != "" {
 			continue
 		}
-		if cost += float64(len(victims)) * s.stays(t, then); !ok || cost+s.addedBy(t, then) < best.cost {
-			best, ok = preemption{g, victims, cost + s.addedBy(t, then)}, true
+		if cost += float64(len(victims)) * pre.stays(t, then); !ok || cost+pre.addedBy(t, then) < best.cost {
+			best, ok = preemption{g, victims, cost + pre.addedBy(t, then)}, true
 		}
 	}
 	return best, ok
@@ -284,9 +284,9 @@ func (g *GPU) leftBy(v *Task) {
 
 // victimCost returns the cost of suspending a task, without the time until it resumes:
 // its memory copies, and more the longer it was already suspended.
-func (s *State) victimCost(v *Task) float64 {
-	whole, _ := s.predictor.runTime(v)
-	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
+func (pre *preempter) victimCost(v *Task) float64 {
+	whole, _ := pre.predictor.runTime(v)
+	return 2*float64(pre.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
 // wayStretch is the cost, in seconds, of suspending a task that has already been
@@ -294,20 +294,20 @@ func (s *State) victimCost(v *Task) float64 {
 const wayStretch = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
-func (s *State) addedBy(t *Task, g *GPU) float64 {
-	if s.placer.policy.pick == nil {
+func (pre *preempter) addedBy(t *Task, g *GPU) float64 {
+	if pre.placer.policy.pick == nil {
 		return 0
 	}
-	added, _ := s.placer.weigh(g, s.placer.candidatesOf(t)[0])
+	added, _ := pre.placer.weigh(g, pre.placer.candidatesOf(t)[0])
 	return added
 }
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
-func (s *State) stays(t *Task, g *GPU) float64 {
-	if s.placer.policy.pick == nil {
-		run, _ := s.predictor.runTime(t)
+func (pre *preempter) stays(t *Task, g *GPU) float64 {
+	if pre.placer.policy.pick == nil {
+		run, _ := pre.predictor.runTime(t)
 		return min(run, wayBack).Seconds()
 	}
-	return min(s.placer.score(g, s.placer.candidatesOf(t)[0]).finish, wayBack.Seconds())
+	return min(pre.placer.score(g, pre.placer.candidatesOf(t)[0]).finish, wayBack.Seconds())
 }

@@ -196,19 +196,19 @@ func (pr *predictor) observe(g *GPU) {
 // have been the same for a while, the known tasks account for a part of the sampled
 // activity, and the others for the rest, in equal parts. That rest then becomes their
 // load, also for a later attempt.
-func (s *State) learnLoads() {
-	for _, g := range s.gpus {
-		if g.SeenAt == g.ChangedAt || !s.predictor.settled(g) || g.idle() || s.predictor.loading(g) {
+func (ln *learner) learnLoads() {
+	for _, g := range ln.gpus {
+		if g.SeenAt == g.ChangedAt || !ln.predictor.settled(g) || g.idle() || ln.predictor.loading(g) {
 			continue
 		}
 		g.SeenAt = g.ChangedAt
-		s.compareDeclared(g)
+		ln.compareDeclared(g)
 		if r := &g.Residents[0]; len(g.Residents) == 1 && !r.Unseen && !g.Coarse && g.SMACT > r.Load.SMACT+surprise && g.OtherProcesses == 0 {
-			s.observed(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // samples do not show the step time
+			ln.observed(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // samples do not show the step time
 			continue
 		}
-		s.attributeLoad(g)
-		s.evictSlowing(g)
+		ln.attributeLoad(g)
+		ln.preempter.evictSlowing(g)
 	}
 }
 

@@ -2,11 +2,11 @@ package mapper
 
 // siblings calls fn for each waiting task of the same kind and number of GPUs as t that
 // has not been launched yet.
-func (s *State) siblings(t *Task, fn func(*Task)) {
-	if !s.opt.Learn || t.Kind == "" {
+func (ln *learner) siblings(t *Task, fn func(*Task)) {
+	if !ln.opt.Learn || t.Kind == "" {
 		return
 	}
-	for _, w := range s.waitingOf(t.Kind, nil) {
+	for _, w := range ln.waitingOf(t.Kind, nil) {
 		if w.GPUs == t.GPUs && len(w.Attempts) == 0 {
 			fn(w)
 		}
@@ -15,15 +15,15 @@ func (s *State) siblings(t *Task, fn func(*Task)) {
 
 // propagateLoad copies the observed activity of a task to its siblings: often many are
 // submitted at once, and wait.
-func (s *State) propagateLoad(t *Task) {
-	s.siblings(t, func(w *Task) {
+func (ln *learner) propagateLoad(t *Task) {
+	ln.siblings(t, func(w *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
 			w.cache.tried.learned = 0
-			if s.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
+			if ln.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
 				w.cache.tried = rejectedAt{}
 			}
-			s.queue.onEnqueue(w)
+			ln.queue.onEnqueue(w)
 		}
 	})
 }
@@ -31,12 +31,12 @@ func (s *State) propagateLoad(t *Task) {
 // propagateMemory updates the learners among the siblings of a successful task with the
 // memory it needed. Siblings with declared or estimated memory keep that until they are
 // submitted again.
-func (s *State) propagateMemory(t *Task) {
-	s.siblings(t, func(w *Task) {
+func (ln *learner) propagateMemory(t *Task) {
+	ln.siblings(t, func(w *Task) {
 		if w.Learner {
-			s.appraise(w)
+			ln.appraise(w)
 			w.cache.tried = rejectedAt{}
-			s.queue.onEnqueue(w)
+			ln.queue.onEnqueue(w)
 		}
 	})
 }

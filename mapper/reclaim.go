@@ -41,13 +41,13 @@ func (pr *predictor) shrinks(r *Resident) bool {
 }
 
 // shrinkLater schedules the check of a resident's grant.
-func (s *State) shrinkLater(r *Resident) {
-	if r.ShrinkAt != 0 || !s.predictor.shrinks(r) {
+func (pr *predictor) shrinkLater(r *Resident) {
+	if r.ShrinkAt != 0 || !pr.shrinks(r) {
 		return
 	}
-	r.ShrinkAt = s.predictor.shrinksAt(r)
-	s.shrinkNext = min(s.shrinkNext, r.ShrinkAt)
-	s.at(r.ShrinkAt, timer{})
+	r.ShrinkAt = pr.shrinksAt(r)
+	pr.shrinkNext = min(pr.shrinkNext, r.ShrinkAt)
+	pr.at(r.ShrinkAt, timer{})
 }
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so that an
@@ -68,7 +68,7 @@ func (s *State) shrink() {
 			}
 			r.ShrinkAt = 0
 			if s.now < s.predictor.shrinksAt(r) {
-				s.shrinkLater(r)
+				s.predictor.shrinkLater(r)
 				continue
 			}
 			s.cutGrant(g, r)
@@ -83,23 +83,23 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 	if r.Learning {
 		r.Learning, r.SettledAt = false, r.Peak
 	}
-	s.regrant(s.tasks[r.Task], g, s.predictor.shrunk(r))
+	s.users.regrant(s.tasks[r.Task], g, s.predictor.shrunk(r))
 }
 
 // regrant changes the grant of a placed task on one of its GPUs.
-func (s *State) regrant(t *Task, g *GPU, grant units.Bytes) {
+func (us *users) regrant(t *Task, g *GPU, grant units.Bytes) {
 	a := t.Current()
-	s.rebook(t, g, grant)
-	s.decide(GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+	us.rebook(t, g, grant)
+	us.decide(GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
 }
 
-func (s *State) rebook(t *Task, g *GPU, grant units.Bytes) {
-	s.users.vacate(t)
+func (us *users) rebook(t *Task, g *GPU, grant units.Bytes) {
+	us.vacate(t)
 	r := g.resident(t.ID)
 	g.Reserved += grant - r.Grant
 	r.Grant = grant
 	g.settle()
-	s.users.occupy(t)
+	us.occupy(t)
 	grants := slices.Clone(t.Current().Grants) // copies of the task share the list
 	for i := range grants {
 		if grants[i].GPU == g.ID {

@@ -32,7 +32,7 @@ func (s *State) lookAround() {
 	if !s.dirty || s.breakers.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
 		return
 	}
-	s.learnLoads()
+	s.learner.learnLoads()
 	if !s.recorded.hasRegrants(s.format) {
 		s.shrink()
 	}
@@ -125,9 +125,9 @@ func (c *recordedDecisions) maySuspend(id TaskID, why Reason) bool {
 func (c *recordedDecisions) hasRegrants(format int) bool { return c != nil && format >= 1 }
 
 // goOnRunning cancels the stop of a task.
-func (s *State) goOnRunning(t *Task) {
+func (pre *preempter) goOnRunning(t *Task) {
 	if t.TimedOut { // the limit is checked again
-		s.at(s.now.Add(1), timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= s.now})
+		pre.at(pre.now.Add(1), timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= pre.now})
 	}
 	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
@@ -203,7 +203,7 @@ func (s *State) withdrawFrom(t *Task) {
 func (s *State) dequeue(t *Task) {
 	s.queue.waiting.remove(t)
 	s.queue.onDequeue(t)
-	s.clearNominations(t)
+	s.preempter.clearNominations(t)
 	s.users.make(t.userAccount()).waiting--
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
@@ -276,7 +276,7 @@ func (s *State) forceStop(t *Task, d Stop) {
 		s.stopSuspended(t, d.Reason)
 		return
 	}
-	s.halt(t, d.Reason)
+	s.preempter.halt(t, d.Reason)
 }
 
 // forceGrants applies the recorded grants of a running attempt.
@@ -295,7 +295,7 @@ func (s *State) forceGrants(t *Task, d GrantChanged) {
 			continue
 		}
 		if r.Grant != grant.Memory {
-			s.rebook(t, g, grant.Memory)
+			s.users.rebook(t, g, grant.Memory)
 			g.Bookable = max(g.Bookable, g.Reserved)
 		}
 		if r.Used <= r.Grant {

@@ -17,7 +17,7 @@ func (s *State) exited(ev Exited) {
 		return
 	}
 	a := t.Current()
-	s.endAttempt(t, a, ev)
+	s.learner.endAttempt(t, a, ev)
 	a.Peak, a.HostPeak, a.Filled = ev.Peak.Clamp(), ev.HostPeak.Clamp(), ev.Filled
 	oom := ev.Class == ExitGPUOOM || ev.Class == ExitSuspectedOOM
 	if oom && len(a.Grants) == 0 {
@@ -54,11 +54,11 @@ func (s *State) exited(ev Exited) {
 	}
 	switch {
 	case ev.Class == ExitOK:
-		s.learn(t, a)
+		s.learner.learn(t, a)
 	case ev.Class == ExitGPUOOM && blame.own:
-		s.learnFloor(t, max(ev.Demand, a.Peak))
+		s.learner.learnFloor(t, max(ev.Demand, a.Peak))
 	default:
-		s.learnFloor(t, a.Peak)
+		s.learner.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
 	held := s.heldAfter(t, ev)
@@ -69,18 +69,18 @@ func (s *State) exited(ev Exited) {
 
 // endAttempt records when and how an attempt ended. An attempt that ended before its
 // limit was not stopped by the limit.
-func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
-	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
+func (ln *learner) endAttempt(t *Task, a *Attempt, ev Exited) {
+	a.Ended, a.Class, a.Code, a.Message = ln.now, ev.Class, ev.Code, ev.Message
 	if ev.Finished > 0 {
-		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
-		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= s.limitEnds(t) {
+		a.Ended = max(min(ev.Finished, ln.now), a.Started, a.Launched)
+		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= ln.limitEnds(t) {
 			t.TimedOut, t.Phase = false, Running // it ended in time, unobserved
 		}
-		if t.SlotUsed && a.Ended <= a.slotBegan().Add(s.slot(t)) {
+		if t.SlotUsed && a.Ended <= a.slotBegan().Add(ln.slot(t)) {
 			t.SlotUsed, t.Phase = false, Running
 		}
 	}
-	s.predictor.progress(t)
+	ln.predictor.progress(t)
 	if a.Started > 0 { // no progress after its end
 		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.SuspendedTime).Seconds())
 	}

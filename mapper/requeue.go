@@ -33,11 +33,11 @@ func (s *State) requeueRequested(ev RequeueRequested) {
 	why := Reason{Code: ReasonRecalled, Name: ev.By, Text: ev.Why}
 	switch {
 	case t.Phase != Suspended:
-		s.stop(t, why)
+		s.preempter.stop(t, why)
 	case s.recorded.mayStop(t.ID, why):
 		s.stopSuspended(t, why)
 	default:
-		s.goOnRunning(t)
+		s.preempter.goOnRunning(t)
 	}
 }
 

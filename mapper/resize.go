@@ -103,22 +103,22 @@ func (s *State) resize(t *Task, ask HostAsk) {
 	}
 	t.HostMem, t.HostReserve, t.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	t.Request.shape()
-	s.rebookHost(t, share)
+	s.users.rebookHost(t, share)
 	s.decide(Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
 }
 
 // rebookHost replaces the allocation of a running task on its machine.
-func (s *State) rebookHost(t *Task, share HostShare) {
+func (us *users) rebookHost(t *Task, share HostShare) {
 	a := t.Current()
 	if t.GPUs == 0 {
-		s.users.vacate(t)
-		defer s.users.occupy(t)
+		us.vacate(t)
+		defer us.occupy(t)
 	}
 	was := a.Host
-	a.Host, a.Resized, s.dirty = share, true, true
-	h := s.host(was.Node)
+	a.Host, a.Resized, us.dirty = share, true, true
+	h := us.host(was.Node)
 	if h == nil || h.resident(t.ID) == nil {
-		s.settleIn(t, share)
+		us.settleIn(t, share)
 		return
 	}
 	r := h.resident(t.ID)

@@ -8,32 +8,32 @@ import (
 )
 
 // backRunning sets a task running that has resumed or could not be suspended.
-func (s *State) backRunning(t *Task) {
+func (pre *preempter) backRunning(t *Task) {
 	a, why := t.Current(), t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
-		s.recordSuspension(a, t.Suspension)
-		s.onResumed(a, why)
+		pre.recordSuspension(a, t.Suspension)
+		pre.onResumed(a, why)
 	}
 	if t.Suspension.preemptor() != 0 {
 		t.forgets(why.Code)
 	}
-	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, s.now)
-	s.bookSuspendedMemory(t)
-	s.dirty = true
-	if ends := s.slotEnds(t); ends != units.Never {
-		s.at(max(ends, s.now), timer{})
+	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, pre.now)
+	pre.bookSuspendedMemory(t)
+	pre.dirty = true
+	if ends := pre.slotEnds(t); ends != units.Never {
+		pre.at(max(ends, pre.now), timer{})
 	}
 	if t.TimeLimit > 0 {
-		s.at(max(s.limitEnds(t), s.now), timer{Task: t.ID, Attempt: a.N})
+		pre.at(max(pre.limitEnds(t), pre.now), timer{Task: t.ID, Attempt: a.N})
 	}
 	for _, grant := range a.Grants { // it has a load again
-		s.placer.predict([]*GPU{s.byID[grant.GPU]})
+		pre.placer.predict([]*GPU{pre.byID[grant.GPU]})
 	}
 	mover := ""
 	if why.Code == ReasonMoved {
 		mover = why.Name
 	}
-	s.evictPinned(t, mover) // to the GPUs to which it was pinned meanwhile
+	pre.evictPinned(t, mover) // to the GPUs to which it was pinned meanwhile
 }
 
 func (s *State) resumeAsked(ev ResumeAsked) {
@@ -84,7 +84,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	s.takesAll(t)
 	s.placer.addResident(t, gpus, grants, alone)
 	s.queue.onDequeue(t)
-	s.clearNominations(t)
+	s.preempter.clearNominations(t)
 	s.users.of(t.userAccount()).waiting--
 	s.users.occupy(t)
 	s.placer.pace(gpus)
@@ -107,17 +107,17 @@ func (s *State) resumed(ev Resumed) {
 	}
 	a := t.Current()
 	t.forgets(ReasonNotResumed)
-	s.backRunning(t)
+	s.preempter.backRunning(t)
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		g.ChangedAt = s.now
 		g.forget()
 		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
 		g.settle()
-		s.checkIdle(g)
+		s.preempter.checkIdle(g)
 	}
 	s.at(s.now.Add(s.opt.WarmUp), timer{})
-	s.notePreemptible(t)
+	s.preempter.notePreemptible(t)
 }
 
 // forgets clears a reason that no longer applies.
@@ -158,13 +158,13 @@ func (s *State) exitedWhileSuspended(t *Task, ev Exited) {
 		t.Phase = Stopping
 	}
 	s.unsuspend(t, a)
-	s.endAttempt(t, a, ev)
+	s.learner.endAttempt(t, a, ev)
 	a.Peak, a.HostPeak = max(a.Peak, ev.Peak.Clamp()), ev.HostPeak.Clamp()
 	s.moveOut(t, a)
 	if ev.Class == ExitOK {
-		s.learn(t, a)
+		s.learner.learn(t, a)
 	} else {
-		s.learnFloor(t, a.Peak)
+		s.learner.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
 	held := s.heldAfter(t, ev)

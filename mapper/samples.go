@@ -39,7 +39,7 @@ func (s *State) found(ev GPUsFound) {
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.placer.setRing(next)
 	s.inventoryChanged()
-	s.clearIdle()
+	s.preempter.clearIdle()
 	s.placer.findMPSDomains()
 	s.placer.predict(shared)
 	s.dirty = true
@@ -93,7 +93,7 @@ func (s *State) engineChanged(ev EngineChanged) {
 }
 
 func (s *State) sampled(ev Sampled) {
-	s.hostSampled(ev.Hosts)
+	s.preempter.hostSampled(ev.Hosts)
 	for i := range ev.GPUs {
 		in := &ev.GPUs[i]
 		g := s.byID[in.ID]
@@ -132,16 +132,16 @@ func (s *State) sampled(ev Sampled) {
 				}
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
-					s.shrinkLater(r)
+					s.predictor.shrinkLater(r)
 				}
 			}
 		}
 		g.settle()
-		s.busyWith(g)
+		s.learner.busyWith(g)
 		s.checkGrants(g)
 		s.noteOverran(g)
 		g.Read = true
-		s.checkIdle(g)
+		s.preempter.checkIdle(g)
 		if s.free(g) > free || busy && !s.busy(g) {
 			s.dirty = true // most samples do not make room for a task
 		}

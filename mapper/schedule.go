@@ -23,11 +23,11 @@ func (s *State) schedule() {
 		return
 	}
 	s.dirty = false
-	s.learnLoads()
+	s.learner.learnLoads()
 	s.shrink()
 	s.queue.sortUsers()
 	s.runCycle()
-	s.evacuate()
+	s.preempter.evacuate()
 }
 
 // runCycle runs a scheduling cycle if any task waits.
@@ -44,8 +44,8 @@ func (s *State) runCycle() {
 		if s.expireNominations() { // expired nominations make GPUs available to all
 			p = s.cycleUntilStable(s.queue.head)
 		}
-		s.rotate(p.blocked)
-		s.preempt(p)
+		s.preempter.rotate(p.blocked)
+		s.preempter.preempt(p)
 	}
 	s.queue.fairTick()
 	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
@@ -68,7 +68,7 @@ func (s *State) cycleUntilStable(before headReservation) *cycle {
 // rejected. Then the cycle ends, and the caller repeats it.
 func (s *State) cycle(before headReservation) *cycle {
 	p := &cycle{before: before}
-	s.step.released = false
+	s.preempter.released = false
 	s.placer.markChanged()
 	s.queue.head = headReservation{} // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.placer.freeSummary(p)
@@ -82,7 +82,7 @@ func (s *State) cycle(before headReservation) *cycle {
 		if s.placer.policy.critical {
 			s.startCritical(p)
 		}
-		if p.reordered = s.step.released; p.reordered {
+		if p.reordered = s.preempter.released; p.reordered {
 			return p
 		}
 		s.queue.reach[1] = s.scanQueue(p, s.queue.waiting.main())
@@ -115,7 +115,7 @@ func (s *State) byPriority(p *cycle) {
 			}
 			if q == 1 && !ahead && s.placer.policy.critical {
 				s.startCritical(p)
-				ahead, p.reordered = true, s.step.released
+				ahead, p.reordered = true, s.preempter.released
 			}
 			passed := 0
 			if !p.reordered {
@@ -178,7 +178,7 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 						line.remove(i)
 						s.bind(t, gpus)
 						launched = true
-						if s.queue.updateShareRank(t, lane) || s.step.released {
+						if s.queue.updateShareRank(t, lane) || s.preempter.released {
 							p.reordered = true
 							return passed
 						}

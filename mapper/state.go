@@ -16,6 +16,8 @@ type State struct {
 	breakers  *breakers
 	queue     *schedulingQueue
 	placer    *placer
+	learner   *learner
+	preempter *preempter
 
 	paused    *Cordon          // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
@@ -29,9 +31,6 @@ type State struct {
 type step struct {
 	endings  []ending // until followUp
 	critical []*Task
-	swaps    int  // swaps tried in this cycle
-	before   int  // tasks that did not fit before the one for which preemption is tried
-	released bool // a nomination has ended in this cycle: earlier tasks may fit now
 }
 
 // New returns an empty state. Options must be valid.
@@ -45,7 +44,14 @@ func New(opt Options) *State {
 	s := &State{ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
+	s.wire()
 	return s
+}
+
+// wire makes the parts that hold nothing but references to others.
+func (s *State) wire() {
+	s.preempter = &preempter{ledger: s.ledger, users: s.users, predictor: s.predictor, queue: s.queue, placer: s.placer}
+	s.learner = &learner{s.ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -80,7 +86,7 @@ func (s *State) take(ev Event) {
 	case Sampled:
 		s.sampled(ev)
 	case ThroughputReported:
-		s.throughputReported(ev)
+		s.learner.throughputReported(ev)
 	case LaunchAccepted:
 		s.launchAccepted(ev)
 	case Started:
@@ -98,7 +104,7 @@ func (s *State) take(ev Event) {
 	case DevicesChecked:
 		s.devicesChecked(ev)
 	case SuspendAsked:
-		s.suspendAsked(ev)
+		s.preempter.suspendAsked(ev)
 	case SuspendDone:
 		s.suspended(ev)
 	case ResumeAsked:
@@ -126,7 +132,7 @@ func (s *State) take(ev Event) {
 	case Unreserved:
 		s.unreserved(ev)
 	case Pinned:
-		s.pinned(ev)
+		s.preempter.pinned(ev)
 	case Removed:
 	case OrphanAdopted:
 		s.adoptOrphan(ev)
@@ -137,7 +143,7 @@ func (s *State) take(ev Event) {
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
-	s.enforceGrants()
+	s.preempter.enforceGrants()
 	s.followUp()
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
@@ -170,7 +176,7 @@ func (s *State) configure(ev Configured) {
 	s.placer.policy, _ = policyNamed(ev.Options.Policy)
 	s.idleOnly = s.placer.policy.idleOnly
 	if s.queue.waiting.byPriority = s.opt.byPriority(); !s.opt.preempts() {
-		s.clearAllNominations()
+		s.preempter.clearAllNominations()
 	}
 	s.again = 0
 	if s.opt.LaunchesAtOnce == 0 { // a later limit counts the launches from then on
@@ -184,8 +190,8 @@ func (s *State) configure(ev Configured) {
 	if by := s.queue.takesTurns(); by != s.queue.waiting.turns {
 		s.queue.waiting.refile(by)
 	}
-	s.watchSlots()
-	s.judgeIdles()
+	s.preempter.watchSlots()
+	s.preempter.judgeIdles()
 }
 
 // enqueue puts a task without grants into its queue.
@@ -227,9 +233,9 @@ func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), timer{})
-	s.notePreemptible(t)
+	s.preempter.notePreemptible(t)
 	for _, grant := range a.Grants { // samples come only when something changes
-		s.checkIdle(s.byID[grant.GPU])
+		s.preempter.checkIdle(s.byID[grant.GPU])
 	}
 	if ends := s.slotEnds(t); ends != units.Never {
 		s.at(ends, timer{})

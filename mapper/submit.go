@@ -29,7 +29,7 @@ func (s *State) estimated(ev Estimated) {
 		return
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
-	s.appraise(t)
+	s.learner.appraise(t)
 	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
 		s.finish(t, Failed, 0, no.Reason)
 		return
@@ -42,20 +42,20 @@ func (s *State) estimated(ev Estimated) {
 }
 
 // appraise computes the first grant from the estimate and from earlier runs.
-func (s *State) appraise(t *Task) {
-	s.predictor.recallHost(t)
+func (ln *learner) appraise(t *Task) {
+	ln.predictor.recallHost(t)
 	if t.GPUs == 0 {
 		t.NextGrant, t.Learner, t.NextExclusive = 0, false, false
 		return
 	}
-	s.predictor.recall(t)
+	ln.predictor.recall(t)
 	t.NextGrant = t.Estimate.Memory.Clamp()
-	t.Learner = s.learns(t)
+	t.Learner = ln.learns(t)
 	t.NextExclusive = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
 	if t.Learner {
-		t.NextGrant = s.learnerNeed(t.GPUs)
+		t.NextGrant = ln.learnerNeed(t.GPUs)
 	}
-	if most := s.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
+	if most := ln.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
 		t.NextGrant, t.NextExclusive = t.Estimate.Point.Clamp(), true
 	}
 }

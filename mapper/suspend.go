@@ -63,44 +63,44 @@ func (l *ledger) onGPUs(t *Task) (sum units.Bytes) {
 	return sum
 }
 
-func (s *State) suspendAsked(ev SuspendAsked) {
-	t := s.tasks[ev.Task]
-	if s.CannotSuspend(ev.Task).Code != "" {
+func (pre *preempter) suspendAsked(ev SuspendAsked) {
+	t := pre.tasks[ev.Task]
+	if pre.CannotSuspend(ev.Task).Code != "" {
 		return
 	}
 	why := Reason{Code: ReasonSuspended, Name: ev.By, Text: ev.Why}
-	s.suspend(t, suspensionFor(why, s.onGPUs(t)), why)
+	pre.suspend(t, suspensionFor(why, pre.onGPUs(t)), why)
 }
 
 // suspend suspends a running task.
-func (s *State) suspend(t *Task, what Suspension, why Reason) {
+func (pre *preempter) suspend(t *Task, what Suspension, why Reason) {
 	what.InPlace = t.vacatesFor(why)
-	s.suspendAs(t, what, why)
+	pre.suspendAs(t, what, why)
 }
 
 // suspendAs suspends a running task by the method in what.InPlace.
-func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
-	if !s.recorded.maySuspend(t.ID, why) {
+func (pre *preempter) suspendAs(t *Task, what Suspension, why Reason) {
+	if !pre.recorded.maySuspend(t.ID, why) {
 		return
 	}
-	what.Lent = s.lends(t)
-	s.beginSuspension(t, what)
-	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
+	what.Lent = pre.lends(t)
+	pre.beginSuspension(t, what)
+	pre.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
 }
 
 // beginSuspension begins a suspension: the task does no work from now on.
-func (s *State) beginSuspension(t *Task, what Suspension) {
-	s.predictor.progress(t)
+func (pre *preempter) beginSuspension(t *Task, what Suspension) {
+	pre.predictor.progress(t)
 	t.Phase, t.Suspension = Suspending, &what
-	s.bookSuspendedMemory(t)
+	pre.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
-		s.placer.pace([]*GPU{s.byID[grant.GPU]})
+		pre.placer.pace([]*GPU{pre.byID[grant.GPU]})
 	}
 }
 
 // bookSuspendedMemory allocates host memory for the GPU memory of a suspended task.
-func (s *State) bookSuspendedMemory(t *Task) {
-	h := s.host(t.Last().Host.Node)
+func (l *ledger) bookSuspendedMemory(t *Task) {
+	h := l.host(t.Last().Host.Node)
 	if h == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (s *State) bookSuspendedMemory(t *Task) {
 		free := h.free()
 		r.SuspendedMemory, r.Lent = t.suspendedMemory(), t.lent()
 		h.settle()
-		s.dirty = s.dirty || h.free() > free // others may have what it lends
+		l.dirty = l.dirty || h.free() > free // others may have what it lends
 	}
 }
 
@@ -159,7 +159,7 @@ func (t *Task) suspendedMemory() units.Bytes {
 }
 
 // suspendedTime returns the total time for which the current attempt has been suspended.
-func (s *State) suspendedTime(t *Task) time.Duration { return t.suspendedBy(s.now) }
+func (l *ledger) suspendedTime(t *Task) time.Duration { return t.suspendedBy(l.now) }
 
 // suspendedBy is suspendedTime at an instant, which is not before its last suspension.
 func (t *Task) suspendedBy(at units.Instant) time.Duration {
@@ -179,8 +179,8 @@ func (s *State) suspended(ev SuspendDone) {
 	if ev.Failure != "" {
 		why := t.Suspension.Reason
 		t.Reason, t.Last().Stays = Reason{Code: ReasonNotSuspended, Text: ev.Failure}, true
-		s.backRunning(t)
-		s.keepRunning(t, why)
+		s.preempter.backRunning(t)
+		s.preempter.keepRunning(t, why)
 		return
 	}
 	a, away := t.Current(), t.Suspension
@@ -189,7 +189,7 @@ func (s *State) suspended(ev SuspendDone) {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
 	s.holdsAgain(t)
-	s.onSuspended(t, away.Reason)
+	s.preempter.onSuspended(t, away.Reason)
 	s.users.vacate(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
@@ -219,5 +219,5 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 			}
 		}
 	}
-	s.beginSuspension(t, what)
+	s.preempter.beginSuspension(t, what)
 }

@@ -57,11 +57,11 @@ func (l *ledger) canPreempt(t *Task, code ReasonCode) bool {
 
 // preemptTask suspends a running task for a reason of carma's. It returns false if that
 // is not wanted or not possible; the caller then does what it does without suspension.
-func (s *State) preemptTask(t *Task, why Reason) bool {
-	if !s.canPreempt(t, why.Code) || !s.recorded.maySuspend(t.ID, why) {
+func (pre *preempter) preemptTask(t *Task, why Reason) bool {
+	if !pre.canPreempt(t, why.Code) || !pre.recorded.maySuspend(t.ID, why) {
 		return false
 	}
-	s.suspend(t, suspensionFor(why, s.onGPUs(t)), why)
+	pre.suspend(t, suspensionFor(why, pre.onGPUs(t)), why)
 	t.Reason = why
 	return true
 }
@@ -77,24 +77,24 @@ func suspensionFor(why Reason, host units.Bytes) Suspension {
 // keepRunning handles a task that could not be suspended as without suspension. The next
 // check of the GPU and the queues handles overuse and used slots, if that still helps; a
 // task on a cordoned GPU continues.
-func (s *State) keepRunning(t *Task, why Reason) {
+func (pre *preempter) keepRunning(t *Task, why Reason) {
 	if t.Phase != Running {
 		return // it is stopping already
 	}
 	switch why.Code {
 	case ReasonIdle:
-		s.stopVictim(t, why)
+		pre.stopVictim(t, why)
 	case ReasonSlowing:
-		s.evictSlowing(s.byID[t.Current().Grants[0].GPU])
+		pre.evictSlowing(pre.byID[t.Current().Grants[0].GPU])
 	case ReasonFilled:
-		s.queue.cannotBackfill(why)
+		pre.queue.cannotBackfill(why)
 	}
 }
 
 // stopVictim stops a task and marks it for what follows the stop.
-func (s *State) stopVictim(t *Task, why Reason) {
+func (pre *preempter) stopVictim(t *Task, why Reason) {
 	t.marks(why.stopCode())
-	s.stop(t, why)
+	pre.stop(t, why)
 }
 
 // marks sets the flag that decides what follows a stop for a reason.
@@ -112,43 +112,43 @@ func (t *Task) marks(code ReasonCode) {
 }
 
 // onSuspended updates a task that has been suspended for a reason.
-func (s *State) onSuspended(t *Task, why Reason) {
+func (pre *preempter) onSuspended(t *Task, why Reason) {
 	switch why.Code {
 	case ReasonSlotUsed:
-		s.queue.toTheBack(t)
+		pre.queue.toTheBack(t)
 	case ReasonSlowing:
 		t.Evictions++
 	case ReasonOveruse:
-		t.NextGrant = max(t.NextGrant, min(t.NextGrant.Scale(growFactor).Clamp(), s.most(t.GPUs)))
+		t.NextGrant = max(t.NextGrant, min(t.NextGrant.Scale(growFactor).Clamp(), pre.most(t.GPUs)))
 		if t.Suspension.InPlace {
-			t.NextGrant = s.onOriginalGPUs(t, t.NextGrant)
+			t.NextGrant = pre.onOriginalGPUs(t, t.NextGrant)
 		}
 	}
 }
 
 // onResumed updates an attempt that runs again after a suspension for a reason.
-func (s *State) onResumed(a *Attempt, why Reason) {
-	a.Back = s.now
+func (l *ledger) onResumed(a *Attempt, why Reason) {
+	a.Back = l.now
 	if why.Code == ReasonSlotUsed {
-		a.Turn = s.now.Add(-a.SuspendedTime)
+		a.Turn = l.now.Add(-a.SuspendedTime)
 	}
 }
 
 // restedAt returns the instant from which an attempt may be suspended again for the
 // benefit of others, or 0 if it was never suspended.
-func (s *State) restedAt(a *Attempt) units.Instant {
+func (l *ledger) restedAt(a *Attempt) units.Instant {
 	if a.Back == 0 {
 		return 0
 	}
-	return a.Back.Add(s.opt.SuspendLeast)
+	return a.Back.Add(l.opt.SuspendLeast)
 }
 
 // goesElsewhere reports whether a running task could be placed on another GPU that passes
 // a filter, if that GPU had room.
-func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
-	probe := s.asSuspended(t)
-	for _, g := range s.gpus {
-		if g.ID != t.Current().Grants[0].GPU && pass(g) && s.resumeTargets(probe, g) && s.roomFor(t, g) >= max(probe.needs(g), 1) {
+func (l *ledger) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
+	probe := l.asSuspended(t)
+	for _, g := range l.gpus {
+		if g.ID != t.Current().Grants[0].GPU && pass(g) && l.resumeTargets(probe, g) && l.roomFor(t, g) >= max(probe.needs(g), 1) {
 			return true
 		}
 	}
@@ -156,19 +156,19 @@ func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
 }
 
 // asSuspended returns a copy of a running task as it would wait if it were suspended.
-func (s *State) asSuspended(t *Task) *Task {
+func (l *ledger) asSuspended(t *Task) *Task {
 	c := *t
 	c.cache = taskCache{}
 	c.Phase, c.Suspension = Suspended, &Suspension{From: t.Current().Grants, Automatic: true}
-	s.holdsAgain(&c)
+	l.holdsAgain(&c)
 	return &c
 }
 
 // onOriginalGPUs limits a need to the memory that each GPU of a task could give it.
-func (s *State) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
+func (l *ledger) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
 	for _, grant := range t.Last().Grants {
-		if g := s.byID[grant.GPU]; g != nil {
-			need = min(need, g.Capacity-s.opt.Headroom)
+		if g := l.byID[grant.GPU]; g != nil {
+			need = min(need, g.Capacity-l.opt.Headroom)
 		}
 	}
 	return max(0, need)
@@ -176,10 +176,10 @@ func (s *State) onOriginalGPUs(t *Task, need units.Bytes) units.Bytes {
 
 // holdsAgain sets the next grant of a task to the most memory that it has on a GPU,
 // because that much must fit again.
-func (s *State) holdsAgain(t *Task) {
+func (l *ledger) holdsAgain(t *Task) {
 	need := t.NextGrant
 	for i, grant := range t.Last().Grants {
-		g := s.byID[grant.GPU]
+		g := l.byID[grant.GPU]
 		if r := g.resident(t.ID); r != nil && !r.Exclusive {
 			has := r.taken()
 			if t.Learner { // its grant is all free memory
@@ -190,5 +190,5 @@ func (s *State) holdsAgain(t *Task) {
 			}
 		}
 	}
-	t.NextGrant = s.onOriginalGPUs(t, need)
+	t.NextGrant = l.onOriginalGPUs(t, need)
 }

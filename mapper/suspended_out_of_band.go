@@ -36,5 +36,5 @@ func (s *State) suspendedOutOfBand(ev SuspendedOutOfBand) {
 	why := Reason{Code: ReasonFoundAway}
 	what := suspensionFor(why, s.onGPUs(t))
 	what.InPlace = ev.Left
-	s.suspendAs(t, what, why)
+	s.preempter.suspendAs(t, what, why)
 }

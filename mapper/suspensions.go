@@ -18,9 +18,9 @@ type SuspensionSpan struct {
 }
 
 // recordSuspension adds the interval of a suspension that ends now to its attempt.
-func (s *State) recordSuspension(a *Attempt, away *Suspension) {
-	a.SuspendedTime += s.now.Sub(away.Since)
-	one := SuspensionSpan{From: away.Since, To: s.now, GPUs: make([]GPUID, 0, len(away.From))}
+func (l *ledger) recordSuspension(a *Attempt, away *Suspension) {
+	a.SuspendedTime += l.now.Sub(away.Since)
+	one := SuspensionSpan{From: away.Since, To: l.now, GPUs: make([]GPUID, 0, len(away.From))}
 	for _, g := range away.From {
 		one.GPUs = append(one.GPUs, g.GPU)
 	}

@@ -34,15 +34,15 @@ const ReasonSwapped ReasonCode = "swapped"
 
 // swaps reports whether a longer task may be suspended for a waiting one, because that is
 // known to be short.
-func (s *State) swaps(t *Task) bool {
-	if !s.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || s.step.swaps >= swapTries {
+func (pre *preempter) swaps(t *Task) bool {
+	if !pre.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
 		return false
 	}
-	n, ok := s.predictor.length(t)
+	n, ok := pre.predictor.length(t)
 	if !ok || n > swapMost {
 		return false
 	}
-	s.step.swaps++
+	pre.swapsTried++
 	return true
 }
 
@@ -59,39 +59,39 @@ func (pr *predictor) length(t *Task) (n time.Duration, ok bool) {
 
 // swapsFor reports whether a running task is likely to continue for so much longer, and
 // was suspended so little, that it may be suspended for a shorter one.
-func (s *State) swapsFor(v, t *Task) bool {
-	whole, basis := s.predictor.runTime(v)
+func (pre *preempter) swapsFor(v, t *Task) bool {
+	whole, basis := pre.predictor.runTime(v)
 	if basis == guessed {
 		return false
 	}
-	left, _ := s.predictor.left(v, v.doneBy(s.now))
-	short, _ := s.predictor.length(t)
-	return left >= swapGain*lateness[basis]*short.Seconds() && (s.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
+	left, _ := pre.predictor.left(v, v.doneBy(pre.now))
+	short, _ := pre.predictor.length(t)
+	return left >= swapGain*lateness[basis]*short.Seconds() && (pre.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
 // gains reports whether the waiting that a swap saves is worth its cost to the others.
-func (s *State) gains(t *Task, picked []preemption) bool {
+func (pre *preempter) gains(t *Task, picked []preemption) bool {
 	cost := 0.0
 	for _, w := range picked {
 		cost += w.cost
 	}
-	if s.placer.policy.pick != nil { // its own run is in it
-		run, _ := s.predictor.runTime(t)
+	if pre.placer.policy.pick != nil { // its own run is in it
+		run, _ := pre.predictor.runTime(t)
 		cost -= run.Seconds()
 	}
-	wait := s.waitOf(t)
+	wait := pre.waitOf(t)
 	return wait >= swapLeast.Seconds() && wait >= swapGain*cost
 }
 
 // waitOf returns the expected wait of a task for a GPU, in seconds, or 0 if not known:
 // each task before it gets one of the GPUs as they become ready.
-func (s *State) waitOf(t *Task) float64 {
+func (pre *preempter) waitOf(t *Task) float64 {
 	var ready []units.Instant
-	for _, g := range s.gpus {
-		if s.nominatedForOther(t, g) || s.placer.reservedAgainst(t, g) {
+	for _, g := range pre.gpus {
+		if pre.nominatedForOther(t, g) || pre.placer.reservedAgainst(t, g) {
 			continue
 		}
-		if at := s.placer.takesAt(t, g); at < units.Never {
+		if at := pre.placer.takesAt(t, g); at < units.Never {
 			ready = append(ready, at)
 		}
 	}
@@ -99,7 +99,7 @@ func (s *State) waitOf(t *Task) float64 {
 		return 0
 	}
 	slices.Sort(ready)
-	return ready[min(s.step.before, len(ready)-1)].Sub(s.now).Seconds()
+	return ready[min(pre.before, len(ready)-1)].Sub(pre.now).Seconds()
 }
 
 // takesAt returns the instant at which a GPU is expected to take a task, as its residents

@@ -23,7 +23,7 @@ func TestResortOfAKind(t *testing.T) {
 			s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: units.GiB}})
 		}
 		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
-		e := s.kindHistoryWith(&Task{Request: Request{Kind: kind}})
+		e := s.learner.kindHistoryWith(&Task{Request: Request{Kind: kind}})
 		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
 		s.placer.dropCache()
 		plain := s.Clone()

@@ -31,9 +31,9 @@ type throughputState struct {
 }
 
 // throughputReported learns from the speeds of tasks how they slow each other down.
-func (s *State) throughputReported(ev ThroughputReported) {
+func (ln *learner) throughputReported(ev ThroughputReported) {
 	for _, p := range ev.Tasks {
-		t := s.tasks[p.Task]
+		t := ln.tasks[p.Task]
 		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
 			continue
 		}
@@ -43,18 +43,18 @@ func (s *State) throughputReported(ev ThroughputReported) {
 		if !t.Pace.Measured && p.Alone >= leastRate && p.Alone <= mostRate {
 			t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Alone, max(leastPaceError, score(p.AloneError)), true
 		}
-		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, s.now), s.now, p.Steps
+		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, ln.now), ln.now, p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
-			s.byID[grant.GPU].markDirty()
-			s.active(s.byID[grant.GPU].resident(t.ID))
+			ln.byID[grant.GPU].markDirty()
+			ln.active(ln.byID[grant.GPU].resident(t.ID))
 		}
-		s.compare(t, p)
-		s.stepTimeReported(t)
-		if done := t.doneBy(s.now); t.Pace.Share >= leastDone && done > 0 {
+		ln.compare(t, p)
+		ln.stepTimeReported(t)
+		if done := t.doneBy(ln.now); t.Pace.Share >= leastDone && done > 0 {
 			t.Pace.Whole = time.Duration(done / t.Pace.Share * float64(time.Second))
 			for _, grant := range t.Current().Grants {
-				s.byID[grant.GPU].forget()
+				ln.byID[grant.GPU].forget()
 			}
 		}
 	}
@@ -72,14 +72,14 @@ const leastPaceError = 0.02
 // compare uses the rate of a task with its present neighbours. A rate alone gives no
 // speed: it must be compared with the task's rate at another time, alone or beside
 // others.
-func (s *State) compare(t *Task, p Throughput) {
+func (ln *learner) compare(t *Task, p Throughput) {
 	alone := true
 	for _, grant := range t.Current().Grants {
-		g := s.byID[grant.GPU]
+		g := ln.byID[grant.GPU]
 		if p.Since < g.ChangedAt {
 			return // in part it was measured beside other neighbours
 		}
-		if s.predictor.unseen(g) != 0 && !s.predictor.settled(g) {
+		if ln.predictor.unseen(g) != 0 && !ln.predictor.settled(g) {
 			return // the rate counts once samples show the new task
 		}
 		alone = alone && len(g.Residents) == 1
@@ -90,11 +90,11 @@ func (s *State) compare(t *Task, p Throughput) {
 		t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Rate, err, true
 	case t.Pace.Alone == 0 && p.Steps && len(t.Expected.Loads) > 0 && t.Expected.Loads[0].Step > 0:
 		t.Pace.Alone, t.Pace.Error = 1/t.Expected.Loads[0].Step, toldStepError
-		s.correct(t, math.Log(p.Rate/t.Pace.Alone), math.Hypot(err, t.Pace.Error))
+		ln.correct(t, math.Log(p.Rate/t.Pace.Alone), math.Hypot(err, t.Pace.Error))
 	case t.Pace.Alone == 0:
 		t.Pace.Alone, t.Pace.Error = p.Rate/t.Speed, math.Hypot(err, predictedError(t.Speed))
 	default:
-		s.correct(t, math.Log(p.Rate/t.Pace.Alone), math.Hypot(err, t.Pace.Error))
+		ln.correct(t, math.Log(p.Rate/t.Pace.Alone), math.Hypot(err, t.Pace.Error))
 	}
 }
 

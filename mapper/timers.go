@@ -91,11 +91,11 @@ func (s *State) expire() {
 		if s.delays(d) {
 			s.due(s.tasks[d.Task])
 		} else if s.idles(d) {
-			s.judgeIdle(s.tasks[d.Task])
+			s.preempter.judgeIdle(s.tasks[d.Task])
 		} else if s.limits(d) {
 			t := s.tasks[d.Task]
 			t.TimedOut = true
-			s.stop(t, Reason{Code: ReasonTimeLimit, Span: t.TimeLimit})
+			s.preempter.stop(t, Reason{Code: ReasonTimeLimit, Span: t.TimeLimit})
 		}
 	}
 }

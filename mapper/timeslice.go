@@ -10,23 +10,23 @@ import (
 
 // slot returns the time for which an attempt of a task may run while others wait, or 0
 // for no limit.
-func (s *State) slot(t *Task) time.Duration {
-	if t.Slot == 0 || s.opt.Slot == 0 {
-		return max(t.Slot, s.opt.Slot)
+func (l *ledger) slot(t *Task) time.Duration {
+	if t.Slot == 0 || l.opt.Slot == 0 {
+		return max(t.Slot, l.opt.Slot)
 	}
-	return min(t.Slot, s.opt.Slot)
+	return min(t.Slot, l.opt.Slot)
 }
 
 // slotEnds returns the instant at which the slot of a running attempt is used up.
-func (s *State) slotEnds(t *Task) units.Instant {
-	slot := s.slot(t)
+func (l *ledger) slotEnds(t *Task) units.Instant {
+	slot := l.slot(t)
 	if slot <= 0 || t.Phase != Running {
 		return units.Never
 	}
 	a := t.Last()
 	ends := a.slotBegan().Add(slot)
-	if s.opt.SuspendSlots {
-		ends = max(ends, s.restedAt(a))
+	if l.opt.SuspendSlots {
+		ends = max(ends, l.restedAt(a))
 	}
 	return ends
 }
@@ -36,25 +36,25 @@ func (s *State) slotEnds(t *Task) units.Instant {
 func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.SuspendedTime) }
 
 // watchSlots sets timers for the ends of the slots of running tasks.
-func (s *State) watchSlots() {
-	for _, g := range s.gpus {
+func (pre *preempter) watchSlots() {
+	for _, g := range pre.gpus {
 		for i := range g.Residents {
-			if ends := s.slotEnds(s.tasks[g.Residents[i].Task]); ends > s.now {
-				s.at(ends, timer{})
+			if ends := pre.slotEnds(pre.tasks[g.Residents[i].Task]); ends > pre.now {
+				pre.at(ends, timer{})
 			}
 		}
 	}
-	for _, t := range s.bare() {
-		if ends := s.slotEnds(t); ends > s.now {
-			s.at(ends, timer{})
+	for _, t := range pre.bare() {
+		if ends := pre.slotEnds(t); ends > pre.now {
+			pre.at(ends, timer{})
 		}
 	}
 }
 
 // checkSlot rejects a slot that is longer than the server's.
-func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
-	if s.opt.Slot > 0 && slot > s.opt.Slot {
-		return &ImpossibleError{"slot", Reason{Code: ReasonSlotTooLong, Span: slot, Most: s.opt.Slot}}
+func (l *ledger) checkSlot(slot time.Duration) *ImpossibleError {
+	if l.opt.Slot > 0 && slot > l.opt.Slot {
+		return &ImpossibleError{"slot", Reason{Code: ReasonSlotTooLong, Span: slot, Most: l.opt.Slot}}
 	}
 	return nil
 }
@@ -62,32 +62,32 @@ func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 // rotate stops or suspends tasks whose slot is used up, for the tasks that wait: as few
 // as the first waiting task needs, then the next. Memory of tasks that are being stopped
 // or suspended already counts as free, so no two tasks are stopped for the same room.
-func (s *State) rotate(blocked []*Task) {
-	if len(blocked) == 0 || !s.anySlotOver() {
+func (pre *preempter) rotate(blocked []*Task) {
+	if len(blocked) == 0 || !pre.anySlotOver() {
 		return
 	}
-	after := &timeslice{s: s, promised: map[string]promised{}}
-	for _, g := range s.gpus {
+	after := &timeslice{pre: pre, promised: map[string]promised{}}
+	for _, g := range pre.gpus {
 		v := g.clone()
 		for _, r := range g.Residents {
-			if p := s.tasks[r.Task].Phase; p == Stopping || p == Suspending {
+			if p := pre.tasks[r.Task].Phase; p == Stopping || p == Suspending {
 				v.leave(r.Task)
 			}
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := s.queue.head
-	defer func() { s.queue.head = kept }()
+	kept := pre.queue.head
+	defer func() { pre.queue.head = kept }()
 	for _, t := range blocked {
 		victims, fits := after.makeRoom(t)
-		if fits && t.ID == s.queue.head.Task {
-			s.queue.head = headReservation{} // its GPUs are open to others once it runs
+		if fits && t.ID == pre.queue.head.Task {
+			pre.queue.head = headReservation{} // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
-			victim := s.tasks[id]
-			why := Reason{Code: ReasonSlotUsed, Span: s.slot(victim)}
-			if !s.queue.hostAllows(t, victim) || !s.preemptTask(victim, why) {
-				s.stopVictim(victim, why)
+			victim := pre.tasks[id]
+			why := Reason{Code: ReasonSlotUsed, Span: pre.slot(victim)}
+			if !pre.queue.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
+				pre.stopVictim(victim, why)
 			}
 		}
 	}
@@ -102,24 +102,24 @@ func (q *schedulingQueue) hostAllows(t, victim *Task) bool {
 	return q.hostHolds(t, h, victim)
 }
 
-func (s *State) anySlotOver() bool {
-	if s.opt.Slot <= 0 && s.slots == 0 {
+func (l *ledger) anySlotOver() bool {
+	if l.opt.Slot <= 0 && l.slots == 0 {
 		return false
 	}
-	for _, g := range s.gpus {
+	for _, g := range l.gpus {
 		for i := range g.Residents {
-			if s.slotEnds(s.tasks[g.Residents[i].Task]) <= s.now {
+			if l.slotEnds(l.tasks[g.Residents[i].Task]) <= l.now {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(s.bare(), func(t *Task) bool { return s.slotEnds(t) <= s.now })
+	return slices.ContainsFunc(l.bare(), func(t *Task) bool { return l.slotEnds(t) <= l.now })
 }
 
 // timeslice is the ledger as it will be when the stopped tasks have gone and the tasks
 // for which they stop have started.
 type timeslice struct {
-	s        *State
+	pre      *preempter
 	gpus     []*GPU
 	promised map[string]promised // of each machine, look-up only
 }
@@ -141,7 +141,7 @@ func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
 	var options []freedSlot
 	for i, g := range r.gpus {
 		if victims, ok := r.room(t, g); ok {
-			options = append(options, freedSlot{r.s.gpus[i], g, victims})
+			options = append(options, freedSlot{r.pre.gpus[i], g, victims})
 		}
 	}
 	var picked []freedSlot
@@ -166,7 +166,7 @@ func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
 	}
 	for _, o := range picked { // no resident is added: the policies look up the progress of residents
 		taken := t.needs(o.then)
-		if r.s.alone(t) {
+		if r.pre.alone(t) {
 			taken = o.then.Capacity
 		}
 		o.then.OtherProcesses, o.then.Used = o.then.OtherProcesses+taken, o.then.Used+taken
@@ -208,14 +208,14 @@ func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 // room returns the tasks that must leave a GPU for t to fit, the longest running first,
 // or false if t would not fit even then.
 func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
-	s := r.s
-	if s.placer.reject(t, g) == "" {
+	pre := r.pre
+	if pre.placer.reject(t, g) == "" {
 		return nil, true
 	}
 	var over []*Task
 	for i := range g.Residents {
-		v := s.tasks[g.Residents[i].Task]
-		if s.slotEnds(v) <= s.now && s.queue.waiting.before(t, s.rotated(v)) {
+		v := pre.tasks[g.Residents[i].Task]
+		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 	}
@@ -225,7 +225,7 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 	then := g.clone()
 	for i, v := range over {
 		then.leave(v.ID)
-		if s.placer.reject(t, then) == "" {
+		if pre.placer.reject(t, then) == "" {
 			ids := make([]TaskID, i+1)
 			for j := range ids {
 				ids[j] = over[j].ID
@@ -238,11 +238,11 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 
 // rotated returns a copy of a running task as it would wait after its slot. If the copy
 // goes before a waiting task, the running task does not stop for that one.
-func (s *State) rotated(t *Task) *Task {
+func (pre *preempter) rotated(t *Task) *Task {
 	c := *t
-	s.queue.toTheBack(&c)
+	pre.queue.toTheBack(&c)
 	c.Phase = Queued
-	c.Rank = s.queue.rankOf(&c)
+	c.Rank = pre.queue.rankOf(&c)
 	return &c
 }
 

@@ -79,7 +79,7 @@ func (s *State) taskUpdated(ev TaskUpdated) {
 	}
 	if (c.shape() || c.Host != nil) && !alive && (queued || phase == Held) {
 		if c.shape() {
-			s.updateWaiting(t, c)
+			s.learner.updateWaiting(t, c)
 		}
 		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
 			s.finish(t, Failed, 0, no.Reason)
@@ -116,7 +116,7 @@ func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
 
 // updateWaiting changes the grant of the next launch of a waiting task. The need raised
 // after a GPU OOM is kept unless there is a new estimate.
-func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
+func (ln *learner) updateWaiting(t *Task, c *TaskUpdate) {
 	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
 		t.GPUs, t.Seen = max(1, *c.GPUs), nil
 		if len(t.Pinned) < t.GPUs {
@@ -124,14 +124,14 @@ func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
 		}
 	}
 	if c.Kind != nil || c.Program != nil {
-		s.removeTask(t)
+		ln.removeTask(t)
 		if c.Kind != nil {
 			t.Kind = *c.Kind
 		}
 		if c.Program != nil {
 			t.Program = *c.Program
 		}
-		s.addTask(t)
+		ln.addTask(t)
 	}
 	if c.Exclusive != nil {
 		t.Exclusive = *c.Exclusive
@@ -146,11 +146,11 @@ func (s *State) updateWaiting(t *Task, c *TaskUpdate) {
 	t.cache = taskCache{}
 	switch {
 	case len(t.Attempts) == 0:
-		s.appraise(t)
+		ln.appraise(t)
 	case c.Estimate != nil:
 		t.NextGrant, t.NextExclusive, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
 	}
-	if most := s.ceiling(s.bookable).of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
+	if most := ln.ceiling(ln.bookable).of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
 		t.NextGrant, t.NextExclusive = most, true // more GPUs have less each; it may do with less on each
 	}
 }

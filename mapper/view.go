@@ -128,6 +128,7 @@ func (s *State) Clone() *State {
 	c.users = s.users.clone(c.ledger)
 	c.queue = s.queue.clone(c.ledger, c.users, c.predictor)
 	c.placer = newPlacer(c.ledger, c.predictor, c.queue, s.placer.policy)
+	c.wire()
 	return &c
 }
 

@@ -1,0 +1,12 @@
+package mapper
+
+// learner observes what tasks do, and updates the predictor, and the tasks that wait or
+// run, accordingly.
+type learner struct {
+	*ledger
+	users     *users
+	predictor *predictor
+	queue     *schedulingQueue
+	placer    *placer
+	preempter *preempter
+}

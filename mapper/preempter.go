@@ -1,0 +1,17 @@
+package mapper
+
+// preempter takes GPUs from running tasks: it suspends them, or stops them so that they
+// run again later. It finds the victims for a task that does not fit, and ends what was
+// idle or ran longer than its slot.
+type preempter struct {
+	*ledger
+	users     *users
+	predictor *predictor
+	queue     *schedulingQueue
+	placer    *placer
+
+	// In the present scheduling cycle:
+	swapsTried int
+	before     int  // tasks that did not fit before the one for which preemption is tried
+	released   bool // a nomination has ended: earlier tasks may fit now
+}
