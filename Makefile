@@ -116,6 +116,10 @@ test: build try-onnxruntime try-axe ## every test: unit, property, race, end-to-
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) $(OTHERS)'
 	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
 
+.PHONY: quick
+quick: ## go vet, the vocabulary and the short tests of what differs from a commit, and of what imports it (BASE=HEAD~1)
+	@test/quick.sh
+
 # One seed a round; a failure prints the seed and writes the case to testdata/rapid.
 ROUNDS ?= 10
 .PHONY: properties
