@@ -41,7 +41,8 @@ func (pre *preempter) pinned(ev Pinned) {
 		return
 	}
 	t.Pinned = usable
-	t.cache.tried, pre.dirty = rejectedAt{}, true
+	pre.placer.retry(t)
+	pre.dirty = true
 	if t.Phase == Launching || t.Phase == Running {
 		pre.evictPinned(t, ev.By)
 	}

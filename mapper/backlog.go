@@ -15,6 +15,8 @@ type backlog struct {
 	byRun [3][]*Task // by priority, as the lanes of the main queue: longest first, then by number
 	work  int64      // of all, each rounded down, in parts of a GPU-second
 	odd   int        // number of tasks whose work cannot be counted as such a number
+
+	weights perTask[weight]
 }
 
 // weight holds the figures of a task in a backlog.
@@ -50,13 +52,13 @@ func (pr *predictor) smWork(t *Task, work float64) float64 {
 }
 
 func (b *backlog) find(t *Task) (int, bool) {
-	w := &t.cache.weight
-	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, compareRuns)
+	w := b.weights.of(t)
+	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, b.compareRuns)
 	return i, i < len(b.byRun[w.lane]) && b.byRun[w.lane][i] == t
 }
 
-func compareRuns(a, b *Task) int {
-	return cmp.Or(cmp.Compare(b.cache.weight.run, a.cache.weight.run), cmp.Compare(a.ID, b.ID))
+func (b *backlog) compareRuns(x, y *Task) int {
+	return cmp.Or(cmp.Compare(b.weights.of(y).run, b.weights.of(x).run), cmp.Compare(x.ID, y.ID))
 }
 
 func (b *backlog) count(w weight, n int) {
@@ -68,7 +70,7 @@ func (b *backlog) count(w weight, n int) {
 }
 
 func (b *backlog) add(t *Task, w weight) {
-	t.cache.weight = w
+	*b.weights.of(t) = w
 	i, _ := b.find(t)
 	b.byRun[w.lane] = slices.Insert(b.byRun[w.lane], i, t)
 	b.count(w, 1)
@@ -76,7 +78,7 @@ func (b *backlog) add(t *Task, w weight) {
 
 func (b *backlog) remove(t *Task) {
 	if i, there := b.find(t); there {
-		w := t.cache.weight
+		w := *b.weights.of(t)
 		b.byRun[w.lane] = slices.Delete(b.byRun[w.lane], i, i+1)
 		b.count(w, -1)
 	}
@@ -89,7 +91,7 @@ func (q *schedulingQueue) onEnqueue(t *Task) {
 	if !b.valid || t.first() {
 		return
 	}
-	if w := q.weight(t); w != t.cache.weight || !b.has(t) {
+	if w := q.weight(t); w != *b.weights.of(t) || !b.has(t) {
 		b.remove(t)
 		b.add(t, w)
 	}
@@ -121,12 +123,13 @@ func (q *schedulingQueue) wholeBacklog() backlog {
 	for i := range q.waiting.main() {
 		for _, line := range q.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
-				t.cache.weight = q.weight(t)
+				w := q.weight(t)
+				*b.weights.of(t) = w
 				b.byRun[i] = append(b.byRun[i], t)
-				b.count(t.cache.weight, 1)
+				b.count(w, 1)
 			}
 		}
-		slices.SortFunc(b.byRun[i], compareRuns)
+		slices.SortFunc(b.byRun[i], b.compareRuns)
 	}
 	return b
 }

@@ -64,7 +64,8 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
-	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.cache.tried = Launching, 0, 0, 0, 0, throughputState{}, rejectedAt{}
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = Launching, 0, 0, 0, 0, throughputState{}
+	s.placer.retry(t)
 	s.users.of(t.userAccount()).waiting--
 	s.users.occupy(t)
 	s.placer.pace(gpus)

@@ -22,19 +22,20 @@ type cache struct {
 // gpuCache holds the cached results of a GPU.
 type gpuCache struct {
 	forecast  memo
-	changes   int      // incremented when the forecast is dropped
 	state     gpuState // in the last scheduling cycle
 	changedAt int      // the clock when it last changed
 	dirty     gpuDirty
-	marks     int // incremented by each mark
 	ready     gpuReadyTime
 }
 
-// taskCache holds the cached results of a task.
-type taskCache struct {
-	tried  rejectedAt // while it waits
-	run    expectedRun
-	weight weight // in the backlog
+// cacheOf returns what is derived of a GPU, or of a copy of one.
+func cacheOf(g *GPU) *gpuCache {
+	c, _ := g.observer.(*gpuCache)
+	if c == nil {
+		c = &gpuCache{}
+		g.observer = c
+	}
+	return c
 }
 
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
@@ -45,7 +46,7 @@ func (pl *placer) dropCache() {
 	pl.predictor.derived = predictCache{learned: pl.predictor.derived.learned + 1, timed: pl.predictor.derived.timed + 1}
 	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
 	for _, g := range pl.gpus {
-		g.cache = gpuCache{}
+		g.observer = nil
 	}
 }
 
@@ -65,8 +66,8 @@ type rejectedAt struct {
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
 func (pl *placer) candidatesOf(t *Task) []int {
-	if t.cache.tried.learned == pl.predictor.derived.learned && t.cache.tried.asks != nil {
-		return t.cache.tried.asks
+	if tried := pl.tried(t); tried.learned == pl.predictor.derived.learned && tried.asks != nil {
+		return tried.asks
 	}
 	if len(pl.cache.candidates.all) >= maxCandidates {
 		pl.dropCache()
@@ -79,7 +80,7 @@ func (pl *placer) candidatesOf(t *Task) []int {
 	if basis == guessed {
 		left = inSteps(left)
 	}
-	tried := &t.cache.tried
+	tried := pl.tried(t)
 	if len(tried.asks) != t.GPUs {
 		tried.asks, tried.at = make([]int, t.GPUs), 0
 	}

@@ -113,7 +113,7 @@ func (b *breakers) openBreaker(t *Task, a *Attempt, f Fault) {
 		if f.of(grant.GPU) {
 			g := b.byID[grant.GPU]
 			g.Breaker = b.recordFailure(g.Breaker, t, f)
-			g.markDirty()
+			g.changed()
 		}
 	}
 }

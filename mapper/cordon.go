@@ -62,7 +62,7 @@ func (s *State) gpusCordoned(ev GPUsCordoned) {
 	for _, id := range ev.GPUs {
 		if g := s.byID[id]; g != nil {
 			g.Cordon = s.begin(ev.Closure)
-			g.markDirty()
+			g.changed()
 			if ev.Closure == nil {
 				s.clearFault(g)
 			}
@@ -87,7 +87,7 @@ func (s *State) reopen() {
 		if g := s.gpus[i]; g.Cordon.over(s.now) {
 			g.Cordon = nil
 			s.capacityChanged()
-			g.markDirty()
+			g.changed()
 			s.placer.forgetMissing(g)
 		}
 	}

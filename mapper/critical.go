@@ -54,10 +54,10 @@ func (s *State) startCritical(p *cycle) {
 func (pl *placer) critical(lane int) []*Task {
 	b := pl.queue.backlog()
 	all := b.byRun[lane]
-	least, most := pl.drain(b, all[0].cache.weight.run.Seconds())
+	least, most := pl.drain(b, b.weights.of(all[0]).run.Seconds())
 	atLeast := func(drain float64) int {
 		i, _ := slices.BinarySearchFunc(all, drain, func(t *Task, drain float64) int {
-			if t.cache.weight.run.Seconds() >= drain {
+			if b.weights.of(t).run.Seconds() >= drain {
 				return -1
 			}
 			return 1
@@ -66,7 +66,7 @@ func (pl *placer) critical(lane int) []*Task {
 	}
 	n := atLeast(least)
 	if n != atLeast(most) {
-		n = atLeast(pl.drainExactly(all[0].cache.weight.run.Seconds()))
+		n = atLeast(pl.drainExactly(b.weights.of(all[0]).run.Seconds()))
 	}
 	return all[:n]
 }

@@ -67,14 +67,14 @@ func (pl *placer) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 	if !fills && pl.free(g) < t.needs(g) && m.firstEnd() >= before {
 		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
-	of := roomQuery{m.version, g.cache.marks, pl.candidatesOf(t)[0], t.needs(g)}
-	if k := &g.cache.ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
+	of := roomQuery{m.version, g.version, pl.candidatesOf(t)[0], t.needs(g)}
+	if k := &cacheOf(g).ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
 		return k.known()
 	}
 	at := pl.readyIn(t, g, m, before, fills)
 	if !fills {
-		g.cache.ready = at
-		g.cache.ready.roomQuery = of
+		cacheOf(g).ready = at
+		cacheOf(g).ready.roomQuery = of
 	}
 	return at.known()
 }

@@ -40,14 +40,11 @@ type openState struct {
 	free       units.Bytes
 }
 
-// markDirty records that a GPU has changed. Whoever changes an input of gpuState,
-// openState or short must call it; settle and forget do. TestProperties finds a missing
-// call.
-func (g *GPU) markDirty() {
-	g.cache.marks++
-	if l := &g.cache.dirty; l.all != nil && !l.marked {
-		l.marked = true
-		l.all.marked = append(l.all.marked, g)
+// gpuChanged marks a GPU for the next check.
+func (c *gpuCache) gpuChanged(g *GPU) {
+	if l := c.dirty.all; l != nil && !c.dirty.marked {
+		c.dirty.marked = true
+		l.marked = append(l.marked, g)
 	}
 }
 
@@ -57,36 +54,36 @@ func (pl *placer) refreshDirty() []*GPU {
 	if !l.valid {
 		*l = dirtySet{valid: true, marked: slices.Clone(pl.gpus), due: slices.Clone(pl.gpus), free: l.free[:0]}
 		for i, g := range pl.gpus {
-			g.cache.dirty = gpuDirty{all: l, marked: true, due: pl.now, place: i}
+			cacheOf(g).dirty = gpuDirty{all: l, marked: true, due: pl.now, place: i}
 		}
 	}
-	for len(l.due) > 0 && l.due[0].cache.dirty.due <= pl.now && pl.now < units.Never {
+	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= pl.now && pl.now < units.Never {
 		g := l.due[0]
-		g.markDirty()
-		g.cache.dirty.due = units.Never
+		g.changed()
+		cacheOf(g).dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
 	if pl.now == units.Never { // no later due instant exists
 		for _, g := range pl.gpus {
-			g.markDirty()
+			g.changed()
 		}
 	}
 	changed := l.marked
 	l.marked, l.spare = l.spare[:0], changed
 	for _, g := range changed {
-		g.cache.dirty.marked = false
-		if due := pl.predictor.recheckAt(g); due != g.cache.dirty.due {
-			g.cache.dirty.due = due
-			heap.Fix(&l.due, g.cache.dirty.place)
+		cacheOf(g).dirty.marked = false
+		if due := pl.predictor.recheckAt(g); due != cacheOf(g).dirty.due {
+			cacheOf(g).dirty.due = due
+			heap.Fix(&l.due, cacheOf(g).dirty.place)
 		}
 		pl.tally(g)
-		if short := pl.short(g); short && !g.cache.dirty.short {
+		if short := pl.short(g); short && !cacheOf(g).dirty.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *GPU) bool {
-		g.cache.dirty.short = pl.short(g)
-		return !g.cache.dirty.short
+		cacheOf(g).dirty.short = pl.short(g)
+		return !cacheOf(g).dirty.short
 	})
 	return changed
 }
@@ -144,7 +141,7 @@ func (l *ledger) openState(g *GPU) (o openState) {
 
 // tally updates the counts for freeSummary after a GPU changed.
 func (pl *placer) tally(g *GPU) {
-	was, is, l := &g.cache.dirty.open, pl.openState(g), &pl.cache.dirty
+	was, is, l := &cacheOf(g).dirty.open, pl.openState(g), &pl.cache.dirty
 	if *was == is {
 		return
 	}
@@ -169,10 +166,10 @@ func (pl *placer) tally(g *GPU) {
 type expiryHeap []*GPU
 
 func (d expiryHeap) Len() int           { return len(d) }
-func (d expiryHeap) Less(i, j int) bool { return d[i].cache.dirty.due < d[j].cache.dirty.due }
+func (d expiryHeap) Less(i, j int) bool { return cacheOf(d[i]).dirty.due < cacheOf(d[j]).dirty.due }
 func (d expiryHeap) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].cache.dirty.place, d[j].cache.dirty.place = i, j
+	cacheOf(d[i]).dirty.place, cacheOf(d[j]).dirty.place = i, j
 }
 
 // Push and Pop satisfy heap.Interface; the set of GPUs never changes.

@@ -61,7 +61,7 @@ func (s *State) looksWrong() error {
 	var free []units.Bytes
 	idle, due := 0, false
 	for _, g := range s.gpus {
-		n := &g.cache.dirty
+		n := &cacheOf(g).dirty
 		if n.all != l || n.marked != slices.Contains(l.marked, g) || l.due[n.place] != g {
 			return fmt.Errorf("GPU %s is not kept as it should be", g.ID)
 		}
@@ -71,7 +71,7 @@ func (s *State) looksWrong() error {
 		if n.open.idle {
 			idle++
 		}
-		if fresh := g.cache.changedAt >= l.since; fresh != slices.Contains(l.recent, g) {
+		if fresh := cacheOf(g).changedAt >= l.since; fresh != slices.Contains(l.recent, g) {
 			return fmt.Errorf("GPU %s is fresh: %v, and among the recent ones: %v", g.ID, fresh, !fresh)
 		}
 		if short := s.short(g); short && !n.marked && !slices.Contains(l.short, g) {
@@ -80,8 +80,8 @@ func (s *State) looksWrong() error {
 		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
 			continue
 		}
-		if f := s.placer.gpuState(g); f != g.cache.state {
-			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, g.cache.state)
+		if f := s.placer.gpuState(g); f != cacheOf(g).state {
+			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, cacheOf(g).state)
 		}
 		if o := s.openState(g); o != n.open {
 			return fmt.Errorf("GPU %s is open: %+v, and counted as %+v", g.ID, o, n.open)
@@ -125,16 +125,16 @@ func (s *State) recallsWrong(t *Task) error {
 		return nil
 	}
 	for _, g := range s.gpus {
-		was := g.cache.ready
+		was := cacheOf(g).ready
 		for _, before := range []units.Instant{units.Never, was.at} {
-			g.cache.ready = was
+			cacheOf(g).ready = was
 			got := s.placer.readyAt(t, g, before)
-			g.cache.ready = gpuReadyTime{}
+			cacheOf(g).ready = gpuReadyTime{}
 			if want := s.placer.readyAt(t, g, before); min(got, before) != min(want, before) {
 				return fmt.Errorf("GPU %s is ready for task %d at %d, by what is kept at %d, of those before %d", g.ID, t.ID, want, got, before)
 			}
 		}
-		g.cache.ready = was
+		cacheOf(g).ready = was
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *State) unasked(t *Task) (all []*GPU) {
 		return nil
 	}
 	for _, g := range s.gpus {
-		if l := &g.cache.dirty; g.cache.changedAt <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
+		if l := &cacheOf(g).dirty; cacheOf(g).changedAt <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
 			all = append(all, g)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 // end does the work of finish.
 func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
-	t.Phase, t.Ended, t.Code, t.Reason, t.cache = phase, s.now, code, reason, taskCache{}
+	t.Phase, t.Ended, t.Code, t.Reason = phase, s.now, code, reason
 	s.removeTask(t)
 	s.breakers.complainerEnded(t.ID)
 	s.queue.leaveGroup(t, was)

@@ -32,8 +32,8 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
 	for _, id := range pl.queue.head.GPUs {
-		if g := pl.byID[id]; g != nil && g.cache.dirty.open.open && pl.queue.summarySkips(p, g) {
-			aside = append(aside, g.cache.dirty.open.free)
+		if g := pl.byID[id]; g != nil && cacheOf(g).dirty.open.open && pl.queue.summarySkips(p, g) {
+			aside = append(aside, cacheOf(g).dirty.open.free)
 			v.open--
 			if g.idle() {
 				v.idle--

@@ -128,7 +128,11 @@ type GPU struct {
 
 	pos int // in State.gpus
 
-	cache gpuCache
+	// version counts the changes of anything that a task may find here, turnover those of
+	// the tasks that are here and of their expected loads.
+	version  int
+	turnover int
+	observer gpuObserver // or nil
 
 	// Sums over the residents, stored because each step needs them for every GPU; settle
 	// computes them.
@@ -220,7 +224,7 @@ func (l *ledger) free(g *GPU) units.Bytes {
 
 // settle updates the sums after every change of the residents or of OtherProcesses.
 func (g *GPU) settle() {
-	g.markDirty()
+	g.changed()
 	g.committed, g.warmUntil = g.Committed(), 0
 	for i := range g.Residents {
 		g.warmUntil = max(g.warmUntil, g.Residents[i].WarmUntil)
@@ -257,8 +261,26 @@ func (g *GPU) remove(id TaskID) {
 
 func (g *GPU) clone() *GPU {
 	c := *g
-	c.Residents, c.cache = append([]Resident(nil), g.Residents...), gpuCache{}
+	c.Residents, c.version, c.turnover, c.observer = append([]Resident(nil), g.Residents...), 0, 0, nil
 	c.Overran = append([]Overran(nil), g.Overran...)
 	c.Breaker = g.Breaker.clone()
 	return &c
+}
+
+// gpuObserver is called at each change of a GPU.
+type gpuObserver interface{ gpuChanged(g *GPU) }
+
+// changed records that a GPU has changed. Whoever changes an input of gpuState, openState
+// or short must call it; settle and forget do. TestProperties finds a missing call.
+func (g *GPU) changed() {
+	g.version++
+	if g.observer != nil {
+		g.observer.gpuChanged(g)
+	}
+}
+
+// forget drops the forecast of a GPU after a change of its tasks.
+func (g *GPU) forget() {
+	g.changed()
+	g.turnover++
 }

@@ -70,7 +70,7 @@ func (s *State) clearFault(g *GPU) {
 		return
 	}
 	g.Persistent = nil
-	g.markDirty()
+	g.changed()
 	s.placer.forgetMissing(g)
 	s.capacityChanged()
 	s.dirty = true

@@ -29,20 +29,20 @@ func (pl *placer) markChanged() {
 		recent = slices.Clone(pl.gpus)
 	}
 	for _, g := range pl.refreshDirty() {
-		if f := pl.gpuState(g); f != g.cache.state {
-			if !whole && g.cache.changedAt < l.since { // else it is among the recent ones
+		if f := pl.gpuState(g); f != cacheOf(g).state {
+			if !whole && cacheOf(g).changedAt < l.since { // else it is among the recent ones
 				recent = append(recent, g)
 			}
-			g.cache.state, g.cache.changedAt = f, pl.cache.clock
+			cacheOf(g).state, cacheOf(g).changedAt = f, pl.cache.clock
 		}
 	}
-	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return g.cache.changedAt < before })
+	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return cacheOf(g).changedAt < before })
 	slices.SortFunc(l.recent, comparePos)
 	l.since = before
 }
 
 func (pl *placer) gpuState(g *GPU) gpuState {
-	f := gpuState{pl.rejectAny(g), pl.free(g), g.OtherProcesses, g.cache.changes, pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
+	f := gpuState{pl.rejectAny(g), pl.free(g), g.OtherProcesses, g.turnover, pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
 	if pl.policy.pick != nil {
 		f.untold = pl.untold(g)
 	}
@@ -63,14 +63,14 @@ func (pl *placer) markLaunched(gpus []*GPU) {
 }
 
 func (pl *placer) markChangedGPU(g *GPU) {
-	if l := &pl.cache.dirty; l.valid && g.cache.changedAt < l.since {
+	if l := &pl.cache.dirty; l.valid && cacheOf(g).changedAt < l.since {
 		at, there := slices.BinarySearchFunc(l.recent, g, comparePos)
 		if !there {
 			l.recent = slices.Insert(l.recent, at, g)
 		}
 	}
-	g.cache.changedAt = pl.cache.clock
-	g.markDirty()
+	cacheOf(g).changedAt = pl.cache.clock
+	g.changed()
 }
 
 // rejectedByAll returns the clock when a task was rejected by every GPU, or 0. The
@@ -80,7 +80,7 @@ func (pl *placer) rejectedByAll(t *Task) (at int, reopened []GPUID) {
 	if pl.policy.pick != nil {
 		pl.candidatesOf(t) // the answers may have changed
 	}
-	tried := &t.cache.tried
+	tried := pl.tried(t)
 	if tried.at <= pl.cache.forgotten {
 		return pl.cachedRejection(t)
 	}

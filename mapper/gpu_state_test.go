@@ -21,9 +21,9 @@ func TestTurnedDownOnce(t *testing.T) {
 				continue // not a single cycle without a launch
 			}
 			for _, waiting := range l.s.tasks {
-				if at := waiting.cache.tried.at; at == l.s.placer.cache.clock {
+				if at := l.s.placer.tried(waiting).at; at == l.s.placer.cache.clock {
 					tried++
-					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.cache.changedAt > at }) {
+					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return cacheOf(g).changedAt > at }) {
 						again++
 					}
 				}

@@ -234,7 +234,8 @@ func (ln *learner) learned(t *Task, name string, all, family bool) {
 // reestimate drops the cached run times of the tasks of a kind.
 func (ln *learner) reestimate(kind string) {
 	for t := ln.byKind[kind]; t != nil; t = t.links.older {
-		t.cache.run, t.cache.tried.learned = expectedRun{}, 0
+		ln.predictor.forget(t)
+		ln.placer.tried(t).learned = 0
 	}
 }
 

@@ -15,6 +15,8 @@ type scoreResult struct {
 // memo holds the forecast of a GPU and the scores derived from it.
 type memo struct {
 	checked    units.Instant // the instant at which it was last found valid
+	gpu        int           // the version of the GPU then
+	turnover   int           // of the GPU at the forecast
 	valid      bool
 	version    uint64             // unique among the forecasts of a state
 	at         units.Instant      // the instant of the forecast
@@ -58,14 +60,14 @@ func (m *memo) enter(id int, a scoreResult) {
 
 // memo returns the memo of a GPU, and recomputes it if necessary.
 func (pl *placer) memo(g *GPU) *memo {
-	m := &g.cache.forecast
-	if m.valid && m.checked == pl.now {
+	m := &cacheOf(g).forecast
+	if m.valid && m.checked == pl.now && m.gpu == g.version {
 		return m
 	}
 	at, extra := pl.predictor.forecastAt(g), pl.predictor.extra(g)
-	if !m.valid || m.at != at || m.extra != extra {
+	if !m.valid || m.turnover != g.turnover || m.at != at || m.extra != extra {
 		pl.cache.table.version++
-		*m = memo{valid: true, version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		*m = memo{valid: true, turnover: g.turnover, version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
 		pl.predictor.sharingMode(g).forecast(m.parts, nil)
@@ -73,19 +75,13 @@ func (pl *placer) memo(g *GPU) *memo {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
 	}
-	m.checked = pl.now
+	m.checked, m.gpu = pl.now, g.version
 	return m
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
 func (pr *predictor) forecastAt(g *GPU) units.Instant {
 	return g.ChangedAt.Add(pr.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
-}
-
-// forget drops the forecast of a GPU after a change there.
-func (g *GPU) forget() {
-	g.markDirty()
-	g.cache.forecast.valid, g.cache.changes = false, g.cache.changes+1
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.

@@ -19,7 +19,8 @@ func (pl *placer) place(p *cycle, t *Task) []*GPU {
 	fitting, all := pl.queue.whereHostFits(t, pl.candidates(t))
 	gpus := pl.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil && all {
-		t.cache.tried.at, t.cache.tried.head = pl.cache.clock, pl.queue.head
+		tried := pl.tried(t)
+		tried.at, tried.head = pl.cache.clock, pl.queue.head
 		pl.cacheRejection(t)
 		p.failed = append(p.failed, pl.failure(t))
 	}
@@ -34,14 +35,16 @@ func (pl *placer) candidates(t *Task) []*GPU {
 	if len(pl.queue.reservations) > 0 {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
-	changed := func(g *GPU) bool { return g.cache.changedAt > since || since == 0 || slices.Contains(reopened, g.ID) }
+	changed := func(g *GPU) bool {
+		return cacheOf(g).changedAt > since || since == 0 || slices.Contains(reopened, g.ID)
+	}
 	all := pl.gpus
 	if l := &pl.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
 	if t.GPUs > 1 {
 		if since == 0 {
-			t.cache.tried.open = nil
+			pl.tried(t).open = nil
 		}
 		return pl.severalOf(t, all, changed)
 	}
@@ -59,7 +62,8 @@ func (pl *placer) candidates(t *Task) []*GPU {
 // may have changed. It stores which GPUs would take a part of the task.
 func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
 	fitting, open := pl.fitting[:0], pl.openGPUs[:0]
-	before := t.cache.tried.open
+	tried := pl.tried(t)
+	before := tried.open
 	for len(all) > 0 {
 		if !changed(all[0]) {
 			all = all[1:]
@@ -86,7 +90,7 @@ func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU
 	}
 	open = append(open, before...)
 	pl.fitting, pl.openGPUs = fitting, open
-	t.cache.tried.open = append(t.cache.tried.open[:0], open...)
+	tried.open = append(tried.open[:0], open...)
 	return fitting
 }
 

@@ -8,7 +8,8 @@ type placer struct {
 	queue     *schedulingQueue
 	policy    *policy
 
-	cache cache
+	cache    cache
+	rejected perTask[rejectedAt]
 
 	// Working space.
 	with     []residentForecast
@@ -22,3 +23,13 @@ type placer struct {
 func newPlacer(l *ledger, pr *predictor, q *schedulingQueue, p *policy) *placer {
 	return &placer{ledger: l, predictor: pr, queue: q, policy: p}
 }
+
+// tried returns the result of a waiting task's last try.
+func (pl *placer) tried(t *Task) *rejectedAt { return pl.rejected.of(t) }
+
+// retry has a waiting task tried on every GPU again, because it or its request has
+// changed.
+func (pl *placer) retry(t *Task) { *pl.tried(t) = rejectedAt{} }
+
+// reconsider has rejected tasks tried on a GPU again, although it may look as before.
+func (pl *placer) reconsider(g *GPU) { cacheOf(g).state = gpuState{} }

@@ -260,7 +260,7 @@ func TestVerdicts(t *testing.T) {
 				for k, ask := range early.placer.candidatesOf(early.tasks[id]) {
 					g := i % len(early.gpus)
 					got := early.placer.slowdownRule(early.gpus[g], ask)
-					if a := early.gpus[g].cache.forecast.find(ask); a >= 0 && early.gpus[g].cache.forecast.answers[a].rough {
+					if a := cacheOf(early.gpus[g]).forecast.find(ask); a >= 0 && cacheOf(early.gpus[g]).forecast.answers[a].rough {
 						rough++
 					}
 					_, want := whole.placer.weigh(whole.gpus[g], whole.placer.candidatesOf(whole.tasks[id])[k])

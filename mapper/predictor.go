@@ -27,6 +27,7 @@ type predictCache struct {
 	runs       runTimes
 	ages       ages
 	measured   []EstimateError
+	runTimes   perTask[expectedRun]
 }
 
 func newPredictor(l *ledger) *predictor {
@@ -45,3 +46,6 @@ func (pr *predictor) clone(l *ledger) *predictor {
 	}
 	return c
 }
+
+// forget drops what is derived from a task's request.
+func (pr *predictor) forget(t *Task) { *pr.derived.runTimes.of(t) = expectedRun{} }

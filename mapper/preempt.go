@@ -142,7 +142,7 @@ func (pre *preempter) findVictims(t *Task, why ReasonCode) bool {
 	}
 	for _, w := range picked {
 		w.g.NominatedFor = t.ID
-		w.g.markDirty()
+		w.g.changed()
 	}
 	t.WayAt = pre.now
 	pre.at(pre.now.Add(wayAgain), timer{})

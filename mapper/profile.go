@@ -51,7 +51,7 @@ func (pr *predictor) runTime(t *Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
 	}
-	r := &t.cache.run
+	r := pr.derived.runTimes.of(t)
 	if r.learned != pr.derived.timed || r.learned == 0 {
 		r.learned = pr.derived.timed
 		r.time, r.basis = pr.findRunTime(t)

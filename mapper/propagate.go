@@ -19,9 +19,9 @@ func (ln *learner) propagateLoad(t *Task) {
 	ln.siblings(t, func(w *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
-			w.cache.tried.learned = 0
+			ln.placer.tried(w).learned = 0
 			if ln.placer.policy.pick == nil { // a gate may use it, and has no cache key that changes with it
-				w.cache.tried = rejectedAt{}
+				ln.placer.retry(w)
 			}
 			ln.queue.onEnqueue(w)
 		}
@@ -35,7 +35,7 @@ func (ln *learner) propagateMemory(t *Task) {
 	ln.siblings(t, func(w *Task) {
 		if w.Learner {
 			ln.appraise(w)
-			w.cache.tried = rejectedAt{}
+			ln.placer.retry(w)
 			ln.queue.onEnqueue(w)
 		}
 	})

@@ -56,12 +56,12 @@ func byPosition(x, y *Task) int {
 	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
 }
 
-func (q *schedulingQueue) queueMoved(ev QueueMoved) {
-	t := q.tasks[ev.Task]
+func (s *State) queueMoved(ev QueueMoved) {
+	t := s.tasks[ev.Task]
 	if t == nil || !t.waiting() {
 		return
 	}
-	line := q.waiting.lanes[laneOf(t)].lineOf(t)
+	line := s.queue.waiting.lanes[laneOf(t)].lineOf(t)
 	var mine []*Task
 	for _, other := range line.waiting() {
 		if other.User == t.User {
@@ -84,9 +84,10 @@ func (q *schedulingQueue) queueMoved(ev QueueMoved) {
 	}
 	for i, other := range order {
 		if seats[i] != other.position() {
-			other.Seat, other.cache.tried = &seats[i], rejectedAt{}
+			other.Seat = &seats[i]
+			s.placer.retry(other)
 		}
 	}
 	slices.SortFunc(line.waiting(), byPosition)
-	q.dirty = true
+	s.dirty = true
 }

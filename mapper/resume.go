@@ -80,7 +80,8 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 		from[i] = grant.GPU
 	}
 	a.Grants, a.Fills = grants, 0 // it no longer backfills
-	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.cache.tried = Resuming, s.now, 0, 0, nil, rejectedAt{}
+	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat = Resuming, s.now, 0, 0, nil
+	s.placer.retry(t)
 	s.takesAll(t)
 	s.placer.addResident(t, gpus, grants, alone)
 	s.queue.onDequeue(t)

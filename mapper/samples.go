@@ -107,14 +107,13 @@ func (s *State) sampled(ev Sampled) {
 		}
 		if foreign != g.OtherProcesses || in.Fault != g.Fault || !slices.Equal(behind, g.Residue) {
 			g.OtherProcesses, g.Fault, g.Residue = foreign, in.Fault, behind
-			g.cache.state = gpuState{} // the tasks of residues may see it differently
+			s.placer.reconsider(g) // the tasks of residues may see it differently
 			s.capacityChanged()
 			s.dirty = true
 		}
 		s.setPersistentFault(g, in)
 		g.Used = in.Used.Clamp()
 		s.predictor.observe(g)
-		g.cache.forecast.checked = 0 // the memory of other processes may have changed
 		s.predictor.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {

@@ -187,7 +187,7 @@ func (f *startForecast) uses(id TaskID, by float64) {
 		if r := g.resident(id); r != nil {
 			g.Used = max(0, g.Used+r.Used.Scale(by))
 			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)
-			g.markDirty()
+			g.changed()
 		}
 	}
 }

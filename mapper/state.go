@@ -118,7 +118,7 @@ func (s *State) take(ev Event) {
 	case TaskUpdated:
 		s.taskUpdated(ev)
 	case QueueMoved:
-		s.queue.queueMoved(ev)
+		s.queueMoved(ev)
 	case GPUsCordoned:
 		s.gpusCordoned(ev)
 	case CanaryEnded:
@@ -199,7 +199,8 @@ func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
 func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
-	t.Rank, t.cache.tried = s.queue.rankOf(t), rejectedAt{}
+	t.Rank = s.queue.rankOf(t)
+	s.placer.retry(t)
 	s.users.make(t.userAccount()).waiting++
 	s.queue.waiting.add(t)
 	s.queue.onEnqueue(t)

@@ -158,7 +158,7 @@ func (l *ledger) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
 // asSuspended returns a copy of a running task as it would wait if it were suspended.
 func (l *ledger) asSuspended(t *Task) *Task {
 	c := *t
-	c.cache = taskCache{}
+	c.index = 0
 	c.Phase, c.Suspension = Suspended, &Suspension{From: t.Current().Grants, Automatic: true}
 	l.holdsAgain(&c)
 	return &c

@@ -326,7 +326,7 @@ type Task struct {
 	Code  int           `json:"code,omitempty"`
 
 	links kindLinks
-	cache taskCache
+	index int // among the unfinished tasks, from 1, see perTask; 0 for a copy
 }
 
 // Current returns the attempt that has GPUs now, or nil.
@@ -366,7 +366,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.links, c.cache = kindLinks{}, taskCache{}
+	c.links, c.index = kindLinks{}, 0
 	if t.Suspension != nil {
 		away := *t.Suspension
 		away.From = append([]Grant(nil), away.From...)

@@ -17,6 +17,9 @@ type taskIndex struct {
 	byKind map[string]*Task // the newest of each kind; look-up only
 	slots  int              // tasks with a slot of their own
 	lastID TaskID
+
+	indices     int   // given to tasks, also to finished ones
+	freeIndices []int // of finished tasks
 }
 
 func newTaskIndex() taskIndex {
@@ -26,6 +29,12 @@ func newTaskIndex() taskIndex {
 // addTask adds a task to the unfinished tasks.
 func (x *taskIndex) addTask(t *Task) {
 	x.tasks[t.ID] = t
+	if n := len(x.freeIndices); n > 0 {
+		t.index, x.freeIndices = x.freeIndices[n-1], x.freeIndices[:n-1]
+	} else {
+		x.indices++
+		t.index = x.indices
+	}
 	if t.Slot > 0 {
 		x.slots++
 	}
@@ -50,6 +59,7 @@ func (x *taskIndex) addTask(t *Task) {
 // removeTask removes a task from the unfinished tasks.
 func (x *taskIndex) removeTask(t *Task) {
 	delete(x.tasks, t.ID)
+	x.freeIndices, t.index = append(x.freeIndices, t.index), 0
 	if t.Slot > 0 {
 		x.slots--
 	}
@@ -108,9 +118,10 @@ func (l *ledger) gpusOf(kinds ...string) []*GPU {
 
 // clone returns an index of copies of the tasks.
 func (x *taskIndex) clone() taskIndex {
-	c := taskIndex{tasks: make(map[TaskID]*Task, len(x.tasks)), byKind: make(map[string]*Task, len(x.byKind)), slots: x.slots, lastID: x.lastID}
+	c := taskIndex{tasks: make(map[TaskID]*Task, len(x.tasks)), byKind: make(map[string]*Task, len(x.byKind)), slots: x.slots, lastID: x.lastID, indices: x.indices, freeIndices: slices.Clone(x.freeIndices)}
 	for id, t := range x.tasks {
 		c.tasks[id] = t.clone()
+		c.tasks[id].index = t.index
 	}
 	copyOf := func(t *Task) *Task {
 		if t == nil {

@@ -46,7 +46,7 @@ func (ln *learner) throughputReported(ev ThroughputReported) {
 		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, ln.now), ln.now, p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
-			ln.byID[grant.GPU].markDirty()
+			ln.byID[grant.GPU].changed()
 			ln.active(ln.byID[grant.GPU].resident(t.ID))
 		}
 		ln.compare(t, p)

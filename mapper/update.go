@@ -143,7 +143,8 @@ func (ln *learner) updateWaiting(t *Task, c *TaskUpdate) {
 	if c.Expected != nil {
 		t.Expected, t.Doubt = *c.Expected, 0
 	}
-	t.cache = taskCache{}
+	ln.placer.retry(t)
+	ln.predictor.forget(t)
 	switch {
 	case len(t.Attempts) == 0:
 		ln.appraise(t)
