@@ -128,8 +128,8 @@ type GPU struct {
 
 	pos int // in State.gpus
 
-	// version counts the changes of anything that a task may find here, turnover those of
-	// the tasks that are here and of their expected loads.
+	// version counts the changes of anything that a task may find here, turnover the
+	// changes of the tasks here and of their expected loads.
 	version  int
 	turnover int
 	observer gpuObserver // or nil

@@ -72,6 +72,7 @@ func (g *rig) gated(ref string) *gated {
 
 // A running container is adopted, whatever has changed (finding R1).
 func TestAdoptedWhateverHasChanged(t *testing.T) {
+	long(t)
 	const asked = 12 * units.GiB
 	shrinks := func(g *rig) { g.opt.Mapper.Shrink = time.Millisecond }
 	grows := func(g *rig) { g.opt.Mapper.Watchdog = mapper.WatchdogWarn }

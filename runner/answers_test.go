@@ -20,6 +20,7 @@ const answerWithin = 5 * time.Second
 // In virtual time, each answer of the API comes within 5 s (finding F10). Task
 // 1 runs, task 2 has ended.
 func TestAnswersDoNotWait(t *testing.T) {
+	long(t)
 	submit := func(n int, pull string) func(*virtual) error {
 		return func(v *virtual) error {
 			var s api.Submission

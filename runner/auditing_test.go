@@ -42,6 +42,7 @@ func (g *rig) audited(who Caller, query string) string {
 // recorded, allowed or refused, once each, over a restart; that actions of ordinary users
 // and actions on one's own tasks are not; and who reads which records.
 func TestAudit(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", untilStopped)
 	run := func(who Caller) string {

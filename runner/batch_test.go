@@ -86,6 +86,7 @@ func (g *rig) groupEnd(name string) []api.Task {
 // An array of 1,000 with eight at a time, a diamond behind it, and a restart of
 // the daemon in between: everything runs once, in order.
 func TestArrayOfThousand(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Mapper = mapper.DefaultsOf("magm"); g.opt.Mapper.WarmUp = 0 })
 	y := &tally{runs: map[string]int{}}
 	g.script("one", y.script("CARMA_ARRAY_INDEX"))

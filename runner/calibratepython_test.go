@@ -79,6 +79,7 @@ cuda = types.SimpleNamespace(
 // the memory of tensors and the cache. A neighbour that takes memory meanwhile, no GPU and
 // no PyTorch are reported.
 func TestCalibrateProgram(t *testing.T) {
+	long(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3 here")

@@ -40,6 +40,7 @@ func bobAndAlice() (bob, alice Caller) {
 // for an unknown reason. Nobody gets a report that the engine starts nothing, /readyz stays
 // 200, another user's tasks run, and the 40 fail with the engine's message.
 func TestOneUsersSuiteCannotStart(t *testing.T) {
+	long(t)
 	g := newRig(t, withCanary, func(g *rig) {
 		g.driver = refusing{g.engine, "bad", "sethostname: invalid argument"}
 		g.opt.Mapper.BlamelessRetries = 3

@@ -88,6 +88,7 @@ func TestTurnedAway(t *testing.T) {
 // TestPages: a listing comes in pages that are bounded in tasks and bytes. The
 // client asks for all of them: nothing is cut silently (F12, F13).
 func TestPages(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("ok", printing(0))
 	const n = 2300

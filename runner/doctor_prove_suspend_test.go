@@ -64,6 +64,7 @@ func looking(frozen func() bool, after string) containerstest.Script {
 // TestProveSuspending: the proof on each idle GPU reports the observations or the error,
 // and leaves no container.
 func TestProveSuspending(t *testing.T) {
+	long(t)
 	s := &shelf{off: map[string]bool{}}
 	var thaws atomic.Bool // the play of a container that is not frozen
 	frozen := func() bool {

@@ -73,6 +73,7 @@ func TestCallsHaveLimits(t *testing.T) {
 
 // An engine that hangs delays no answer (finding F10).
 func TestHungEngineHoldsUpNobody(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Init = "/bin/true" })
 	long := g.gated("long")
 	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})

@@ -16,6 +16,7 @@ import (
 // the reason. A reset that the source sees ends it, a boot of the machine, and
 // carma undrain.
 func TestBrokenGPUKept(t *testing.T) {
+	long(t)
 	const fault = "an uncorrectable memory error (Xid 48); to mend it: stop the daemon, nvidia-smi --gpu-reset -i 0, start it again"
 	g := newRig(t, func(g *rig) { g.cards.devices = g.cards.devices[:1] })
 	g.script("ok", printing(0))

@@ -117,6 +117,7 @@ func TestDriverLimit(t *testing.T) {
 // TestDriverLimitBurst: a task may use free memory above its grant, which is
 // guaranteed. MPS does not stop it at the grant then.
 func TestDriverLimitBurst(t *testing.T) {
+	long(t)
 	l := newLimitRig(t, "615.1", withMPS(t), byMemory, func(g *rig) {
 		g.opt.Limits.Burst = true
 		g.opt.Mapper.Headroom = units.GiB
@@ -161,6 +162,7 @@ func TestDriverLimitRestart(t *testing.T) {
 // TestDriverLimitParked: if a daemon ends while a task is parked, the task stays parked.
 // The next daemon limits it and starts its program, once.
 func TestDriverLimitParked(t *testing.T) {
+	long(t)
 	l := newLimitRig(t, "615.1")
 	for range 4 { // each is repeated after a pause
 		l.engine.FailNext(containerstest.OpStart, fmt.Errorf("start: %w", containers.ErrUnavailable))
@@ -203,6 +205,7 @@ func TestDriverLimitRefused(t *testing.T) {
 // TestDriverLimitWhere: if the driver cannot limit, nothing is limited, and
 // doctor says why. A daemon that must limit does not start then.
 func TestDriverLimitWhere(t *testing.T) {
+	long(t)
 	for _, row := range []struct {
 		name, version string
 		change        func(*rig)
@@ -268,6 +271,7 @@ func (l *limitRig) tryNew() error {
 // before the task uses it. It is not other processes' memory, also after a restart; memory
 // of other processes and unreserved memory is.
 func TestPromisedIsNotForeign(t *testing.T) {
+	long(t)
 	l := newLimitRig(t, "615.36.01", byMemory)
 	l.script("stay", untilStopped)
 	ref := l.run(api.Submit{Image: "stay", Mem: int64(10 * units.GiB)})

@@ -154,6 +154,7 @@ func TestCoarseActivity(t *testing.T) {
 
 // TestExporterAdvice: a dcgm-exporter is recommended only if it would give more.
 func TestExporterAdvice(t *testing.T) {
+	long(t)
 	for model, helps := range map[string]bool{
 		"NVIDIA GeForce RTX 3090": false, "NVIDIA GeForce RTX 4090": false, "NVIDIA GeForce GTX 1080 Ti": false,
 		"NVIDIA GeForce RTX 5090": true, "NVIDIA A100-SXM4-40GB": true, "NVIDIA RTX A6000": true,

@@ -63,6 +63,7 @@ func TestNeverTouched(t *testing.T) {
 // TestUntouched: a task that never touched its GPU says so, one of which that is not
 // known does not.
 func TestUntouched(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("busy", untilStopped)
 	ref := g.run(api.Submit{Image: "busy", Mem: int64(units.GiB)})

@@ -116,6 +116,7 @@ func TestProbeWaitsForDependencies(t *testing.T) {
 
 // TestGroupPages: a group is listed page by page, and the newest of a name only.
 func TestGroupPages(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("ok", printing(0))
 	const n = 2300

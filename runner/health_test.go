@@ -38,6 +38,7 @@ func (g *rig) get(path string) (status int, body string) {
 // TestHealth: /healthz reports a loop that hangs. /readyz has a line for each problem that
 // keeps tasks from being kept or started (F13). Neither asks the loop.
 func TestHealth(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if status, body := g.get(path); status != 200 || body != "ok\n" {

@@ -70,6 +70,7 @@ func TestJobRunsAgain(t *testing.T) {
 // TestJobEnds: the event that ends a Job ends its task, which shows the reason. A Job that
 // continues is a new task.
 func TestJobEnds(t *testing.T) {
+	long(t)
 	g, c := newJobRig(t)
 	g.script("fails:1", printing(3, "Traceback"))
 	for _, ends := range []struct {
@@ -137,6 +138,7 @@ func TestJobStopped(t *testing.T) {
 // TestJobRefused: a wrong annotation is reported once, with a correct example; the Job is
 // not adopted until it is fixed.
 func TestJobRefused(t *testing.T) {
+	long(t)
 	g, c := newJobRig(t)
 	for name, wrong := range map[string]struct {
 		settings map[string]string

@@ -17,6 +17,7 @@ import (
 // the start is checked beside the daemon's work. Damage in its past is
 // reported.
 func TestLargeJournalIsChecked(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("quick", printing(0, "done"))
 	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)}))

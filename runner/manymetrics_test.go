@@ -13,6 +13,7 @@ import (
 // TestMetricsOfManyTasks: a scrape of 16 GPUs and 500 tasks is cheap. It prints its cost;
 // the bound is far above that, for machines that are busy.
 func TestMetricsOfManyTasks(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.cards = newCards(16, 40*units.GiB) })
 	g.script("long:1", untilStopped)
 	var s api.Submission

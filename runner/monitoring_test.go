@@ -70,6 +70,7 @@ func monitored(t *testing.T) (g *rig, address string) {
 
 // TestPromtool: the page, the rules and the rules' own tests pass Prometheus's checks.
 func TestPromtool(t *testing.T) {
+	long(t)
 	promtool := tool(t, "promtool")
 	_, address := monitored(t)
 	_, text := metricsPage(t, http.DefaultClient, "http://"+address+"/metrics")
@@ -119,6 +120,7 @@ func board(t *testing.T) map[string]string {
 // TestBoardHasData: a Prometheus that reads a daemon's page answers each query of the
 // board with data, and knows each figure that the rules name.
 func TestBoardHasData(t *testing.T) {
+	long(t)
 	prometheus := tool(t, "prometheus")
 	_, address := monitored(t)
 	dir := t.TempDir()

@@ -125,6 +125,7 @@ func TestMountsAreHeldAgain(t *testing.T) {
 // TestMountsOfHangingFiles: a file system that does not answer is nobody's fault, and the
 // error asks the user to try again.
 func TestMountsOfHangingFiles(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g := newRig(t)
 	for range maxOpening {

@@ -16,6 +16,7 @@ import (
 // driver does not list it as one. The mapper treats the GPU as time-sliced until it is
 // listed.
 func TestStrangeClient(t *testing.T) {
+	long(t)
 	g := newRig(t, auto(t), byMemory)
 	g.script("train", untilStopped)
 	show := func(told, client bool) {
@@ -120,6 +121,7 @@ func TestEndedClient(t *testing.T) {
 // TestWithoutItsServer: a program that cannot reach its MPS server and continues on the
 // processor is ended, and runs again without MPS.
 func TestWithoutItsServer(t *testing.T) {
+	long(t)
 	g := newRig(t, withMPS(t), byMemory)
 	pipes := make(chan string, 2)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {

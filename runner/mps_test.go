@@ -64,6 +64,7 @@ func pipeOf(p *containerstest.Process) (pipe string) {
 // for any environment of its own. A task alone on its GPUs is not a client. One on several
 // GPUs has no memory limit: a process that sees fewer of them would lose all limits.
 func TestMPSClient(t *testing.T) {
+	long(t)
 	g := newRig(t, withMPS(t))
 	specs := make(chan *containerstest.Process, 4)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 })
@@ -95,6 +96,7 @@ func TestMPSClient(t *testing.T) {
 // TestMPSFault: if a fault ends two tasks, neither is at fault until it fails alone. Both
 // run again, not together, and the server is restarted.
 func TestMPSFault(t *testing.T) {
+	long(t)
 	g := newRig(t, withMPS(t), byMemory, func(g *rig) { g.cards = newCards(1, 40*units.GiB) })
 	group := g.mps("GPU-a")
 	var together atomic.Int32
@@ -147,6 +149,7 @@ func TestMPSFault(t *testing.T) {
 // TestMPSStop: a client that ignores the stop signal is disconnected before it
 // is killed.
 func TestMPSStop(t *testing.T) {
+	long(t)
 	g := newRig(t, withMPS(t), byMemory, func(g *rig) {
 		g.opt.StopGrace = 100 * time.Millisecond
 		g.opt.Owner = func(pid int) (mapper.TaskID, int, bool) { return 1, 1, pid == 51 }

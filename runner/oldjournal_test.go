@@ -193,6 +193,7 @@ func TestOldJournal(t *testing.T) {
 // journal: launched tasks stay where they are. The journal says best-fit where first-fit
 // decided; that is the same as a first-fit that has changed since.
 func TestOtherPolicyOrder(t *testing.T) {
+	long(t)
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
 			g, old := takeOver(t, "testdata/journals/c2fad6d/"+how, func(dir string) {

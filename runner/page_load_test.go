@@ -18,6 +18,7 @@ import (
 // of the clock. The readers are in the same process and only read. docs/monitoring.md has
 // figures; make test-page measures for longer and without the race detector.
 func TestPageViewers(t *testing.T) {
+	long(t)
 	long, most := 4*time.Second, 0.05
 	if raceDetector { // it takes some ten times as long
 		most = 0.6

@@ -201,6 +201,7 @@ func TestPageAndAPI(t *testing.T) {
 // TestLive: the first event has all, later ones have the changes; all viewers get the same,
 // and nothing private.
 func TestLive(t *testing.T) {
+	long(t)
 	l := newLab(t, 2, 6)
 	states := make(map[int64]string)
 	var queue []int64

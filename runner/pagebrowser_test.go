@@ -36,6 +36,7 @@ const (
 
 // TestPageInBrowser goes through every screen in three widths and both themes.
 func TestPageInBrowser(t *testing.T) {
+	long(t)
 	l := newLab(t, 4, 24)
 	b := browser.New(t, "http://"+l.port+"/")
 	b.As(1600, "light")
@@ -83,6 +84,7 @@ func find(b *browser.Browser, text string) {
 
 // TestPageKeys checks the effects of keys and buttons.
 func TestPageKeys(t *testing.T) {
+	long(t)
 	l := newLab(t, 2, 8)
 	b := browser.New(t, "http://"+l.port+"/")
 	b.As(1024, "light")
@@ -187,6 +189,7 @@ func TestPageKeys(t *testing.T) {
 // TestPageFirstPaint: with 16 GPUs and 500 tasks the overview is there within a second.
 // Bounds of time are for builds without the race detector.
 func TestPageFirstPaint(t *testing.T) {
+	long(t)
 	l := newLab(t, 16, 500)
 	b := browser.New(t, "http://"+l.port+"/")
 	b.As(1600, "light")

@@ -18,6 +18,7 @@ import (
 // TestPageFlood: who fills the page's port, or its socket, takes no connection from the
 // API's socket, and who fills the port none from the page's socket.
 func TestPageFlood(t *testing.T) {
+	long(t)
 	l := newLab(t, 1, 0)
 	var open []net.Conn
 	fill := func(network, at string, n int) {
@@ -68,6 +69,7 @@ func visitQuickly(l *lab, network, at string) (status int) {
 // TestPageCut: with more tasks than a picture has, the API and the page say how many are
 // left out, until there is room again.
 func TestPageCut(t *testing.T) {
+	long(t)
 	l := newLab(t, 1, 0)
 	l.picturing.most = 5
 	for i := range 8 {

@@ -27,6 +27,7 @@ func showing(gpus string, without ...string) containerstest.Script {
 // TestProve: the proof reports a container's view. It fails if that differs from the
 // container's grant, and leaves no container.
 func TestProve(t *testing.T) {
+	long(t)
 	l := newLimitRig(t, "615.1", withMPS(t))
 	l.script("good", showing("gpu GPU-a, 256"))
 	l.script("blind", showing("smi not found"))

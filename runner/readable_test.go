@@ -124,6 +124,7 @@ var laterRows = []struct {
 // TestLaterRows has a later version add something to a journal with a running task. This
 // program refuses it before it does anything, and names the unknown content and its writer.
 func TestLaterRows(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { <-p.Killed; return 137 })
 	g.running(g.run(api.Submit{Image: "train", Mem: 8 << 30}))

@@ -36,6 +36,7 @@ func (g *rig) sameAttempt(ref string, gpu mapper.GPUID) {
 // suspended. The next daemon finds it off its GPU: it counts as suspended, and resumes
 // without a request, in the same attempt.
 func TestFoundAway(t *testing.T) {
+	long(t)
 	t.Run("known", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		file := g.backup()

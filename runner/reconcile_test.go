@@ -34,6 +34,7 @@ func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
 // before; nothing is launched after, if a container is newer. Running tasks go
 // on. TestNameTaken covers a new task whose container name is taken.
 func TestNewerWhenEngineComesBack(t *testing.T) {
+	long(t)
 	g, p := olderCopy(t, false)
 	g.start()
 	waits := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
@@ -85,6 +86,7 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 // TestAcceptLossWithEngineDown: an accepted loss is not forgotten by a start at
 // which the containers cannot be listed.
 func TestAcceptLossWithEngineDown(t *testing.T) {
+	long(t)
 	g, p := olderCopy(t, true)
 	g.start()
 	g.restart() // still down

@@ -15,6 +15,7 @@ import (
 // A task that is removed as soon as it has ended, while its record is still to
 // be written, stays removed (finding F3).
 func TestRemovedAtItsEnd(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
 	var refs []string

@@ -19,6 +19,7 @@ import (
 // TestModest: requests that would take many times their size are refused by
 // their shape. The first wrong task ends the check of the others.
 func TestModest(t *testing.T) {
+	long(t)
 	tasks := func(one string, n int) string {
 		return `{"group": "a,[{", "tasks": [` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + `]}`
 	}
@@ -105,6 +106,7 @@ func (s sleeper) Read(b []byte) (int, error) {
 
 // TestClipped: an answer quotes at most a sentence of a request.
 func TestClipped(t *testing.T) {
+	long(t)
 	g := newRig(t)
 	g.script("ok", untilStopped)
 	long := strings.Repeat("é", 8<<20/2)

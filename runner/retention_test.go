@@ -70,6 +70,7 @@ func (g *rig) keep(k Keep, gone, stay []string) {
 // TestRetention: finished tasks beyond keep-tasks are removed, the oldest
 // first.
 func TestRetention(t *testing.T) {
+	long(t)
 	g := keeping(t)
 	refs := g.done(ann, 6)
 	long := g.run(api.Submit{Image: "long"})
@@ -91,6 +92,7 @@ func TestRetention(t *testing.T) {
 // TestRetentionByAge: all tasks that ended long enough ago are removed, for any number of
 // tasks of a user.
 func TestRetentionByAge(t *testing.T) {
+	long(t)
 	g := keeping(t)
 	refs := slices.Concat(g.done(ann, 2), g.done(bob, 2))
 	g.keep(Keep{TasksFor: time.Hour}, nil, refs)
@@ -100,6 +102,7 @@ func TestRetentionByAge(t *testing.T) {
 // TestRetentionIsFair: the user with most tasks loses some, down to the number
 // that the others have.
 func TestRetentionIsFair(t *testing.T) {
+	long(t)
 	g := keeping(t)
 	anns, bobs := g.done(ann, 2), g.done(bob, 5)
 	stay := append(anns[1:], bobs[3:]...) // among equals the first name loses
@@ -108,6 +111,7 @@ func TestRetentionIsFair(t *testing.T) {
 
 // TestRetentionSparesNeeded: a task stays while an unfinished task depends on it.
 func TestRetentionSparesNeeded(t *testing.T) {
+	long(t)
 	g := keeping(t)
 	first := g.gated("gated")
 	needed := g.runAs(ann, api.Submit{Image: "gated", Mem: int64(units.GiB)})
@@ -126,6 +130,7 @@ func TestRetentionSparesNeeded(t *testing.T) {
 // TestRetentionSparesOpenGroups: finished tasks of a group with unfinished ones
 // stay. Later tasks are removed instead.
 func TestRetentionSparesOpenGroups(t *testing.T) {
+	long(t)
 	g := keeping(t)
 	tasks := make([]api.Submit, 7)
 	for i := range tasks {

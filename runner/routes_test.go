@@ -98,6 +98,7 @@ var bodies = map[string]string{
 // TestRoutesAndRights makes each request about a task as each caller, to a task of each
 // kind of owner, private and open, and compares the refusals with the table.
 func TestRoutesAndRights(t *testing.T) {
+	long(t)
 	g := newRightsRig(t)
 	ofTasks := slices.DeleteFunc(slices.Sorted(maps.Keys(routes)), func(pattern string) bool {
 		return !strings.Contains(pattern, "{task}") && !strings.Contains(pattern, "{group}") || slices.Contains(lastRoutes, pattern)
@@ -137,6 +138,7 @@ func TestRoutesAndRights(t *testing.T) {
 // TestAnswersAndRights compares the private parts of answers with the table: the
 // environment, and the progress from the output.
 func TestAnswersAndRights(t *testing.T) {
+	long(t)
 	g := newRightsRig(t)
 	for _, task := range g.tasks {
 		g.untilAs(task.owner, task.ref, func(v *api.Task) bool { return v.Progress != nil && v.Progress.Unit != "" })
@@ -240,6 +242,7 @@ func liveRows(t *testing.T, text string) map[string]api.LiveTask {
 // TestServerRoutes makes each request about the server as each caller, and compares the
 // refusals with the table.
 func TestServerRoutes(t *testing.T) {
+	long(t)
 	g := newRightsRig(t)
 	asked := 0
 	patterns := slices.DeleteFunc(slices.Sorted(maps.Keys(routes)), func(pattern string) bool {

@@ -209,6 +209,7 @@ func TestEndWhileTheDaemonIsDown(t *testing.T) {
 // next one makes it. If it is killed after the start, before that was
 // journaled, the next one does not make another.
 func TestLaunchIsCarriedOutExactlyOnce(t *testing.T) {
+	long(t)
 	for _, op := range []containerstest.Op{containerstest.OpCreate, containerstest.OpStart} {
 		t.Run(string(op), func(t *testing.T) {
 			g := newRig(t)
@@ -443,6 +444,7 @@ func TestReboot(t *testing.T) {
 // TestTimeLimitIsNotForTheDaemon: a task that ended in time while no daemon ran has not
 // exceeded its time limit.
 func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
+	long(t)
 	const limit = 500 * time.Millisecond
 	g := newRig(t)
 	release := make(chan struct{})

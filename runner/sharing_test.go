@@ -53,6 +53,7 @@ func (g *rig) saysSharing() api.Check {
 
 // TestSharingIsTold: the mapper, carma gpus and doctor see how tasks share each GPU.
 func TestSharingIsTold(t *testing.T) {
+	long(t)
 	with := func(change func(*MPS, *gpu.Device)) func(*rig) {
 		return func(g *rig) {
 			g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: t.TempDir(), Binary: os.Args[0]}}
@@ -96,6 +97,7 @@ func TestSharingIsTold(t *testing.T) {
 // TestAutoFallsBack: if the control daemon does not start, tasks take turns, and
 // the mapper knows; with `mps: user` they would wait.
 func TestAutoFallsBack(t *testing.T) {
+	long(t)
 	broken, err := exec.LookPath("false")
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +145,7 @@ func TestAutoFallsBack(t *testing.T) {
 // TestClientIsAdopted: a client that an earlier daemon has started is one for the
 // next.
 func TestClientIsAdopted(t *testing.T) {
+	long(t)
 	g := newRig(t, auto(t))
 	g.script("train", untilStopped)
 	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})

@@ -37,6 +37,7 @@ func (k keptSuites) keep(t *testing.T, owner Caller, name string) {
 // owner that run and that have ended, and compares the answers with the table. Who is no
 // administrator does not learn that there is a suite.
 func TestSuiteRights(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.stop() // nothing works on the suites
 	g.Runner.self, g.Runner.audit = account.UID, audit.New(t.TempDir())

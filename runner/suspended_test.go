@@ -180,6 +180,7 @@ func TestSuspendAndResume(t *testing.T) {
 // TestSuspendFails: the end of a failed suspend or resume is reported, and the task
 // continues or starts again.
 func TestSuspendFails(t *testing.T) {
+	long(t)
 	t.Run("it runs on", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		s.fail(suspend.Runs, errors.New("the driver is busy"))
@@ -274,6 +275,7 @@ func (g *rig) stopAndCancel(ref string) {
 // TestRestartSuspended: a daemon that ends in the middle leaves the rest to the next one: a
 // suspend is finished, a resume too, and a suspended task is not touched.
 func TestRestartSuspended(t *testing.T) {
+	long(t)
 	t.Run("suspending", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		s.hold()
@@ -329,6 +331,7 @@ func TestRestartSuspended(t *testing.T) {
 
 // TestSuspendKind: the core gets the GPUs that can suspend, and for which tasks.
 func TestSuspendKind(t *testing.T) {
+	long(t)
 	mig := func(g *rig) { g.cards.devices[1].Parent = "GPU-card" }
 	for name, tc := range map[string]struct {
 		change func(*rig)

@@ -266,6 +266,7 @@ func TestInsideWalls(t *testing.T) {
 
 // TestIdleTold: an idle task is shown as such, its terminal gets a note, and input helps.
 func TestIdleTold(t *testing.T) {
+	long(t)
 	g := newRig(t, func(g *rig) { g.opt.Mapper.IdleReport = 50 * time.Millisecond })
 	g.script("sh", shell)
 	g.cards.set(gpu.Sample{UUID: "GPU-a"})

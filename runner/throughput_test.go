@@ -39,6 +39,7 @@ func steps(beside func() bool) containerstest.Script {
 // TestProgressTold: in virtual time, a task's progress, its end and its neighbour's cost
 // are shown, and the mapper learns of it in a few events.
 func TestProgressTold(t *testing.T) {
+	long(t)
 	inVirtualTime(t, func(v *virtual) {
 		beside := make(chan bool, 1)
 		beside <- false

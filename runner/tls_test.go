@@ -175,6 +175,7 @@ func filled(pattern, task string) (method, path string) {
 // TestRemoteToken: without a token, with one that the cluster does not know, and while the
 // cluster does not answer, nothing is done and one line says why. Running tasks continue.
 func TestRemoteToken(t *testing.T) {
+	long(t)
 	g := newRemoteRig(t)
 	g.script("train", untilStopped)
 	id := g.submit("ann", api.Submit{Image: "train", Namespace: "a"})
@@ -215,6 +216,7 @@ func TestRemoteToken(t *testing.T) {
 // TestRemoteStranger: a user without rights in another's namespace can do nothing there:
 // none of the requests about a task or a group succeeds, or reveals that it exists.
 func TestRemoteStranger(t *testing.T) {
+	long(t)
 	g := newRemoteRig(t)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
 		p.Out("s3cret-output")
@@ -316,6 +318,7 @@ func TestRemoteStreams(t *testing.T) {
 // users who may see a namespace's pods see no environment, and output and stopping are the
 // owner's.
 func TestRemoteRights(t *testing.T) {
+	long(t)
 	g := newRemoteRig(t)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
 		p.Out("s3cret-output")

@@ -42,6 +42,7 @@ func leaves(ctx context.Context, p *containerstest.Process) int {
 // TestLeavesByItself: a task that offers it is asked, over a restart of the daemon; the
 // driver is left alone. Its folder is gone after its end.
 func TestLeavesByItself(t *testing.T) {
+	long(t)
 	g, s, _ := suspendable(t, func(g *rig) {
 		o := *g.opt.Suspending
 		o.By, o.Move = &leave.Asking{Driver: o.By.(leave.By)}, false

@@ -128,6 +128,7 @@ func reworded(v any, say func(reason any) any) any {
 // TestVerifyIgnoresWords: a journal with reasons in other words, such as the
 // sentences of an older version, is loaded and sound (R3).
 func TestVerifyIgnoresWords(t *testing.T) {
+	long(t)
 	from := mixed(t)
 	for name, say := range map[string]func(any) any{
 		"sentences": func(any) any { return "in other words" },
@@ -168,6 +169,7 @@ func TestVerifyIgnoresWords(t *testing.T) {
 // TestVerifySeesOtherFigures: a decision is reported if its code or figures
 // differ from the replay's.
 func TestVerifySeesOtherFigures(t *testing.T) {
+	long(t)
 	from := mixed(t)
 	set := func(key string, to any) func(map[string]any) {
 		return func(body map[string]any) { body[key] = to }
