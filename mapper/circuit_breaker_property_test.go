@@ -13,6 +13,9 @@ import (
 // for it, that an unhealthy engine gets no more than one launch at a time once it is
 // known to be unhealthy, and that all tasks run when it has recovered.
 func TestOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = 8, 0, 0

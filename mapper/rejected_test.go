@@ -9,6 +9,9 @@ import (
 // equal request would reject the task too, and that a state without a cache, which asks
 // all GPUs, makes the same decisions.
 func TestTriesAreShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	shared, kept := 0, 0
 	for seed := range uint64(18) {
 		c := newThrong(seed)

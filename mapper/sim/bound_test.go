@@ -122,6 +122,9 @@ func augment(room [][]float64, source, sink int) float64 {
 // TestBoundInAnyWorld checks that no policy beats the bound, however pairs differ from
 // the model and however tasks share a GPU.
 func TestBoundInAnyWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	tasks := synthetic(60, 20)
 	for i := range tasks {
 		tasks[i].Name, tasks[i].At = tasks[i].Family, 0

@@ -516,6 +516,9 @@ func asJSON(t rapid.TB, r Result) string {
 // TestEveryCombination checks that, under each policy with each combination of the other
 // options, a small trace with something of everything succeeds.
 func TestEveryCombination(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	var tasks []Task
 	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
 		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, units.Bytes(3+4*(i%5))*units.GiB, l)
@@ -610,6 +613,9 @@ func TestTrueEstimates(t *testing.T) {
 // TestSameBytes checks that a large replay gives the same bytes again, on any number of
 // processors.
 func TestSameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	tasks := synthetic(2000, 64)
 	for _, policy := range []string{"magm", "carma"} {
 		run := func(processors int) string {

@@ -12,6 +12,9 @@ import (
 
 // TestReplayBounds runs the shipped bounds.
 func TestReplayBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	sections, err := ReadBounds("../../../test/replay-bounds.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,9 @@ var farOff = []string{"unet-voc-bs8-90e", "xlnet-large-wikitext2-bs4-3e-2gpu"}
 // TestComputedMapping estimates every workload of the shipped traces from its network and
 // compares with the measurement on its fullest GPU. UPDATE=1 rewrites the golden file.
 func TestComputedMapping(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	var lines []string
 	var off []string
 	for _, name := range shippedTraces {
@@ -71,6 +74,9 @@ func TestComputedMapping(t *testing.T) {
 
 // TestComputedEqual checks that equal input gives equal estimates, for every method.
 func TestComputedEqual(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	trace, err := traces.Read("philly-t2-60")
 	if err != nil {
 		t.Fatal(err)
