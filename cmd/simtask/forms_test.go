@@ -12,6 +12,9 @@ import (
 
 // TestForms: output in each form is recognised as that form, to the end.
 func TestForms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	const steps, epochs = 1563, 20
 	for form, want := range map[string]struct {
 		source progress.Form
@@ -61,6 +64,9 @@ func printed(t *testing.T, form string) *running {
 // TestBarSpeed: the bar shows the simulated server's speed, in simulated time: for a task
 // that is alone, all steps in its run time.
 func TestBarSpeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b := newBench(t, 600)
 	r := b.start("1", "resnet18_cifar100_20e_1", "--print", "hf", "--time", "1000s", "--steps-per-epoch", "250")
 	if code := <-r.code; code != exitOK {

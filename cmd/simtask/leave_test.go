@@ -16,6 +16,9 @@ import (
 // nothing meanwhile, and returns when there is room. Its output equals an undisturbed
 // task's.
 func TestLeaves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	args := []string{"resnet18_cifar100_20e_1", "--print", "steps", "--time", "10m", "--context", "500M", "--peak", "20G"}
 	b := newBench(t, 600)
 	undisturbed := b.start("0", args...)

@@ -132,6 +132,9 @@ func trained(line string) bool {
 }
 
 func TestTrainsToTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b := newBench(t, 600)
 	r := b.start("1", "resnet18_cifar100_20e_1")
 	if code := <-r.code; code != exitOK {
@@ -263,6 +266,9 @@ func TestHang(t *testing.T) {
 // TestDaemonRestarts: the task trains on without a server, waits only for
 // memory, and ends well.
 func TestDaemonRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b := newBench(t, 400)
 	r := b.start("0", "resnet18_cifar100_20e_1", "--time", "20m")
 	b.eventually("it holds its memory", func() bool { return b.gpu(0).Used == 788*units.MiB })
@@ -283,6 +289,9 @@ func TestDaemonRestarts(t *testing.T) {
 }
 
 func TestFewerGPUsThanAsked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b := newBench(t, 5000)
 	r := b.start("3", "xlnet_base_cased_2", "--time", "1:00:00")
 	if code := <-r.code; code != exitOK {

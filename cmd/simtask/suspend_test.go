@@ -21,6 +21,9 @@ func (b *bench) call(call suspend.Call) {
 // TestSuspended: a task that was suspended three times, once over a restart of the
 // daemon, has the same output as an undisturbed one. Nothing is printed meanwhile.
 func TestSuspended(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	args := []string{"resnet18_cifar100_20e_1", "--print", "steps", "--time", "10m"}
 	b := newBench(t, 600)
 	undisturbed := b.start("0", args...)

@@ -43,6 +43,9 @@ func hostile(t *testing.T, policies ...string) Data {
 
 // TestReportInBrowser looks at a report in three widths and both themes.
 func TestReportInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b, address := opened(t, hostile(t, "exclusive", "magm"), simulated(t, 12, 1, "magm"))
 	b.As(1600, "light")
 	b.Do(chromedp.Navigate(address))
@@ -69,6 +72,9 @@ const tooWide = `[...document.querySelectorAll('main *')].filter((e) => e.getBou
 
 // TestReportKeys goes through what mouse and keys do.
 func TestReportKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	b, address := opened(t, hostile(t, "exclusive", "magm", "carma"))
 	b.As(1200, "light")
 	b.Do(chromedp.Navigate(address))
@@ -172,6 +178,9 @@ func TestReportKeys(t *testing.T) {
 
 // TestReportOfMany: with too many tasks to list, the other charts are there.
 func TestReportOfMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	defer func(n int) { shownTasks = n }(shownTasks)
 	shownTasks = 10
 	b, address := opened(t, simulated(t, 60, 2, "exclusive", "magm"))
@@ -193,6 +202,9 @@ const dragged = `(() => {
 // TestReportSize: the size of a report, and the time until it is shown. Bounds of time
 // are for builds without the race detector.
 func TestReportSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	for _, c := range []struct {
 		tasks, bytes int
 		policies     []string

@@ -61,6 +61,9 @@ func TestWriteLoad(t *testing.T) {
 
 // TestReportOfLoad looks at the page of a load, also with nothing in it.
 func TestReportOfLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	folder := t.TempDir()
 	for name, l := range map[string]Load{"load": aLoad(), "none": {Name: "none", Bin: time.Second, Demand: []float64{0}, Arrivals: []int{0}}} {
 		if err := os.WriteFile(filepath.Join(folder, name+".html"), []byte(writtenLoad(t, l)), 0o600); err != nil {

@@ -66,6 +66,9 @@ const (
 
 // TestDriverStates: each call in each state, with the driver's codes.
 func TestDriverStates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	c := calls{t, s, newTask(t, dir, 1).pid()}
@@ -168,6 +171,9 @@ func TestSuspended(t *testing.T) {
 
 // TestMoved: restored onto another GPU, a process stays there, also for the next daemon.
 func TestMoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	s.SetSpeed(100)
@@ -277,6 +283,9 @@ func TestSeveralClients(t *testing.T) {
 
 // TestFrozen: a stopped process cannot be locked, and runs on after that.
 func TestFrozen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	p := newTask(t, dir, 1)
@@ -316,6 +325,9 @@ func TestFrozen(t *testing.T) {
 
 // TestKilledWhileSuspended: nothing is left of it, whatever it had asked for.
 func TestKilledWhileSuspended(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	for _, last := range []suspend.Call{lock, checkpoint} {
 		dir := folder(t)
 		s := serve(t, dir)
@@ -346,6 +358,9 @@ func TestKilledWhileSuspended(t *testing.T) {
 
 // TestFloodWhileLocked: a locked client that keeps asking is disconnected.
 func TestFloodWhileLocked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	c := calls{t, s, os.Getpid()}

@@ -81,6 +81,9 @@ var facts = suspend.Facts{Driver: "580.95.05", Arch: "amd64"}
 // TestSuspender: package suspend takes a task off a simulated GPU, moves it, and brings
 // it back. It has trained as long as one that was not disturbed.
 func TestSuspender(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	p := newTask(t, dir, 4)
@@ -270,6 +273,9 @@ func (r raw) answers() {
 
 // TestManySuspends is for the race detector, and finds leaked state.
 func TestManySuspends(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	s.SetSpeed(5000)

@@ -191,6 +191,9 @@ func TestPaceFollowsNeighbours(t *testing.T) {
 // TestServerComesBack: tasks outlive the daemon with all memory they hold. An
 // allocation in between waits.
 func TestServerComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	first := serve(t, dir)
 	first.SetSpeed(60)
@@ -223,6 +226,9 @@ func TestServerComesBack(t *testing.T) {
 // TestNewcomerAfterARestart: the memory of a task that has not reconnected yet
 // is not given to another.
 func TestNewcomerAfterARestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	first := serve(t, dir)
 	old := join(t, dir, client.Options{Task: 1})
@@ -350,6 +356,9 @@ func TestRefusals(t *testing.T) {
 // TestSilentReader: a client that asks and never reads loses its connection in the end.
 // Until then all others continue.
 func TestSilentReader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a second or more")
+	}
 	dir := folder(t)
 	s := serve(t, dir)
 	silent := dialRaw(t, dir)
