@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,23 @@ type logFiles struct {
 	read lines.Reader // of open[0]
 	gap  bool         // output is missing before open[0]
 	gaps []int        // indexes of open before which output is missing
+
+	unlooked int   // bytes read since the last look
+	mostHeld int64 // for tests, or 0
+}
+
+// While a file is read, the engine may begin and delete several: a look every lookEvery
+// bytes opens them in time. A deleted file takes up room until it is closed, so a reader
+// that is mostHeld bytes behind opens no more.
+const (
+	lookEvery = 512 << 10
+	mostHeld  = 256 << 20
+)
+
+// behind reports whether the open files have mostHeld bytes. They are about equally large.
+func (f *logFiles) behind() bool {
+	first, err := f.open[0].Stat()
+	return err == nil && len(f.open) > f.most && int64(len(f.open))*first.Size() >= cmp.Or(f.mostHeld, mostHeld)
 }
 
 // logFilesOf returns the files of a container's log, or nil if they cannot be read from
@@ -40,7 +58,7 @@ func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 		return nil
 	}
 	f := &logFiles{base: c.LogPath, most: most}
-	if err := f.look(); err != nil || len(f.open) == 0 {
+	if err := f.look(lookTries); err != nil || len(f.open) == 0 {
 		f.close()
 		return nil
 	}
@@ -57,14 +75,17 @@ func (f *logFiles) close() {
 
 // look opens the files that are newer than the open ones. It goes from the newest
 // to the oldest. If the engine renames them meanwhile, a file may come twice or a
-// number may be missing, and then look begins again; but no file is passed over.
-func (f *logFiles) look() error {
+// number may be missing, and then look begins again; but no file is passed over. After
+// some tries it leaves the files to the next look, or, if it was called with lookTries,
+// takes a missing number for a file that somebody deleted.
+func (f *logFiles) look(tries int) error {
+	f.unlooked = 0
 	if n := len(f.open); n > 0 {
 		if same, err := sameFile(f.open[n-1], f.base); same || err != nil {
 			return err
 		}
 	}
-	for try := range lookTries {
+	for try := range tries {
 		found, state, err := f.walk()
 		if err != nil || state == renaming || state == incomplete && try < lookTries-1 {
 			for _, file := range found {
@@ -72,6 +93,9 @@ func (f *logFiles) look() error {
 			}
 			if err != nil {
 				return err
+			}
+			if try == tries-1 {
+				return nil
 			}
 			time.Sleep(time.Millisecond << min(try, 5))
 			continue
@@ -84,7 +108,7 @@ func (f *logFiles) look() error {
 		}
 		return nil
 	}
-	return nil // the next look will do
+	return nil
 }
 
 // lookTries limits the walks of one look, which take up to 1.2 s together. A number that
@@ -173,10 +197,15 @@ func (f *logFiles) path(number int) string {
 func (f *logFiles) next() ([]byte, error) {
 	for {
 		if line, err := f.read.Next(); line != nil || err != nil {
+			if f.unlooked += len(line); f.unlooked >= lookEvery && !f.behind() {
+				err = cmp.Or(err, f.look(1))
+			}
 			return line, err
 		}
-		if err := f.look(); err != nil {
-			return nil, err
+		if !f.behind() {
+			if err := f.look(lookTries); err != nil {
+				return nil, err
+			}
 		}
 		last := len(f.open) == 1 // asked before reading: if it is not the last, it is complete
 		if line, err := f.read.Next(); line != nil || err != nil || last {

@@ -3,6 +3,7 @@ package docker
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -54,7 +55,7 @@ func (f *logFiles) shift(t *testing.T, number int) {
 // engine misses none, and reports no gap where there is none.
 func TestLookDuringRenaming(t *testing.T) {
 	f := logDir(t, 4, "2\n", "1\n")
-	if err := f.look(); err != nil || len(f.open) != 2 {
+	if err := f.look(lookTries); err != nil || len(f.open) != 2 {
 		t.Fatalf("%d files, %v", len(f.open), err)
 	}
 	f.read.Reset(f.open[0])
@@ -95,7 +96,7 @@ func TestLookDuringRenaming(t *testing.T) {
 		_ = os.Rename(f.base, f.path(1))
 		_ = os.WriteFile(f.base, []byte("5\n"), 0o600)
 	}()
-	err := g.look()
+	err := g.look(lookTries)
 	<-renamed
 	if err != nil || len(g.open) < 3 {
 		t.Errorf("%d files, %v", len(g.open), err)
@@ -106,7 +107,7 @@ func TestLookDuringRenaming(t *testing.T) {
 // is not renaming continues with a gap.
 func TestLookAfterDeletion(t *testing.T) {
 	f := logDir(t, 4, "1\n")
-	if err := f.look(); err != nil || len(f.open) != 1 {
+	if err := f.look(lookTries); err != nil || len(f.open) != 1 {
 		t.Fatalf("%d files, %v", len(f.open), err)
 	}
 	f.read.Reset(f.open[0])
@@ -118,5 +119,48 @@ func TestLookAfterDeletion(t *testing.T) {
 	}
 	if lines, gaps := f.readAll(t); len(lines) != 2 || gaps != 1 {
 		t.Errorf("%q with %d gaps", lines, gaps)
+	}
+}
+
+// TestLookWhileReading: the engine begins ten files while a reader takes the lines of the
+// first one, and keeps three. The reader misses nothing, unless it is mostHeld bytes
+// behind.
+func TestLookWhileReading(t *testing.T) {
+	line := strings.Repeat("x", 1023) + "\n"
+	file := strings.Repeat(line, 6*lookEvery/len(line))
+	for _, row := range []struct{ begun, gaps int }{{10, 0}, {60, 1}} {
+		f := logDir(t, 3, file)
+		if f.mostHeld = int64(16 * len(file)); f.look(lookTries) != nil || len(f.open) != 1 {
+			t.Fatalf("%d files", len(f.open))
+		}
+		f.read.Reset(f.open[0])
+		read, gaps := 0, 0
+		for begun := 0; ; read++ {
+			b, err := f.next()
+			if err != nil || len(f.open) > 16+3 {
+				t.Fatalf("%v with %d files open", err, len(f.open))
+			}
+			if b == nil {
+				break
+			}
+			if f.gap {
+				f.gap, gaps = false, gaps+1
+			}
+			if begun < row.begun && read%(lookEvery/len(line)) == 0 {
+				begun++
+				_ = os.Remove(f.path(2))
+				for i := 1; i >= 0; i-- {
+					if err := os.Rename(f.path(i), f.path(i+1)); err != nil && !os.IsNotExist(err) {
+						t.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(f.base, []byte(file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if whole := read == (row.begun+1)*len(file)/len(line); gaps > 0 != (row.gaps > 0) || whole != (gaps == 0) {
+			t.Errorf("%d files begun: %d lines and %d gaps", row.begun, read, gaps)
+		}
 	}
 }
