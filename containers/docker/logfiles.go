@@ -41,8 +41,8 @@ const (
 	mostHeld  = 256 << 20
 )
 
-// behind reports whether the open files have mostHeld bytes. They are about equally large.
-func (f *logFiles) behind() bool {
+// lagging reports whether the open files have mostHeld bytes. They are about equally large.
+func (f *logFiles) lagging() bool {
 	first, err := f.open[0].Stat()
 	return err == nil && len(f.open) > f.most && int64(len(f.open))*first.Size() >= cmp.Or(f.mostHeld, mostHeld)
 }
@@ -76,16 +76,16 @@ func (f *logFiles) close() {
 // look opens the files that are newer than the open ones. It goes from the newest
 // to the oldest. If the engine renames them meanwhile, a file may come twice or a
 // number may be missing, and then look begins again; but no file is passed over. After
-// some tries it leaves the files to the next look, or, if it was called with lookTries,
+// that many walks it leaves the files to the next look, or, if it was called with lookTries,
 // takes a missing number for a file that somebody deleted.
-func (f *logFiles) look(tries int) error {
+func (f *logFiles) look(walks int) error {
 	f.unlooked = 0
 	if n := len(f.open); n > 0 {
 		if same, err := sameFile(f.open[n-1], f.base); same || err != nil {
 			return err
 		}
 	}
-	for try := range tries {
+	for try := range walks {
 		found, state, err := f.walk()
 		if err != nil || state == renaming || state == incomplete && try < lookTries-1 {
 			for _, file := range found {
@@ -94,7 +94,7 @@ func (f *logFiles) look(tries int) error {
 			if err != nil {
 				return err
 			}
-			if try == tries-1 {
+			if try == walks-1 {
 				return nil
 			}
 			time.Sleep(time.Millisecond << min(try, 5))
@@ -197,12 +197,12 @@ func (f *logFiles) path(number int) string {
 func (f *logFiles) next() ([]byte, error) {
 	for {
 		if line, err := f.read.Next(); line != nil || err != nil {
-			if f.unlooked += len(line); f.unlooked >= lookEvery && !f.behind() {
+			if f.unlooked += len(line); f.unlooked >= lookEvery && !f.lagging() {
 				err = cmp.Or(err, f.look(1))
 			}
 			return line, err
 		}
-		if !f.behind() {
+		if !f.lagging() {
 			if err := f.look(lookTries); err != nil {
 				return nil, err
 			}
