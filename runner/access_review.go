@@ -12,8 +12,8 @@ import (
 	"carma/containers"
 )
 
-// How long an answer of the cluster about users counts. A token that is taken back, and
-// a right that is lost, work for so long at most.
+// Lifetimes of the cached answers of the cluster about users. A revoked token or right
+// works for at most this time.
 const (
 	tokenGood, tokenBad   = 30 * time.Second, 5 * time.Second
 	accessGood, accessBad = 10 * time.Second, 5 * time.Second
@@ -24,11 +24,11 @@ const (
 	reviewWithin = 10 * time.Second
 )
 
-// reviews asks the cluster about users, and remembers the answers for a moment.
+// reviews asks the cluster about users and caches the answers for some seconds.
 type reviews struct {
 	of    containers.Reviewer
 	now   func() time.Time
-	asked chan struct{} // a token for each question that is being asked
+	asked chan struct{} // holds a token for each question in progress
 
 	mu     sync.Mutex
 	tokens map[[sha256.Size]byte]reviewed[containers.Subject]
@@ -99,7 +99,7 @@ func clusterSilent(err error) error {
 	return refusef(503, "the cluster does not say who you are and what you may do: %v; nothing is lost, try again", err)
 }
 
-// question asks one, when it is its turn.
+// question calls put as soon as fewer than reviewsAtOnce questions are in progress.
 func question[T any](ctx context.Context, v *reviews, put func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
 	defer cancel()

@@ -19,15 +19,15 @@ func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 		return nil, err
 	}
 	name := w.containerName(w.launch.Task, w.launch.Attempt)
-	// Without a match somebody has renamed it: the labels decide.
+	// If no name matches, somebody has renamed the container, and its labels decide.
 	i := max(0, slices.IndexFunc(found, func(c containers.Container) bool { return c.Name == name }))
 	return &found[i], nil
 }
 
 // adopt continues with a container that an earlier daemon has created. It keeps the
-// container as it is: later changes of options, policy or grants do not matter. err is the
-// error of the search for it. If the attempt was stopped before its start, adopt removes
-// the container and returns no ID.
+// container as it is: later changes of options, policy or grants do not matter. err is
+// the error of the search for the container. If the attempt was stopped before its start,
+// adopt removes the container and returns no ID.
 func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) (id string, _ error) {
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
-	placed, err := w.restoreMounts(ctx, c) // its mounts must be in place before it starts
+	placed, err := w.restoreMounts(ctx, c) // the mounts must be in place before the container starts
 	defer placed()
 	if err != nil {
 		return c.ID, err

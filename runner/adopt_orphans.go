@@ -17,8 +17,8 @@ import (
 	"carma/runner/journal"
 )
 
-// lossAccepted reports whether the loss of a part of the journal was accepted
-// and is not made good yet.
+// lossAccepted reports whether the loss of a part of the journal was accepted and the
+// lost tasks are not restored yet.
 func (r *Runner) lossAccepted() (bool, error) {
 	_, err := r.Journal.Meta(journal.AcceptLossKey)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -27,9 +27,9 @@ func (r *Runner) lossAccepted() (bool, error) {
 	return err == nil, err
 }
 
-// acceptLostRecords restores tasks of an accepted loss, as far as the records of tasks
-// allow: it journals them again. It may be repeated, and must run before there are new
-// tasks. Nothing is launched meanwhile.
+// acceptLostRecords restores the tasks of an accepted loss that have records by
+// journaling them again. It may be repeated, and must run before new tasks are submitted.
+// Nothing is launched meanwhile.
 func (r *Runner) acceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
@@ -46,8 +46,8 @@ func (r *Runner) acceptLostRecords() error {
 	return r.applyAll(append(append(changes, ended...), waiting...))
 }
 
-// acceptLoss makes the rest of an accepted loss good, from the containers, and
-// ends the acceptance. No container is touched.
+// acceptLoss restores the other tasks of an accepted loss from their containers, and ends
+// the acceptance. No container is touched.
 func (r *Runner) acceptLoss(found []orphan) error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
@@ -119,8 +119,8 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	return changes, nil
 }
 
-// lostEstimate returns the estimate of a task that has lost its Estimated event: from its
-// record, as declared, or else a whole GPU.
+// lostEstimate returns an estimate for a task whose Estimated event was lost. It takes
+// the estimate in the record, else the declared memory, else a whole GPU.
 func lostEstimate(rec *Record) mapper.Estimate {
 	switch {
 	case rec.Task.Estimate.Memory > 0:
@@ -131,9 +131,10 @@ func lostEstimate(rec *Record) mapper.Estimate {
 	return mapper.Estimate{WholeGPU: true}
 }
 
-// adoptOrphans makes tasks of containers that the journal does not know. They continue, and end
-// like others. A container is left alone if its labels say too little, or if its task is
-// known and is another one or finished. left are the IDs of these.
+// adoptOrphans makes tasks of containers that the journal does not know. These tasks
+// continue, and end like others. A container is left alone if its labels say too little,
+// or if its task is known and is another one or finished. left holds the IDs of the
+// containers left alone.
 func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.orphanRecord(s)
@@ -151,7 +152,7 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string)
 }
 
 // leftAloneKey is the key in the journal's meta of the containers that were not adopted
-// when a loss was accepted. They do not keep the daemon from starting again.
+// when a loss was accepted. These containers do not keep the daemon from starting again.
 const leftAloneKey = "left-alone"
 
 func (r *Runner) ignoredContainers() (ids []string, err error) {
@@ -237,7 +238,7 @@ func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
 		list = list[1:]
 	}
 	if _, told := labels[LabelGrants]; told && list == "" && labels[LabelHost] != "" {
-		return nil, nil // it has no GPU
+		return nil, nil // the task has no GPU
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		uuid, size, _ := strings.Cut(entry, "=")

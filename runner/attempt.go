@@ -20,36 +20,36 @@ type worker struct {
 	*Runner
 	rec     *Record
 	launch  mapper.Launch
-	resumed bool // by a daemon that was restarted
+	resumed bool // a restarted daemon continues the attempt
 	stop    *stopper
 	aside   suspension
 	// resizing is written before the worker starts.
 	resizing *resizing
-	// disconnected: MPS was asked to disconnect the task. Only the goroutine
+	// disconnected is set once MPS was asked to disconnect the task. Only the goroutine
 	// that stops the task uses it.
 	disconnected bool
-	// noMPS: the attempt is no client of MPS, because that does not run. Written
-	// before the container is known to anybody else.
+	// noMPS is set if the attempt is not an MPS client because MPS does not run. It is
+	// written before the container is known to anybody else.
 	noMPS bool
 	// client tracks the attempt as an MPS client, or is nil if it is none. It is written
 	// before the output is read. withoutGPU is set if the attempt was killed because it
 	// could not become a client.
 	client     *mpsClient
 	withoutGPU atomic.Bool
-	// deviceLost: it was stopped because it cannot open its GPUs.
+	// deviceLost is set if the attempt was stopped because it cannot open its GPUs.
 	deviceLost atomic.Bool
 	// adopted is the container that an earlier daemon created, or nil if this daemon creates
 	// it. It is written before the container is known to anybody else.
 	adopted *containers.Container
 	// files are the files that the suite puts into the container.
 	files []api.SuiteFile
-	heard atomic.Int64 // lines of output that have come
+	heard atomic.Int64 // number of output lines received
 	// erred is the wall-clock time in nanoseconds at which an output line last reported
 	// exhausted memory, or 0.
 	erred atomic.Int64
 	// console closes the connection to the program, or is nil if none is open.
 	console func()
-	// following reads its progress; made before its output is read.
+	// following reads the task's progress. It is made before the output is read.
 	following *follower
 }
 
@@ -130,7 +130,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	}
 	defer w.followClient(ctx, id)()
 	started := w.Clock.Now()
-	if err := w.checkGPUs(ctx, id); err != nil { // before it counts as a start that went well
+	if err := w.checkGPUs(ctx, id); err != nil { // before the start counts as successful
 		return id, w.unstarted(wrongGPUs(err), err.Error())
 	}
 	w.post(fact(mapper.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
@@ -152,7 +152,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 
 	exit, outages, err := w.await(ctx, id)
 	heard := time.Now()
-	byEngine := err == nil && (outages > 0 || w.endedByEngine(ctx, exit, heard)) // asked at once: it may be back soon
+	byEngine := err == nil && (outages > 0 || w.endedByEngine(ctx, exit, heard)) // the engine is asked at once, because it may answer again soon
 	endStop()
 	<-stopping
 	w.awaitOutput(ctx, logged, out, endLog) // the last output decides the outcome

@@ -22,7 +22,7 @@ func (r *Runner) subject(who Caller) rights.Caller {
 	return c
 }
 
-// subjectOf returns the caller of a request. A caller who is not known is nobody.
+// subjectOf returns the caller of a request. An unknown caller has the rights of nobody.
 func (r *Runner) subjectOf(ctx context.Context) rights.Caller {
 	if who, ok := callerFrom(ctx); ok {
 		return r.subject(who)
@@ -65,7 +65,8 @@ func (r *Runner) authorizeSuite(who Caller, a rights.Action, owner rights.Owner,
 	return r.decide(r.subject(who), a, owner, audit.Record{Object: what}, what)
 }
 
-// decide asks the table, records the act of an administrator, and returns the refusal.
+// decide looks up the right in the table, records the act of an administrator, and
+// returns the refusal or nil.
 func (r *Runner) decide(c rights.Caller, a rights.Action, owner rights.Owner, act audit.Record, what string) error {
 	p := r.policy()
 	act.Allowed = p.May(a, c, owner)
@@ -92,8 +93,9 @@ func (r *Runner) checkServer(who Caller, a rights.Action) error {
 	return refusef(403, "%s", p.ServerRefusal(a, c, r.live().AdminGroup))
 }
 
-// authorizeServer is checkServer for an action that is done now: it is recorded if it is
-// for administrators only. object and detail say on what, and how.
+// authorizeServer does what checkServer does for an action that is carried out now, and
+// also records an action that only administrators may do. object names what the action
+// changes, and detail describes the change.
 func (r *Runner) authorizeServer(who Caller, a rights.Action, object, detail string) error {
 	if err := r.checkServer(who, a); err != nil {
 		return err

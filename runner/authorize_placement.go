@@ -16,12 +16,12 @@ var (
 	// namespaceName and accountName are names in a cluster.
 	namespaceName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	accountName   = lazyregexp.New(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
-	// userNumber is a user as a pod can have one.
+	// userNumber matches a user that a pod can have: a UID, or UID:GID.
 	userNumber = lazyregexp.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
 )
 
-// placing returns the check of the place and the user of a submission's tasks. It fills in
-// the namespace of each.
+// placing returns a function that checks the namespace, the service account and the user
+// of each task of a submission, and fills in the namespace.
 func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) error {
 	driver, parted := able[containers.Namespaced](r.Driver)
 	allowed := map[string]error{}
@@ -67,7 +67,7 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 	}
 }
 
-// checkPlace refuses a namespace in which no pods are made, and invalid names.
+// checkPlace refuses a namespace in which carma makes no pods, and invalid names.
 func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	switch {
 	case !namespaceName().MatchString(s.Namespace):
@@ -94,7 +94,7 @@ func (r *Runner) mayRunIn(ctx context.Context, who *containers.Subject, namespac
 	return nil
 }
 
-// accessText is an access in words, with how to look at it by kubectl.
+// accessText describes an access in words, with the kubectl command that shows it.
 func accessText(a containers.Access) string {
 	what := a.Resource
 	if a.Group != "" {
@@ -126,8 +126,8 @@ func noneOfMachine(s *api.Submit) error {
 	return nil
 }
 
-// knowsOf refuses to wait for tasks that the caller may not know of, as if they were not
-// there.
+// knowsOf refuses dependencies on tasks that the caller may not know of, as if these
+// tasks did not exist.
 func (r *Runner) knowsOf(ctx context.Context, after []api.Dependency) error {
 	sight := r.sight(ctx)
 	for _, d := range after {

@@ -22,8 +22,8 @@ type submissionBatch struct {
 	tasks []*admission
 }
 
-// SubmitAll submits several tasks: all, numbered in order, or none. When it
-// returns without error, they are durable.
+// SubmitAll submits either all tasks, numbered in order, or none. When it returns without
+// an error, the tasks are durable.
 func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (api.SubmittedAll, error) {
 	in, warn, err := r.take(ctx, who, s)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 	return answer, nil
 }
 
-// addition is the change that adds the prepared tasks of a submission; recs receives
+// addition returns the change that adds the prepared tasks of a submission. recs receives
 // their records.
 func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*Record) *change {
 	return &change{
@@ -57,7 +57,7 @@ func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credent
 				r.names[all[0].Group] = true
 			}
 			r.nextID += mapper.TaskID(len(all))
-			r.keepCredentials(by, all) // before any of them is launched
+			r.keepCredentials(by, all) // before any of the tasks is launched
 			*recs = all
 			return events, all, nil
 		},
@@ -104,8 +104,8 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*submi
 	return in, warn, nil
 }
 
-// inTask says which task an error is about: of several its number, of a file its name
-// there.
+// inTask adds to an error the task that it is about: the number if there are several
+// tasks, and the name in the file if the task comes from a file.
 func inTask(s api.Submission, i int, err error) error {
 	refused, ok := err.(*RequestError)
 	if !ok || len(s.Tasks) == 1 && s.Tasks[i].Part == "" {
@@ -239,7 +239,7 @@ func (p *batchPlan) name(rec *Record, id mapper.TaskID) (string, error) {
 	return name, p.nameFree("--name", name)
 }
 
-// request returns a task as the mapper takes it.
+// request returns the mapper's request for a task.
 func (p *batchPlan) request(c *admission, id mapper.TaskID) (mapper.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := mapper.Request{

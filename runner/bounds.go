@@ -28,16 +28,16 @@ type Share struct {
 
 // Bounds are the shares of tasks. [Bounds.on] fills in values of 0.
 type Bounds struct {
-	Default Share // of a task that does not ask
-	Most    Share // that one may ask for
+	Default Share // for a task that requests none
+	Most    Share // the largest that a task may request
 	// All is the memory and the processors that all tasks together may allocate. On a
 	// simulated server 0 means that nothing is allocated.
 	All Share
 	// Helper is for helpers of suites.
 	Helper HelperBounds
-	// Elsewhere: tasks run on the machines of a cluster, which accounts their memory and
-	// processors. Nothing of this machine is allocated, and only a task's own request limits
-	// it.
+	// Elsewhere is set if tasks run on the machines of a cluster, which accounts their
+	// memory and processors. Nothing of this machine is allocated, and only a task's own
+	// request limits it.
 	Elsewhere bool
 
 	unset bool        // All was not set
@@ -45,8 +45,8 @@ type Bounds struct {
 	total units.Bytes // the machine's memory
 }
 
-// machine returns the size of this machine. Its HostMem is 0 if that is not
-// known.
+// machine returns the size of this machine. HostMem is 0 if the size of the memory is
+// unknown.
 func machine() Share {
 	m := Share{CPUs: float64(runtime.NumCPU()), Pids: 1 << 15}
 	var info unix.Sysinfo_t
@@ -120,7 +120,7 @@ func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
 	}, true
 }
 
-// milli is a number of processors in thousandths.
+// milli converts a number of processors to thousandths.
 func milli(cpus float64) int64 { return int64(math.Round(cpus * 1000)) }
 
 // hostAsked returns the host memory, reservation and processors that a submission requests,
@@ -159,8 +159,8 @@ func (b Bounds) check(s api.Submit) error {
 	return nil
 }
 
-// shmElsewhere is the default size of /dev/shm on a machine of a cluster. It takes no
-// memory before it is filled.
+// shmElsewhere is the default size of /dev/shm on a machine of a cluster. /dev/shm takes
+// no memory before it is filled.
 const shmElsewhere = int64(8 * units.GiB)
 
 // bound sets the share of a task's container: as requested, else as allocated, else the

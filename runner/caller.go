@@ -17,13 +17,13 @@ type Caller struct {
 	UID, GID int
 	Name     string
 	Home     string
-	Group    string   // the primary one's name
+	Group    string   // name of the primary group
 	Groups   []string // names
 	GIDs     []int    // the same, by number
-	// Subject is set for a user of a cluster. Their UID is one of carma's, see
-	// [subjectUID], and their groups are the cluster's.
+	// Subject is set for a user of a cluster. UID is then a number that carma assigns
+	// (see [subjectUID]), and Groups are the cluster's.
 	Subject   *containers.Subject
-	namespace string // theirs, where they name no other
+	namespace string // used where the caller names no other
 }
 
 type callerKey struct{}
@@ -54,7 +54,7 @@ func callerOf(uid, gid int) Caller {
 	return c
 }
 
-// callerFrom returns the caller of a request; false if it is not known.
+// callerFrom returns the caller of a request, or false if the caller is unknown.
 func callerFrom(ctx context.Context) (Caller, bool) {
 	switch c := ctx.Value(callerKey{}).(type) {
 	case func() Caller:
@@ -65,7 +65,8 @@ func callerFrom(ctx context.Context) (Caller, bool) {
 	return Caller{}, false
 }
 
-// is: the user of a container is the caller, by name or number, alone or with their group.
+// is reports whether a container's user, by name or number, alone or with a group, is the
+// caller with the primary group.
 func (c Caller) is(user string) bool {
 	name, group, grouped := strings.Cut(user, ":")
 	return (name == strconv.Itoa(c.UID) || name == c.Name) && (!grouped || group == strconv.Itoa(c.GID) || group == c.Group)

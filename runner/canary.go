@@ -137,7 +137,8 @@ func (r *Runner) createCanary(ctx context.Context, spec containers.Spec) (id str
 	return id, err
 }
 
-// removeCanary removes the canary's container. What it leaves, the next daemon removes.
+// removeCanary removes the canary's container. If that fails, the next daemon removes the
+// container.
 func (r *Runner) removeCanary(ctx context.Context, id, name string) {
 	remove := func(ctx context.Context) error { return r.Driver.Remove(ctx, id) }
 	_, err := r.engine.retry(ctx, func() error { return remove(ctx) })

@@ -9,13 +9,13 @@ import (
 )
 
 // catchUpFor bounds the wait for samples from another machine. Its agent reports changes
-// within a second. The watchdog stops an overuser after 3 s; until the end is reported, it
-// considers the room needed.
+// within a second. The watchdog stops a task that overuses memory after 3 s. It counts
+// the memory of the ended attempt as needed until the end is reported.
 const catchUpFor = 2 * time.Second
 
 // catchUp gives the mapper the GPUs' samples from the time when an attempt ran out of GPU
-// memory, before the attempt's end: they show which task took the memory and is charged.
-// Samples of this machine are never late.
+// memory, before the attempt's end. These samples show which task took the memory and is
+// charged. Samples of this machine are never late.
 func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 	source, late := w.GPUs.(gpu.Lagging)
 	if !late {
@@ -29,10 +29,10 @@ func (w *worker) catchUp(ctx context.Context, exit containers.Exit) {
 	w.monitor.fresh(ctx)
 }
 
-// fresh waits until a sample whose reading begins after the call was reported, or ctx
+// fresh waits until a sample is reported whose reading began after the call, or until ctx
 // ends.
 func (m *monitor) fresh(ctx context.Context) {
-	for range 2 { // the present reading may have begun before
+	for range 2 { // the current reading may have begun before the call
 		m.mu.Lock()
 		round := m.round
 		m.mu.Unlock()

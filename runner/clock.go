@@ -13,8 +13,8 @@ import (
 // simulated server it may run faster, and keeps running while the daemon is
 // down, as the containers do. Safe for concurrent use.
 //
-// While the daemon runs, its time passes evenly, also if the wall clock is set:
-// the monotonic clock counts it.
+// While the daemon runs, its time follows the monotonic clock, so that it passes evenly
+// even if somebody sets the wall clock.
 type Clock struct {
 	now   func() time.Time // the wall clock, with the system's monotonic reading
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ func NewClock(speed float64) *Clock {
 	return &Clock{now: time.Now, wall: now, sim: units.InstantOf(now), speed: speed}
 }
 
-// Now is the daemon's time.
+// Now returns the daemon's time.
 func (c *Clock) Now() units.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Clock) at(wall time.Time) units.Instant {
 	return c.sim.Add(time.Duration(float64(wall.Sub(c.wall)) * c.speed))
 }
 
-// Time is Now as a time.Time.
+// Time returns Now as a time.Time.
 func (c *Clock) Time() time.Time { return c.Now().Time() }
 
 // Until returns the wall-clock time left until an instant, or 0 if it has passed.
@@ -62,7 +62,7 @@ func (c *Clock) FromWall(t time.Time) units.Instant {
 	return c.at(t)
 }
 
-// Speed is the daemon's time per wall clock time.
+// Speed returns the ratio of the daemon's time to wall-clock time.
 func (c *Clock) Speed() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

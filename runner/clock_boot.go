@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is the time since a boot. The system counts it evenly, also while it
+// uptime is the time since a boot. The kernel counts it evenly, also while the machine
 // sleeps.
 type uptime struct {
 	Boot  string        `json:"boot"` // the boot's ID, or "" if unknown
@@ -33,8 +33,8 @@ func upFor() uptime {
 	return uptime{strings.TrimSpace(string(id)), time.Duration(ts.Nano())}
 }
 
-// bootKey is the key in the journal's meta of the last start: the daemon's time
-// and the machine's uptime then.
+// bootKey is the key in the journal's meta under which a start stores the daemon's time
+// and the machine's uptime.
 const bootKey = "boot"
 
 type lastStart struct {
@@ -42,8 +42,8 @@ type lastStart struct {
 	At units.Instant `json:"at"`
 }
 
-// clockSlack is the difference up to which two clocks merely drift. A larger
-// one means that a clock was set.
+// clockSlack is the largest difference of two clocks that drift explains. A larger
+// difference means that a clock was set.
 const clockSlack = time.Minute
 
 // restoreClock sets the daemon's time at a start: it continues from the journal's end. If the

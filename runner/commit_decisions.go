@@ -8,16 +8,16 @@ import (
 	"carma/runner/journal"
 )
 
-// committedStep is an applied event with its decisions. They are carried out once they are durable. A
-// daemon that dies before that has carried out none of them; the next one, of any later
-// version, uses the stored ones.
+// committedStep is an applied event with its decisions. The decisions are carried out
+// once they are durable. A daemon that dies before that has carried out none of them. The
+// next daemon, of any later version, uses the stored decisions.
 type committedStep struct {
 	event     mapper.Event
 	decisions []mapper.Decision
 }
 
-// decided stores the decisions on an event: for the next commit, and to be carried out
-// after it. A replay calls it too, for events without stored decisions.
+// decided adds the decisions on an event to the next commit and to the decisions that are
+// carried out after it. A replay calls it too, for events without stored decisions.
 func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision) {
 	r.seq = seq
 	for n, d := range decisions {
@@ -33,7 +33,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 		}
 		rec, _ := r.records.get(f.Task.ID)
 		if rec == nil {
-			continue // its record was removed after it had finished
+			continue // the record was removed after the task had finished
 		}
 		r.pending.Tasks = append(r.pending.Tasks, rec.with(f.Task).row())
 	}
@@ -41,9 +41,9 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 	r.due = append(r.due, committedStep{ev, decisions})
 }
 
-// flushDue stores the decisions and carries them out. If all of them are
-// WakeAt, they are carried out at once and stored by the next commit. If the
-// disk is full, nothing is carried out until it can be stored.
+// flushDue stores the decisions and carries them out. If all of them are WakeAt, they are
+// carried out at once and stored by the next commit. If the disk is full, no decision is
+// carried out until it can be stored.
 func (r *Runner) flushDue() error {
 	for _, d := range r.due {
 		for _, decision := range d.decisions {
@@ -85,7 +85,7 @@ func (r *Runner) store() error {
 
 func (r *Runner) unstored() bool { return len(r.pending.Decisions)+len(r.pending.Tasks) > 0 }
 
-// stored is called after a commit: everything pending is durable.
+// stored is called after a commit, when everything pending is durable.
 func (r *Runner) stored() {
 	if r.full {
 		r.full = false

@@ -19,8 +19,8 @@ const (
 	recentBytes = 32 << 10
 	// recentLines is the number of stored lines that a viewer gets instead after a restart.
 	recentLines = 50
-	// unseen is the output that may queue for a terminal that reads none. The program then
-	// waits unseenFor before that terminal is disconnected.
+	// unseen is the output that may queue for a terminal that reads nothing. The program
+	// then waits unseenFor before that terminal is disconnected.
 	unseen    = 64 // pieces of at most 32 KiB
 	unseenFor = 10 * time.Second
 	// connectAgain is the pause before a broken connection to a program is restored.
@@ -38,23 +38,23 @@ type console struct {
 	key attemptKey
 	id  string // of the container
 	tty bool
-	// talks: it has a terminal or an input.
+	// talks is set if the container has a terminal or an input.
 	talks bool
 	clock *Clock
 	touch func(mapper.TerminalInput)
 
 	mu      sync.Mutex
 	session containers.Session // nil while not connected
-	joined  chan struct{}      // closed and replaced when that changes
+	joined  chan struct{}      // closed and replaced when session changes
 	recent  []byte             // latest output, of a terminal only
 	viewers map[*consoleClient]bool
 	over    bool
 	touched units.Instant // when input was last reported
 }
 
-// connect registers the container of the worker's attempt, and connects with its
-// program if that has a terminal or an input. Before the program's start nothing
-// of its output can be lost. It is done once.
+// connect registers the container of the worker's attempt, and connects to its program if
+// the program has a terminal or an input. A connection made before the program's start
+// loses no output. Further calls do nothing.
 func (w *worker) connect(ctx context.Context, id string) {
 	if w.console != nil {
 		return
@@ -82,7 +82,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 		over := make(chan struct{})
 		go func() { defer close(over); done.Wait() }()
 		last, enough := context.WithTimeout(ctx, lastOutput)
-		wait(last, over) // its last words
+		wait(last, over) // for the program's last output
 		enough()
 		end()
 		<-over
@@ -160,7 +160,7 @@ func (c *console) join(session containers.Session) {
 	c.joined = make(chan struct{})
 }
 
-// finish ends all viewers: the program has ended.
+// finish disconnects all viewers after the program has ended.
 func (c *console) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,13 +208,13 @@ func (c *console) input(ctx context.Context, data []byte) error {
 // endInput ends the input. A terminal has no end.
 func (c *console) endInput(ctx context.Context) {
 	if session := c.connected(ctx); session != nil && !c.tty {
-		_ = session.CloseWrite() // it has ended meanwhile
+		_ = session.CloseWrite() // it fails if the program has ended
 	}
 }
 
 func (c *console) resize(ctx context.Context, to api.TerminalSize) {
 	if session := c.connected(ctx); session != nil && to != (api.TerminalSize{}) {
-		_ = session.Resize(ctx, containers.Size(to)) // it is the program's loss only
+		_ = session.Resize(ctx, containers.Size(to)) // a failure affects only the program's display
 	}
 }
 
@@ -239,7 +239,7 @@ func (c *console) say(text string) {
 	for v := range c.viewers {
 		select {
 		case v.output <- []byte("\r\ncarma: " + text + "\r\n"):
-		default: // it takes nothing now
+		default: // the viewer's queue is full
 		}
 	}
 }

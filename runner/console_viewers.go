@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// consoleClient is somebody who is attached.
+// consoleClient is a viewer who is attached to a console.
 type consoleClient struct {
 	output chan []byte
 	gone   chan struct{} // closed when the viewer has left, or is cut off
 	leave  func()
-	cut    bool // it took nothing; written before gone is closed
+	cut    bool // disconnected because it read nothing; written before gone is closed
 }
 
 // Write shows output to the viewers. A viewer that reads nothing for a while is
@@ -71,7 +71,7 @@ func (c *console) view() (v *consoleClient, seen bool) {
 	if n := len(recent); n > recentBytes {
 		recent = recent[n-recentBytes:]
 		if i := bytes.IndexByte(recent, '\n'); i >= 0 {
-			recent = recent[i+1:] // it begins with a line
+			recent = recent[i+1:] // the output begins with a whole line
 		}
 	}
 	if len(recent) > 0 {

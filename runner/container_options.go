@@ -24,7 +24,7 @@ import (
 type Fittings struct {
 	// Devices are patterns of paths of devices.
 	Devices []string
-	// Ulimits are the highest limits, each NAME=MOST, or NAME for no limit. One that
+	// Ulimits are the highest limits, each NAME=MOST, or NAME for no limit. A limit that
 	// is not named can only be set to 0.
 	Ulimits []string
 }
@@ -39,8 +39,8 @@ func (f Fittings) check() error {
 	return nil
 }
 
-// checkFittings refuses options that a task of who cannot have. They are checked again at
-// each launch.
+// checkFittings refuses options that a task of who cannot have. The options are checked
+// again at each launch.
 func (r *Runner) checkFittings(ctx context.Context, who Caller, s api.Submit) error {
 	_, err := r.fittings(who, s)
 	if err == nil {
@@ -82,8 +82,9 @@ func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err er
 // hostIPC reports whether tasks may have the machine's IPC namespace.
 func (r *Runner) hostIPC() bool { return r.opt.MPS != nil && r.opt.MPS.HostIPC }
 
-// ipcLine returns the line that a task does not get the machine's IPC namespace. Tasks ask
-// for it, as the lines of vLLM and NGC do, to have a large /dev/shm.
+// ipcLine returns the line saying that a task does not get the machine's IPC namespace.
+// Tasks request this namespace, as the command lines of vLLM and NGC do, to have a large
+// /dev/shm.
 func (r *Runner) ipcLine(s *api.Submit) []string {
 	if s.IPC != "host" || r.hostIPC() {
 		return nil
@@ -91,8 +92,8 @@ func (r *Runner) ipcLine(s *api.Submit) []string {
 	return []string{"--ipc host: not honoured: a task has its own, and a /dev/shm of half of its host memory; --shm-size 8G makes it larger. Only a daemon with mps-ipc: host gives tasks the machine's"}
 }
 
-// tmpfs are a task's folders in memory. One without a size may take half of the
-// task's memory, as the kernel would give half of the machine's.
+// tmpfs returns a task's tmpfs mounts. A mount without a size may take half of the task's
+// memory, as the kernel's default is half of the machine's memory.
 func (r *Runner) tmpfs(s api.Submit) (list []containers.Tmpfs, err error) {
 	most := cmp.Or(s.HostMem, int64(r.live().Bounds.Default.HostMem))
 	sum := s.ShmSize
@@ -114,7 +115,7 @@ func (r *Runner) tmpfs(s api.Submit) (list []containers.Tmpfs, err error) {
 	return list, nil
 }
 
-// ownFolders are folders that carma mounts in tasks.
+// ownFolders returns the folders that carma mounts in tasks.
 func (r *Runner) ownFolders() (all []string) {
 	if r.opt.MPS != nil {
 		all = append(all, r.opt.MPS.Groups.Dir)
@@ -147,7 +148,7 @@ func allowedUlimit(allowed []string, text string) (containers.Ulimit, error) {
 	if err != nil {
 		return containers.Ulimit{}, refusef(422, "--ulimit %v", err)
 	}
-	if u.Hard == 0 { // it only takes away
+	if u.Hard == 0 { // a limit of 0 only restricts the task
 		return containers.Ulimit(u), nil
 	}
 	var names []string
@@ -169,9 +170,9 @@ func orNone(list []string) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// groupsOf are the numbers of groups by name or number on this machine. Only root,
-// and the user that the daemon runs as, get groups that they are not in. The
-// engine is given numbers: a name would count as the image says.
+// groupsOf returns the numbers of groups that are given by name or number on this
+// machine. Only root, and the user that the daemon runs as, get groups that they are not
+// in. The engine is given numbers, because it would look up names in the image.
 func groupsOf(who Caller, names []string) (list []int, err error) {
 	for _, name := range names {
 		n, wrong := strconv.Atoi(name)
@@ -231,7 +232,7 @@ func allows(allowed []string, name string) bool {
 	return slices.ContainsFunc(allowed, func(a string) bool { ok, _ := path.Match(a, name); return ok })
 }
 
-// nvidiaMajor is the number of the devices of NVIDIA's driver.
+// nvidiaMajor is the major number of the device nodes of NVIDIA's driver.
 const nvidiaMajor = 195
 
 // mayHave reports whether the settings allow a path as a device, and also its link target.

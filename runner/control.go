@@ -12,9 +12,9 @@ import (
 	"carma/runner/rights"
 )
 
-// alter makes a change to one task that has not ended, if who may. why is the user's
-// comment. plan returns the event and the record, or the refusal; only the loop calls it,
-// with the task's state and record at that time. The change is durable when alter returns.
+// alter changes one task that has not ended, if who may do so. why is the user's comment.
+// plan returns the event and the record, or the refusal; only the loop calls it, with the
+// task's state and record at that time. The change is durable when alter returns.
 func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, wh
 	return r.altered(ctx, rec.ID(), plan)
 }
 
-// altered is alter for a caller who may.
+// altered does what alter does, for a caller whose rights were checked.
 func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		t, open := r.state.Task(id)
@@ -49,7 +49,7 @@ func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now un
 	return r.Find(id.String())
 }
 
-// Hold keeps a task that waits from being launched.
+// Hold keeps a pending task from being launched.
 func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
 	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		switch {
@@ -90,7 +90,7 @@ func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.Requ
 	})
 }
 
-// Move moves a waiting task among the waiting ones of its owner.
+// Move changes the place of a pending task among its owner's pending tasks.
 func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
 	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if t.Phase == mapper.Suspended && r.state.Position(t.ID) == 0 {
@@ -186,7 +186,8 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 	return nil
 }
 
-// changeOf returns a change in the mapper's form. c has the predictions for it.
+// changeOf returns a change in the mapper's form. c has the predictions for the changed
+// task.
 func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *admission) (mapper.TaskUpdate, error) {
 	what := mapper.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
@@ -230,7 +231,7 @@ func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *admissio
 	return what, nil
 }
 
-// updated is a submission with the changes of an update.
+// updated returns a submission with the changes of an update.
 func updated(s api.Submit, u api.Update) api.Submit {
 	set(&s.Priority, u.Priority)
 	set(&s.Retries, u.Retries)
@@ -243,7 +244,7 @@ func updated(s api.Submit, u api.Update) api.Submit {
 	s.ChangeTraining(u.Train)
 	set(&s.BatchSize, u.BatchSize)
 	if set(&s.GPUs, u.GPUs); len(s.GPUIDs) < s.GPUs {
-		s.GPUIDs = nil // as the mapper takes it
+		s.GPUIDs = nil // the mapper drops them too
 	}
 	set(&s.Exclusive, u.Exclusive)
 	set(&s.HostMem, u.HostMem)

@@ -15,7 +15,7 @@ import (
 // was read from its body.
 type submissionKey struct{}
 
-// submissionFrom is the submission of a request, read by [limitRequests].
+// submissionFrom returns the submission of a request, which [limitRequests] has read.
 func submissionFrom(ctx context.Context) api.Submission {
 	s, _ := ctx.Value(submissionKey{}).(api.Submission)
 	return s
@@ -41,7 +41,7 @@ func readSubmission(from io.Reader, check func(task any, at int) error) (api.Sub
 	case errors.As(err, &kind):
 		err = refusef(422, "the submission's %s cannot be a %s", r.field, kind.Value)
 	case errors.As(err, &refused):
-	default: // of the connection, or of a task
+	default: // an error of the connection or of a task
 	}
 	_, _ = io.Copy(io.Discard, from) // a caller that still sends would not read the answer
 	return api.Submission{}, err
@@ -154,8 +154,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// patientReader reads from a connection and waits for left in all. The time
-// between two reads does not count: the sender is not the cause of it.
+// patientReader reads from a connection and waits for the sender for at most left in
+// total. The time between two reads does not count, because the sender does not cause it.
 type patientReader struct {
 	io.ReadCloser
 	deadline func(time.Time) error
@@ -164,7 +164,7 @@ type patientReader struct {
 
 func (p *patientReader) Read(b []byte) (int, error) {
 	begun := time.Now()
-	_ = p.deadline(begun.Add(p.left)) // a test's writer has none
+	_ = p.deadline(begun.Add(p.left)) // a test's writer has no deadline
 	n, err := p.ReadCloser.Read(b)
 	p.left -= time.Since(begun)
 	return n, err

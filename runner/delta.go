@@ -14,9 +14,9 @@ import (
 // only the changed ones.
 const wholeEvery = 30 * time.Second
 
-// sampleDelta is the last sample of each GPU that the mapper was given. The mapper gets the
-// GPUs that changed: each sample goes into the journal, and a cluster has thousands of
-// GPUs, most of which show the same as a second ago.
+// sampleDelta holds the last sample of each GPU that the mapper was given. The mapper
+// gets only the GPUs that changed, because each sample goes into the journal, and most of
+// a cluster's thousands of GPUs show the same as a second ago.
 type sampleDelta struct {
 	gpus  map[mapper.GPUID]mapper.GPUSample
 	hosts []mapper.HostSample
@@ -55,7 +55,7 @@ func (l *sampleDelta) changed(ev mapper.Sampled) (mapper.Sampled, bool) {
 	return out, true
 }
 
-// sent records that the mapper was given the news of a sample.
+// sent records that the mapper was given news, the changed part of the sample ev.
 func (l *sampleDelta) sent(news, ev mapper.Sampled) {
 	if len(news.GPUs) == len(ev.GPUs) {
 		l.gpus, l.whole = make(map[mapper.GPUID]mapper.GPUSample, len(ev.GPUs)), ev.At

@@ -27,20 +27,20 @@ type DeviceChecker interface {
 }
 
 const (
-	// rulesEvery is the time between two comparisons of device rules with the rules
-	// of before. A comparison reads some files and costs no process.
+	// rulesEvery is the time between two comparisons of device rules with the rules found
+	// before. A comparison reads some files and costs no process.
 	rulesEvery = 2 * time.Second
 	// accessEvery is the time between two checks of all containers: nodes can be lost
 	// without a change of the rules.
 	accessEvery = 5 * time.Minute
-	// accessPatience is the longest time without a process on its GPUs for an attempt that
-	// lost its devices and has used them before: its program may be between two stages, or
-	// end well without a GPU.
+	// accessPatience is the longest time without a process on its GPUs for an attempt
+	// that lost its devices and has used them before. Its program may be between two
+	// stages, or end well without a GPU.
 	accessPatience = 10 * time.Minute
 )
 
-// mostMisses is the number of vain searches for a container's process before they stop: it
-// may be on another machine.
+// mostMisses is the number of failed searches for a container's process after which the
+// searches stop. The process may be on another machine.
 const mostMisses = 5
 
 // deviceCheck is the result of the last check of an attempt's devices.
@@ -69,17 +69,19 @@ type deviceWatch struct {
 type watchedDevices struct {
 	names []string // of the container, in control groups
 	gpus  []string
-	// pid is the container's first process, or 0 if it is not found yet; misses counts
-	// how often it was not. rules are its device rules. Only round uses these.
+	// pid is the container's first process, or 0 if it is not found yet. misses counts
+	// the failed searches for it. rules are the container's device rules. Only round uses
+	// these fields.
 	pid, misses int
 	rules       string
 
-	seen []devices.Node // by the first check that found some
-	due  bool           // it is checked in the next round
+	seen []devices.Node // nodes of the first check that found any
+	due  bool           // the next round checks the attempt
 	last deviceCheck
 
-	// used: a process of it was on its GPUs. quiet counts the readings in a row
-	// without one since the devices were lost, quietSince is the time of the first.
+	// used is set if a process of the attempt was on its GPUs. quiet counts the
+	// consecutive readings without such a process since the devices were lost. quietSince
+	// is the time of the first of them.
 	used       bool
 	quiet      int
 	quietSince time.Time
@@ -195,7 +197,7 @@ func (d *deviceWatch) round(ctx context.Context) {
 	}
 }
 
-// isDue reports whether an attempt is to be checked, and takes that back.
+// isDue reports whether an attempt is due for a check, and clears the mark.
 func (w *watchedDevices) isDue(d *deviceWatch) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,12 +233,12 @@ func (d *deviceWatch) find(list map[attemptKey]*watchedDevices) {
 			w.misses = 0
 		}
 		if w.pid == 0 && w.misses == 0 {
-			w.isDue(d) // not before the next check of all
+			w.isDue(d) // it is checked again with all attempts
 		}
 	}
 }
 
-// note enters the result of a check. One that could not be made changes nothing.
+// note records the result of a check. A check that could not be made changes nothing.
 func (d *deviceWatch) note(key attemptKey, w *watchedDevices, r devices.Result) {
 	d.mu.Lock()
 	r = r.Missing(w.seen)
@@ -260,7 +262,7 @@ func (d *deviceWatch) note(key attemptKey, w *watchedDevices, r devices.Result) 
 }
 
 // follow processes a reading of all GPUs. An attempt that lost its devices and has no
-// process on its GPUs is to end: new programs there fail.
+// process on its GPUs must end, because new programs in it fail.
 func (d *deviceWatch) follow(samples []gpu.Sample) {
 	var faults strings.Builder
 	for _, s := range samples {
@@ -290,8 +292,8 @@ func (d *deviceWatch) follow(samples []gpu.Sample) {
 	}
 }
 
-// present reports whether a reading shows a process of an attempt on its GPUs. It is not
-// known if a GPU has a fault or a process without a number.
+// present reports whether a reading shows a process of an attempt on its GPUs. known is
+// false if a GPU has a fault or a process without a PID.
 func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known bool) {
 	known = true
 	for _, uuid := range gpus {

@@ -123,7 +123,7 @@ func checkDisk(dir string) api.Check {
 	return c
 }
 
-// SimtaskImage plays the training tasks on a simulated server.
+// SimtaskImage is the image that simulates training tasks on a simulated server.
 const SimtaskImage = "carma/simtask:latest"
 
 func (r *Runner) checkSimtask(ctx context.Context) api.Check {

@@ -85,7 +85,7 @@ func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) 
 }
 
 // calibrateOn runs the program to its end and returns its output. On simulated GPUs the
-// image's own program plays it.
+// image's own program simulates it.
 func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []mapper.GPUID) (lines []string, err error) {
 	w := &worker{Runner: r, rec: rec, stop: newStopper(), noMPS: true, launch: mapper.Launch{Attempt: 1, Alone: true}}
 	for _, id := range gpus {

@@ -16,7 +16,8 @@ import (
 	"carma/runner/limits"
 )
 
-// checkLimits reports for each GPU how the memory of tasks is limited, and why not better.
+// checkLimits reports for each GPU how the memory of tasks is limited, and why a stricter
+// limit is not used.
 func (r *Runner) checkLimits() api.Check {
 	c := api.Check{Name: "GPU memory limits", Status: "ok"}
 	on := map[string][]string{}

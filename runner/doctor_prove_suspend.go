@@ -19,8 +19,8 @@ import (
 // programTarget is the path of carma in the container of a proof.
 const programTarget = "/.carma/carma"
 
-// A suspended program must print nothing for proveStill. What it printed before may arrive
-// late, so it has as many as proveWindows of these to do so.
+// A suspended program must print nothing for proveStill. Lines that it printed before the
+// suspension may arrive late, so the proof tries proveWindows more intervals.
 const (
 	proveStill   = 500 * time.Millisecond
 	proveWindows = 3
@@ -73,7 +73,7 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *Record) []api.Check {
 	return out
 }
 
-// unfitImage: the program of the proof does not run in the image.
+// unfitImage is the error that the program of the proof does not run in the image.
 type unfitImage struct{ why string }
 
 func (e *unfitImage) Error() string {
@@ -107,7 +107,7 @@ func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUI
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
 		defer cancel()
-		_ = r.opt.Suspending.By.Thaw(end, r.owners.container(container, spec.Name)) // a frozen one cannot be killed
+		_ = r.opt.Suspending.By.Thaw(end, r.owners.container(container, spec.Name)) // a frozen container cannot be killed
 		err = errors.Join(err, r.Driver.Remove(end, container))
 	}()
 	if err := r.Driver.Start(ctx, container); err != nil {
@@ -152,7 +152,7 @@ func (r *Runner) suspendAndResume(ctx context.Context, c suspend.Container, said
 		units.Bytes(suspend.ProgramBytes), took(off, suspend.CallLock, suspend.CallCheckpoint), proveStill, took(back, suspend.CallRestore, suspend.CallUnlock)), nil
 }
 
-// sent is the time of some calls together.
+// took returns the total time of some calls.
 func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 	sum := time.Duration(0)
 	for _, c := range calls {
@@ -161,7 +161,7 @@ func took(res suspend.Result, calls ...suspend.Call) time.Duration {
 	return sum.Round(time.Millisecond)
 }
 
-// programOutput are the lines of the program of a proof, as they come.
+// programOutput delivers the output lines of a proof's program as they arrive.
 type programOutput struct{ lines chan string }
 
 // listen reads the output of a container until it ends.
@@ -176,7 +176,7 @@ func (r *Runner) listen(ctx context.Context, id string) *programOutput {
 			}
 			select {
 			case s.lines <- last:
-			default: // nobody waits for so many
+			default: // lines beyond the channel's size are dropped
 			}
 			last = ""
 		})
@@ -206,7 +206,8 @@ func (s *programOutput) until(ctx context.Context, word string) (string, error) 
 	}
 }
 
-// drain reads the lines that are there, and returns the number of looks they report.
+// drain reads the lines that have arrived, and returns how many of them report a check of
+// the program's memory.
 func (s *programOutput) drain() (looks int) {
 	for {
 		select {

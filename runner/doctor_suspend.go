@@ -15,8 +15,8 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// checkSuspend reports for each GPU whether tasks can be suspended there, and why not.
-// That they cannot is no fault: nothing else depends on it.
+// checkSuspend reports for each GPU whether tasks can be suspended there, and why not. It
+// is no fault if they cannot, because nothing else depends on suspending tasks.
 func (r *Runner) checkSuspend() api.Check {
 	c := api.Check{Name: "suspending tasks", Status: "ok"}
 	on := map[string][]string{}
@@ -88,8 +88,8 @@ func lacks(euid int, root string) (why, mend string) {
 	return "", ""
 }
 
-// freezes reports whether containers can be frozen by their control groups: version 2
-// always can, version 1 has a hierarchy for it.
+// freezes reports whether containers can be frozen by their control groups. Version 2
+// always can freeze them, version 1 needs the freezer hierarchy.
 func freezes(root string) bool {
 	return slices.ContainsFunc([]string{"sys/fs/cgroup/cgroup.controllers", "sys/fs/cgroup/freezer"}, func(name string) bool {
 		_, err := os.Stat(filepath.Join(root, name))

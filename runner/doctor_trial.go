@@ -11,7 +11,8 @@ import (
 )
 
 // trials are the containers in which the daemon tries something, for carma doctor or as
-// the engine's canary. They are no attempt's: their labels name task 0, which no task is.
+// the engine's canary. They belong to no attempt: their labels name task 0, which does
+// not exist.
 type trials struct {
 	mu    sync.Mutex
 	names map[string]bool // of this daemon's, until they are removed
@@ -20,7 +21,7 @@ type trials struct {
 // trial names the container of a trial and keeps it from the sweep until over is called.
 func (r *Runner) trial() (name string, over func()) { return r.trialOf("doctor") }
 
-// trialOf does so for the container of a purpose.
+// trialOf does what trial does for a container with another purpose.
 func (r *Runner) trialOf(purpose string) (name string, over func()) {
 	name = fmt.Sprintf("carma-%s-%s-%s", r.instance, purpose, strings.ToLower(rand.Text()[:8]))
 	r.trials.mu.Lock()

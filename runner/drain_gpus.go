@@ -11,8 +11,9 @@ import (
 	"carma/runner/rights"
 )
 
-// CloseGPUs drains GPUs, or uncordons them: drained GPUs keep their tasks and get no new
-// ones. A request for all does not shorten longer drains. For admins.
+// CloseGPUs drains GPUs, or uncordons them. Drained GPUs keep their tasks and get no new
+// ones. A request for all GPUs does not shorten longer drains. Only administrators may
+// call it.
 func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.DrainGPUs, closedObject(q), closedDetail(q)); err != nil {
 		return err
@@ -46,8 +47,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 	return err
 }
 
-// outlasts reports whether a GPU is drained by was for longer than another closure
-// asks for, and for nothing less.
+// outlasts reports whether the cordon was ends later than other, and also moves tasks if
+// other does.
 func outlasts(was, other *mapper.Cordon) bool {
 	if was == nil || other == nil || other.Until == 0 || other.Move && !was.Move {
 		return false
@@ -55,7 +56,7 @@ func outlasts(was, other *mapper.Cordon) bool {
 	return was.Until == 0 || was.Until > other.Until
 }
 
-// PauseLaunching pauses all launches, or resumes them. For admins.
+// PauseLaunching pauses all launches, or resumes them. Only administrators may call it.
 func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequest) error {
 	if err := r.authorizeServer(who, rights.Pause, "", closedDetail(q)); err != nil {
 		return err

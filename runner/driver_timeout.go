@@ -27,8 +27,8 @@ const (
 	apiLimit = 4 * time.Second
 )
 
-// bounded gives every call of an engine's driver a time limit, except Logs: the
-// end of an attempt ends that.
+// bounded gives every call of an engine's driver a time limit, except Logs, which ends
+// with the attempt.
 type bounded struct{ containers.Driver }
 
 // Unwrap returns the driver itself.
@@ -100,8 +100,8 @@ func (b bounded) List(ctx context.Context, labels map[string]string) (list []con
 	return list, err
 }
 
-// able returns an engine's driver, or one that it wraps, as an interface that
-// only some have.
+// able returns an engine's driver, or a driver that it wraps, as an interface that only
+// some drivers have.
 func able[T any](d containers.Driver) (T, bool) {
 	for {
 		if t, ok := d.(T); ok {

@@ -22,8 +22,8 @@ type middleware = func(huma.Context, func(huma.Context))
 // description describes a request in the OpenAPI document, and how huma reads it.
 type description func(huma.API, *huma.Operation)
 
-// serve returns the endpoint of a route with an answer beyond its output: A is huma's form
-// of it.
+// serve returns the endpoint of a route whose answer has more than its output. A is
+// huma's form of the answer.
 func serve[In, Out, A any](to api.Route[In, Out], need rule, do func(context.Context, *In) (*A, error), descriptions ...description) endpoint {
 	register := func(a huma.API, door middleware) {
 		op := huma.Operation{
@@ -158,7 +158,7 @@ func (r *Runner) door(a huma.API, need rule) middleware {
 		who, ok := callerFrom(ctx.Context())
 		if ok && len(need.acts) > 0 && need.acts[0].OnServer() {
 			if err := r.checkServer(who, need.acts[0]); err != nil {
-				_ = huma.WriteErr(a, ctx, http.StatusForbidden, err.Error()) // nobody reads it if that fails
+				_ = huma.WriteErr(a, ctx, http.StatusForbidden, err.Error()) // if it fails, nobody reads the answer
 				return
 			}
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // energyBook shares the energy of the GPUs among the attempts with running containers on
-// them. It has no errors: impossible figures are left out.
+// them. It reports no errors, but leaves out impossible figures.
 type energyBook struct {
 	mu    sync.Mutex
 	cards map[string]*energyPage     // by UUID
@@ -27,7 +27,7 @@ type energyBook struct {
 	users map[string]float64 // joules, of ended tasks too
 	held  map[string]float64 // GPU-seconds of each user's tasks, of ended ones too
 	idle  float64            // joules of GPUs without tasks
-	dirty bool               // there is more than was stored last
+	dirty bool               // the book changed since it was last stored
 }
 
 // energyLine is an attempt's account.
@@ -41,11 +41,11 @@ type energyLine struct {
 	counted units.Instant
 }
 
-// energyPage is a GPU's account. When a task comes or ends between two samples, joules are
-// shared by the power draw; the next sample shares the rest of its own joules.
+// energyPage is a GPU's account. When a task starts or ends between two samples, joules
+// are shared by the power draw. The next sample shares the rest of its own joules.
 type energyPage struct {
-	parent string                    // the card of a MIG instance; else the GPU itself
-	at     units.Instant             // joules are shared out up to then; 0 before the first sample
+	parent string                    // the card of a MIG instance, else the GPU itself
+	at     units.Instant             // the time up to which joules are shared out, or 0 before the first sample
 	joules float64                   // the source's counter in the last sample
 	watts  float64                   // the draw in the last sample
 	ahead  float64                   // joules shared out since that the counter has not shown
@@ -56,8 +56,8 @@ type energyPage struct {
 }
 
 const (
-	// longestDraw bounds how long a draw is believed to have lasted: the clock
-	// may have been set.
+	// longestDraw is the longest time for which one draw counts, because the clock may
+	// have been set.
 	longestDraw = 10 * time.Minute
 	// mostDraw, in watts, bounds plausible readings of a card's own counter.
 	mostDraw = 10_000.0
@@ -160,7 +160,7 @@ func (b *energyBook) of(key attemptKey) float64 {
 	return 0
 }
 
-// told stores the SM activity of each task, as the mapper attributes it, on the GPUs with
+// told stores the SM activity that the mapper attributes to each task on the GPUs with
 // several tasks.
 func (b *energyBook) told(busy map[string]map[mapper.TaskID]float64) {
 	b.mu.Lock()
@@ -217,7 +217,7 @@ func (b *energyBook) read(now units.Instant, s *gpu.Sample, c *energyPage) {
 }
 
 // advance distributes by power draw the energy that some GPUs have used since the last
-// sample, before a task comes or ends.
+// sample, before a task starts or ends.
 func (b *energyBook) advance(now units.Instant, gpus []string) {
 	for _, uuid := range gpus {
 		c := b.cards[uuid]
@@ -230,7 +230,7 @@ func (b *energyBook) advance(now units.Instant, gpus []string) {
 	}
 }
 
-// drawn is for how many seconds a draw lasted.
+// drawn returns for how many seconds a draw counts.
 func drawn(from, to units.Instant) float64 {
 	return min(max(0, to.Sub(from)), longestDraw).Seconds()
 }

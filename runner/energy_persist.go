@@ -28,7 +28,7 @@ type energyNote struct {
 	GPUs     map[string]*energyGap `json:"gpus,omitempty"`
 }
 
-// energyKept is the account of an attempt that is in no record yet.
+// energyKept holds the joules of an attempt that no record has yet.
 type energyKept struct {
 	Task    mapper.TaskID `json:"task"`
 	Attempt int           `json:"attempt"`
@@ -49,16 +49,17 @@ func (g *energyGap) has(key attemptKey) bool {
 	return g != nil && slices.ContainsFunc(g.On, func(k energyKept) bool { return k.key() == key })
 }
 
-// suspendedSpan returns a GPU's energy use since an earlier daemon looked at it. over is false while
-// its attribution is open: the energy is shared among the attempts that ran there all the
-// time, if no attempt came or ended; else it belongs to nobody, and is 0.
+// gone returns a GPU's energy use since an earlier daemon read its counter. The energy is
+// shared among the attempts that ran there all the time, if no attempt started or ended.
+// Otherwise it belongs to nobody, and joules is 0. over is false while this is not
+// decided.
 func (b *energyBook) gone(now units.Instant, s *gpu.Sample, g *energyGap, on []attemptKey) (joules, seconds float64, over bool) {
 	for _, k := range g.On {
 		switch line := b.open[k.key()]; {
 		case line == nil || line.runs && !line.stayed:
 			return 0, 0, true
 		case !line.runs:
-			return 0, 0, false // its container has not been found yet
+			return 0, 0, false // the attempt's container has not been found yet
 		}
 	}
 	seconds = max(0, now.Sub(g.At)).Seconds()
@@ -146,7 +147,7 @@ func (r *Runner) loadEnergy() {
 	r.energy = newEnergyBook(r.Clock.Now(), parents)
 	body, err := r.Journal.Meta(energyKey)
 	if err != nil {
-		return // there is none, or the journal's check reports it
+		return // no book is stored, or the journal's check reports the error
 	}
 	err = r.energy.recall(body, func(key attemptKey) bool {
 		t, ok := r.state.Task(key.task)
@@ -157,8 +158,8 @@ func (r *Runner) loadEnergy() {
 	}
 }
 
-// storeEnergy stores the book. If that fails, a daemon that is killed loses more of
-// it.
+// storeEnergy stores the book. If that fails, a daemon that is killed loses more of the
+// book.
 func (r *Runner) storeEnergy() {
 	body := r.energy.note(r.Clock.Now())
 	if body == nil {
@@ -170,7 +171,7 @@ func (r *Runner) storeEnergy() {
 	}
 }
 
-// redo says that the last note was not stored.
+// redo records that the last note was not stored.
 func (b *energyBook) redo() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +212,7 @@ func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
 	}
 }
 
-// busyOf is the SM activity that each task causes on some GPUs.
+// busyOf returns the SM activity that each task causes on some GPUs.
 func busyOf(pages []mapper.GPU) map[string]map[mapper.TaskID]float64 {
 	busy := map[string]map[mapper.TaskID]float64{}
 	for i := range pages {
