@@ -20,7 +20,7 @@ import (
 const programTarget = "/.carma/carma"
 
 // A suspended program must print nothing for proveStill. Lines that it printed before the
-// suspension may arrive late, so the proof tries proveWindows more intervals.
+// suspension may arrive late, so the proof waits for up to proveWindows such intervals.
 const (
 	proveStill   = 500 * time.Millisecond
 	proveWindows = 3

@@ -20,12 +20,12 @@ type engine struct {
 	log    zerolog.Logger
 
 	mu    sync.Mutex
-	up    bool   // it answers
-	why   string // why it is down or can start nothing, or ""
+	up    bool   // the engine answers
+	why   string // why the engine is down or can start nothing, or ""
 	info  containers.Engine
-	since chan struct{} // closed when it answers; replaced when it does not
-	kick  chan struct{} // look now
-	away  time.Time     // when it last did not answer, or zero
+	since chan struct{} // closed when the engine answers, replaced when it does not
+	kick  chan struct{} // a token makes watch probe the engine now
+	away  time.Time     // when the engine last did not answer, or zero
 	// refused counts the calls that an engine refuses although it answers, each refused at
 	// least refusedAfter times; refusal is the text of the last one.
 	refused int
@@ -46,7 +46,7 @@ const (
 	refusedAfter = 12
 )
 
-// probe asks the engine once and remembers the answer.
+// probe asks the engine once and stores the answer.
 func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()
@@ -101,7 +101,7 @@ func (e *engine) where() string {
 	return e.driver.Name()
 }
 
-// remedy is the fix for an engine that does not answer.
+// remedy returns the fix for an engine that does not answer.
 func (e *engine) remedy() string {
 	a, ok := able[containers.Advised](e.driver)
 	if !ok {
@@ -159,14 +159,14 @@ func (e *engine) version() string {
 	return e.info.Version
 }
 
-// found is the engine's last answer about itself.
+// found returns the engine's last answer about itself.
 func (e *engine) found() containers.Engine {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.info
 }
 
-// answered returns when the engine has answered once.
+// answered waits until the engine has answered once.
 func (e *engine) answered(ctx context.Context) error {
 	_, err := e.retry(ctx, func() error {
 		if e.found().Version != "" {
@@ -199,7 +199,7 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 			call.refused(err.Error())
 		}
 		e.look()
-		select { // not faster than this, even if it seems to be up
+		select { // no faster than this, even if the engine seems to be up
 		case <-time.After(pingEveryDown):
 		case <-ctx.Done():
 			return outages, ctx.Err()
@@ -222,7 +222,7 @@ func (e *engine) awayAfter(t time.Time) bool {
 	return e.away.After(t)
 }
 
-// look makes the watcher look at once.
+// look makes watch probe the engine at once.
 func (e *engine) look() {
 	select {
 	case e.kick <- struct{}{}:
@@ -241,7 +241,7 @@ func (e *engine) answers() bool {
 type refusal struct {
 	e       *engine
 	times   int
-	counted bool // among the engine's; e.mu
+	counted bool // the engine counts it in refused; guarded by e.mu
 }
 
 // acceptedAfter is the time after which a running call counts as accepted: a call that
@@ -270,7 +270,8 @@ func (r *refusal) refused(said string) {
 	}
 }
 
-// over ends the refusals.
+// over ends the refusals of the call, and no longer counts it among the engine's refused
+// calls.
 func (r *refusal) over() {
 	r.e.mu.Lock()
 	was := r.counted
@@ -284,8 +285,8 @@ func (r *refusal) over() {
 	}
 }
 
-// insist calls f until it succeeds or ctx ends, whatever the error: for calls
-// that must not be given up while the engine is in trouble.
+// insist calls f until it succeeds or ctx ends, whatever the error. It serves calls that
+// must not be given up while the engine has problems.
 func (e *engine) insist(ctx context.Context, f func() error) error {
 	for pause := pingEveryDown; ; pause = min(2*pause, insistAtMost) {
 		_, err := e.retry(ctx, f)

@@ -21,8 +21,8 @@ const (
 	scoredPage = 500
 )
 
-// Scores says how well memory was estimated for the finished tasks that are kept: of
-// who, or of everybody for an admin.
+// Scores returns how well memory was estimated for the finished tasks that are kept. It
+// covers the tasks of who, or of everybody if who is an administrator.
 func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
 	s := api.Scores{Everybody: r.mayServer(rights.AllScores, who), Families: []api.Score{}}
 	families := map[string]*errorTally{}
@@ -61,7 +61,8 @@ func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
 	return s, nil
 }
 
-// scored adds a finished task to its family; not ok: no measurement.
+// scored adds a finished task to its family, or returns false if the task has no
+// measurement.
 func scored(families map[string]*errorTally, t *mapper.Task) bool {
 	a := t.Last()
 	if t.Phase != mapper.Succeeded || a == nil || !a.Measures() || t.Estimate.Memory <= 0 {
@@ -110,7 +111,8 @@ func (s *sums) add(point, upper, peak units.Bytes) {
 	}
 }
 
-// of returns the median error, the share above and the mean overhead.
+// of returns the median error, the share of tasks above their estimate and the mean
+// overhead.
 func (s *sums) of() (median, above, overhead float64) {
 	if s.n == 0 {
 		return -1, 0, 0

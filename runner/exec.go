@@ -14,7 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// notThere: the program does not exist, so the exit code is 127, as a shell's.
+// notThere matches errors that say that the program does not exist. The exit code is then
+// 127, as a shell's.
 var notThere = lazyregexp.New(`no such file|not found`)
 
 // serveExec runs a command in a task until it has ended. If the caller leaves before,
@@ -53,7 +54,7 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 		_ = session.Close()
 	})
 	defer cut()
-	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // the exit code says how it ended
+	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // the exit code says how the command ended
 	code, err := session.Wait(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -64,8 +65,8 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 	_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
 }
 
-// toCaller hands output to a caller. What comes after the caller has left is dropped,
-// so that the command can end.
+// toCaller hands output to a caller. It drops output after the caller has left, so that
+// the command can end.
 type toCaller struct {
 	to   io.Writer
 	left bool
@@ -90,10 +91,10 @@ func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSess
 		case api.FrameInput:
 			c.note()
 			if _, err := session.Write(f.Data); err != nil {
-				continue // it has closed its input; it may continue
+				continue // the command has closed its input and may continue
 			}
 		case api.FrameEnd:
-			_ = session.CloseWrite() // it has ended
+			_ = session.CloseWrite() // it fails if the command has ended
 		case api.FrameSize:
 			var to api.TerminalSize
 			if json.Unmarshal(f.Data, &to) == nil {

@@ -36,7 +36,7 @@ func (r *Record) with(t mapper.Task) *Record {
 	c := *r
 	t.Attempts = append([]mapper.Attempt(nil), t.Attempts...)
 	if t.Suspension != nil {
-		away := *t.Suspension // the state changes its own
+		away := *t.Suspension // the state keeps changing its own copy
 		t.Suspension = &away
 	}
 	c.Task = t
@@ -52,7 +52,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.startWorker(d, false)
 			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Strs("grants", grantWords(d.Grants)).Msg("launch")
 		case mapper.Stop:
-			r.refreshTask(d.Task) // it is shown as stopping from now on
+			r.refreshTask(d.Task) // the task is shown as stopping from now on
 			if w := r.workers[d.Task]; w != nil {
 				w.stop.order(r.stopOrder(d.Task))
 			}
@@ -99,7 +99,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 	}
 }
 
-// grantWords are grants for people: GPU-1234=12.0 GiB.
+// grantWords formats grants for people, as GPU-1234=12.0 GiB.
 func grantWords(grants []mapper.Grant) []string {
 	words := make([]string, len(grants))
 	for i, g := range grants {

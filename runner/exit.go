@@ -21,7 +21,7 @@ type ending struct {
 	code    int
 	message string
 	demand  units.Bytes
-	// unconfirmed: of a GPU OOM there is one witness only.
+	// unconfirmed is set if only one witness shows a GPU OOM.
 	unconfirmed bool
 	// verdict holds the observations about the end, or nil.
 	verdict *attemptEnd
@@ -30,10 +30,10 @@ type ending struct {
 	finished units.Instant
 }
 
-// endedByEngine reports whether a container died of a signal because its engine ends:
-// `systemctl restart docker` ends all containers like that, and reports their ends before
-// it is gone itself. A restart can be over before it is asked, so an outage since the end
-// counts as well.
+// endedByEngine reports whether a container died of a signal because its engine ends.
+// `systemctl restart docker` ends all containers like that, and Docker reports their ends
+// before it stops answering. A restart can be over before Docker is asked, so an outage
+// since the end counts as well.
 func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard time.Time) bool {
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
@@ -45,8 +45,8 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit, heard 
 	return ok && e.Ending(ctx)
 }
 
-// hearsMemory starts a reading of the GPUs when a line of output names exhausted memory:
-// the program that prints it still has its memory, and may end before the next sample.
+// hearsMemory starts a reading of the GPUs when a line of output names exhausted memory.
+// The program that prints it still has its memory, and may end before the next sample.
 func (w *worker) hearsMemory(line []byte) {
 	if len(w.launch.Grants) == 0 || !endtext.NamesMemory(line) {
 		return
@@ -137,7 +137,7 @@ func (w *worker) overranBeside(ctx context.Context) (text string) {
 	return text
 }
 
-// memories are the memories of the attempt's GPUs, by UUID.
+// memories returns the capacities of the attempt's GPUs, by UUID.
 func (w *worker) memories() map[string]units.Bytes {
 	all := map[string]units.Bytes{}
 	for _, g := range w.grants() {
@@ -146,11 +146,11 @@ func (w *worker) memories() map[string]units.Bytes {
 	return all
 }
 
-// classify says how a container that ran has ended.
+// classify returns how a container that ran has ended.
 func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
-	// A container that had ended when this daemon found it may have gone down
-	// with the engine, or with the machine. No clock is asked: somebody may
-	// have set it.
+	// A container that had ended when this daemon found it may have gone down with the
+	// engine, or with the machine. No clock is compared, because somebody may have set
+	// it.
 	unseen := w.adopted != nil && w.adopted.State == containers.StateExited && !exit.Finished.IsZero()
 	if exit.Code != 0 && !w.stopRequested() && !unseen && exit.Error == "" && w.erred.Load() > 0 {
 		w.catchUp(ctx, exit)
@@ -188,14 +188,14 @@ func (w *worker) exited(end ending) *change {
 	params := w.following.params()
 	host := w.hostMem.forget(attemptKey{task, attempt})
 	if _, share := w.booked(); end.class == mapper.ExitHostOOM {
-		host = max(host, share.Limit) // its limit was reached
+		host = max(host, share.Limit) // the container reached its limit
 	}
 	joules := w.energy.leave(w.Clock.Now(), attemptKey{task, attempt})
 	ev := mapper.Exited{
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
-	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != mapper.ScopeNamespace) { // refused by a full namespace, its pod still waits
+	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != mapper.ScopeNamespace) { // if a full namespace refused the pod, the pod still waits
 		ev.Again = nextPod
 	}
 	ev.Unconfirmed = end.unconfirmed && end.class == mapper.ExitGPUOOM

@@ -17,7 +17,7 @@ const (
 	copyAge = time.Second
 )
 
-// expectations caches the expected starts of tasks that somebody asked for. One is computed
+// expectations caches the expected starts that callers asked for. One start is computed
 // at a time.
 type expectations struct {
 	mu     sync.Mutex // guards all below

@@ -96,7 +96,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if err != nil {
 		return out, err
 	}
-	if rec, err = r.Find(ref); err != nil { // as it is after the look
+	if rec, err = r.Find(ref); err != nil { // the record may have changed meanwhile
 		return out, err
 	}
 	if !r.may(ctx, rights.Output, rec) {

@@ -11,17 +11,17 @@ const (
 	// explainAtMost bounds how many reasons one listing computes.
 	explainAtMost = 100
 	// explainPerSecond is the number of reasons that all listings together compute in a
-	// second. Beyond that, they show reasons that are up to explainAge old: computing one
-	// costs the loop a look at all GPUs, and submissions wait meanwhile.
+	// second. Beyond that, they show reasons that are up to explainAge old. To compute a
+	// reason, the loop looks at all GPUs, and submissions wait meanwhile.
 	explainPerSecond = 500
 	explainAge       = 5 * time.Second
 )
 
-// explanations are the reasons why tasks wait, as listings last showed them.
-// Only the loop uses them.
+// explanations caches the reasons why tasks wait, as listings last showed them. Only the
+// loop uses them.
 type explanations struct {
-	second time.Time // its beginning
-	worked int       // reasons computed in it
+	second time.Time // beginning of the second that worked counts in
+	worked int       // reasons computed in that second
 	last   map[mapper.TaskID]explanation
 }
 

@@ -11,9 +11,9 @@ import (
 	"carma/runner/mounts"
 )
 
-// suiteFiles keeps the secrets, configs and copied files of suites. They are in the
-// data folder, which a restart of the machine keeps: the engine starts helpers again
-// before the daemon is there.
+// suiteFiles keeps the secrets, configs and copied files of suites. They are in the data
+// folder, which survives a restart of the machine, because the engine then restarts
+// helpers before the daemon runs.
 func (r *Runner) suiteFiles() mounts.Files {
 	return mounts.Files{Dir: filepath.Join(r.opt.DataDir, "suite-files")}
 }

@@ -8,12 +8,11 @@ import (
 
 // How frameworks are made to limit their own memory.
 const (
-	// CapsGrowth: frameworks take memory as they need it, not all at their
-	// start.
+	// CapsGrowth makes frameworks take memory as they need it, not all at their start.
 	CapsGrowth = "growth"
-	// CapsFractions: in addition, their allocators stop at the grant.
+	// CapsFractions in addition limits their allocators to the grant.
 	CapsFractions = "fractions"
-	// CapsOff: frameworks are left alone.
+	// CapsOff sets no limits in frameworks.
 	CapsOff = "off"
 )
 
@@ -29,7 +28,7 @@ func (w *worker) caps() []string {
 	if o.Caps != CapsFractions {
 		return add
 	}
-	most := 0.0 // one variable for all GPUs: none gets less than its grant
+	most := 0.0 // one variable serves all GPUs, so that no GPU's fraction is less than its grant
 	for _, g := range w.launch.Grants {
 		most = max(most, limits.Fraction(int64(g.Memory), int64(o.Context), int64(w.capacity(g.GPU))))
 	}

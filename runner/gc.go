@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// frugalFrom is the memory in bytes from which on garbage is collected
-	// sooner than Go would. Below it memory is cheaper than work.
+	// frugalFrom is the memory in bytes from which on garbage is collected sooner than Go
+	// would. Below frugalFrom, memory costs less than more frequent collections.
 	frugalFrom = 96 << 20
-	// frugalEvery is the time between two looks at it.
+	// frugalEvery is the time between two checks of the memory in use.
 	frugalEvery = time.Second
 )
 

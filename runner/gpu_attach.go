@@ -13,8 +13,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// attach returns how containers get their GPUs, and why: as configured, or as
-// the engine and the machine allow now.
+// attach returns how containers get their GPUs, and why. It returns the configured mode,
+// or else the one that the engine and the machine allow now.
 func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	if r.opt.Attach != "" {
 		return r.opt.Attach, "as configured", nil
@@ -30,11 +30,11 @@ func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	return mode, why, nil
 }
 
-// attachment returns how the attempt's container gets its GPUs, if it has some. A container
-// with the machine's own folders gets the device nodes and no libraries: it has the
-// machine's libraries, and nothing can be injected into read-only folders. So it needs
-// nothing of NVIDIA's beside the driver. If the nodes are not known (MIG), it gets its GPUs
-// like any other container.
+// attachment returns how the attempt's container gets its GPUs, or "" if it has none. A
+// container with the machine's own folders gets the device nodes and no libraries. It has
+// the machine's libraries, and nothing can be injected into read-only folders. So the
+// machine needs no NVIDIA software beside the driver. If the nodes are not known (MIG),
+// it gets its GPUs like any other container.
 func (w *worker) attachment() (mode containers.Attach, nodes []string, err error) {
 	if len(w.launch.Grants) == 0 {
 		return "", nil, nil
@@ -78,9 +78,8 @@ func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 	return containers.OnlyGPUNodes(files.Nodes(uuids))
 }
 
-// checkGPUs compares the GPUs of a started container with those it was given.
-// If they differ, it kills the container. If they cannot be read, that is no
-// error.
+// checkGPUs compares the GPUs of a started container with the GPUs that it was given, and
+// kills the container if they differ. It returns no error if the GPUs cannot be read.
 func (w *worker) checkGPUs(ctx context.Context, id string) error {
 	if len(w.launch.Grants) == 0 {
 		return nil
@@ -93,9 +92,9 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		}
 		spec.Attach = mode
 	} else if spec.Attach = containers.Attach(w.adopted.Labels[LabelAttach]); spec.Attach == "" {
-		return nil // an older carma made it, and checked
+		return nil // an older carma made and checked the container
 	} else if launched := w.adopted.Labels[LabelGPUs]; launched != "" {
-		spec.GPUs = strings.Split(launched, ",") // it may have moved since
+		spec.GPUs = strings.Split(launched, ",") // the task may have moved to other GPUs since
 	}
 	var got containers.Attachment
 	_, err := w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
@@ -107,7 +106,7 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 	}
 	if err := containers.CheckGPUs(spec, got, w.nodes(spec.Attach, spec.GPUs)); err != nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
-		// It must end before its GPUs count as free.
+		// The container must end before its GPUs count as free.
 		if stop := w.kill(ctx, id); stop != nil {
 			return fmt.Errorf("%w; it could not be stopped: %w", err, stop)
 		}

@@ -7,9 +7,9 @@ import (
 	"carma/runner/gpu"
 )
 
-// A fatal error of a GPU lasts until it is reset. Its driver reports it once, to the
-// programs that listen then; so the journal keeps it, and each daemon passes it to the next
-// one's source. [mapper.Persistent] lists how it ends.
+// A fatal error of a GPU lasts until the GPU is reset. The driver reports the error once,
+// to the programs that listen at that time. So the journal keeps the error, and the next
+// daemon passes it to its source. [mapper.Persistent] lists how such an error ends.
 
 // remember passes to the source the GPUs that were broken when the last daemon ended, in
 // this boot of the machine.

@@ -17,13 +17,15 @@ import (
 
 // Modes of limiting the GPU memory of tasks, beside their frameworks and the watchdog.
 const (
-	// LimitAuto: the driver where it can, and MPS where it is on.
+	// LimitAuto limits memory by the driver where that is possible, and by MPS where MPS
+	// is on.
 	LimitAuto = "auto"
-	// LimitDriver: the same, and a task does not start if the driver cannot limit its GPUs.
+	// LimitDriver does the same, but a task does not start if the driver cannot limit its
+	// GPUs.
 	LimitDriver = "driver"
-	// LimitMPS: only MPS.
+	// LimitMPS limits memory by MPS only.
 	LimitMPS = "mps"
-	// LimitOff: neither.
+	// LimitOff uses neither.
 	LimitOff = "off"
 )
 
@@ -51,8 +53,8 @@ func (l Limits) driver() bool {
 	return l.Keeper != nil && (l.Mode == LimitAuto || l.Mode == LimitDriver)
 }
 
-// CannotLimitError says that the driver must limit tasks and cannot. Mend is
-// the fix; it may be empty.
+// CannotLimitError says that the driver must limit tasks and cannot. Mend is the fix, or
+// empty if there is none.
 type CannotLimitError struct{ Why, Mend string }
 
 // Error returns why.
@@ -61,13 +63,13 @@ func (e *CannotLimitError) Error() string { return "GPU memory cannot be limited
 // limiter holds the findings of the daemon about the driver's limits.
 type limiter struct {
 	limits.Support
-	// guarantees: the engine leaves time to clear a soft limit before the control
-	// group goes.
+	// guarantees is set if the engine leaves time to clear a soft limit before it removes
+	// the control group.
 	guarantees bool
 }
 
-// findLimits checks whether the driver can limit tasks. Only under LimitDriver
-// it is an error that it cannot: a [CannotLimitError].
+// findLimits checks whether the driver can limit tasks. If the driver cannot, it returns
+// a [CannotLimitError] under LimitDriver, and nil in the other modes.
 func (r *Runner) findLimits(ctx context.Context) error {
 	o := r.opt.Limits
 	if !o.driver() {
@@ -158,7 +160,7 @@ func (w *worker) limit(ctx context.Context, id string) error {
 }
 
 func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
-	h, _ := able[containers.Parker](w.Driver) // it can: else limited is empty
+	h, _ := able[containers.Parker](w.Driver) // the driver is a Parker, else limited would be empty
 	_, err = w.engine.retry(ctx, func() error {
 		return within(ctx, startLimit, "park container", func(ctx context.Context) (err error) { pid, err = h.Park(ctx, id); return err })
 	})

@@ -6,8 +6,9 @@ import (
 	"carma/internal/units"
 )
 
-// count adds the GPU-seconds of an attempt up to now to its user's. The time between
-// two readings counts in full, unlike a draw's: nothing is guessed.
+// count adds the GPU-seconds of an attempt up to now to the GPU-seconds of its user. The
+// time between two readings counts in full, unlike the time of a power draw, because the
+// attempt is known to have run.
 func (b *energyBook) count(now units.Instant, line *energyLine) {
 	if !line.runs || len(line.gpus) == 0 || now <= line.counted {
 		return
@@ -16,15 +17,15 @@ func (b *energyBook) count(now units.Instant, line *energyLine) {
 	line.counted, b.dirty = now, true
 }
 
-// countAll does so for all attempts that run.
+// countAll calls count for all attempts.
 func (b *energyBook) countAll(now units.Instant) {
 	for _, line := range b.open {
 		b.count(now, line)
 	}
 }
 
-// sums are the joules and the GPU-seconds of each user's tasks up to now, and the
-// joules of GPUs without tasks. They only grow, over restarts too.
+// sums returns the joules and the GPU-seconds of each user's tasks up to now, and the
+// joules of GPUs without tasks. These sums only grow, also over restarts.
 func (b *energyBook) sums(now units.Instant) (joules, held map[string]float64, idle float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

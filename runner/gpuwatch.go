@@ -11,15 +11,15 @@ import (
 	"carma/runner/gpu"
 )
 
-// lookedLeast is the least number of readings in a row without memory of a task that show
-// that it never touched its GPUs.
+// lookedLeast is the smallest number of consecutive readings without memory of a task
+// that prove that the task never used its GPUs.
 const lookedLeast = 5
 
 const (
 	// cardFull is the share of a card's memory in use above which it counts as full.
 	cardFull = 0.95
-	// fullReadings is the number of the last readings of which one must show a full card:
-	// the last one may come after the memory was freed.
+	// fullReadings is the number of last readings of which one must show a full card. The
+	// very last reading may come after the memory was freed.
 	fullReadings = 3
 	// lastReadings is the number of readings whose times are kept. Readings after an
 	// attempt's end say nothing about the attempt.
@@ -29,11 +29,11 @@ const (
 // gpuWatch records the presence of an attempt on its GPUs in readings.
 type gpuWatch struct {
 	gpus map[string]units.Bytes // their memory, by UUID
-	// whole: the attempt was watched from its start.
+	// whole is set if the attempt was watched from its start.
 	whole    bool
 	readings int
-	// blind: a reading was no evidence, because of a fault or of processes that nobody
-	// knows.
+	// blind is set if a reading was no evidence, because of a fault or of unknown
+	// processes. seen is set if a reading showed the attempt.
 	blind, seen bool
 	// fullAt is the number of the last reading in which a GPU's memory was nearly all in
 	// use, or 0.
@@ -43,10 +43,10 @@ type gpuWatch struct {
 	first time.Time
 	// began are the wall-clock times at which the last readings began, in order.
 	began []time.Time
-	pids  map[string][]int // by GPU, the processes that were seen
+	pids  map[string][]int // the attempt's processes that were seen, by GPU
 }
 
-// watchGPUs begins to watch an attempt. whole: it has just begun.
+// watchGPUs begins to watch an attempt. whole is set if the attempt has just begun.
 func (m *monitor) watchGPUs(key attemptKey, gpus map[string]units.Bytes, whole bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *monitor) lookFor(samples []gpu.Sample, began time.Time) {
 	}
 }
 
-// look enters the reading of one of its GPUs.
+// look processes a reading of one of the attempt's GPUs.
 func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 	if s.Fault != "" {
 		w.fault, w.blind = s.Fault, true
@@ -106,9 +106,9 @@ func (w *gpuWatch) look(key attemptKey, s *gpu.Sample, capacity units.Bytes) {
 	}
 }
 
-// measured returns the measurements of an attempt's GPU memory. erred is the time when its
-// output named exhausted memory, ended its end; each is zero if there is none or it is
-// unknown.
+// measured returns the measurements of an attempt's GPU memory. erred is the time when
+// its output named exhausted memory, ended its end. Each time is zero if it does not
+// exist or is unknown.
 func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containers.GPUMemory, fault string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +137,8 @@ func (m *monitor) measured(key attemptKey, erred, ended time.Time) (mem containe
 	return mem, w.fault
 }
 
-// accounted returns the highest use of one of its GPUs that the driver itself has
-// recorded for the processes of an attempt.
+// accounted returns the highest memory use on one GPU that the driver itself has recorded
+// for the processes of an attempt.
 func (m *monitor) accounted(ctx context.Context, key attemptKey) (peak units.Bytes, exact bool) {
 	source, ok := m.source.(gpu.Accounting)
 	if !ok {
@@ -177,7 +177,8 @@ func (r *Record) withUntouched(attempt int, measured bool) *Record {
 	return &n
 }
 
-// measured reports whether the memory that an attempt used is known, be it none.
+// measured reports whether the memory that an attempt used is known, even if it used
+// none.
 func (r *Record) measured(a *mapper.Attempt) bool {
 	return a.Peak > 0 || slices.Contains(r.Untouched, a.N)
 }

@@ -15,11 +15,11 @@ import (
 	"carma/runner/rights"
 )
 
-// conditions are the kinds of dependency on a task, by their name in a request.
+// conditions maps the name in a request to the kind of dependency on a task.
 var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.AfterOK, "any": mapper.AfterAny, "started": mapper.AfterStarted}
 
-// after returns the dependencies of a new task. Those that are met already are
-// left out; one that can never be met refuses the submission.
+// after returns the unmet dependencies of a new task. It refuses the submission if a
+// dependency can never be met.
 func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
 	var all []mapper.Dependency
 	add := func(of mapper.TaskID, c mapper.Condition) {
@@ -59,7 +59,7 @@ func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency
 
 // past checks a task that has ended against a condition on it.
 func (p *batchPlan) past(rec *Record, ref string, c mapper.Condition) error {
-	if !rec.Task.Phase.Finished() { // its end is not in the journal yet
+	if !rec.Task.Phase.Finished() { // the task's end is not in the journal yet
 		if err := p.flush(); err != nil {
 			return err
 		}
@@ -204,9 +204,9 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	return answer, err
 }
 
-// lastFirst is the order in which the tasks of a group are stopped. Placed
-// tasks come last, else the next task would get the place of a stopped one.
-// Among the others, followers come before the tasks that they follow.
+// lastFirst compares two tasks by the order in which the tasks of a group are stopped.
+// Placed tasks come last, else a pending task would get the place of a stopped one. Among
+// the others, dependent tasks come before the tasks that they depend on.
 func lastFirst(a, b *mapper.Task) int {
 	rank := func(t *mapper.Task) int {
 		switch {

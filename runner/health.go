@@ -16,7 +16,7 @@ import (
 // stuckAfter is the duration of a loop round after which the loop counts as stuck.
 const stuckAfter = 20 * time.Second
 
-// healthAnswer is plain text: "ok", or a line per problem with status 503.
+// healthAnswer is a plain-text answer: "ok", or a line per problem with status 503.
 type healthAnswer struct {
 	Status      int
 	ContentType string `header:"Content-Type"`
@@ -54,11 +54,12 @@ func (r *Runner) unhealthy() []string {
 	return nil
 }
 
-// Turn returns nil when the loop has made a round, the sign that the daemon lives.
+// Turn waits until the loop has made a round, which shows that the daemon works, and
+// returns nil.
 func (r *Runner) Turn(ctx context.Context) error { return r.look(ctx, func(*mapper.State) {}) }
 
-// unready returns the problems that keep tasks from being kept or started. It
-// does not ask the loop either.
+// unready returns the problems that keep tasks from being stored or started. It does not
+// ask the loop either.
 func (r *Runner) unready() []string {
 	problems := r.unhealthy()
 	if r.stopping.Load() {

@@ -29,15 +29,15 @@ const (
 
 // taskHistories caches the latest requested histories.
 type taskHistories struct {
-	turn       *semaphore.Weighted // one is made at a time
+	turn       *semaphore.Weighted // one history is made at a time
 	kept       map[mapper.TaskID]taskHistory
-	head, tail int64 // happenedHead, happenedTail; tests have less
+	head, tail int64 // happenedHead and happenedTail; tests use smaller values
 }
 
 // taskHistory is the history of a task as found in the journal.
 type taskHistory struct {
 	asked   time.Time // by the wall clock
-	seq     int64     // the journal was read up to here
+	seq     int64     // last event read from the journal
 	lines   []historyLine
 	left    int // lines dropped after the first happenedFirst
 	unread  *api.Span
@@ -45,7 +45,7 @@ type taskHistory struct {
 	started map[int]bool // attempts whose start is in lines
 }
 
-// historyLine is a line with the form that others may see.
+// historyLine is a line, with the form that other users may see.
 type historyLine struct {
 	api.Happened
 	public string
@@ -81,7 +81,7 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 	return out, nil
 }
 
-// historyOf reads on in the journal.
+// historyOf continues a task's cached history with the later events in the journal.
 func (r *Runner) historyOf(ctx context.Context, rec *Record) (now taskHistory, err error) {
 	h := &r.lives
 	if err := h.turn.Acquire(ctx, 1); err != nil {
@@ -97,7 +97,7 @@ func (r *Runner) historyOf(ctx context.Context, rec *Record) (now taskHistory, e
 		if err := r.readHistory(ctx, j, rec.ID(), first, decided, &life); err != nil {
 			return err
 		}
-		// The last events may still get decisions: they are read again the next time.
+		// The last events may still get decisions, so they are read again the next time.
 		now = life.copied()
 		from := max(first, decided+1)
 		if tail := last - h.tail + 1; tail > from {
@@ -120,7 +120,7 @@ func (l taskHistory) copied() taskHistory {
 	return l
 }
 
-// keep caches a life to continue from, and drops the least recently requested one.
+// keep caches a history to continue from, and drops the least recently requested one.
 func (h *taskHistories) keep(id mapper.TaskID, life taskHistory) {
 	life.asked = time.Now()
 	if h.kept == nil {
@@ -138,8 +138,8 @@ func (h *taskHistories) keep(id mapper.TaskID, life taskHistory) {
 	}
 }
 
-// unread returns the range of events that were not read for a task yet: the first, the last
-// with all decisions stored, and the last.
+// unread returns the range of events that were not read for a task yet: the first event,
+// the last event with all decisions stored, and the last event.
 func (r *Runner) unread(j *journal.Reader, rec *Record, life *taskHistory) (first, decided, last int64, err error) {
 	oldest, last, err := j.Bounds()
 	if err != nil {
@@ -164,8 +164,8 @@ func (r *Runner) unread(j *journal.Reader, rec *Record, life *taskHistory) (firs
 	return first, min(decided, last), last, nil
 }
 
-// readHistory adds the lines of a range of events; of a long range it reads only the first and
-// the last events.
+// readHistory adds the lines of a range of events. It reads only the first and the last
+// events of a long range.
 func (r *Runner) readHistory(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *taskHistory) error {
 	h := &r.lives
 	if last-first+1 > h.head+h.tail {
@@ -209,7 +209,7 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.Tas
 	times := map[int64]units.Instant{}
 	type row struct {
 		seq int64
-		n   int // of a decision; -1: the event
+		n   int // number of the decision, or -1 for the event
 		ev  mapper.Event
 		d   mapper.Decision
 	}

@@ -54,7 +54,7 @@ func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bo
 		}
 	case mapper.Pinned:
 		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpusText(ev.GPUs))
-		if ev.By == "" { // at its submission
+		if ev.By == "" { // the estimate was made at the submission
 			l.Text = "it is bound to " + r.gpusText(ev.GPUs)
 		}
 	case mapper.SuspendAsked:
@@ -82,7 +82,7 @@ func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bo
 	return l
 }
 
-// decisionText is a decision about a task as a line.
+// decisionText returns the history line of a decision about a task.
 func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLine) {
 	var why mapper.Reason
 	of := id
@@ -143,7 +143,8 @@ func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLin
 	return l
 }
 
-// requestText describes a task's request; a request for one GPU and nothing else gives "".
+// requestText describes a task's request, or returns "" for a request for one GPU and
+// nothing else.
 func requestText(q *mapper.Request) string {
 	parts := []string{fmt.Sprintf("on %d GPUs", q.GPUs)}
 	switch {
@@ -186,7 +187,7 @@ func estimateText(e *mapper.Estimate) string {
 	return fmt.Sprintf("estimated at %s on each GPU%s", e.Memory, from)
 }
 
-// taskUpdateText are the fields of a change that a user sets.
+// taskUpdateText describes the fields of a change that a user sets.
 func taskUpdateText(c *mapper.TaskUpdate) string {
 	var parts []string
 	add := func(format string, v any) { parts = append(parts, fmt.Sprintf(format, v)) }

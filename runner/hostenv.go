@@ -108,7 +108,7 @@ func (r *Runner) exposeHost(ctx context.Context, who Caller, s *api.Submit, limi
 			path = who.Home + below
 		}
 		real, err := add(path, []string{dir}, false)
-		if err == nil && real != "" && real != filepath.Clean(path) { // it is a link: programs also know where it leads
+		if err == nil && real != "" && real != filepath.Clean(path) { // programs also use the path to which a link leads
 			_, err = add(real, []string{dir}, false)
 		}
 		if err != nil {
@@ -148,8 +148,8 @@ func (r *Runner) importImage(ctx context.Context, tar []byte) error {
 	return err
 }
 
-// program returns the program of a task without an image. It has no home if the task does
-// not see the user's home.
+// program returns the program of a task without an image. The program has no home if the
+// task does not see the user's home.
 func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
 	who, home := r.users(rec.UID, rec.GID), containers.ScratchDir
 	if slices.ContainsFunc(host, func(m containers.Mount) bool { return below(filepath.Clean(who.Home), m.Target) }) && who.Home != "" {
@@ -158,8 +158,8 @@ func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
 	return bare.Program{Conda: rec.Submit.Conda, Venv: rec.Submit.Venv, User: who.Name, Home: home, Command: rec.Submit.Command}
 }
 
-// addHostMounts completes the container of a task without an image. Its submitter is in
-// it with all groups, as at a terminal: folders of a lab are often open to a group.
+// addHostMounts completes the container of a task without an image. The submitter has all
+// groups in it, as at a terminal, because folders of a lab are often open to a group.
 func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
 	p := w.program(w.rec, host)
 	for _, gid := range w.users(w.rec.UID, w.rec.GID).GIDs {
@@ -170,13 +170,14 @@ func (w *worker) addHostMounts(spec *containers.Spec, host []containers.Mount) {
 	spec.Image, spec.Command, spec.WorkDir = bare.Image, p.Words(), cmp.Or(spec.WorkDir, p.Home)
 	spec.Env = append(p.Env(spec.Env), spec.Env...)
 	spec.Mounts = append(spec.Mounts, host...)
-	if spec.Init && w.opt.Init != "" { // the place of the engine's own, /sbin, is the machine's and read-only
+	if spec.Init && w.opt.Init != "" { // the engine's own init would be in /sbin, which is the machine's folder and read-only
 		spec.Init, spec.Command = false, append([]string{containers.InitTarget, "reap"}, spec.Command...)
 		spec.Mounts = append(spec.Mounts, containers.Mount{Source: w.opt.Init, Target: containers.InitTarget, ReadOnly: true})
 	}
 }
 
-// furnishProbe does so for its probe, which can write nowhere.
+// furnishProbe completes the probe of a task without an image. The probe has no writable
+// folder.
 func (r *Runner) furnishProbe(ctx context.Context, rec *Record, q *probe.Request, host []containers.Mount) error {
 	if _, err := r.Driver.Image(ctx, bare.Image); errors.Is(err, containers.ErrNotFound) {
 		if err := r.makeHostImage(ctx); err != nil {

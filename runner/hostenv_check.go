@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostCheck returns a check of the tasks of a submission that have no image: that their
-// submitter may run them, and that they will see their working folder and their
-// environment. It returns the task with a working folder that its container has. It only
-// reports mistakes early: the folders of a task are decided at its launch.
+// hostCheck returns a function that checks a submitted task without an image: whether its
+// submitter may run it, and whether it will see its working folder and its environment.
+// The function returns the task with a working folder that the container has. It only
+// reports mistakes early, since the folders of a task are decided at its launch.
 func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (api.Submit, error) {
 	type places struct {
 		conda, venv, workDir string
@@ -28,7 +28,7 @@ func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (ap
 	}
 	known := map[places]result{}
 	return func(s api.Submit) (api.Submit, error) {
-		if !s.Bare() || s.Check() != nil || checkTexts(s) != nil { // the other checks refuse it
+		if !s.Bare() || s.Check() != nil || checkTexts(s) != nil { // other checks refuse the task
 			return s, nil
 		}
 		at := places{s.Conda, s.Venv, s.WorkDir, s.Init}
@@ -46,8 +46,8 @@ func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (ap
 type hostFolders struct {
 	r      *Runner
 	who    Caller
-	own    []string // that its submitter may mount
-	all    []string // and the machine's
+	own    []string // folders that the submitter may mount
+	all    []string // own and the machine's folders
 	mounts []api.Mount
 }
 
@@ -88,8 +88,8 @@ func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workD
 	return workDir, look.targets(ctx)
 }
 
-// mounted reports whether a path is on one of the task's own mounts, which are
-// checked by themselves.
+// mounted reports whether a path is on one of the task's own mounts, which another check
+// covers.
 func (l *hostFolders) mounted(path string) bool {
 	return slices.ContainsFunc(l.mounts, func(m api.Mount) bool { return below(filepath.Clean(path), filepath.Clean(m.Target)) })
 }
@@ -145,10 +145,10 @@ func (l *hostFolders) workDir(ctx context.Context, path string) (string, error) 
 	case slices.ContainsFunc(l.all, func(folder string) bool { return below(clean, folder) }):
 		return clean, nil
 	}
-	return real, nil // a link leads there that the container does not have
+	return real, nil // the container does not have the link that leads there
 }
 
-// environment checks the folder of an environment, and that its Python is there.
+// environment checks that the folder of an environment and its Python exist.
 func (l *hostFolders) environment(ctx context.Context, option, path string, needsPython bool) error {
 	if l.mounted(path) {
 		return l.targets(ctx)
@@ -174,8 +174,8 @@ func (l *hostFolders) environment(ctx context.Context, option, path string, need
 	return l.targets(ctx)
 }
 
-// targets refuses mounts into the machine's folders at paths that these do not
-// have: nothing can be made in a read-only folder to mount on.
+// targets refuses mounts into the machine's folders at paths that do not exist there,
+// because no mount point can be made in a read-only folder.
 func (l *hostFolders) targets(ctx context.Context) error {
 	for _, m := range l.mounts {
 		target := filepath.Clean(m.Target)

@@ -25,24 +25,24 @@ type hostMemory struct {
 
 	mu     sync.Mutex
 	of     map[attemptKey]*hostUse
-	suites map[string]map[string]*hostUse // of helpers, by suite and container
-	looked time.Time                      // when groups were last looked for
+	suites map[string]map[string]*hostUse // use of helpers, by suite and container
+	looked time.Time                      // when control groups were last searched
 	told   units.Bytes
 }
 
 // hostUse is the host memory state of one container.
 type hostUse struct {
-	names []string // the container's, in control groups
+	names []string // names of the container in control groups
 	group string   // its cgroup folder, or "" if not found yet
 	told  units.Bytes
 	peak  units.Bytes
 }
 
 const (
-	// hostStep is the least change of a task's host memory that is reported: smaller changes
-	// would only fill the journal.
+	// hostStep is the smallest change of a task's host memory that is reported. Smaller
+	// changes would only fill the journal.
 	hostStep = 16 * units.MiB
-	// groupsEvery is the least time between two looks through /proc.
+	// groupsEvery is the shortest time between two searches of /proc.
 	groupsEvery = time.Second
 )
 
@@ -50,8 +50,8 @@ func newHostMemory(root string) *hostMemory {
 	return &hostMemory{root: root, of: map[attemptKey]*hostUse{}, suites: map[string]map[string]*hostUse{}}
 }
 
-// follow reads the memory of an attempt's container from now on, until forget, or
-// until stop. names are the engine's ID and name of it.
+// follow reads the memory of an attempt's container until forget or stop is called. names
+// are the container's ID and name in the engine.
 func (h *hostMemory) follow(key attemptKey, names ...string) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *hostMemory) follow(key attemptKey, names ...string) (stop func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if u := h.of[key]; u != nil {
-			u.names, u.group, u.told = nil, "", 0 // its peak stays
+			u.names, u.group, u.told = nil, "", 0 // the peak is kept
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (h *hostMemory) sample() mapper.HostSample {
 	for key, u := range h.of {
 		used, ok := groupMemory(u.group)
 		if !ok {
-			u.group = "" // it has ended, or is another's by now
+			u.group = "" // the container has ended, or the path belongs to another one
 			continue
 		}
 		u.peak = max(u.peak, used)
@@ -106,8 +106,8 @@ func (h *hostMemory) sample() mapper.HostSample {
 	return out
 }
 
-// now returns the current host memory use of an attempt's container; ok is false if it is
-// unknown.
+// now returns the current host memory use of an attempt's container. ok is false if the
+// use is unknown.
 func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,8 @@ func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
 	return groupMemory(u.group)
 }
 
-// steady returns now, or before if the difference is less than a step.
+// steady returns now rounded down to steps, or before if the two differ by less than a
+// step.
 func steady(before, now, step units.Bytes) units.Bytes {
 	if before > 0 && now > before-step && now < before+step {
 		return before
@@ -173,15 +174,14 @@ func (h *hostMemory) look() {
 	}
 }
 
-// groupMemory is the memory that the processes of a control group use, without the
-// page cache, which the kernel takes back when others need it. What is in /dev/shm
-// counts.
+// groupMemory returns the memory that the processes of a control group use, without the
+// page cache, which the kernel reclaims when others need it. Files in /dev/shm count.
 func groupMemory(group string) (units.Bytes, bool) {
 	if group == "" {
 		return 0, false
 	}
 	used, ok := number(filepath.Join(group, "memory.usage_in_bytes"))
-	prefix := "total_" // of version 1: with the groups below
+	prefix := "total_" // in version 1, these figures include the groups below
 	if !ok {
 		if used, ok = number(filepath.Join(group, "memory.current")); !ok {
 			return 0, false
@@ -264,7 +264,7 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 	return out, nil
 }
 
-// processors is a number of processors that is given in thousandths.
+// processors converts thousandths to a number of processors.
 func processors(milli int64) float64 { return float64(milli) / 1000 }
 
 // shareView returns the API form of the host resources allocated to an attempt.

@@ -33,7 +33,8 @@ func (r *Runner) reportIdle(d mapper.Idle) {
 	r.consoles.say(d.Task, text)
 }
 
-// logIdle writes the administrator's line. Until a stop is planned it has no stop_at.
+// logIdle writes the administrator's line. The line has no stop_at until a stop is
+// planned.
 func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration) {
 	line := log.Info().Int64("task", int64(d.Task)).Str("user", user).Stringer("idle", idle)
 	if d.Ends != 0 {
@@ -42,7 +43,7 @@ func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration)
 	line.Msg("it does nothing")
 }
 
-// idleText says what an idle task does not do, and the consequence.
+// idleText describes a task's idleness and its consequence.
 func idleText(rec *Record, d mapper.Idle, now units.Instant) string {
 	idle, left, ends := now.Sub(d.Since).Round(time.Second), d.Ends.Sub(now).Round(time.Second), d.Ends != 0
 	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)

@@ -20,8 +20,8 @@ func (r *Runner) pullPolicy(asked string) string {
 	return r.live().Pull
 }
 
-// image finds the image, fetching it if the pull policy says so. It is refused if it is
-// another user's; see package pull.
+// image finds the image, and fetches it if the pull policy says so. It refuses an image
+// of another user; see package pull.
 func (r *Runner) image(ctx context.Context, who Caller, s api.Submit) (containers.Image, error) {
 	by := credentialsFrom(ctx)
 	img, err := r.findImage(ctx, who, s, by)
@@ -62,9 +62,9 @@ func (r *Runner) findImage(ctx context.Context, who Caller, s api.Submit, by pul
 	return img, imageError(s.Image, err)
 }
 
-// lookUp asks the engine for an image. If the engine has just not answered, it
-// is not asked again: so the tasks of a submission do not wait for it one after
-// the other.
+// lookUp asks the engine for an image. If the engine has just not answered, lookUp does
+// not ask it again, so that the tasks of a submission do not wait for it one after the
+// other.
 func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, error) {
 	if !r.engine.answers() || r.images.engineAway() {
 		return containers.Image{}, fmt.Errorf("look up image: %w", containers.ErrUnavailable)
@@ -76,9 +76,9 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 	return img, err
 }
 
-// pullNow fetches an image while somebody waits for it. It may take as long as
-// the registry takes, but only while the engine answers. If the engine has just
-// not answered, it is not asked again.
+// pullNow fetches an image while somebody waits for it. It waits for the registry without
+// a time limit, but only while the engine answers. If the engine has just not answered,
+// pullNow does not ask it again.
 func (r *Runner) pullNow(ctx context.Context, who Caller, ref string, by pull.Credentials) error {
 	if !r.engine.answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
@@ -120,12 +120,12 @@ func imageError(ref string, err error) error {
 	return refusef(422, "image %s: %v", ref, err)
 }
 
-// imageCache spares the engine a question per submission. A retagged image is
-// seen after imageCacheFor.
+// imageCache caches images, so that not every submission asks the engine. A retagged
+// image is seen after imageCacheFor.
 type imageCache struct {
 	mu   sync.Mutex
 	seen map[string]cachedImage
-	away time.Time // until then the engine counts as not answering
+	away time.Time // the engine counts as not answering until this time
 }
 
 type cachedImage struct {

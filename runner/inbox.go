@@ -13,16 +13,16 @@ type change struct {
 	// events returns the events, given the present, and the records of tasks
 	// that are new or changed. An error refuses the change.
 	events func(now units.Instant) ([]mapper.Event, []*Record, error)
-	// fresh: events looks at the state, so all earlier changes must have been
-	// applied.
+	// fresh is set if events looks at the state, so that all earlier changes must be
+	// applied before.
 	fresh bool
 	// done, if not nil, receives nil once the events are durable and applied,
 	// else the error. It has room for one.
 	done chan error
-	// keep: the change has happened, whether or not it can be journaled now.
-	// The loop tries again until it can.
+	// keep is set if the change has happened, whether or not it can be journaled now. The
+	// loop tries to journal it until that succeeds.
 	keep bool
-	// vital: if the disk is full, it is journaled in the spare room.
+	// vital is set if the change may use the journal's spare room when the disk is full.
 	vital bool
 }
 
@@ -58,8 +58,8 @@ func (r *Runner) do(ctx context.Context, c *change) error {
 		if !r.stopping.Load() {
 			return ctx.Err()
 		}
-		// The daemon cuts off the request, not its sender. The outcome is known
-		// when the loop has ended.
+		// The daemon, not the client, cancelled the request. The outcome is known when
+		// the loop has ended.
 		select {
 		case err := <-c.done:
 			return err
@@ -67,7 +67,7 @@ func (r *Runner) do(ctx context.Context, c *change) error {
 		}
 	}
 	select {
-	case err := <-c.done: // the loop answered it last
+	case err := <-c.done: // the loop answered the change before it ended
 		return err
 	default:
 		return errStopping

@@ -16,11 +16,12 @@ import (
 	"carma/runner/api"
 )
 
-// shareMethod is the method of an estimate that is the share a program takes by design.
+// shareMethod is the method of an estimate for a program that takes a share of a GPU by
+// design.
 const shareMethod = "share"
 
-// recognise records if a task's program takes a share of a GPU by design, and returns the
-// line about it for its submitter.
+// recognise records whether a task's program takes a share of a GPU by design, and
+// returns a line about that for the submitter.
 func (r *Runner) recognise(rec *Record, read *command.Reading) (line []string, err error) {
 	sub := &rec.Submit
 	if sub.GPUShare == "off" || sub.NoGPU || sub.Exclusive {
@@ -54,7 +55,7 @@ func (r *Runner) takesLine(rec *Record) string {
 }
 
 // taken returns the estimate of a task if its program takes a known share of a GPU. ok is
-// false if its memory is estimated otherwise.
+// false if the task's memory is estimated by another method.
 func (r *Runner) taken(rec *Record) (e estimator.Estimate, ok bool) {
 	f := rec.Takes
 	least, most := r.capacities()
@@ -87,7 +88,8 @@ func (r *Runner) capacities() (least, most units.Bytes) {
 	return known.least, known.most
 }
 
-// canSetShare reports whether a share of an amount of memory can be given on every GPU.
+// canSetShare reports whether the program can be limited to an amount of memory on every
+// GPU.
 func (r *Runner) canSetShare(f *servers.Found, memory units.Bytes) bool {
 	_, most := r.capacities()
 	return given(f, memory, most) != ""
@@ -103,8 +105,8 @@ func given(f *servers.Found, memory, capacity units.Bytes) string {
 	return ""
 }
 
-// setShare sets the flag or the variable by which a program takes no more than was
-// declared for it, on the largest of its GPUs.
+// setShare sets the flag or the variable that limits a program to its declared memory, on
+// the largest of its GPUs.
 func (w *worker) setShare(spec *containers.Spec) {
 	f := w.rec.Takes
 	if f == nil || w.rec.Submit.Mem <= 0 || w.rec.Task.NextExclusive || f.Flag == "" && f.Variable == "" {

@@ -11,14 +11,14 @@ import (
 	"carma/runner/gpu"
 )
 
-// inventory are the GPUs that were found since the start. It is replaced, not changed.
+// inventory holds the GPUs that were found since the start. It is replaced, not changed.
 type inventory struct {
 	devices map[mapper.GPUID]mapper.GPUInfo
-	found   map[mapper.GPUID]gpu.Device // the same, as the source lists them
+	found   map[mapper.GPUID]gpu.Device // the same GPUs as the source lists them
 	// gone marks GPUs that the source no longer lists. Their data is kept for the tasks that
 	// were on them.
 	gone map[mapper.GPUID]bool
-	// least and most are the capacities of the smallest and the largest.
+	// least and most are the capacities of the smallest and the largest GPU.
 	least, most units.Bytes
 }
 
@@ -68,7 +68,8 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 	return nil
 }
 
-// followGPUs looks again when a source says that its GPUs are others, until ctx ends.
+// followGPUs lists the GPUs again when the source says that they have changed, until ctx
+// ends.
 func (r *Runner) followGPUs(ctx context.Context) {
 	source, ok := r.GPUs.(gpu.Coming)
 	if !ok {
