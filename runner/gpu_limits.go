@@ -68,8 +68,8 @@ type limiter struct {
 	guarantees bool
 }
 
-// findLimits checks whether the driver can limit tasks. If the driver cannot, it returns
-// a [CannotLimitError] under LimitDriver, and nil in the other modes.
+// findLimits checks whether the driver can limit tasks. Only under LimitDriver it returns
+// a [CannotLimitError] if the driver cannot.
 func (r *Runner) findLimits(ctx context.Context) error {
 	o := r.opt.Limits
 	if !o.driver() {

@@ -54,7 +54,7 @@ func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bo
 		}
 	case mapper.Pinned:
 		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpusText(ev.GPUs))
-		if ev.By == "" { // the estimate was made at the submission
+		if ev.By == "" { // the submission named the GPUs
 			l.Text = "it is bound to " + r.gpusText(ev.GPUs)
 		}
 	case mapper.SuspendAsked:

@@ -11,17 +11,17 @@ import (
 	"carma/runner/api"
 )
 
-// jobAnnotation begins the annotations of a Job that carma reads.
+// jobAnnotation is the prefix of the annotations of a Job that carma reads.
 const jobAnnotation = "carma.dev/"
 
-// jobNames are the annotations with another name than the flag of carma run.
+// jobNames maps annotations to flags of carma run where their names differ.
 var jobNames = map[string]string{"memory": "mem", "model": "est-model"}
 
 // jobSettings are the flags of carma run that an annotation may give, in addition to the
 // flags that describe a training.
 var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estimator", "params", "family", "input", "layers", "command-check"}
 
-// submitOfJob is a Job's request. The error says which annotation is wrong.
+// submitOfJob returns a Job's request. The error names the wrong annotation.
 func submitOfJob(j *containers.Job) (api.Submit, error) {
 	s := api.Submit{Image: j.Image, Entrypoint: j.Entrypoint, Command: j.Command, Env: j.Env, Mem: j.Memory, Namespace: j.Namespace}
 	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
@@ -58,7 +58,7 @@ func inAnnotations(err error) error {
 	return refusef(no.Status, "annotation %s%s: %s", jobAnnotation, name, text)
 }
 
-// jobField is the field of a request that an annotation sets.
+// jobField returns the field of a request that an annotation sets.
 func jobField(name string) (api.Field, bool) {
 	if !slices.Contains(jobSettingNames(), name) {
 		return api.Field{}, false
@@ -66,7 +66,7 @@ func jobField(name string) (api.Field, bool) {
 	return api.FieldNamed(cmp.Or(jobNames[name], name))
 }
 
-// jobSettingNames are the names of all annotations that ask for something.
+// jobSettingNames returns the names of all annotations that set a field of the request.
 func jobSettingNames() []string {
 	names := slices.Concat(slices.Sorted(maps.Keys(jobNames)), jobSettings)
 	for _, f := range api.Fields() {

@@ -17,10 +17,10 @@ import (
 // an attempt the task is held until the Job has a pod that waits. If the task ends before
 // its Job, the Job is suspended.
 //
-// Each look reads the present state of the Jobs, not their changes, so it does not matter
-// for how long no daemon looked.
+// Each comparison reads the present state of the Jobs, not their changes, so it does not
+// matter for how long no daemon ran.
 
-// ofJob says which Job a task is.
+// ofJob identifies the Job that a task is.
 type ofJob struct {
 	containers.JobID
 	// Over says why the Job no longer needs this task, or is empty if the task ended first
@@ -41,14 +41,14 @@ const (
 // jobs is the daemon's state about Jobs. Only the goroutine that follows them uses it,
 // except for due.
 type jobs struct {
-	due  chan struct{}     // a token when a task of a Job has ended, or waits for its Job
+	due  chan struct{}     // holds a token when a task of a Job has ended or waits for its Job
 	said map[string]string // the last refusal of each Job, by uid
-	away string            // why they could not be read, or "" if they could
+	away string            // why the Jobs could not be read, or "" if they were read
 }
 
 func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
 
-// jobDue requests a look at the Jobs, if a task is one.
+// jobDue requests a comparison of the Jobs if a task is a Job.
 func (r *Runner) jobDue(id mapper.TaskID) {
 	if rec, _ := r.records.get(id); rec == nil || rec.Job == nil {
 		return
@@ -59,7 +59,7 @@ func (r *Runner) jobDue(id mapper.TaskID) {
 	}
 }
 
-// followJobs keeps tasks and Jobs together until ctx ends.
+// followJobs reconciles tasks and Jobs until ctx ends.
 func (r *Runner) followJobs(ctx context.Context) {
 	cluster, ok := able[containers.Jobber](r.Driver)
 	if !ok {
@@ -93,7 +93,7 @@ func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 		return
 	}
 	r.jobs.away = ""
-	tasks := map[string]*Record{} // the newest of each Job
+	tasks := map[string]*Record{} // the newest task of each Job
 	for _, rec := range r.records.all() {
 		if rec.Job == nil {
 			continue
@@ -125,8 +125,8 @@ func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j 
 	over := jobOver(j)
 	switch {
 	case rec == nil, rec.Task.Phase == mapper.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
-		// That a program ended with 0 when its pod was deleted is a success of the task;
-		// of its Job it may be none.
+		// A program that ended with 0 when its pod was deleted is a success of the task,
+		// but its Job may not count it as one.
 		if over == "" && j.Waits {
 			return r.adoptJob(ctx, cluster, j)
 		}
@@ -224,7 +224,7 @@ func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *con
 		return inAnnotations(err)
 	}
 	c.rec.Job = &ofJob{JobID: j.JobID}
-	c.rec.Says.Unbuffered = false // its pod is as its owner wrote it
+	c.rec.Says.Unbuffered = false // carma does not change the pod of a Job
 	var recs []*Record
 	sub := api.Submission{Tasks: []api.Submit{s}}
 	if err := r.do(ctx, r.addition(sub, &submissionBatch{who: who, tasks: []*admission{c}}, nil, &recs)); err != nil {
@@ -237,7 +237,7 @@ func (r *Runner) adoptJob(ctx context.Context, cluster containers.Jobber, j *con
 	return nil
 }
 
-// refuseJob reports to a Job's owner why it is no task, once.
+// refuseJob reports to a Job's owner once why the Job is no task.
 func (r *Runner) refuseJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, err error) {
 	text := err.Error()
 	if r.jobs.said[j.UID] == text {

@@ -28,8 +28,8 @@ func (c *checked) result() (over bool, err error) {
 	return c.over, c.err
 }
 
-// checkWhole checks a journal that is too large to be checked before the start.
-// It does so once, and reads for at most half of the time.
+// checkWhole checks a journal that is too large to be checked before the start. It checks
+// the journal once, and pauses for at least half of the time.
 func (r *Runner) checkWhole(ctx context.Context, small bool) {
 	var err error
 	if !small {

@@ -20,9 +20,9 @@ type timed struct {
 	active float64
 }
 
-// timeTasks sets the share of time in which kernels of each task ran, the mean over the
-// window, if the sample has it for at least one of the task's processes. The shares of
-// processes sum to at most 1.
+// timeTasks sets the share of time in which kernels of each task ran, as the mean over
+// the window, if the sample has the share of at least one of the task's processes. The
+// shares of processes sum to at most 1.
 func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []mapper.TaskUse) {
 	sums := map[attemptKey]float64{}
 	for _, p := range s.Processes {

@@ -15,12 +15,13 @@ import (
 	"carma/runner/api"
 )
 
-// kind is the digest of a task's image (without one: its environment and working folder), command, environment, number of GPUs and
-// batch size. Tasks of one kind do the same work.
+// kind returns the digest of a task's image, command, environment, number of GPUs and
+// batch size. For a task without an image, the environment and the working folder replace
+// the image. Tasks of one kind do the same work.
 func kind(rec *Record) string { return digest(rec, rec.Submit.Command, batchSize(rec)) }
 
-// program is the same digest without the batch size; empty if the batch size is
-// not known.
+// program returns the same digest without the batch size, or "" if the batch size is
+// unknown.
 func program(rec *Record) string {
 	if batchSize(rec) == 0 {
 		return ""
@@ -33,7 +34,7 @@ func digest(rec *Record, argv []string, batch int) string {
 	sub := rec.Submit
 	h := sha256.New()
 	parts := [][]string{{cmp.Or(rec.ImageID, sub.Source()), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, argv}
-	if sub.Bare() { // without an image the same words are another program in another folder
+	if sub.Bare() { // without an image, the same command in another folder is another program
 		parts = append(parts, []string{"folder", sub.WorkDir})
 	}
 	if batch > 0 {
@@ -54,8 +55,8 @@ func digest(rec *Record, argv []string, batch int) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// training returns the settings of the training that were given beside the command, and the
-// described network: a program may get them otherwise than by its command line.
+// training returns the settings of the training that were given beside the command, and
+// the described network. A program may get these by other means than its command line.
 func training(sub *api.Submit) (set []string) {
 	for _, key := range slices.Sorted(maps.Keys(sub.Train)) {
 		set = append(set, key+"="+sub.Train[key])
@@ -66,8 +67,9 @@ func training(sub *api.Submit) (set []string) {
 	return set
 }
 
-// family is the name under which the activity of tasks of one model is learned. Files
-// of many models have one name.
+// family returns the name under which the activity of tasks of one model is learned. It
+// adds a digest of a described network, because network files of many models have the
+// same name.
 func family(sub *api.Submit) string {
 	if len(sub.Network) > 0 {
 		return sub.Model() + "@" + short(sub.Network)
@@ -75,7 +77,7 @@ func family(sub *api.Submit) string {
 	return sub.Model()
 }
 
-// short is a digest of a text.
+// short returns a digest of a text.
 func short(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:4])

@@ -15,9 +15,9 @@ import (
 	"carma/mapper"
 )
 
-// The labels that identify a container: the data folder, the task, the attempt,
-// and the task's nonce. A container with all of them is the attempt's, whatever
-// it was made from. A container that lacks one is not.
+// The labels that identify a container: the data folder, the task, the attempt, and the
+// task's nonce. A container with all of these labels belongs to the attempt, whatever it
+// was made from. A container that lacks one of them does not.
 const (
 	LabelInstance = "carma.daemon"
 	LabelTask     = "carma.task"
@@ -37,7 +37,7 @@ const (
 	LabelGPUs     = "carma.gpus"        // UUIDs
 	LabelGrants   = "carma.grants"      // UUID=bytes of each GPU
 	LabelGrant    = "carma.grant-bytes" // the largest
-	LabelAttach   = "carma.attach"      // how it got its GPUs
+	LabelAttach   = "carma.attach"      // how the container got its GPUs
 	LabelHost     = "carma.host"        // host resources allocated, JSON
 	LabelLaunched = "carma.launched"    // RFC 3339
 )
@@ -57,7 +57,7 @@ func newNonce() string {
 }
 
 // identity returns the labels that identify the attempt's container. Tasks of programs
-// before nonces have none: any container will do.
+// before nonces have no nonce, so any nonce matches.
 func (w *worker) identity() map[string]string {
 	id := map[string]string{
 		LabelInstance: w.instance,
@@ -91,7 +91,7 @@ func (w *worker) about(mode containers.Attach) map[string]string {
 	return about
 }
 
-// uuids are the GPUs of the attempt.
+// uuids returns the UUIDs of the attempt's GPUs.
 func (w *worker) uuids() []string {
 	grants := w.grants()
 	uuids := make([]string, len(grants))
@@ -101,7 +101,7 @@ func (w *worker) uuids() []string {
 	return uuids
 }
 
-// mostGranted is the largest of its grants.
+// mostGranted returns the largest of the attempt's grants.
 func (w *worker) mostGranted() (most units.Bytes) {
 	for _, g := range w.launch.Grants {
 		most = max(most, g.Memory)

@@ -48,7 +48,8 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 }
 
 // listed returns the newest matching records, and one more if there are more than a page
-// holds. more, if not 0, is the lowest number that was read: there may be others below it.
+// holds. more, if not 0, is the lowest number that was read; tasks with lower numbers may
+// match too.
 func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
 	asked, sight, err := r.wanted(ctx, &o)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// liveEvery is the time between two looks at how things are, by the wall clock.
+	// liveEvery is the wall-clock time between two pictures of the state.
 	liveEvery = time.Second
 	// liveEnded is the number of ended tasks in a picture, liveStarts the number of pending
 	// tasks with a forecast start.
 	liveEnded, liveStarts = 20, 10
-	// liveStartsCost is the ratio of rest to computing time of these forecasts. They are
-	// repeated after liveStartsAge at the earliest.
+	// liveStartsCost is the ratio of pause to computing time of these forecasts. The
+	// forecasts are repeated after liveStartsAge at the earliest.
 	liveStartsCost, liveStartsAge = 50, 10 * time.Second
-	// liveBeat is the number of looks without a change after which an event is sent all the
-	// same, so that a reader knows that the connection lives.
+	// liveBeat is the number of pictures without a change after which an event is sent
+	// anyway, so that a reader knows that the connection works.
 	liveBeat = 15
 )
 
@@ -36,13 +36,13 @@ type dashboardFeed struct {
 	seq     int64
 	now     *dashboardState // nil if none was made since the first viewer came
 	before  *dashboardState // the picture before now, or nil
-	events  map[view]views  // made of now
+	events  map[view]views  // events made from now
 	changed chan struct{}   // closed at the next picture
-	cancel  func()          // ends the painters
-	stop    func()          // and waits for them
-	first   []int64         // the first in the queue
+	cancel  func()          // ends the goroutines that make pictures
+	stop    func()          // calls cancel and waits for them
+	first   []int64         // the first tasks in the queue
 	starts  map[int64]*api.Start
-	most    int // unfinished tasks of a picture
+	most    int // largest number of unfinished tasks in a picture
 }
 
 // dashboardState is the state at one time, its parts as JSON.
@@ -79,16 +79,16 @@ type view struct {
 	who    rights.Caller
 }
 
-// views are the events for viewers with one view: all of a picture, and the change from the
-// previous picture. Each is nil until it is made.
+// views holds the events for viewers with equal rights: a whole picture, and the change
+// from the previous picture. Each is nil until it is made.
 type views struct{ whole, change []byte }
 
 func newDashboardFeed() *dashboardFeed {
 	return &dashboardFeed{changed: make(chan struct{}), most: liveMost}
 }
 
-// watchLive sends all, then each change. A viewer that is too slow for the changes
-// gets all again.
+// watchLive sends a whole picture, then each change. A viewer that is too slow for the
+// changes gets a whole picture again.
 func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 	if who, _ := callerFrom(ctx); who.Subject != nil {
 		return r.watchLiveAs(ctx, s)
@@ -211,8 +211,8 @@ func (p *dashboardState) same(o *dashboardState) bool {
 	return true
 }
 
-// event returns the change from a picture to p as a viewer may see it; without an earlier
-// picture it has all of p.
+// event returns the change from a picture to p as a viewer may see it, or all of p
+// without an earlier picture.
 func (p *dashboardState) event(from *dashboardState, seq int64, eyes view) []byte {
 	var b bytes.Buffer
 	now, _ := p.at.MarshalJSON()
@@ -269,8 +269,8 @@ func sortedKeys(m map[int64]liveRow) []int64 {
 	return keys
 }
 
-// dashboardState looks at how things are, with the tasks that the caller may know of. Without a
-// caller it has all tasks.
+// picture returns the present state with the tasks that the caller may know of, or with
+// all tasks if there is no caller.
 func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 	p := &dashboardState{at: r.Clock.Time(), tasks: map[int64]liveRow{}}
 	gpus, err := r.ListGPUs(ctx)
@@ -278,7 +278,7 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 		return nil, err
 	}
 	for i := range gpus {
-		g := &gpus[i] // less figures, fewer changes
+		g := &gpus[i] // figures of lower precision change less often
 		g.EnergyJ, g.SMACT, g.SMOCC, g.DRAMA = 0, hundredths(g.SMACT), hundredths(g.SMOCC), hundredths(g.DRAMA)
 		g.PowerW = float64(int(g.PowerW + 0.5))
 	}
@@ -296,7 +296,8 @@ func (r *Runner) picture(ctx context.Context) (*dashboardState, error) {
 	return p, err
 }
 
-// pictureTasks adds the tasks, and returns how many unfinished ones there is no room for.
+// pictureTasks adds the tasks, and returns the number of unfinished tasks that do not
+// fit.
 func (r *Runner) pictureTasks(ctx context.Context, p *dashboardState) (left int, err error) {
 	recs, left := r.liveRecords(r.picturing.most)
 	recs = append(recs, r.records.lastDone(liveEnded)...)

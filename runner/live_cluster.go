@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// watchLiveAs is watchLive for a user of a cluster, with the tasks that they may know of.
+// watchLiveAs does what watchLive does for a user of a cluster, with the tasks that the
+// user may know of.
 func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
 	var seq int64
 	var before *dashboardState

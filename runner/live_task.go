@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// liveMost is the largest number of unfinished tasks in a picture: first tasks that have or
-// had GPUs, then pending tasks, oldest first.
+// liveMost is the largest number of unfinished tasks in a picture. Tasks that have or had
+// GPUs come first, then pending tasks, oldest first.
 const liveMost = 2000
 
 // liveRecords returns the unfinished tasks of a picture, at most most, and the number of
@@ -35,7 +35,7 @@ func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// liveInfo is [Runner.Info] without parts that take long to count.
+// liveInfo returns [Runner.Info] without the parts that take long to count.
 func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 	v := api.LiveInfo{
 		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
@@ -50,8 +50,8 @@ func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
 	return v, err
 }
 
-// liveTask is a task in short. Times and shares are rounded: a figure that hardly
-// changes is not sent again.
+// liveTask returns the short form of a task. Times and shares are rounded, so that small
+// changes are not sent.
 func liveTask(t *api.Task) api.LiveTask {
 	v := api.LiveTask{
 		ID: t.ID, Name: t.Name, User: t.User, UID: t.UID, Group: t.Group, Phase: t.Phase, GPUCount: t.GPUCount, Need: t.Need, Estimate: t.Estimate.Memory,
@@ -103,8 +103,8 @@ func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
 	return &api.Start{Earliest: roundedTime(start.Earliest, now), Latest: roundedTime(start.Latest, now)}
 }
 
-// forecastStarts forecasts the starts of the first tasks in the queue, in parallel with the
-// pictures: with many tasks it takes long.
+// forecastStarts forecasts the starts of the first tasks in the queue, in parallel with
+// the pictures, because it takes long with many tasks.
 func (r *Runner) forecastStarts(ctx context.Context) {
 	l := r.picturing
 	for ctx.Err() == nil {

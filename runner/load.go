@@ -29,7 +29,7 @@ func (r *Runner) loadInstance() error {
 		r.Log.Error().Msg("the disk has no room for the journal's spare file (journal-reserve): submissions are refused until it has; tasks can be stopped and removed, and end")
 	}
 	if r.opt.SetSpeed == nil {
-		return nil // real GPUs: the wall clock
+		return nil // with real GPUs, the wall clock decides
 	}
 	switch b, err := r.Journal.Meta("clock"); {
 	case err == nil:

@@ -32,7 +32,7 @@ func (r *Runner) loop(ctx context.Context) error {
 	defer wake.Stop()
 	defer flush.Stop()
 	var tailed <-chan struct{}
-	flushing := false // neither queries nor events put off what is due
+	flushing := false // neither queries nor events may delay the next flush
 	for {
 		if tailed == nil && r.drained() {
 			tailed = waitAtMost(&r.attempts, drainTail)
@@ -111,7 +111,7 @@ func (r *Runner) untilWake() time.Duration {
 type round struct {
 	accepted []*change
 	events   []mapper.Event
-	records  []*Record // of new tasks, and changed ones; the mapper does not have all of it
+	records  []*Record // of new and changed tasks; they hold more than the mapper does
 	store    journal.Batch
 }
 
@@ -182,7 +182,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	if len(g.events) > 0 {
 		first, err := r.Journal.Commit(g.store)
 		if r.releaseReserve(err) {
-			return r.applyPart(g.accepted) // without changes that are not vital
+			return r.applyPart(g.accepted) // try again with the vital changes only
 		}
 		if err != nil {
 			return r.refuse(g.accepted, err)

@@ -8,7 +8,7 @@ import (
 	"carma/runner/api"
 )
 
-// maxCurve bounds the points of a curve; a longer one is made coarser.
+// maxCurve is the largest number of points of a curve. A longer curve is made coarser.
 const maxCurve = 128
 
 // curve is the memory use of an attempt over time: the highest use in each
@@ -24,7 +24,7 @@ type curve struct {
 	Used []units.Bytes `json:"used"`
 }
 
-// add enters a sample. Steps without change are left out.
+// add adds a sample. Steps without change are left out.
 func (c *curve) add(now units.Instant, used units.Bytes) {
 	if len(c.At) == 0 {
 		c.Began = now
@@ -73,7 +73,7 @@ func (c *curve) clone() *curve {
 	return &d
 }
 
-// view is the curve as users see it.
+// view returns the API form of the curve.
 func (c *curve) view() []api.CurvePoint {
 	if c == nil {
 		return nil

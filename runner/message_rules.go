@@ -12,14 +12,14 @@ import (
 	"carma/runner/notify"
 )
 
-// relaunched are the reasons of going back to a queue of which a message is sent. The
-// others are part of how tasks share GPUs (slots, moves), or repeat until an engine works.
+// relaunched holds the reasons for requeueing of which a message is sent. Other reasons
+// are a normal part of sharing GPUs (slots, moves), or repeat until an engine works.
 var relaunched = map[mapper.ReasonCode]bool{
 	mapper.ReasonOOM: true, mapper.ReasonOOMSuspected: true, mapper.ReasonOOMBlameless: true, mapper.ReasonHostAgain: true, mapper.ReasonHostOveruse: true, mapper.ReasonOveruse: true,
 	mapper.ReasonRetry: true, mapper.ReasonInfrastructure: true, mapper.ReasonEvicted: true, mapper.ReasonMPSFault: true,
 }
 
-// phaseEnds are the events of the final phases.
+// phaseEnds maps the final phases to the events of messages.
 var phaseEnds = map[mapper.Phase]string{mapper.Succeeded: api.NotifyFinished, mapper.Failed: api.NotifyFailed, mapper.Cancelled: api.NotifyStopped}
 
 // of makes the messages of one event. Equal journals give equal ids.
@@ -75,8 +75,8 @@ func (m *messenger) ofDevices(list []notify.Owned, ev mapper.DevicesChecked) []n
 	return list
 }
 
-// begins reports whether an attempt began with an event: a daemon that adopts it says
-// once more that it runs.
+// begins reports whether a Started event is the first of its task's first attempt. A
+// daemon that adopts the attempt reports its start again.
 func (m *messenger) begins(ev mapper.Started) bool {
 	rec, err := m.r.Find(ev.Task.String())
 	return err == nil && len(rec.Task.Attempts) > 0 && rec.Task.Attempts[0].Started >= ev.At
@@ -89,11 +89,12 @@ func (m *messenger) fault(_ past, id mapper.GPUID, text string) notify.Owned {
 	}}
 }
 
-// add adds the message of a task's event. end is its last form, if it has ended.
+// add adds the message of a task's event. end is the task's last state, or nil if the
+// task has not ended.
 func (m *messenger) add(list []notify.Owned, id mapper.TaskID, event string, why mapper.Reason, end *mapper.Task) []notify.Owned {
 	rec, err := m.r.Find(id.String())
 	if err != nil || event == "" {
-		return list // it was removed meanwhile, and its owner knows
+		return list // the task was removed meanwhile, and its owner knows that
 	}
 	t := cmp.Or(end, &rec.Task)
 	o := notify.Owned{UID: rec.UID, Wants: rec.Submit.Notify, Message: notify.Message{
@@ -153,7 +154,7 @@ func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
 // non-empty ones.
 const lastLines = 30
 
-// sayIdle completes the last message: for how long the task has done nothing.
+// sayIdle adds to the last message for how long the task has done nothing.
 func (m *messenger) sayIdle(list []notify.Owned, p past, d mapper.Idle) {
 	rec, err := m.r.Find(d.Task.String())
 	if err != nil || len(list) == 0 {

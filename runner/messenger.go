@@ -14,11 +14,12 @@ import (
 	"carma/runner/notify"
 )
 
-// Messages are made from the journal, not by the loop: it only wakes their reader. So
-// neither a receiver nor a slow disk delays the loop, and a killed daemon loses none: the
-// next one continues where the outbox ends. See docs/monitoring.md.
+// Messages are made from the journal, not by the loop, which only wakes the journal's
+// reader. So neither a receiver nor a slow disk delays the loop. A killed daemon loses no
+// message, because the next daemon continues where the outbox ends. See
+// docs/monitoring.md.
 
-// Notifying are the settings of messages.
+// Notifying holds the settings of messages.
 type Notifying struct {
 	Rules notify.Rules
 	Pace  notify.Pace // zero means notify.DefaultPace
@@ -28,22 +29,22 @@ const (
 	// readAtMost is the number of events read at a time. The position is stored after
 	// keptAfter events without a message.
 	readAtMost, keptAfter = 2000, 500
-	// readAnyway is the time between two looks into the journal that nobody asked for.
+	// readAnyway is the time after which the journal is read without a wake-up.
 	readAnyway = time.Minute
-	// readRetry is the wait after the journal or the outbox failed.
+	// readRetry is the pause after the journal or the outbox failed.
 	readRetry = 5 * time.Second
 )
 
-// messaging is the runner's part in messages.
+// messaging holds the runner's fields for messages.
 type messaging struct {
 	mail    *notify.Post  // nil if no messages are sent
-	letters chan struct{} // wakes their reader
-	// telling is the last event with executed decisions: for events up to it only WakeAt is
-	// stored later.
+	letters chan struct{} // wakes the messenger
+	// telling is the last event with executed decisions. For events up to it, only WakeAt
+	// decisions may be stored later.
 	telling atomic.Int64
 }
 
-// messenger makes messages from the journal. Its fields are its own goroutine's.
+// messenger makes messages from the journal. Only its own goroutine uses the fields.
 type messenger struct {
 	r      *Runner
 	seq    int64 // everything up to here was read
@@ -67,7 +68,7 @@ func (r *Runner) openOutbox(o Notifying, host string) {
 	r.mail = post
 }
 
-// SetMessageRules puts the administrator's rules about messages in force.
+// SetMessageRules applies the administrator's rules about messages.
 func (r *Runner) SetMessageRules(rules notify.Rules) {
 	if r.mail != nil {
 		r.mail.SetRules(rules)
@@ -75,7 +76,7 @@ func (r *Runner) SetMessageRules(rules notify.Rules) {
 }
 
 // newMessenger finds the position from which messages are made: each event after it may
-// give one, also events that come before the messenger runs. It returns nil if no messages
+// cause a message, also an event before the messenger runs. It returns nil if no messages
 // are sent.
 func (r *Runner) newMessenger() *messenger {
 	if r.mail == nil {
@@ -123,8 +124,8 @@ func (m *messenger) work(ctx context.Context) {
 	}
 }
 
-// begin finds the place where the last daemon stopped. The first daemon that sends
-// messages begins with the present.
+// begin finds the event where the last daemon stopped. The first daemon that sends
+// messages begins at the journal's end.
 func (m *messenger) begin() {
 	seq, state, known := m.r.mail.Place()
 	_, last, err := m.r.Journal.Bounds()
@@ -148,7 +149,7 @@ func (m *messenger) read(ctx context.Context) (more bool, err error) {
 	var list []notify.Owned
 	seq := m.seq
 	faults := cloneMap(m.faults)
-	told := m.r.telling.Load() // before the journal is opened, which then has all of it
+	told := m.r.telling.Load() // read before the journal is opened, so that the journal has all events up to it
 	err = m.r.Journal.View(func(j *journal.Reader) error {
 		first, _, err := j.Bounds()
 		if err != nil {

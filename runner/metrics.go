@@ -18,10 +18,11 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
+// unlooked is the reason shown for pending tasks for which a scrape has not asked the
+// mapper.
 const unlooked = "not-looked-at"
 
-// takeMetrics is the part of the state that a scrape reads in the loop.
+// metricsSnapshot is the part of the state that a scrape reads in the loop.
 type metricsSnapshot struct {
 	gpus     []mapper.GPU
 	headroom units.Bytes
@@ -32,7 +33,7 @@ type metricsSnapshot struct {
 	paused   bool
 }
 
-// measure is the state for one page of metrics. It asks the loop once.
+// measure returns the state for one page of metrics. It asks the loop once.
 func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 	recs := r.records.newest(0, maxMeasured, func(rec *Record) bool { return !rec.Task.Phase.Finished() })
 	var placed, waiting []*Record
@@ -76,7 +77,7 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 	return s, nil
 }
 
-// maxMeasured bounds the unfinished tasks that one page looks at.
+// maxMeasured is the largest number of unfinished tasks that one page counts.
 const maxMeasured = 100_000
 
 // takeMetrics reads the state for a page.
@@ -95,7 +96,7 @@ func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waitin
 		going, runs := s.Speed(rec.ID())
 		g.views[rec.ID()] = queueView{going: going, runs: runs}
 	}
-	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // tasks without a view were not looked at
+	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // further tasks get no view and the reason unlooked
 		v := queueView{code: unlooked}
 		if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
 			v.code = x.code
@@ -190,7 +191,7 @@ func (r *Runner) userFigures(accounts []mapper.Account) ([]metrics.User, float64
 }
 
 // MetricsPage returns the page of metrics, with or without figures of single tasks and
-// users, for an address of its own beside the API's socket.
+// users. It is served at its own address, beside the API's socket.
 func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.pages.Handler(names))

@@ -54,8 +54,8 @@ func (r *Runner) observeEstimate(t *mapper.Task) {
 	r.pages.Estimated(string(t.Estimate.Method), int64(peak), int64(t.Estimate.Memory))
 }
 
-// observeFaults counts the faults that began with a sample. Those that a daemon finds
-// at its start are not new.
+// observeFaults counts the faults that began with a sample. Faults that a daemon finds at
+// its start are not new.
 func (r *Runner) observeFaults(ev mapper.Sampled) {
 	if r.faulty == nil {
 		r.faulty = map[mapper.GPUID]bool{}

@@ -23,11 +23,11 @@ type monitor struct {
 	log    zerolog.Logger
 	nudge  chan struct{}
 
-	score    func([]float64) float64           // of a window's readings
+	score    func([]float64) float64           // makes one score of a window's readings
 	spend    func(units.Instant, []gpu.Sample) // accounts the energy of a sample, or nil
 	clients  func([]gpu.Sample)                // follows MPS clients in a sample, or nil
-	hosts    func() []mapper.HostSample        // samples host memory; nil if none is allocated
-	promised *softReservations                 // memory that tasks were promised
+	hosts    func() []mapper.HostSample        // samples host memory, or nil if none is allocated
+	promised *softReservations                 // memory reserved for tasks by soft limits
 	reset    func([]mapper.GPUID)              // is called with GPUs that are no longer broken, or nil
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type monitor struct {
 	last   []mapper.GPUSample // the last sample given to the mapper
 	seen   map[attemptKey]*observedMemory
 	idle   map[attemptKey]*gpuWatch
-	broken map[mapper.GPUID]bool // until they are reset
+	broken map[mapper.GPUID]bool // GPUs with a fault that lasts until a reset
 	window map[string][]reading
 	times  map[timesOf][]timed
 	failed time.Time // when readings began to fail (wall clock), or zero
@@ -48,7 +48,7 @@ type attemptKey struct {
 	attempt int
 }
 
-// observedMemory is the memory use that was seen of an attempt.
+// observedMemory is the observed memory use of an attempt.
 type observedMemory struct {
 	peak  units.Bytes
 	curve curve
@@ -124,7 +124,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		if ctx.Err() != nil {
 			return mapper.Sampled{}, false
 		}
-		m.lookFor(nil, began) // the processes meanwhile are unknown
+		m.lookFor(nil, began) // the processes during the failed reading are unknown
 		return m.unread(err, time.Now())
 	}
 	if !m.failed.IsZero() {
@@ -157,7 +157,7 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 			}
 			key := attemptKey{p.Task, p.Attempt}
 			here[key] += p.Used
-			peak[key] += max(p.Used, p.Peak) // a task may be several processes
+			peak[key] += max(p.Used, p.Peak) // a task may have several processes
 		}
 		for key, used := range here {
 			if m.seen[key] == nil {
@@ -173,7 +173,8 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 	m.lookFor(samples, began)
 }
 
-// unread records a failed reading of the GPUs. After unreadable, all of them have a fault.
+// unread records a failed reading of the GPUs. When readings have failed for the time
+// unreadable, all GPUs have a fault.
 func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 	if m.failed.IsZero() {
 		m.failed = now
@@ -227,8 +228,8 @@ func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 	return out
 }
 
-// percent rounds to hundredths: finer differences are noise and would only
-// fill the journal.
+// percent rounds to hundredths, because finer differences are noise and would only fill
+// the journal.
 func percent(v float64) float64 { return math.Round(min(1, max(0, v))*100) / 100 }
 
 func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.TaskUse {
@@ -241,8 +242,8 @@ func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.
 	return append(uses, mapper.TaskUse{Task: id, Used: used})
 }
 
-// observedMemory returns the peak and the curve of an attempt so far; 0 and nil:
-// nothing was seen.
+// sighting returns the peak and the curve of an attempt so far, or 0 and nil if nothing
+// was observed.
 func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,14 +263,14 @@ func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })
 }
 
-// readings are the last samples of all GPUs.
+// readings returns the last samples of all GPUs.
 func (m *monitor) readings() []gpu.Sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.latest
 }
 
-// reading returns the last sample of a GPU; ok is false before the first.
+// reading returns the last sample of a GPU. ok is false before the first sample.
 func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 	maxOpening = 64
 )
 
-// mayMountAll reports whether a user's mounts need no check: root's mounts, and those by
+// mayMountAll reports whether a user's mounts need no check. This holds for root, and for
 // the user that the daemon runs as, who can use the engine directly.
 func mayMountAll(uid int) bool {
 	return rights.Policy{Account: os.Geteuid()}.MayServer(rights.MountAll, rights.Caller{UID: uid})
@@ -48,8 +48,8 @@ func checkMountPaths(list []api.Mount) error {
 	return nil
 }
 
-// mountCheck returns a check of a submission's mounts. It opens each source
-// once. It only answers mistakes early: the check at the launch decides.
+// mountCheck returns a function that checks a submission's mounts and opens each source
+// once. It only reports mistakes early; the check at the launch decides.
 func (r *Runner) mountCheck(ctx context.Context, who Caller) func([]api.Mount) error {
 	known := map[string]error{}
 	return func(list []api.Mount) error {
@@ -111,7 +111,7 @@ func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, so
 		err error
 	}
 	done := make(chan opened, 1)
-	go func() { // it ends when the file system answers
+	go func() { // this goroutine ends when the file system answers
 		s, err := mounts.Gate{Allowed: allowed}.Open(mountsUser(who), source)
 		<-r.opening
 		done <- opened{s, err}
@@ -135,8 +135,8 @@ func mountsUser(who Caller) mounts.User {
 	return mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}
 }
 
-// notMountable reports whether the request itself is at fault: trying again
-// does not help.
+// notMountable reports whether the request itself is wrong, so that another try does not
+// help.
 func notMountable(err error) bool {
 	var outside *mounts.OutsideError
 	if errors.As(err, &outside) || errors.Is(err, mounts.ErrOthers) {
@@ -158,7 +158,7 @@ func (r *Runner) mountRefusal(err error) string {
 	return err.Error()
 }
 
-// engineNear is nil if the engine sees the files that the daemon sees.
+// engineNear returns nil if the engine sees the same files as the daemon.
 func (r *Runner) engineNear() error {
 	if near, ok := able[containers.Near](r.Driver); ok && r.opt.MountDir != "" {
 		return near.SameFiles()
@@ -176,7 +176,7 @@ func (w *worker) restoreMounts(ctx context.Context, c *containers.Container) (do
 	return done, err
 }
 
-// bindMounts are the mounts that a task asks for.
+// bindMounts returns the mounts that a task requests.
 func bindMounts(rec *Record) (list []containers.Mount) {
 	for _, m := range rec.Submit.Mounts {
 		list = append(list, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
@@ -186,8 +186,8 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 
 // place replaces the sources of a user's mounts by places that show the files that were
 // opened and checked. For a task without an image, host are the mounts of the machine's
-// folders. done, never nil, removes the places. It leaves them if the daemon is stopping:
-// the engine may be about to use them, and the next daemon continues.
+// folders. done, never nil, removes the places. It leaves them if the daemon is stopping,
+// because the engine may be about to use them, and the next daemon continues.
 func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount, in ownMounts) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
 	if !r.hasPlaces(rec) {

@@ -17,21 +17,22 @@ import (
 // MPS configures how tasks share GPUs through NVIDIA's Multi-Process Service.
 type MPS struct {
 	Groups *mps.Groups
-	// Auto: where MPS does not work, tasks share without it.
+	// Auto lets tasks share GPUs without MPS where MPS does not work.
 	Auto bool
 	// Threads limits the SMs of a task in percent, or is 0 for no limit.
 	Threads int
-	// LimitMemory lets MPS refuse a task more than its grant.
+	// LimitMemory lets MPS limit a task to its grant.
 	LimitMemory bool
-	// HostIPC puts tasks into the host's IPC namespace: some drivers keep there
-	// what clients share.
+	// HostIPC puts tasks into the host's IPC namespace, which some drivers use for memory
+	// that MPS clients share.
 	HostIPC bool
 }
 
-// mpsGroup returns the MPS group of an attempt, or nil if it is no client: MPS is off, the
-// task is exclusive, an earlier attempt ended with a fault of an MPS server, or the server
-// could not run as the container's user. A fault ends all clients of the server, and nobody
-// can tell which of them caused it; without MPS the driver isolates them.
+// mpsGroup returns the MPS group of an attempt, or nil if it is no client. An attempt is
+// no client if MPS is off, the task is exclusive, an earlier attempt ended with a fault
+// of an MPS server, or the server could not run as the container's user. A fault ends all
+// clients of the server, and it is unknown which client caused it. Without MPS the driver
+// isolates the tasks.
 func (w *worker) mpsGroup() *mps.Group {
 	m, t := w.opt.MPS, &w.rec.Task
 	if m == nil || w.noMPS || len(w.launch.Grants) == 0 || t.NextExclusive || faultedByMPS(t, w.launch.Attempt) {
@@ -58,7 +59,7 @@ func faultedByMPS(t *mapper.Task, attempt int) bool {
 }
 
 // containerUser returns the user and group of the container. ok is false for a user that
-// the image names by a name: only the image's own files have its number.
+// the image gives by name, because only the image's own files have its number.
 func (r *Record) containerUser() (uid, gid int, ok bool) {
 	if r.UID != 0 {
 		return r.UID, r.GID, true
@@ -95,8 +96,7 @@ func (w *worker) share(spec *containers.Spec) {
 	spec.HostIPC = w.opt.MPS.HostIPC
 }
 
-// mpsGrace is the time that a task has to end after MPS has disconnected it. Then it is
-// killed.
+// mpsGrace is the time after which a task that MPS has disconnected is killed.
 const mpsGrace = 5 * time.Second
 
 // ownsProcess reports whether a process of this machine is in the container.
@@ -109,8 +109,8 @@ func (w *worker) ownsProcess(pid int) bool {
 	return ok && task == w.launch.Task && attempt == w.launch.Attempt
 }
 
-// mpsFault reports whether an attempt ended because of its MPS server: the
-// server is in fault, or gone.
+// mpsFault reports whether an attempt ended because its MPS server has a fault or has
+// ended.
 func (w *worker) mpsFault(ctx context.Context, class containers.Class, cuda bool) bool {
 	group := w.mpsGroup()
 	if group == nil || class != containers.ClassProgram || !cuda {

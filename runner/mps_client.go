@@ -12,29 +12,31 @@ import (
 )
 
 // mpsClient is an attempt that was started as a client of MPS, as the driver shows it. A
-// program that misses its server reports that (CUDA error 805) and may continue: on the GPU
-// beside the clients, by time slices, or on the processor, where it only blocks the GPU.
+// program that cannot reach its server reports CUDA error 805 and may continue. It then
+// runs on the GPU beside the clients, by time slices, or on the processor, and only
+// blocks the GPU.
 type mpsClient struct {
 	gpus []mapper.GPUID
 
 	mu sync.Mutex
-	// strange counts the readings in a row that show it on its GPUs and not as a
-	// client; apart: there were enough of them.
+	// strange counts the consecutive readings that show the program on its GPUs and not
+	// as a client. apart is set once there are enough of them.
 	strange int
 	apart   bool
-	// refused: its output reports that it could not reach the server. silent counts the
-	// readings since then that show nothing of it on its GPUs; touched: one has.
+	// refused is set if the output reports that the program could not reach the server.
+	// silent counts the readings since then that show nothing of the program on its GPUs.
+	// touched is set if a reading showed it there.
 	refused, touched bool
 	silent           int
-	gone             chan struct{} // closed when it is taken to run without its GPUs
+	gone             chan struct{} // closed when the program is assumed to run without its GPUs
 }
 
 // refusedLeast is the number of successive readings without the program on its GPUs after
 // which a program that could not reach its MPS server is assumed to run without GPUs.
 const refusedLeast = 30
 
-// follow processes a reading of all GPUs. changed is set if it stopped being a client, or
-// is one again.
+// follow processes a reading of all GPUs. changed is set if the program stopped being a
+// client, or is one again.
 func (c *mpsClient) follow(key attemptKey, samples []gpu.Sample) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +78,7 @@ func (c *mpsClient) silence(here bool) {
 	}
 }
 
-// hears processes a line of its output.
+// hears processes a line of the attempt's output.
 func (c *mpsClient) hears(line []byte) {
 	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !endtext.MPSLost(line) {
 		return
@@ -86,8 +88,9 @@ func (c *mpsClient) hears(line []byte) {
 	c.refused = true
 }
 
-// followClient begins to follow an attempt that is to be a client of MPS, until stop is
-// called. An attempt that continues without its GPUs is killed: it runs again without MPS.
+// followClient begins to follow an attempt that should be a client of MPS, until stop is
+// called. An attempt that continues without its GPUs is killed, and the task runs again
+// without MPS.
 func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
 	if w.mpsGroup() == nil {
 		return func() {}

@@ -15,9 +15,10 @@ import (
 
 // Estimator predicts at submission the GPU use of a task.
 type Estimator interface {
-	// Estimate predicts its memory.
+	// Estimate predicts the task's GPU memory.
 	Estimate(estimator.Query) (estimator.Estimate, error)
-	// Expect predicts its activity and run time, or returns zero if nothing is known.
+	// Expect predicts the task's activity and run time, or returns zero if nothing is
+	// known.
 	Expect(estimator.Query) mapper.Expected
 }
 
@@ -26,10 +27,10 @@ type Options struct {
 	Version string
 	DataDir string
 	Mapper  mapper.Options
-	// Attach says how containers get their GPUs; empty means chosen for the engine and the
-	// machine.
+	// Attach says how containers get their GPUs. If empty, the daemon chooses for the
+	// engine and the machine.
 	Attach containers.Attach
-	// NearCPUs: a task on GPUs of one NUMA node runs on that node's processors only.
+	// NearCPUs restricts a task on GPUs of one NUMA node to that node's processors.
 	NearCPUs bool
 	// Devices returns what every container needs to reach the GPUs. Nil adds nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
@@ -40,15 +41,15 @@ type Options struct {
 	Boot string
 	// Speed is the initial speed of a simulated server's time.
 	Speed float64
-	// SetSpeed is called when the speed of a simulated server changes; nil
-	// where the GPUs are real.
+	// SetSpeed is called when the speed of a simulated server changes. It is nil with
+	// real GPUs.
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
 	// Activity says how the readings in a window become one score: ActivityMean (empty) or
 	// ActivityRisk.
 	Activity string
-	// Pull: missing, always or never.
+	// Pull is the pull policy: missing, always or never.
 	Pull string
 	// StopGrace is the time between a stop signal and the kill.
 	StopGrace time.Duration
@@ -56,15 +57,16 @@ type Options struct {
 	AllowedMounts []string
 	// Fittings are the devices and limits that tasks may have.
 	Fittings Fittings
-	// MountDir is the folder of the users' mounts (mounts.DefaultDir). If empty, the engine
-	// gets the paths that were checked, and follows later changes of them.
+	// MountDir is the folder of the users' mounts (mounts.DefaultDir). If empty, the
+	// engine gets the paths that were checked, and later changes of these paths take
+	// effect.
 	MountDir string
 	// HostTasks names the users who may run tasks without an image: all, admins, none (or
 	// empty), or a group. HostFolders are the machine's folders that these tasks see.
 	HostTasks   string
 	HostFolders []string
-	// Open: everybody sees the environment and output of tasks if their submitters do not
-	// set a visibility.
+	// Open lets everybody see the environment and output of tasks if their submitters do
+	// not set a visibility.
 	Open bool
 	// OOMTexts are error texts of programs that mean that GPU memory ran out, in addition to
 	// the built-in texts.
@@ -76,8 +78,8 @@ type Options struct {
 	// AdminGroup names the group of the administrators, see package rights. If empty, only
 	// root and the daemon's account are administrators.
 	AdminGroup string
-	// ClusterAdmins are the users of a cluster who have the rights of admins, and, with @
-	// before them, groups of it.
+	// ClusterAdmins are the users of a cluster who have the rights of administrators. A
+	// name with @ before it is a group of the cluster.
 	ClusterAdmins []string
 	// MPS configures GPU sharing by MPS. Nil means time slices of the driver.
 	MPS *MPS
@@ -89,16 +91,16 @@ type Options struct {
 	Suspending *Suspending
 	// NoSuspending says why Suspending is nil if another driver would not help, or is empty.
 	NoSuspending string
-	// Closed: containers have no network. Then suite networks have no access to other
-	// networks either.
+	// Closed is set if containers have no network. Then suite networks have no access to
+	// other networks either.
 	Closed bool
 	// Calibrate makes the machine's own environment, or is nil if none is made.
 	Calibrate Calibrating
 	// Init is the path of the program carma-init, which a proof runs, or empty if it is
 	// missing.
 	Init string
-	// Owner returns the task of a process of this machine. If nil, its control groups
-	// identify it.
+	// Owner returns the task of a process of this machine. If nil, the process's control
+	// groups identify the task.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Keep bounds how many finished tasks are kept, and how long.
 	Keep Keep

@@ -12,8 +12,8 @@ import (
 	"carma/runner/journal"
 )
 
-// orphan is an orphan: a container of this data folder that the journal does not know. It
-// is newer than the journal, which has lost its end.
+// orphan is a container of this data folder that the journal does not know. The container
+// is newer than the journal, whose last part was lost.
 type orphan struct {
 	containers.Container
 	task    mapper.TaskID
@@ -36,7 +36,7 @@ func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
 		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
 		if err1 != nil || err2 != nil || c.Labels[probe.Label] != "" {
-			continue // a probe needs no adoption: it ends and is made again
+			continue // a probe needs no adoption, because it ends and is repeated
 		}
 		s := orphan{Container: c, task: mapper.TaskID(task), attempt: attempt}
 		if s.why, err = r.newerThanJournal(s); err != nil {
@@ -59,7 +59,7 @@ func (r *Runner) newerThanJournal(s orphan) (string, error) {
 		if s.task > r.compared {
 			return fmt.Sprintf("the journal's last task is %d", r.compared), nil
 		}
-		return "", nil // it was removed
+		return "", nil // the task was removed
 	}
 	if err != nil {
 		return "", err
@@ -80,8 +80,8 @@ func (r *Runner) newerThanJournal(s orphan) (string, error) {
 	return "", nil
 }
 
-// checkNewer refuses a journal that is older than some containers. If that loss was
-// accepted, it returns these containers, to be adopted.
+// checkNewer refuses a journal that is older than some containers. If the loss was
+// accepted, it returns these containers for adoption.
 func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
 	found, err := r.orphans(all)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *Runner) checkNewer(all []containers.Container) ([]orphan, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	for _, s := range found { // no number is given out twice
+	for _, s := range found { // so that no number is used twice
 		r.nextID = max(r.nextID, s.task+1)
 	}
 	if accepted, err := r.lossAccepted(); err != nil || accepted {

@@ -21,11 +21,11 @@ const (
 	// logDrain is the time without output after which the rest of an ended container's
 	// output is given up.
 	logDrain = 10 * time.Second
-	// stoppedDrain limits reading a stopped task's output after its end: its GPUs, and a
-	// user who removes the task, wait for that.
+	// stoppedDrain limits the time for reading a stopped task's output after its end,
+	// because its GPUs, and a user who removes the task, wait for that.
 	stoppedDrain = 5 * time.Second
-	// lookEvery is at which writing of the output without output a worker looks whether
-	// its file is still there.
+	// lookEvery is the number of flushes without output after which a worker checks
+	// whether the output file still exists.
 	lookEvery = 5
 	// The first and the longest pause before reading the output is tried again.
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
@@ -34,8 +34,8 @@ const (
 // thrownAway is the reason in the note if the engine's own log had no room.
 const thrownAway = "the container engine had thrown them away before they could be read"
 
-// copyLogs keeps the output, from where the last daemon left off. If out is
-// nil, only tail gets it.
+// copyLogs stores the output from where the last daemon stopped. If out is nil, only tail
+// gets the output.
 func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
 	var since time.Time
 	kept := &pieces{out: out}
@@ -64,7 +64,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 			noteMissing(out, at, line)
 			return
 		}
-		if at.After(since) { // else it is read again
+		if at.After(since) { // an earlier line would be read again
 			w.following.take(w.Clock, at, stream, line, partial)
 		}
 		since = at
@@ -188,9 +188,8 @@ type outputHealth struct {
 	told error // the last error logged, or nil while output can be kept
 }
 
-// lost logs a failure to keep output. If a limit is the reason, the output
-// itself says so. Troubles of the machine are logged once until they have
-// passed.
+// lost logs a failure to store output. If a limit is the reason, the output itself says
+// so. Other failures are logged once until output can be stored again.
 func (o *outputHealth) lost(r *Runner, err error) {
 	if errors.Is(err, tasklog.ErrLimit) {
 		r.Log.Debug().Err(err).Msg("output is over a limit")
@@ -214,7 +213,7 @@ func (o *outputHealth) look(r *Runner) {
 	}
 }
 
-// outputView is the size of the output, for info and doctor.
+// outputView returns the size of the stored output, for info and doctor.
 func (r *Runner) outputView() *api.Output {
 	u := r.Logs.Usage()
 	v := &api.Output{Dir: u.Dir, Bytes: u.Bytes, Total: u.Total, User: u.User, Task: u.Task, Free: u.Free, Users: u.Users, Tasks: u.Tasks}

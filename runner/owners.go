@@ -7,8 +7,8 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// owners knows the attempt of each container of carma, by the engine's ID and
-// by name. The workers write it, the monitor's source asks it.
+// owners maps the engine's ID and the name of each carma container to its attempt. The
+// workers write it, the monitor's source reads it.
 type owners struct {
 	root string // where /proc is found
 
@@ -36,12 +36,12 @@ func (o *owners) add(key attemptKey, names ...string) (forget func()) {
 	}
 }
 
-// owner is a gpu.Owner. If a task starts a container inside its own, the
-// processes in that are the task's too.
+// owner is a gpu.Owner. If a task starts a container inside its own container, the inner
+// container's processes belong to the task too.
 func (o *owners) owner(pid int) (mapper.TaskID, int, bool) {
 	names, err := cgroup.Containers(o.root, pid)
 	if err != nil {
-		return 0, 0, false // it has ended, or is in no container
+		return 0, 0, false // the process has ended, or is in no container
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

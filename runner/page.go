@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// pageConnections limits the connections to the page's port: their users are not known
-	// at once.
+	// pageConnections limits the connections to the page's port, whose users are not
+	// known at first.
 	pageConnections = 256
 	// pageSocketConnections limits the connections to the page's socket. The API's limit for
 	// each user applies too.
@@ -29,7 +29,7 @@ type Page struct {
 	Address, Socket, Note string
 }
 
-// ServePage says where RunAndServe serves the page. Call it before.
+// ServePage sets where RunAndServe serves the page. Call it before RunAndServe.
 func (r *Runner) ServePage(at Page) { r.pageAt = at }
 
 // WebLogin returns a ticket for the page.
@@ -55,7 +55,7 @@ func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 	})
 }
 
-// servePage answers the page on l until ctx ends.
+// servePage serves the page on l until ctx ends.
 func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) error {
 	if _, unix := l.Addr().(*net.UnixAddr); unix {
 		l = newConnLimiter(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
@@ -72,8 +72,8 @@ func (r *Runner) asUser(ctx context.Context, u web.User) context.Context {
 
 type portPeerKey struct{}
 
-// pagePeer returns the user at the other end of a connection to the page: through the
-// socket the caller, through the port the user in the kernel's table.
+// pagePeer returns the user at the other end of a connection to the page. For the socket
+// it is the caller, for the port the user in the kernel's table.
 func pagePeer(ctx context.Context) (uid int, ok bool) {
 	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
 		return find()

@@ -11,9 +11,9 @@ import (
 const pieceBytes = 16 << 10
 
 // pieces writes a task's output to its log. An engine may pass on a progress bar a few
-// updates at a time, and progress is read from these. They are joined here, so that the log
-// has no more pieces than for another long line. A killed daemon loses none: the next one
-// reads them again.
+// updates at a time, and progress is read from these updates. They are joined here, so
+// that the log has no more pieces than for another long line. A killed daemon loses no
+// updates, because the next daemon reads them again.
 type pieces struct {
 	out *tasklog.Writer
 

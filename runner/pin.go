@@ -16,7 +16,7 @@ import (
 // clauseSuspended says why a suspended task can resume only on some GPUs.
 const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
 
-// Pin binds a task to GPUs, or to none.
+// Pin pins a task to GPUs, or removes the pin.
 func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
 	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if q.Any == (len(q.GPUs) > 0) {
@@ -67,8 +67,8 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 	return ids, nil
 }
 
-// asked returns the event that binds a submitted task to its named GPUs, or nil if none
-// were named. Only the loop calls it.
+// asked returns the event that pins a submitted task to its named GPUs, or nil if no GPU
+// was named. Only the loop calls it.
 func (r *Runner) asked(now units.Instant, req mapper.Request, c *admission) (mapper.Event, error) {
 	names := c.rec.Submit.GPUIDs
 	if len(names) == 0 {
@@ -88,7 +88,7 @@ func (r *Runner) asked(now units.Instant, req mapper.Request, c *admission) (map
 	return mapper.Pinned{At: now, Task: req.ID, GPUs: ids}, err
 }
 
-// checkGPUIDs refuses GPUs named for a task that has none, or any number of them.
+// checkGPUIDs refuses named GPUs for a task that requests no GPU, or any number of GPUs.
 func checkGPUIDs(s api.Submit) error {
 	switch n := len(s.GPUIDs); {
 	case n == 0:

@@ -17,15 +17,15 @@ import (
 
 // ownMounts describes what a container has in addition to a user's mounts.
 type ownMounts struct {
-	// files: it gets files of its suite, so root must not be able to write to the
-	// mounts.
+	// files is set if the container gets files of its suite, so that root must not be
+	// able to write to the mounts.
 	files bool
 	// points are the paths that the runtime mounts or enters, and creates if they are
 	// missing.
 	points []point
 }
 
-// point is a path in a container at which a folder or a file has to be.
+// point is a path in a container at which a folder or a file must exist.
 type point struct {
 	path string
 	dir  bool

@@ -35,7 +35,8 @@ func (r *Runner) checkPorts(who Caller, s api.Submit) error {
 	return nil
 }
 
-// portBook knows where the ports of running attempts are open. Workers write it.
+// portBook holds the addresses at which the ports of running attempts are open. Workers
+// write it.
 type portBook struct {
 	mu      sync.Mutex
 	open    map[attemptKey][]api.OpenPort
@@ -46,8 +47,8 @@ func newPortBook() *portBook {
 	return &portBook{open: map[attemptKey][]api.OpenPort{}, changed: make(chan struct{})}
 }
 
-// of returns the open ports of an attempt, and a channel that is closed at the next
-// change of any.
+// of returns the open ports of an attempt, and a channel that is closed when the ports of
+// any attempt change.
 func (b *portBook) of(key attemptKey) ([]api.OpenPort, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +69,7 @@ func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
 }
 
 // openPorts opens the container's ports if its engine does not do it, and records their
-// addresses. closed forgets them.
+// addresses. closed removes the addresses.
 func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
 	key := attemptKey{w.launch.Task, w.launch.Attempt}
 	publisher, can := able[containers.Publisher](w.Driver)

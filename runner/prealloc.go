@@ -32,15 +32,16 @@ func (c *curve) preallocates(capacity units.Bytes, every time.Duration, until un
 	switch {
 	case last == 0:
 		return true
-	case share(last-1) < reservesFrom: // however long it was
+	case share(last-1) < reservesFrom: // whenever this point was
 		return true
-	case last == 1: // nothing a sample before the first
+	case last == 1: // a sample before the first one would show no memory
 		return c.At[1]+soon/2 <= soon
 	}
 	return share(last-2) < reservesFrom && c.At[last]-c.At[last-2] <= soon
 }
 
-// preallocates reports it of the task's latest attempt.
+// preallocates reports whether the task's latest attempt seems to have reserved most of a
+// card.
 func (r *Runner) preallocates(rec *Record, now units.Instant) bool {
 	a := rec.Task.Last()
 	if a == nil || a.Started == 0 {
@@ -56,7 +57,7 @@ func (r *Runner) preallocates(rec *Record, now units.Instant) bool {
 	return c.preallocates(r.smallest(a), r.opt.SampleEvery, now)
 }
 
-// smallest is the capacity of the smallest GPU of an attempt.
+// smallest returns the capacity of the smallest GPU of an attempt.
 func (r *Runner) smallest(a *mapper.Attempt) (least units.Bytes) {
 	for i, g := range a.Grants {
 		if c := r.capacity(g.GPU); i == 0 || c < least {
