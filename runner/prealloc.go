@@ -32,7 +32,7 @@ func (c *curve) preallocates(capacity units.Bytes, every time.Duration, until un
 	switch {
 	case last == 0:
 		return true
-	case share(last-1) < reservesFrom: // whenever this point was
+	case share(last-1) < reservesFrom: // however long the previous step was
 		return true
 	case last == 1: // a sample before the first one would show no memory
 		return c.At[1]+soon/2 <= soon

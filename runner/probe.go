@@ -22,10 +22,10 @@ type Probing struct {
 	// When is ProbeAsked (tasks submitted with --probe), ProbeUnknown (also
 	// tasks about which nothing is known) or ProbeNever.
 	When string
-	// Limits bound one probe. Only one runs at a time: it takes processors from
-	// the data loaders of running tasks.
+	// Limits bound one probe. Only one probe runs at a time, because it takes processors
+	// from the data loaders of running tasks.
 	Limits probe.Limits
-	// Run is called in place of probe.Run, unless it is nil.
+	// Run, if not nil, is called in place of probe.Run.
 	Run func(context.Context, containers.Driver, probe.Request) (*models.Config, error)
 }
 
@@ -36,7 +36,7 @@ const (
 	ProbeNever   = "never"
 )
 
-// probers are the probes that wait or run.
+// probers holds the probes that wait or run.
 type probers struct {
 	turn chan struct{} // holds one token while a probe runs
 
@@ -47,7 +47,7 @@ type probers struct {
 // prober is the probe of one task.
 type prober struct {
 	end     context.CancelFunc
-	running time.Time // when it began, or zero while it waits for its turn
+	running time.Time // when the probe began, or zero while it waits for its turn
 }
 
 func newProbers() probers {
@@ -61,7 +61,8 @@ func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
 }
 
 // probeIfDue starts the probe of a task that has no memory estimate yet, once the task
-// waits for no other: its program may read what the others write. Only the loop calls it.
+// has no unmet dependency, because its program may read what the other tasks write. Only
+// the loop calls it.
 func (r *Runner) probeIfDue(rec *Record) {
 	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
@@ -98,9 +99,9 @@ func (r *Runner) endProbe(id mapper.TaskID) {
 	}
 }
 
-// probe finds the network that a task trains, and queues the task with the
-// estimate for that. If the probe fails, the estimate is made without it and
-// says why.
+// probe finds the network that a task trains, and queues the task with the estimate for
+// that network. If the probe fails, the estimate is made without the network and says
+// why.
 func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 	select {
 	case r.probers.turn <- struct{}{}:
@@ -113,7 +114,7 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 	r.probers.mu.Unlock()
 	network, err := r.findNetwork(ctx, rec)
 	if ctx.Err() != nil {
-		return // cancelled, or the daemon stops: the next one probes again
+		return // cancelled, or the daemon stops and the next daemon probes again
 	}
 	est, expected, estErr := r.predict(ctx, rec, network)
 	if estErr != nil {
@@ -125,7 +126,7 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 	}
 	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
-	}}) // an error: the daemon stops
+	}}) // an error means that the daemon stops
 }
 
 // probed returns the event that queues a task after its probe. Only the loop
@@ -199,8 +200,8 @@ func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) erro
 	return err
 }
 
-// probing says in words what the probe of a task does now, or returns "" if the task has
-// none.
+// probing describes what the probe of a task does now, or returns "" if the task has no
+// probe.
 func (r *Runner) probing(id mapper.TaskID) string {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()

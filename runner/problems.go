@@ -18,8 +18,8 @@ const (
 	troubleGPU    = "gpu"
 )
 
-// problems are the present reasons why tasks do not start. The loop writes
-// them; anybody reads them without the loop.
+// problems holds the present reasons why tasks do not start. The loop writes the reasons,
+// and any goroutine reads them.
 type problems struct {
 	mu      sync.Mutex
 	all     []api.Trouble
@@ -35,7 +35,7 @@ func (t *problems) now() ([]api.Trouble, <-chan struct{}) {
 }
 
 // set replaces the troubles and returns the new ones and the ended ones. A trouble that
-// differs only in counts or times is the same.
+// differs from an earlier one only in counts or times is not new.
 func (t *problems) set(all []api.Trouble) (began, ended []api.Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

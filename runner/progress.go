@@ -10,23 +10,23 @@ import (
 
 // Sources of progress beside the forms of output.
 const (
-	SourcePrediction = "prediction" // no output tells it
+	SourcePrediction = "prediction" // the output shows no progress
 	SourcePrivate    = "private"    // the caller may not read the output
 )
 
-// What an expected end rests on.
+// Sources of an expected end.
 const (
 	etaOutput     = "output"
 	etaPrediction = "prediction"
 )
 
-// What a slowdown rests on.
+// Sources of a slowdown.
 const (
 	slowMeasured  = "measured"
 	slowPredicted = "predicted"
 )
 
-// viewProgress adds to a running task how far it has come.
+// viewProgress adds the progress of a running task to its view.
 func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.SpeedView) {
 	now := r.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
@@ -66,7 +66,8 @@ func withoutOutput(p *api.Progress) *api.Progress {
 	return hidden
 }
 
-// viewSlowdown returns the slowdown by a task's neighbours, or nil if it has none.
+// viewSlowdown returns the slowdown by a task's neighbours, or nil if the task has no
+// neighbours.
 func (r *Runner) viewSlowdown(g mapper.SpeedView) *api.Slowdown {
 	if len(g.Beside) == 0 {
 		return nil
@@ -85,10 +86,11 @@ func (r *Runner) viewSlowdown(g mapper.SpeedView) *api.Slowdown {
 	return s
 }
 
-// hundredths rounds to two digits behind the point.
+// hundredths rounds to two decimal places.
 func hundredths(v float64) float64 { return math.Round(v*100) / 100 }
 
-// paramsOf are the numbers of parameters that a task's earlier output named.
+// paramsOf returns the numbers of parameters that a task's earlier output named, or
+// zeros.
 func paramsOf(rec *Record) (total, trainable float64) {
 	if rec.Params == nil {
 		return 0, 0

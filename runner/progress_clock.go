@@ -9,7 +9,8 @@ import (
 	"carma/mapper/words"
 )
 
-// suspendedSpan is a time for which an attempt was suspended; to is 0 while it is.
+// suspendedSpan is an interval in which an attempt was suspended. to is 0 while the
+// attempt is suspended.
 type suspendedSpan struct{ from, to units.Instant }
 
 // reportSuspension reports to the reader of a task's output, and to its terminal, when the task
@@ -60,8 +61,8 @@ func (f *follower) returns(at units.Instant) {
 	}
 }
 
-// lived returns the reader's time, which does not advance while the attempt is suspended: a
-// suspension must not look like a pause of the program.
+// lived returns the reader's time, which does not advance while the attempt is suspended,
+// because a suspension must not look like a pause of the program.
 func (f *follower) lived(at units.Instant) time.Time {
 	out := at
 	for _, g := range f.gone {
@@ -76,7 +77,7 @@ func (f *follower) lived(at units.Instant) time.Time {
 	return out.Time()
 }
 
-// passed is the time at which the reader's clock showed a time.
+// passed returns the daemon's time at which the reader's clock showed lived.
 func (f *follower) passed(lived time.Time) time.Time {
 	if lived.IsZero() {
 		return lived

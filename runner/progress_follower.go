@@ -11,14 +11,15 @@ import (
 	"carma/runner/progress"
 )
 
-// follower reads the progress of one attempt from its output. When a daemon takes over an
-// attempt, its follower is empty: output that an earlier daemon stored is not read again.
+// follower reads the progress of one attempt from its output. When a daemon adopts an
+// attempt, the follower begins empty, because output that an earlier daemon stored is not
+// read again.
 type follower struct {
 	mu      sync.Mutex // guards all below
 	sources [2]source  // of the two streams
 	reader  progress.Reader
-	wall    time.Time     // of the latest line, by the engine's clock
-	latest  units.Instant // the daemon's time of it
+	wall    time.Time     // time of the latest line by the engine's clock
+	latest  units.Instant // the daemon's time of the latest line
 	left    float64       // lines that may be read now
 	torn    bool          // lines were left out since the last one read
 	told    reportedThroughput
@@ -28,8 +29,8 @@ type follower struct {
 
 // exclusiveTime is the last interval in which an attempt was alone on its GPUs.
 type exclusiveTime struct {
-	from, settled units.Instant // from settled on, its speed counts in any case
-	until         units.Instant // 0 if it was never alone
+	from, settled units.Instant // from settled on, the speed counts in any case
+	until         units.Instant // end of the interval, or 0 if the attempt was never alone
 	over          bool
 }
 
@@ -39,8 +40,8 @@ const (
 	// If a line is older than the one before by more than clockBack, the wall
 	// clock was set back.
 	clockBack = time.Second
-	// Limits of the lines read in a flood: per second of the wall clock, and at once. The
-	// rest costs next to nothing.
+	// Limits of the lines that are read of a flood of output, per second of the wall
+	// clock and in one burst. Further lines cost almost nothing.
 	floodRate, floodBurst = 2000, 4000
 )
 
@@ -74,7 +75,7 @@ func (f *follower) read(clock *Clock, at time.Time, stream containers.Stream, li
 	f.source(stream).printed = partial && len(line) < pieceBytes
 }
 
-// standing reads bars on unfinished lines. The caller holds the mutex.
+// standing reads progress bars on unfinished lines. The caller holds the mutex.
 func (f *follower) standing(now units.Instant) {
 	for _, stream := range []containers.Stream{containers.Stdout, containers.Stderr} {
 		if f.source(stream).printed {
@@ -83,8 +84,8 @@ func (f *follower) standing(now units.Instant) {
 	}
 }
 
-// follows returns the daemon's time of a line: not before the previous line, and not after
-// now, whatever happens to the wall clock.
+// follows returns the daemon's time of a line. The time is not before the previous line
+// and not after now, whatever happens to the wall clock.
 func follows(before, at, now units.Instant) units.Instant {
 	if at > now || at < before.Add(-clockBack) {
 		at = now
@@ -106,7 +107,7 @@ func (f *follower) progress(now units.Instant) (progress.Progress, progress.Para
 
 // followers holds the followers of the attempts whose output is read.
 type followers struct {
-	nudge chan struct{} // wakes the pacer
+	nudge chan struct{} // wakes reportThroughput
 
 	mu sync.Mutex
 	of map[attemptKey]*follower
@@ -116,7 +117,7 @@ func newFollowers() *followers {
 	return &followers{nudge: make(chan struct{}, 1), of: map[attemptKey]*follower{}}
 }
 
-// wake has the pacer look now.
+// wake makes reportThroughput check the rates now.
 func (fs *followers) wake() {
 	select {
 	case fs.nudge <- struct{}{}:
@@ -124,7 +125,7 @@ func (fs *followers) wake() {
 	}
 }
 
-// add makes the follower of an attempt. done drops it.
+// add makes the follower of an attempt. done removes the follower.
 func (fs *followers) add(key attemptKey) (f *follower, done func()) {
 	f = new(follower)
 	fs.mu.Lock()
@@ -144,7 +145,7 @@ func (fs *followers) get(key attemptKey) *follower {
 	return fs.of[key]
 }
 
-// all returns the followers there are.
+// all returns all followers.
 func (fs *followers) all() map[attemptKey]*follower {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -155,7 +156,7 @@ func (fs *followers) all() map[attemptKey]*follower {
 	return all
 }
 
-// progressOf returns how far a placed or suspended task has come, by its output.
+// progressOf returns the progress of a placed or suspended task according to its output.
 func (r *Runner) progressOf(t *mapper.Task) (progress.Progress, progress.Parameters, bool) {
 	if a := t.Alive(); a != nil {
 		if f := r.followers.get(attemptKey{t.ID, a.N}); f != nil {

@@ -11,9 +11,9 @@ import (
 	"carma/runner/rights"
 )
 
-// Quotas lists the usage and quotas of users and groups: users first, among them the
-// caller. Given names, users or @groups of this machine, are listed even if carma knows of
-// no task of theirs.
+// Quotas lists the usage and quotas of users, the caller among them, and then of groups.
+// Users and @groups of this machine that are given in names are listed even if carma
+// knows none of their tasks.
 func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
 	seesAll := r.mayServer(rights.SeeUse, who)
@@ -32,7 +32,7 @@ func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []
 		}
 		for _, a := range append(users, groups...) {
 			if !seesAll && (a.Group || a.Name != who.Name) {
-				continue // of others, a user of a cluster sees nothing
+				continue // a user of a cluster sees nothing of others
 			}
 			all = append(all, *accountView(s, a))
 		}
@@ -52,7 +52,7 @@ func enlist(users, groups []mapper.Account, a mapper.Account) ([]mapper.Account,
 	return users, groups
 }
 
-// there reports whether this machine has a user, or a @group, of that name.
+// there reports whether this machine has a user or a @group with the given name.
 func there(name string) bool {
 	group, is := strings.CutPrefix(name, "@")
 	var err error

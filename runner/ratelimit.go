@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// atOnce is the number of requests of one user that are handled at a time; more wait.
-	// Root's requests do not wait. Streams do not count: their connections are limited.
+	// atOnce is the number of requests of one user that are handled at a time. Further
+	// requests wait, except root's. Streams do not count, because their connections are
+	// limited.
 	atOnce = 64
-	// smallRequest is the size in bytes up to which requests do not wait for
-	// large ones. Larger ones are handled one at a time: decoded they take many
-	// times their size.
+	// smallRequest is the size in bytes up to which requests do not wait for large ones.
+	// Larger requests are handled one at a time, because they take many times their size
+	// when decoded.
 	smallRequest = 16 << 10
 	// pageBytes is the approximate size of one page of a listing, pageTasks the
 	// most tasks on it.
@@ -28,16 +29,17 @@ const (
 	maxUnsent = 4
 )
 
-// requestLimiter bounds how many requests are handled at a time. A large request or
-// a listing waits for the one before it of the same user, then for at most one
-// of each other user: nobody can fill the queue.
+// requestLimiter bounds how many requests are handled at a time. A large request or a
+// listing waits for the previous one of the same user, and then for at most one of each
+// other user, so that nobody can fill the queue.
 type requestLimiter struct {
 	mu    sync.Mutex
 	users map[int]*requestLimits
 	all   *requestLimits
 }
 
-// requestLimits holds the tokens of the requests that are handled now, by sort.
+// requestLimits holds the tokens of the requests that are handled now, by kind of
+// request.
 type requestLimits struct {
 	any, large, lists, unsent chan struct{}
 }
@@ -50,7 +52,7 @@ func newRequestLimiter() *requestLimiter {
 	return &requestLimiter{users: map[int]*requestLimits{}, all: newRequestLimits()}
 }
 
-// of returns the places of a user's requests.
+// of returns the tokens of a user's requests.
 func (t *requestLimiter) of(uid int) *requestLimits {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +88,7 @@ func (t *requestLimiter) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, req)
 			return
 		}
-		uid := -1 // not known
+		uid := -1 // the caller is unknown
 		if who, ok := callerFrom(req.Context()); ok {
 			uid = who.UID
 		}
@@ -121,8 +123,8 @@ func streams(path string) bool {
 	return last == "logs" || last == "events" || last == "attach" || last == "exec"
 }
 
-// list answers a listing. Its turn ends before the answer is sent: a slow
-// reader delays nobody else.
+// list answers a listing. It gives its places back before the answer is sent, so that a
+// slow reader delays nobody else.
 func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ...chan struct{}) {
 	leave, ok := take(req.Context(), places...)
 	if !ok {
@@ -136,7 +138,7 @@ func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ..
 	out := http.NewResponseController(w)
 	_ = out.SetWriteDeadline(time.Now().Add(streamWrite))
 	w.WriteHeader(made.status)
-	_, _ = w.Write(made.body.Bytes()) // it fails only if the caller is gone
+	_, _ = w.Write(made.body.Bytes()) // the write fails only if the caller has disconnected
 	_ = out.Flush()
 	_ = out.SetWriteDeadline(time.Time{}) // the connection may be used again
 }

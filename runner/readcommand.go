@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// unbuffered is the variable by which Python hands on each line at once, into a pipe too.
+// unbuffered is the variable that makes Python write each line at once, also into a pipe.
 const unbuffered = "PYTHONUNBUFFERED"
 
 // readCommand reads the command line of a task. It takes the number of GPUs from it if none
@@ -39,7 +39,7 @@ func (r *Runner) fitCommand(ctx context.Context, rec *Record, read *command.Read
 	sub := &rec.Submit
 	asked := command.Asked{GPUs: sub.GPUs, Given: given, None: sub.NoGPU}
 	fit := read.Fit(asked)
-	if fit.GPUs != sub.GPUs { // taken from the command: does the machine have them?
+	if fit.GPUs != sub.GPUs { // the number is from the command, so check that the machine has as many
 		if err := r.look(ctx, func(s *mapper.State) { asked.Most = s.MostGPUs() }); err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func (r *Runner) fitCommand(ctx context.Context, rec *Record, read *command.Read
 	return append(fit.Lines, read.Notes()...), nil
 }
 
-// from are the words of a fact, or nothing.
+// from returns the text of a fact, or "" for nil.
 func from(f *command.Fact) string {
 	if f == nil {
 		return ""
@@ -67,12 +67,12 @@ func from(f *command.Fact) string {
 	return f.From
 }
 
-// sets reports whether variables set one.
+// sets reports whether env has a variable with the given name.
 func sets(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 }
 
-// fitChange refuses another number of GPUs that the task's own words contradict.
+// fitChange refuses a changed number of GPUs that contradicts the task's command line.
 func fitChange(sub *api.Submit) error {
 	if sub.CommandCheck != "" && sub.CommandCheck != "refuse" {
 		return nil

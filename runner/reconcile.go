@@ -20,9 +20,9 @@ import (
 // have the number of the new task.
 type reconciler struct {
 	mu   sync.Mutex
-	why  string        // why nothing is launched, or "" once the comparison is over
+	why  string        // why nothing is launched, or "" after the comparison
 	bad  bool          // containers are newer than the journal
-	over chan struct{} // closed when it is over
+	over chan struct{} // closed after the comparison
 }
 
 func newReconciler() *reconciler {
@@ -35,7 +35,7 @@ func (l *reconciler) reason() string {
 	return l.why
 }
 
-// code returns the code of the trouble that the reason makes.
+// code returns the code of the trouble for the reason.
 func (l *reconciler) code() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,12 +58,12 @@ func (l *reconciler) end() {
 	close(l.over)
 }
 
-// lookTime bounds the comparison at a start: the daemon starts also if the
+// lookTime bounds the comparison at a start, because the daemon must start even if the
 // engine does not answer.
 const lookTime = 10 * time.Second
 
-// reconcileAtStart compares the containers with the journal before the daemon runs.
-// If the engine does not answer, [Runner.reconcileLater] does it later.
+// reconcileAtStart compares the containers with the journal before the daemon runs. If
+// the engine does not answer, [Runner.reconcileLater] compares them later.
 func (r *Runner) reconcileAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -79,8 +79,8 @@ func (r *Runner) reconcileAtStart(ctx context.Context) error {
 	return r.endReconciling(found)
 }
 
-// comparedKey is the key in the journal's meta of [Runner.compared]. It is
-// there until the comparison has been made.
+// comparedKey is the key in the journal's meta of [Runner.compared]. The key exists until
+// the comparison has been made.
 const comparedKey = "compared"
 
 // findCompared sets r.compared, the number of the last task that the journal
@@ -143,8 +143,8 @@ func (r *Runner) reconcileLater(ctx context.Context) {
 	}
 }
 
-// compare is the part of reconcileLater that runs in the loop. An error means: try
-// again.
+// compare is the part of reconcileLater that runs in the loop. After an error, the caller
+// tries again.
 func (r *Runner) compare(all []containers.Container) error {
 	found, err := r.checkNewer(all)
 	if refusal, ok := errors.AsType[*journal.Refusal](err); ok {
@@ -170,8 +170,8 @@ func (r *Runner) launchable() (up bool, why string) {
 	return why == "", why
 }
 
-// engineNow is a change: the engine's state at the moment when the loop takes
-// it.
+// engineNow returns a change that reports the engine's state at the time when the loop
+// applies it.
 func (r *Runner) engineNow() *change {
 	return &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		if r.draining.Load() {

@@ -7,12 +7,12 @@ import (
 	"carma/mapper"
 )
 
-// detectSuspended reports to the core if the container of a running attempt is off its GPUs. That
-// happens if the journal was set back to a copy from before the task was suspended: nobody
-// would ever resume it.
+// detectSuspended reports to the core if the container of a running attempt is off its
+// GPUs. That happens if the journal was restored from a copy made before the task was
+// suspended. Without the report nobody would resume the task.
 //
 // On Docker a container that somebody has paused is left alone. Other engines call frozen
-// containers paused, so there it counts as suspended, and resumes.
+// containers paused, so there a paused container counts as suspended, and resumes.
 func (w *worker) detectSuspended(ctx context.Context, id string) {
 	if w.adopted == nil || w.adopted.State != containers.StateRunning || w.opt.Suspending == nil || len(w.launch.Grants) == 0 || w.isTouched() {
 		return

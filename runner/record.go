@@ -19,11 +19,13 @@ import (
 type Record struct {
 	Submit api.Submit `json:"submit"`
 	Name   string     `json:"name"`
-	// Nonce is random: a container of another task with the same number has
-	// another one. Empty: submitted to a program without nonces.
+	// Nonce is random, so that a container of another task with the same number has
+	// another nonce. It is empty for tasks that were submitted to a program without
+	// nonces.
 	Nonce string `json:"nonce,omitempty"`
-	// Group is the name of the tasks it was submitted with, GroupID the number of the first
-	// of them. They are empty and 0 if it was submitted alone.
+	// Group is the name of the group that the task was submitted with, and GroupID the
+	// number of the group's first task. They are empty and 0 if the task was submitted
+	// alone.
 	Group   string        `json:"group,omitempty"`
 	GroupID mapper.TaskID `json:"group_id,omitempty"`
 	User    string        `json:"user"`
@@ -36,8 +38,8 @@ type Record struct {
 	ImageEnv []string `json:"image_env,omitempty"`
 	// Takes is the recognised program if it takes a share of a GPU by design, or nil.
 	Takes *servers.Found `json:"takes,omitempty"`
-	// Says has what the command line says beside the training, or is nil for a task of an
-	// older program.
+	// Says holds the facts in the command line beside the training, or is nil for a task
+	// of an older program.
 	Says   *api.Says   `json:"says,omitempty"`
 	Detail string      `json:"detail,omitempty"` // the estimate's sentence
 	Task   mapper.Task `json:"task"`
@@ -50,8 +52,7 @@ type Record struct {
 	Curves map[int]*curve `json:"curves,omitempty"`
 	// Energy are the joules of its attempts that have ended, by number.
 	Energy map[int]float64 `json:"energy,omitempty"`
-	// Untouched are the attempts of which it was measured that they had no memory on
-	// their GPUs.
+	// Untouched are the attempts that were measured to have no memory on their GPUs.
 	Untouched []int `json:"untouched,omitempty"`
 	// Ends are the observations about the ends of its attempts, by number.
 	Ends map[int]*attemptEnd `json:"ends,omitempty"`
@@ -61,7 +62,7 @@ type Record struct {
 	hidden bool // a copy for somebody who may not see the values of its environment
 }
 
-// ID is the task's number.
+// ID returns the task's number.
 func (r *Record) ID() mapper.TaskID { return r.Task.ID }
 
 // row returns the record in the journal's form. Its body is made when it is written,
@@ -87,10 +88,10 @@ func recordOf(row journal.TaskRow) (*Record, error) {
 type records struct {
 	mu      sync.RWMutex
 	entries map[mapper.TaskID]*entry
-	names   map[string]mapper.TaskID // newest task of a name
+	names   map[string]mapper.TaskID // newest task with each name
 	groups  map[string]int           // unfinished tasks of each group
 	users   map[int]*usage           // of the users' unfinished tasks, by uid
-	done    []mapper.TaskID          // finished ones, oldest first
+	done    []mapper.TaskID          // finished tasks, oldest first
 	order   []mapper.TaskID          // numbers of entries, ascending; some are forgotten
 	version int64
 	changed chan struct{} // closed at the next change
@@ -124,7 +125,7 @@ func (rs *records) put(r *Record) {
 			rs.names[r.Name] = r.ID()
 		}
 	}
-	if e.rec != nil && e.rec.Name != r.Name { // it was renamed
+	if e.rec != nil && e.rec.Name != r.Name { // the task was renamed
 		if rs.names[e.rec.Name] == r.ID() {
 			delete(rs.names, e.rec.Name)
 		}
@@ -159,8 +160,8 @@ func (rs *records) usage(uid int) usage {
 	return usage{}
 }
 
-// count adds an unfinished task to the sums of its user and group: n is 1, or
-// -1 to take it off.
+// count adds an unfinished task to the sums of its user and group: n is 1 to add the task
+// and -1 to remove it.
 func (rs *records) count(r *Record, n int) {
 	if r == nil || r.Task.Phase.Finished() {
 		return
@@ -209,8 +210,8 @@ func (rs *records) forget(id mapper.TaskID) {
 	}
 }
 
-// get returns a record, and a channel that closes when there is a newer one;
-// nil if it is not in memory.
+// get returns a record, and a channel that is closed when there is a newer record. Both
+// are nil if the record is not in memory.
 func (rs *records) get(id mapper.TaskID) (*Record, <-chan struct{}) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -224,7 +225,7 @@ func (rs *records) get(id mapper.TaskID) (*Record, <-chan struct{}) {
 	return e.rec, e.changed
 }
 
-// find returns the record for a number or a name; nil if it is not in memory.
+// find returns the record for a number or a name, or nil if it is not in memory.
 func (rs *records) find(ref string) *Record {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()

@@ -24,7 +24,7 @@ func withRegistries(ctx context.Context, auth registryAuth) (context.Context, er
 	return context.WithValue(ctx, registryKey{}, pull.Credentials(by)), nil
 }
 
-// credentialsFrom are the caller's credentials for registries.
+// credentialsFrom returns the caller's credentials for registries.
 func credentialsFrom(ctx context.Context) pull.Credentials {
 	by, _ := ctx.Value(registryKey{}).(pull.Credentials)
 	return by

@@ -25,14 +25,14 @@ type Live struct {
 	Open          bool
 	OOMTexts      []string // see [Options]
 	Fittings      Fittings
-	Bounds        Bounds // of tasks that are submitted or started from then on
+	Bounds        Bounds // for tasks that are submitted or started later
 	Keep          Keep
 	Probing       Probing // except Run
 	// Output limits the stored output. Nil means no change.
 	Output *tasklog.Limits
 }
 
-// dashboardFeed returns the options in force. They must not be modified.
+// live returns the options in force. They must not be modified.
 func (r *Runner) live() *Live { return r.set.Load() }
 
 // liveOf returns the options that a daemon begins with. It refuses bounds above

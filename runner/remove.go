@@ -23,9 +23,9 @@ func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
 	return r.remove(ctx, who.Name, rec.ID())
 }
 
-// remove deletes finished tasks: first their records, by an event of the loop,
-// so that no pending write brings them back; then their output. If the daemon
-// is killed in between, the next one deletes the output.
+// remove deletes finished tasks. It first deletes their records by an event of the loop,
+// so that no pending write stores them again, and then their output. If the daemon is
+// killed in between, the next one deletes the output.
 func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) error {
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		for _, id := range ids {

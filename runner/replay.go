@@ -50,8 +50,8 @@ func history(j *journal.Reader, after int64) iter.Seq2[past, error] {
 	}
 }
 
-// difference is the first event on which this program decides differently from
-// the one that wrote the journal.
+// difference is the first event on which this program decides differently from the
+// program that wrote the journal.
 type difference struct {
 	Seq       int64
 	Was, Here string // the decisions, in JSON
@@ -92,9 +92,9 @@ func decisionsText(decisions []mapper.Decision) string {
 	return text[1:]
 }
 
-// rebuild replays the events after a snapshot. If this program decides like the one that
-// wrote the journal, the state is the same to the last detail; so rebuild first tries to
-// derive the decisions. If they differ, it applies the stored ones.
+// rebuild replays the events after a snapshot. If this program decides like the program
+// that wrote the journal, the state is exactly the same. So rebuild first tries to derive
+// the decisions. If they differ, it applies the stored ones.
 func (r *Runner) rebuild(snap journal.Snapshot) error {
 	other, err := r.replay(snap, false)
 	if err != nil || other == nil {
@@ -123,7 +123,7 @@ func (r *Runner) replay(snap journal.Snapshot, follow bool) (*difference, error)
 		switch {
 		case err != nil:
 			return nil, err
-		case p.seq > last: // nothing of it has been carried out
+		case p.seq > last: // no decision on this event has been carried out
 			r.decided(p.seq, p.event, r.state.Step(p.event))
 		case follow:
 			r.state.Follow(p.event, p.decided)

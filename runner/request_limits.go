@@ -22,10 +22,10 @@ import (
 const (
 	// bodyLimit is the time that the daemon waits for all of a request's body.
 	bodyLimit = 5 * time.Second
-	// maxBody is the most bytes of a request that does not submit several
+	// maxBody is the largest size in bytes of a request that does not submit several
 	// tasks.
 	maxBody = 1 << 20
-	// maxSubmission is the most bytes of a submission of several tasks.
+	// maxSubmission is the largest size in bytes of a submission of several tasks.
 	maxSubmission = 16 << 20
 	// maxValues is the largest number of texts, numbers and lists in one submission,
 	// taskValues the largest in one task and in any other request.
@@ -38,10 +38,10 @@ const (
 	largeRequest = 1 << 20
 )
 
-// limitRequests refuses requests that would take many times their size in memory: with
-// very many values, or with very many mistakes, as the answer names each. It
-// decodes a submission of several tasks itself, one task after the other as
-// they arrive, and ends it at the first wrong one.
+// limitRequests refuses requests that would take many times their size in memory. These
+// are requests with very many values, and with very many mistakes, since the answer names
+// each mistake. It decodes a submission of several tasks itself, task by task as they
+// arrive, and stops at the first wrong task.
 func limitRequests(a huma.API, next http.Handler) http.Handler {
 	registry := a.OpenAPI().Components.Schemas
 	task := registry.Schema(reflect.TypeFor[api.Submit](), true, "")
@@ -115,8 +115,8 @@ func count(text []byte) (values int) {
 	return values
 }
 
-// mistakes returns the first mistakes of a task, by its schema, as one error.
-// at is the task's index in a submission; negative: it is not in one.
+// mistakes returns the first mistakes of a task, by its schema, as one error. at is the
+// task's index in a submission, or negative if the task is not in a submission.
 func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) error {
 	path, found := huma.NewPathBuffer(nil, 0), &huma.ValidateResult{}
 	path.Push("body")

@@ -13,7 +13,8 @@ import (
 	"carma/runner/rights"
 )
 
-// Reserve keeps GPUs, or memory on them, for a user or a group. For admins.
+// Reserve reserves GPUs, or memory on them, for a user or a group. Only administrators
+// may call it.
 func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) (api.Reservation, error) {
 	if err := r.authorizeServer(who, rights.Reserve, "for "+q.For, q.Why); err != nil {
 		return api.Reservation{}, err
@@ -117,7 +118,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]map
 	return ids, nil
 }
 
-// Unreserve ends a reservation. For admins.
+// Unreserve ends a reservation. Only administrators may call it.
 func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
 	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 	"carma/runner/api"
 )
 
-// resizing tracks the requests to bring the limits of an attempt's container to what is
-// allocated of the machine.
+// resizing tracks the requests to set the limits of an attempt's container to the host
+// resources allocated to it.
 type resizing struct {
 	asked chan struct{} // holds one token: the allocation has changed
 
 	mu   sync.Mutex
-	want int // how often it was asked
-	done int // up to which of these the container has it
+	want int // number of requests
+	done int // number of the last request that is carried out
 	err  error
 	over chan struct{} // closed when done changes
 }
@@ -66,7 +66,7 @@ func (z *resizing) wait(ctx context.Context) error {
 		select {
 		case <-over:
 		case <-ctx.Done():
-			return nil // it continues
+			return nil // the resize continues
 		}
 		z.mu.Lock()
 	}
@@ -102,8 +102,8 @@ func (w *worker) resize(ctx context.Context, id string) {
 	w.resizing.end(upTo, err)
 }
 
-// setMemory sets the limit of the container's memory to its own and more. What it uses
-// it keeps: a limit below that would end it.
+// setMemory sets the memory limit of the container to its share plus more. The limit is
+// never below the memory in use, because that would end the container.
 func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
 	var spec containers.Spec
 	sub, share := w.booked()
@@ -175,8 +175,8 @@ func (r *Runner) canResize(t *mapper.Task, ask mapper.HostAsk) error {
 // afterwards.
 const resizeLimit = 10 * time.Second
 
-// resized returns once the container of a running task has its new limits, or why it
-// has not.
+// resized waits until the container of a running task has its new limits, or returns the
+// reason why it has not.
 func (r *Runner) resized(ctx context.Context, id mapper.TaskID) error {
 	var z *resizing
 	err := r.look(ctx, func(s *mapper.State) {

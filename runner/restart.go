@@ -38,14 +38,14 @@ func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 		}
 		placed[t.ID] = a.N
 		if r.workers[t.ID] != nil {
-			continue // launched by this daemon a moment ago
+			continue // this daemon has just launched the task
 		}
 		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
 		if o, ok := orderAgain(&t); ok {
 			r.order(t.ID, o)
 		}
 		if a.Resized {
-			w.resizing.order() // an earlier daemon may have died before it did
+			w.resizing.order() // an earlier daemon may have died before it set the limits
 		}
 		failpoint.Hit("resume-worker-started")
 		if t.Phase == mapper.Stopping {
@@ -55,13 +55,13 @@ func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 	return placed
 }
 
-// sweep removes containers of this daemon that belong to ended attempts: an earlier daemon
-// was killed before it could. placed are the attempts that had not ended when it was made;
-// newer ones are left alone, and so are other owners' containers, see [Runner.refuseLeftover].
-// first is the first number that this daemon gives.
+// sweep removes containers of this daemon that belong to ended attempts, because an
+// earlier daemon was killed before it could remove them. placed are the attempts that had
+// not ended when placed was made. Newer containers and other owners' containers are left
+// alone, see [Runner.refuseLeftover]. first is the first number that this daemon gives.
 //
-// It waits until the containers have been compared with the journal: until then an orphan
-// to be adopted looks like a container of an ended attempt.
+// sweep waits until the containers have been compared with the journal. Until then an
+// orphan that will be adopted looks like a container of an ended attempt.
 func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
 	select {
 	case <-r.lookout.over:
@@ -121,7 +121,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 	}
 }
 
-// over reports whether the state has the end of an attempt.
+// over reports whether an attempt has ended according to the state.
 func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool {
 	over := false
 	err := r.look(ctx, func(s *mapper.State) {

@@ -10,7 +10,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// serveResume puts the attempt on GPUs and answers the core, always.
+// serveResume resumes the attempt on GPUs, and always reports the result to the core.
 func (w *worker) serveResume(ctx context.Context, id string, d mapper.Resume, again bool) {
 	answer := func(failure string) {
 		w.post(fact(mapper.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
@@ -29,7 +29,7 @@ func (w *worker) serveResume(ctx context.Context, id string, d mapper.Resume, ag
 	failpoint.Hit("resume-done-aside")
 	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
 	switch {
-	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // the rest of it runs
+	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // the rest of the task runs
 		w.aside.mu.Lock()
 		w.aside.process = suspend.Process{}
 		w.aside.mu.Unlock()
@@ -57,7 +57,8 @@ func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d map
 		if refusal, ok := errors.AsType[*suspend.Refusal](err); !ok || refusal.Reason != suspend.ReasonUnknown {
 			return res, err
 		}
-		// It has ended while it was frozen; other processes of the container must run on.
+		// The process has ended while it was frozen; other processes of the container
+		// must run on.
 	}
 	return by.Recover(ctx, c, suspend.Runs, w.facts(0), target)
 }

@@ -11,18 +11,18 @@ import (
 	"carma/runner/journal"
 )
 
-// Keep bounds the finished tasks that are kept. 0 is no limit.
+// Keep bounds the finished tasks that are kept. 0 means no limit.
 type Keep struct {
 	Tasks     int           // number
 	TasksFor  time.Duration // time after their end, in the daemon's time
-	OutputFor time.Duration // the same, of their output
+	OutputFor time.Duration // the same for their output
 }
 
 const (
 	// houseEvery is the time between two removals of old tasks and output.
 	houseEvery = time.Minute
-	// houseStep is the number of tasks removed at once, housePause the time until the next
-	// removal: submissions do not wait for it.
+	// houseStep is the number of tasks removed at once. housePause is the time until the
+	// next removal, so that submissions do not wait for all removals.
 	houseStep  = 100
 	housePause = 50 * time.Millisecond
 )
@@ -172,7 +172,7 @@ func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 }
 
 // expireOutput replaces output by notes, for tasks that ended after gone and more than
-// Keep.OutputFor ago. It returns the instant up to which that is done.
+// Keep.OutputFor ago. It returns the instant up to which output is replaced.
 func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 	if r.live().Keep.OutputFor == 0 {
 		return gone
@@ -195,8 +195,8 @@ func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 	}
 }
 
-// share returns how many tasks each user may have without losing any, so that
-// total are kept; rounded up.
+// share returns the number of tasks that each user may keep so that total tasks are kept,
+// rounded up.
 func share(users map[string]int, total int) int {
 	counts := slices.Sorted(maps.Values(users))
 	for i, n := range counts {

@@ -14,11 +14,13 @@ import (
 // rule lists the rights that an API request needs, in the table of rights and in the
 // cluster over TLS.
 type rule struct {
-	// acts are the actions that it asks the table about. The first one decides whether
-	// the request is answered; without the right to another one, the answer has less.
+	// acts are the actions that are looked up in the table of rights. The first action
+	// decides whether the request is answered. Without the right to another action, parts
+	// of the answer are left out.
 	acts []rights.Action
-	// pods is the right to pods of the namespace of the task, or of the group's tasks, that
-	// a user of the cluster needs in addition, or nil if it is about no task.
+	// pods is the right to pods of the namespace of the task, or of the group's tasks,
+	// that a user of the cluster needs in addition, or nil if the request is about no
+	// task.
 	pods *containers.Access
 	// anybody reports whether the request is answered without a caller.
 	anybody bool
@@ -50,7 +52,7 @@ var (
 )
 
 // endpoints returns all requests of the API. A request that is not here is refused over
-// TLS. A test makes each of them as every caller.
+// TLS. A test makes each request as every caller.
 func (r *Runner) endpoints() []endpoint {
 	return []endpoint{
 		health(api.Healthz, "it lives", "its loop has stood still for a while: restart it; running tasks go on", r.unhealthy),
@@ -159,7 +161,8 @@ func (r *Runner) endpoints() []endpoint {
 	}
 }
 
-// guarded are the requests that are offered over TLS, each behind its rule.
+// guarded returns a handler of the requests that are offered over TLS, which checks the
+// rule of each.
 func (r *Runner) guarded(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, e := range r.endpoints() {
@@ -208,8 +211,8 @@ func (r *Runner) entering(req *http.Request, rule rule) (*http.Request, error) {
 	return req.WithContext(ctx), nil
 }
 
-// mayTo returns a task that the caller may do something to. One of which they may not
-// know is not found.
+// mayTo returns a task that the caller may do something to. A task that the caller may
+// not know of is not found.
 func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, ref string) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -225,7 +228,7 @@ func (r *Runner) mayTo(ctx context.Context, who Caller, what containers.Access, 
 	return rec, r.mayInNamespace(ctx, who, in(what, r.namespaceOf(rec)))
 }
 
-// mayToGroup is mayTo for all tasks of a group.
+// mayToGroup does what mayTo does for all tasks of a group.
 func (r *Runner) mayToGroup(ctx context.Context, who Caller, what containers.Access, name string) error {
 	recs, err := r.group(name)
 	if err != nil {

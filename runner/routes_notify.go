@@ -16,7 +16,8 @@ import (
 // errNoPost is the answer if there is no outbox.
 var errNoPost = &RequestError{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
 
-// callerAndOutbox is the caller and the outbox.
+// callerAndOutbox returns the caller, or an error if the caller is unknown or there is no
+// outbox.
 func (r *Runner) callerAndOutbox(ctx context.Context) (Caller, error) {
 	who, ok := callerFrom(ctx)
 	switch {
@@ -78,7 +79,7 @@ func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.Notify
 	return tested, err
 }
 
-// noChannel says that a channel is not there, and which are.
+// noChannel returns the text that a channel does not exist, with the existing channels.
 func noChannel(name string, have []string) string {
 	switch {
 	case len(have) == 0:
@@ -94,7 +95,7 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 	for _, text := range s.Notify {
 		w, err := api.ParseNotify(text)
 		if err != nil || len(w.Events) == 0 {
-			continue // said by another check; none needs no channel
+			continue // another check reports the error; none needs no channel
 		}
 		if r.mail == nil {
 			return errNoPost
@@ -107,8 +108,9 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 	return nil
 }
 
-// undelivered are the messages about a task that its owner has not got, for the owner
-// and administrators. That a task is open to all does not open its owner's channels.
+// undelivered returns the messages about a task that its owner has not received. Only the
+// owner and administrators see them: a task that is open to all does not show its owner's
+// channels.
 func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
 	if r.mail == nil || !r.may(ctx, rights.Undelivered, rec) {
 		return nil

@@ -29,7 +29,7 @@ func (r *Runner) dropSuite(ctx context.Context, who Caller, in *api.SuiteDrop) (
 	if err == nil && in.Volumes {
 		err = r.authorizeSuite(who, rights.DropVolumes, rights.Owner{UID: o.UID, Name: o.Name}, in.Suite)
 	}
-	if isNotFound(err) { // its volumes may be left
+	if isNotFound(err) { // the suite's volumes may still exist
 		o, err = ownerOf(who), nil
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Runner) helperLogs(ctx context.Context, in *api.LogsOfHelper) (*huma.St
 	}), nil
 }
 
-// lineSink makes lines of the API of a container's output.
+// lineSink converts a container's output to lines of the API.
 func (r *Runner) lineSink(send func(api.LogLine)) containers.LogSink {
 	names := map[containers.Stream]string{containers.Stdout: "stdout", containers.Stderr: "stderr", containers.Missing: "carma"}
 	return func(at time.Time, stream containers.Stream, line []byte, partial bool) {

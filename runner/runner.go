@@ -34,7 +34,7 @@ type Runner struct {
 	opt      Options
 	self     int // the user that the daemon runs as
 	audit    *audit.Log
-	auditing *semaphore.Weighted // one reads the audit log at a time
+	auditing *semaphore.Weighted // one request reads the audit log at a time
 	instance string              // labels the containers of this data folder
 	state    *mapper.State       // the loop's own
 	seq      int64               // of the last event applied
@@ -48,15 +48,15 @@ type Runner struct {
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
 	stopping atomic.Bool // the server ends: requests are cut off
-	// For health.go, which does not wait for the loop. busy is the begin of the loop's round
-	// in Unix nanoseconds, or 0 while the loop waits. unwritable: the journal refused the
-	// last commit.
+	// For health.go, which does not wait for the loop. busy is the begin of the loop's
+	// round in Unix nanoseconds, or 0 while the loop waits. unwritable is set if the
+	// journal refused the last commit.
 	busy       atomic.Int64
 	unwritable atomic.Bool
 	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
-	// hookRefuses: NVIDIA's hook has refused a device request.
+	// hookRefuses is set if NVIDIA's hook has refused a device request.
 	hookRefuses atomic.Bool
-	// canaryRuns: the engine's canary runs. Only the loop uses it.
+	// canaryRuns is set while the engine's canary runs. Only the loop uses it.
 	canaryRuns bool
 	monitor    *monitor
 	energy     *energyBook
@@ -72,13 +72,13 @@ type Runner struct {
 	sharing    sharing
 	hostMem    *hostMemory
 	access     *deviceWatch
-	ready      readiness // to suspend
+	ready      readiness // whether suspending works
 	promised   *softReservations
 	users      func(uid, gid int) Caller // looks a user up in the system
 	opening    chan struct{}             // one token for each check of a user's files
 	keeping    outputHealth
 	expected   expectations
-	followers  *followers // of the progress of running attempts
+	followers  *followers // read the progress of running attempts
 	helpers    *helpers.Manager
 	helperOut  *helperOutput
 	consoles   *consoles
@@ -89,7 +89,7 @@ type Runner struct {
 	lives      taskHistories
 	waited     waited
 	logins     *web.Logins
-	pageAt     Page // set before it serves
+	pageAt     Page // set before the page is served
 	pages      *metrics.Pages
 	messaging
 	jobs *jobs
@@ -99,11 +99,11 @@ type Runner struct {
 	compared  mapper.TaskID   // see findCompared
 	names     map[string]bool // names submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
-	due       []committedStep // what to carry out after it
+	due       []committedStep // steps to carry out after that commit
 	explained explanations
 	faulty    map[mapper.GPUID]bool // faults in the last sample, or nil if none
 	workers   map[mapper.TaskID]*worker
-	early     []*change // changes of the start that found no room on the disk
+	early     []*change // changes made at the start for which the disk had no room
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
@@ -198,8 +198,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	return r, r.reconcileAtStart(ctx)
 }
 
-// SetSpeed changes the speed of a simulated server's time: the daemon's time
-// per wall clock time. It fails for real GPUs.
+// SetSpeed changes the speed of a simulated server's time, the ratio of the daemon's time
+// to wall-clock time. It fails for real GPUs.
 func (r *Runner) SetSpeed(speed float64) error {
 	if r.opt.SetSpeed == nil {
 		return errors.New("real GPUs run at the clock's own speed")
@@ -218,8 +218,8 @@ func (r *Runner) SetSpeed(speed float64) error {
 	return r.note("clock", anchor)
 }
 
-// Run works until ctx ends. It returns nil then: the containers keep running and the next
-// daemon finds them.
+// Run works until ctx ends. It then returns nil. The containers keep running, and the
+// next daemon finds them.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.endWork()
 	if err := r.journalStartup(ctx); err != nil {
@@ -265,7 +265,7 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	defer end()
 	defer r.audit.Close()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end when drained
+	g.Go(func() error { defer end(); return r.Run(ctx) }) // Run also ends when the daemon is drained
 	g.Go(func() error { return r.Serve(ctx, l) })
 	if r.remoteAt != nil {
 		g.Go(func() error { return r.serveRemote(ctx) })
@@ -308,8 +308,8 @@ func (r *Runner) engineChanged(up bool, why string) {
 	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }
 
-// sampled hands a sample to the loop. If the loop has no time for it, the
-// sample is dropped: the next one is newer.
+// sampled hands a sample to the loop. If the loop has no time for it, the sample is
+// dropped, because the next one is newer.
 func (r *Runner) sampled(ev mapper.Sampled) bool { return r.offer(ev) }
 
 // offer hands an event to the loop, if the loop has time for it.

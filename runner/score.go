@@ -8,9 +8,9 @@ import (
 
 // How one score is made of the readings in a window.
 const (
-	// ActivityMean is their mean.
+	// ActivityMean takes the mean of the readings.
 	ActivityMean = "mean"
-	// ActivityRisk leans towards the high readings.
+	// ActivityRisk gives more weight to high readings.
 	ActivityRisk = "risk"
 )
 

@@ -24,8 +24,9 @@ import (
 // ErrSocketInUse is the error if another daemon answers at the socket.
 var ErrSocketInUse = errors.New("another daemon answers")
 
-// Listen opens the unix socket. It replaces one that nobody answers, else the error wraps
-// [ErrSocketInUse]. Everybody on the machine may connect: the kernel identifies them.
+// Listen opens the unix socket. It replaces a socket at which nobody answers. If a daemon
+// answers there, the error wraps [ErrSocketInUse]. Everybody on the machine may connect,
+// and the kernel identifies them.
 func Listen(socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	return r.serve(ctx, newConnLimiter(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
 }
 
-// front is the API with its usage limits.
+// front returns the API with its usage limits.
 func (r *Runner) front(ctx context.Context) http.Handler {
 	return r.whileStopping(ctx, r.turns.guard(r.Handler()))
 }
@@ -78,7 +79,7 @@ func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) erro
 		}
 		ended := make(chan struct{})
 		go func() { defer close(ended); r.upgraded.Wait() }()
-		wait(limit, ended) // commands are asked to end
+		wait(limit, ended) // until then, commands are asked to end
 	}()
 	err := srv.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -104,7 +105,7 @@ func (r *Runner) Handler() http.Handler {
 	return limitRequests(a, mux)
 }
 
-// OpenAPI is the description of the API, as the daemon serves it at /openapi.json.
+// OpenAPI returns the description of the API that the daemon serves at /openapi.json.
 func OpenAPI() ([]byte, error) {
 	a, _ := new(Runner).routes()
 	return json.Marshal(a.OpenAPI())

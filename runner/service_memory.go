@@ -22,9 +22,9 @@ type HelperBounds struct {
 	CPUs    float64     // limit; if 0, a part of a task's limit
 }
 
-// Without a setting, the limit of a helper's memory is one part in helperPart of the most
-// that a task may have, and of its processors one in helperCPUPart; one part in
-// helperReserve of the limit is allocated. None is less than the figures below.
+// Without a setting, a helper's memory limit is 1/helperPart of the largest limit of a
+// task, and its processor limit is 1/helperCPUPart. 1/helperReserve of the memory limit
+// is allocated. No value is less than the minimums below.
 const (
 	helperPart    = 8
 	helperCPUPart = 4
@@ -42,14 +42,14 @@ func (b Bounds) boundHelper(spec *containers.Spec, s api.Submit) {
 	b.bound(spec, s, mapper.HostShare{})
 }
 
-// helperMem is the memory that a helper may use which does not ask for an amount.
+// helperMem returns the memory limit of a helper that requests no amount.
 func (b Bounds) helperMem() units.Bytes {
 	return min(b.Default.HostMem, cmp.Or(b.Helper.HostMem, max(b.Most.HostMem/helperPart, leastHelper)))
 }
 
-// reserved returns what is allocated for a helper's container: as for tasks the
-// reservation, else the requested limit, else a part of the default limit. Processors are
-// allocated only on request.
+// reserved returns the resources allocated for a helper's container. As for tasks, this
+// is the reservation, else the requested limit, else a part of the default limit.
+// Processors are allocated only on request.
 func (b Bounds) reserved(s *api.Submit) helpers.Share {
 	limit := b.helperMem()
 	own := min(limit, cmp.Or(b.Helper.Reserve, max(limit/helperReserve, leastReserved)))
@@ -77,8 +77,8 @@ func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share
 	}})
 }
 
-// noPlace returns the error for helpers that have no room. It returns nil if they have
-// room, or if the caller only looks and they could have room at another time.
+// noPlace returns the error for helpers that do not fit. It returns nil if they fit, or
+// if the caller only checks and they could fit at another time.
 func noPlace(no mapper.Reason, how helpers.How) error {
 	switch {
 	case no.Code == "":
@@ -93,8 +93,8 @@ func noPlace(no mapper.Reason, how helpers.How) error {
 	return &helpers.FullError{Text: words.Reason(no)}
 }
 
-// booked returns what the state allocates to a suite, without its use. Only the loop calls
-// it.
+// booked returns the resources that the state allocates to a suite, without the measured
+// use. Only the loop calls it.
 func (b helperBooks) booked(suite string) mapper.HelpersShare {
 	for _, h := range b.state.Hosts() {
 		if i := slices.IndexFunc(h.Helpers, func(o mapper.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
@@ -123,8 +123,8 @@ func (b helperBooks) Follow(suite, container, id string) {
 
 func (b helperBooks) Forget(suite string) { b.hostMem.forgetHelpers(suite) }
 
-// followHelper reads the memory of a helper's container from now on. A name that was
-// followed before is another container by now.
+// followHelper reads the memory of a helper's container from now on. If the name was
+// followed before, it belongs to a new container now.
 func (h *hostMemory) followHelper(suite, container, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +147,7 @@ func (h *hostMemory) helpers() (all []mapper.HelpersUse) {
 		for _, u := range h.suites[suite] {
 			used, ok := groupMemory(u.group)
 			if !ok {
-				u.group, u.told = "", 0 // it has ended, or is started again
+				u.group, u.told = "", 0 // the container has ended, or was started again
 				continue
 			}
 			u.told = steady(u.told, used, hostStep)

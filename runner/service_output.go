@@ -25,10 +25,10 @@ type helperRun struct {
 	Suite string        `json:"suite"`
 	Since time.Time     `json:"since"`
 	Ended units.Instant `json:"ended"`
-	Names []string      `json:"names"` // of the containers, as people call them; by attempt from 1
+	Names []string      `json:"names"` // names of the containers; attempt n has the name at index n-1
 }
 
-// helperOutput knows the latest run of each suite. Safe for concurrent use.
+// helperOutput holds the latest run of each suite. Safe for concurrent use.
 type helperOutput struct {
 	*Runner
 	mu   sync.Mutex
@@ -59,8 +59,8 @@ func (h *helperOutput) store() error {
 	return metaStore{h.Runner}.Put(helperOutputKey, b)
 }
 
-// keep copies the output of a helper's container, before that is removed. What was
-// copied before is not copied again.
+// keep copies the output of a helper's container before the container is removed. Output
+// that was copied before is not copied again.
 func (h *helperOutput) keep(o helpers.Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error {
 	id, attempt, err := h.open(o, suite, since, name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name
 	}
 	id = r.ID
 	own := 0
-	for i := range slices.Backward(h.runs) { // the newest stay
+	for i := range slices.Backward(h.runs) { // keep the newest runs
 		if h.runs[i].UID == o.UID {
 			if own++; own > helperRuns {
 				old := h.runs[i].ID
@@ -118,7 +118,8 @@ func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name
 	return id, attempt, h.store()
 }
 
-// drop forgets runs, with their output. The caller holds mu, and stores.
+// drop removes runs with their output. The caller holds mu, and stores the runs
+// afterwards.
 func (h *helperOutput) drop(which func(*helperRun) bool) (n int) {
 	h.runs = slices.DeleteFunc(h.runs, func(r helperRun) bool {
 		if !which(&r) {
@@ -160,7 +161,7 @@ func (h *helperOutput) count() {
 	}
 }
 
-// has reports whether output of a number is of a run that is known.
+// has reports whether a number belongs to a known run.
 func (h *helperOutput) has(id int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +169,7 @@ func (h *helperOutput) has(id int64) bool {
 }
 
 // find returns a run that a caller may access: the caller's own run, or for an
-// administrator the run of the only user who has one of this name.
+// administrator the run of the only user who has a run of this name.
 func (h *helperOutput) find(who Caller, a rights.Action, suite string) (helperRun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

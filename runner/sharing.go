@@ -18,16 +18,16 @@ import (
 // sharing records how the tasks on each GPU share it. The mapper's predictions use it.
 type sharing struct {
 	mu sync.Mutex
-	// broken says why tasks are no clients of MPS though it is on, as found while the daemon
-	// runs, or is empty if they are clients. It is set under `auto` only. MPS is tried again
-	// after retry, or never if retry is zero.
+	// broken says why tasks are no clients of MPS although MPS is on, or is empty if they
+	// are clients. It is found while the daemon runs, and set under `auto` only. MPS is
+	// tried again after retry, or never if retry is zero.
 	broken string
 	retry  time.Time
 	// faults counts the tasks that ended by a fault of MPS before one ended well.
 	faults int
 	proven bool
-	// apart are the attempts that are no clients though the mapper takes them for clients,
-	// with their GPUs.
+	// apart are the attempts that are no clients although the mapper treats them as
+	// clients, with their GPUs.
 	apart map[attemptKey][]mapper.GPUID
 	// clients are the attempts that were started as clients of MPS.
 	clients map[attemptKey]*mpsClient
@@ -64,8 +64,8 @@ func (s *sharing) failed(err error, now time.Time) {
 	}
 }
 
-// ended records the end of a client. If the first ones all end by a fault of MPS, it does
-// not work in containers here.
+// ended records the end of a client. If the first clients all end by a fault of MPS, MPS
+// is assumed not to work in containers here.
 func (s *sharing) ended(class mapper.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *sharing) ended(class mapper.Class) {
 	}
 }
 
-// setApart records that an attempt shares its GPUs without MPS, though the mapper takes it
-// for a client. Nil GPUs remove the record.
+// setApart records that an attempt shares its GPUs without MPS, although the mapper
+// treats it as a client. Nil GPUs remove the record.
 func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 	s.recordNoClient(key, gpus)
 }
 
-// recordNoClient is setApart under the lock.
+// recordNoClient does what setApart does. The caller holds the lock.
 func (s *sharing) recordNoClient(key attemptKey, gpus []mapper.GPUID) {
 	if s.apart == nil {
 		s.apart = map[attemptKey][]mapper.GPUID{}
@@ -99,8 +99,8 @@ func (s *sharing) recordNoClient(key attemptKey, gpus []mapper.GPUID) {
 	s.apart[key] = gpus
 }
 
-// sharingOf returns how tasks share a GPU now, and why not by MPS, or "" if they use it or
-// nobody wants it.
+// sharingOf returns how tasks share a GPU now, and why not by MPS. why is "" if they use
+// MPS or MPS is not configured.
 func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
 	if d.Shares {
 		return d.Sharing, ""
@@ -132,7 +132,7 @@ func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
 	return how, ""
 }
 
-// on returns how tasks share a GPU if all goes well, and why not by MPS.
+// on returns how tasks share a GPU if MPS starts, and why not by MPS.
 func (m *MPS) on(d gpu.Device) (how mapper.Sharing, why string) {
 	switch {
 	case m.Auto && d.Parent != "":
@@ -170,7 +170,7 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 // must not call it.
 func (r *Runner) reportSharing() {
 	if r.opt.MPS == nil {
-		return // only changes of MPS change it
+		return // without MPS the sharing does not change
 	}
 	changed := false
 	for id, d := range r.found() {
@@ -187,9 +187,9 @@ func (r *Runner) reportSharing() {
 	}
 }
 
-// joinMPS decides whether an attempt is a client of MPS, and starts the control
-// daemon of its group, unless it runs. Under `auto` a task shares without MPS where
-// that does not start.
+// joinMPS decides whether an attempt is a client of MPS, and starts the control daemon of
+// its group, unless it runs. Under `auto` a task shares its GPUs without MPS if the
+// control daemon does not start.
 func (w *worker) joinMPS(ctx context.Context) error {
 	defer w.reportSharing()
 	defer w.recordNoClient()
@@ -213,8 +213,8 @@ func (w *worker) joinMPS(ctx context.Context) error {
 	return nil
 }
 
-// recallMPS finds out whether an attempt that an earlier daemon has started is a
-// client: then its control daemon runs.
+// recallMPS finds out whether an attempt that an earlier daemon has started is a client.
+// It is one if its control daemon runs.
 func (w *worker) recallMPS(ctx context.Context) {
 	if group := w.mpsGroup(); group != nil && errors.Is(group.Ping(ctx), mps.ErrNotRunning) {
 		w.noMPS = true
@@ -223,8 +223,9 @@ func (w *worker) recallMPS(ctx context.Context) {
 	w.reportSharing()
 }
 
-// recordNoClient records an attempt that is no client though the mapper takes it for one. The
-// mapper knows tasks that are alone on their GPUs, and tasks that a fault has hit.
+// recordNoClient records an attempt that is no client although the mapper treats it as
+// one. The mapper itself knows that tasks alone on their GPUs, and tasks after an MPS
+// fault, are no clients.
 func (w *worker) recordNoClient() {
 	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.NextExclusive || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
 		return
