@@ -102,8 +102,8 @@ func (w *worker) resize(ctx context.Context, id string) {
 	w.resizing.end(upTo, err)
 }
 
-// setMemory sets the memory limit of the container to its share plus more. The limit is
-// never below the memory in use, because that would end the container.
+// setMemory sets the memory limit of the container to its share plus more. It refuses a
+// limit below the memory in use, because that limit would end the container.
 func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
 	var spec containers.Spec
 	sub, share := w.booked()

@@ -9,12 +9,12 @@ import (
 	"carma/runner/api"
 )
 
-// retryAfter is after how many seconds a caller may try again while the daemon
+// retryAfter is the number of seconds after which a caller may try again while the daemon
 // stops.
 const retryAfter = 5
 
-// whileStopping answers 503 once ctx has ended: to requests that would change
-// something, and in place of the errors of requests that are cut off then.
+// whileStopping answers 503 once ctx has ended. It answers so to requests that would
+// change something, and in place of the errors of requests that are cancelled then.
 func (r *Runner) whileStopping(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if ctx.Err() != nil && req.Method != http.MethodGet {
@@ -29,7 +29,7 @@ func (r *Runner) whileStopping(ctx context.Context, next http.Handler) http.Hand
 type stoppingWriter struct {
 	http.ResponseWriter
 	stopping func() bool
-	wrote    bool // the head
+	wrote    bool // the header was written
 	dropped  bool // the handler's answer is not passed on
 }
 

@@ -15,7 +15,7 @@ func (r *Runner) maybeSnapshot() {
 	}
 	r.sinceSnap = 0
 	state, seq := r.state.Clone(), r.seq
-	r.snapping.Wait() // the one before has long ended
+	r.snapping.Wait() // the previous snapshot has long ended
 	r.snapping.Go(func() {
 		if err := r.snapshot(state, seq); err != nil {
 			r.Log.Warn().Err(err).Msg("no snapshot could be stored; a restart will take longer")

@@ -9,16 +9,16 @@ import (
 	"carma/runner/limits"
 )
 
-// softReservations are the soft limits of GPU memory that the driver reserves for tasks. It may
-// count the reserved memory as used, also where nobody uses it yet (its manual says that
-// NVML's figures are adjusted; not yet measured). That is not the memory of other
-// processes.
+// softReservations holds the soft limits of GPU memory that the driver reserves for
+// tasks. The driver may count reserved memory as used before any task uses it (its manual
+// says that NVML's figures are adjusted; not yet measured). Reserved memory is not memory
+// of other processes.
 type softReservations struct {
 	mu sync.Mutex
 	of map[string]softReservation // by container
 }
 
-// softReservation is the memory promised to one container.
+// softReservation is the memory reserved for one container.
 type softReservation struct {
 	key attemptKey
 	on  map[string]units.Bytes // by GPU
@@ -38,15 +38,15 @@ func (p *softReservations) set(id string, key attemptKey, l map[string]limits.Li
 	p.of[id] = softReservation{key, on}
 }
 
-// drop forgets a container: its limits are cleared.
+// drop removes a container whose limits are cleared.
 func (p *softReservations) drop(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.of, id)
 }
 
-// unused returns the memory that is promised on a GPU and not used by the tasks that it was
-// promised to.
+// unused returns the memory that is reserved on a GPU and not used by the tasks that it
+// is reserved for.
 func (p *softReservations) unused(s *gpu.Sample) (sum units.Bytes) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +73,8 @@ func (w *worker) recallLimits(id string) {
 	}
 }
 
-// foreign is the memory of a GPU that no task uses and none was promised. The processes
-// of others count in any case.
+// foreign returns the used memory of a GPU that neither belongs to a task nor is reserved
+// for one. The memory of other processes counts in any case.
 func foreign(s *gpu.Sample, unused units.Bytes) units.Bytes {
 	var ours, others units.Bytes
 	for _, p := range s.Processes {

@@ -10,17 +10,17 @@ import (
 	"carma/runner/progress"
 )
 
-// An engine's log may have a line only when it ends. A progress bar comes late there. So
-// while the log of a stream is quiet, progress is read from the stream itself, if the
-// driver can attach to it. The log is still stored.
+// An engine's log may have a line only when the line ends, so that a progress bar appears
+// late. So while the log of a stream is quiet, progress is read from the stream itself,
+// if the driver can attach to it. The log is still stored.
 const (
 	// logQuiet is the time without an entry after which a stream is attached. It is
 	// also the period of attachedMost.
 	logQuiet = 5 * time.Second
 	// attachedMost is the largest number of bytes of an attached stream in logQuiet. With
-	// more, the log gets a piece every second or so, and reading everything twice costs more
-	// than it shows. It also limits what a program prints while a hung daemon does not read:
-	// the engine blocks the program after about 1 MB.
+	// more output, the log gets a piece about every second, and it is not worth reading
+	// everything twice. It also limits what a program prints while a hung daemon does not
+	// read: the engine blocks the program after about 1 MB.
 	attachedMost = 64 << 10
 	// sameWrite is the largest delay of the log's time stamp after the same text from the
 	// stream.
@@ -31,15 +31,15 @@ const (
 // stream.
 type source struct {
 	attached bool
-	printed  bool      // the latest piece is all that was printed until then
+	printed  bool      // the latest piece ends with everything printed until then
 	heard    time.Time // when there was an entry of the log, or the stream was detached
 	latest   time.Time // when the stream had its latest piece
 	again    bool      // the log may have text that was read from the stream
-	begun    time.Time // of the period
-	bytes    int       // in the period
+	begun    time.Time // begin of the period
+	bytes    int       // bytes read in the period
 }
 
-// source returns where a stream is read.
+// source returns the source of a stream.
 func (f *follower) source(stream containers.Stream) *source {
 	if stream == containers.Stderr {
 		return &f.sources[1]
@@ -57,15 +57,15 @@ func (s *source) logged(at time.Time, text []byte) ([]byte, bool) {
 		return nil, false
 	case !s.again:
 		return text, true
-	case !at.After(s.latest.Add(sameWrite)) && s.heard.Sub(s.latest) < 2*logQuiet: // else the clock was set back
+	case !at.After(s.latest.Add(sameWrite)) && s.heard.Sub(s.latest) < 2*logQuiet: // otherwise the clock was set back
 		return nil, false
 	}
 	s.again = false
 	return text[1+bytes.LastIndexByte(bytes.TrimRight(text, "\r"), '\r'):], true
 }
 
-// takePrinted takes a piece of an attached stream. From the first one on, nothing of the
-// log is read. It returns false if there is so much output that the log will do.
+// takePrinted takes a piece of an attached stream. From the first piece on, the log is
+// not read. It returns false if there is so much output that reading the log suffices.
 func (f *follower) takePrinted(clock *Clock, stream containers.Stream, piece []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +83,7 @@ func (f *follower) takePrinted(clock *Clock, stream containers.Stream, piece []b
 	return s.bytes <= attachedMost
 }
 
-// detached goes back to the log.
+// detached makes the reader read the log of a stream again.
 func (f *follower) detached(stream containers.Stream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *follower) detached(stream containers.Stream) {
 	}
 }
 
-// quiet returns in how long the log of a stream will have been quiet for logQuiet.
+// quiet returns the time until the log of a stream has been quiet for logQuiet.
 func (f *follower) quiet(stream containers.Stream) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"carma/runner/rights"
 )
 
-// spec returns the specification of the attempt's container. It is only needed
-// to make one: an existing container is adopted without it.
+// spec returns the specification of the attempt's container. It is only needed to make a
+// container; an existing container is adopted without it.
 func (w *worker) spec() (containers.Spec, error) {
 	mode, nodes, err := w.attachment()
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *worker) onAccepted() {
 	ev := mapper.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
 	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if w.state.Options().LaunchesAtOnce == 0 {
-			return nil, nil, nil // nobody waits for it
+			return nil, nil, nil // no launch waits for this report
 		}
 		return []mapper.Event{ev}, nil, nil
 	}})
@@ -157,7 +157,7 @@ func (w *worker) onAccepted() {
 
 // fetch fetches an image, unless the task is stopped meanwhile.
 func (w *worker) fetch(ctx context.Context, image string, by pull.Credentials) error {
-	w.onAccepted() // that may take long
+	w.onAccepted() // the fetch may take long
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)

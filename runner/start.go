@@ -8,10 +8,9 @@ import (
 	"carma/containers"
 )
 
-// startIt starts the container. If the last call failed and the container runs
-// all the same, it has started: an earlier answer was lost. If it were removed,
-// and the daemon died before the end is stored, the attempt would be started
-// twice.
+// startIt starts the container. If the last call failed but the container runs, it has
+// started, and an earlier answer was lost. If that container were removed, and the daemon
+// died before the end is stored, the attempt would be started twice.
 func (w *worker) startIt(ctx context.Context, id string) error {
 	w.connect(ctx, id)
 	defer w.abortWhenAsked(ctx, id)()
@@ -26,15 +25,15 @@ func (w *worker) startIt(ctx context.Context, id string) error {
 	return nil
 }
 
-// startsLong reports whether the driver's Start signals before its end that others may be
-// started.
+// startsLong reports whether the driver's Start signals before it returns that other
+// containers may be started.
 func (w *worker) startsLong() bool {
 	_, ok := able[containers.Aborter](w.Driver)
 	return ok
 }
 
-// abortWhenAsked aborts a running start when the task is stopped, if a start may take long.
-// Call done when it is over.
+// abortWhenAsked aborts a running start when the task is stopped, if a start may take
+// long. Call done when the start is over.
 func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
 	a, ok := able[containers.Aborter](w.Driver)
 	if !ok {
@@ -68,17 +67,17 @@ func (w *worker) hasRun(ctx context.Context, id string) bool {
 	if state := found[i].State; state != containers.StateExited {
 		return state == containers.StateRunning
 	}
-	exit, err := w.Driver.Wait(ctx, id) // it has ended: this does not wait
+	exit, err := w.Driver.Wait(ctx, id) // the container has ended, so this does not wait
 	return err == nil && exit.Error == "" && !exit.Started.IsZero()
 }
 
 // clearWithin is the time for which carma tries to remove a container whose start failed.
-// Then its attempt ends all the same.
+// After that the attempt ends even if the container remains.
 const clearWithin = 2 * time.Minute
 
-// clear removes the container of an attempt that could not begin, so that it is
-// gone before the next attempt. left is its ID if it could not be removed in
-// time: that is tried again when the end is stored, and at the next start.
+// clear removes the container of an attempt that could not begin, so that it is gone
+// before the next attempt. left is the container's ID if it could not be removed in time.
+// The removal is tried again when the end is stored, and at the next start of the daemon.
 func (w *worker) clear(ctx context.Context, id string) (left string) {
 	if id == "" || ctx.Err() != nil {
 		return id

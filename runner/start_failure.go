@@ -39,8 +39,8 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	}
 }
 
-// namesOther reports whether a fault of a GPU is of none that the attempt was to get:
-// the task itself has asked for a device, by --device for example.
+// namesOther reports whether a GPU fault names a GPU that carma did not assign to the
+// attempt. The task itself has then requested the device, for example by --device.
 func (w *worker) namesOther(f *containers.StartFault) bool {
 	if f.Device == "" || w.atFault(f) != nil {
 		return len(w.launch.Grants) == 0
@@ -50,14 +50,14 @@ func (w *worker) namesOther(f *containers.StartFault) bool {
 		id := string(grant.GPU)
 		node := strings.HasPrefix(f.Device, "/dev/")
 		if strings.HasPrefix(id, "MIG-") || node && w.nodes(mode, []string{id}) == nil {
-			return false // it may be one of these
+			return false // the device may be one of the attempt's GPUs
 		}
 	}
 	return true
 }
 
 // atFault returns the GPU of the attempt that a fault names, or nil if it may be any of
-// them.
+// the attempt's GPUs.
 func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	if f.Device == "" {
 		return nil
@@ -72,7 +72,7 @@ func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	return nil
 }
 
-// mpsFault makes a start fault of a failed start of MPS; nil for nil.
+// mpsFault converts the error of a failed start of MPS to a start fault, and nil to nil.
 func mpsFault(err error) error {
 	if err == nil {
 		return nil
@@ -83,8 +83,8 @@ func mpsFault(err error) error {
 	}
 }
 
-// limitFault makes a start fault of a limit that the driver could not set, for
-// a task that must not run without.
+// limitFault returns the start fault of a task that must not run without a limit that the
+// driver could not set.
 func limitFault(err error) error {
 	text := "its GPU memory could not be limited: " + err.Error()
 	return &containers.StartFault{
@@ -93,7 +93,7 @@ func limitFault(err error) error {
 	}
 }
 
-// wrongGPUs makes a start fault of a container with other GPUs than it was
+// wrongGPUs returns the start fault of a container that sees other GPUs than it was
 // given.
 func wrongGPUs(err error) *containers.StartFault {
 	return &containers.StartFault{

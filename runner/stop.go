@@ -13,7 +13,7 @@ import (
 	"carma/runner/rights"
 )
 
-// Stop asks a task to end. It returns when that is durable; the task may still
+// Stop asks a task to end. It returns when the request is durable; the task may still
 // run.
 func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*Record, error) {
 	rec, err := r.Find(ref)
@@ -27,7 +27,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
-			return nil, nil, nil // it has ended meanwhile, or nothing new is asked for
+			return nil, nil, nil // the task has ended meanwhile, or the request changes nothing
 		}
 		return []mapper.Event{*ev}, []*Record{rec}, nil
 	}})

@@ -8,17 +8,17 @@ import (
 	"carma/mapper"
 )
 
-// stopOrder says how a task is to be stopped. It is in the task's record, so that the next
-// daemon continues with it.
+// stopOrder says how a task must be stopped. It is stored in the task's record, so that
+// the next daemon continues the stop.
 type stopOrder struct {
 	// At is the wall-clock time of the request.
 	At time.Time `json:"at"`
-	// Grace is the time from then to the kill. 0 kills at once.
+	// Grace is the time from At to the kill. 0 kills at once.
 	Grace time.Duration `json:"grace"`
 }
 
-// left returns the time until the kill: at most Grace, also if the clock was
-// set back.
+// left returns the time until the kill, which is at most Grace, also if the clock was set
+// back.
 func (o stopOrder) left(now time.Time) time.Duration {
 	return max(0, min(o.Grace, o.At.Add(o.Grace).Sub(now)))
 }
@@ -30,8 +30,8 @@ func (r *Record) withStop(o stopOrder) *Record {
 	return &c
 }
 
-// stopOrder returns how a task is to be stopped: as somebody has asked, else
-// with its grace, from now on.
+// stopOrder returns how a task must be stopped: as requested, or else with the task's
+// grace, from now on.
 func (r *Runner) stopOrder(task mapper.TaskID) stopOrder {
 	rec, _ := r.records.get(task)
 	if rec != nil && rec.Stop != nil {
@@ -40,7 +40,7 @@ func (r *Runner) stopOrder(task mapper.TaskID) stopOrder {
 	return stopOrder{At: time.Now(), Grace: r.grace(rec)}
 }
 
-// grace is the time a task gets between the stop signal and the kill.
+// grace returns the time that a task gets between the stop signal and the kill.
 func (r *Runner) grace(rec *Record) time.Duration {
 	if rec != nil && rec.Submit.StopGrace > 0 {
 		return rec.Submit.StopGrace
@@ -51,7 +51,7 @@ func (r *Runner) grace(rec *Record) time.Duration {
 // stopper signals to a worker that its attempt must end, and when. Safe for concurrent use.
 type stopper struct {
 	mu      sync.Mutex
-	kill    time.Time     // when it is to be killed, or zero
+	kill    time.Time     // when the attempt must be killed, or zero
 	asked   chan struct{} // closed at the first order
 	changed chan struct{} // closed and replaced when the kill comes sooner
 }
@@ -78,8 +78,8 @@ func (s *stopper) order(o stopOrder) {
 	s.changed = make(chan struct{})
 }
 
-// left returns the time until the kill, and a channel that closes when that
-// gets shorter.
+// left returns the time until the kill, and a channel that is closed when this time
+// becomes shorter.
 func (s *stopper) left() (time.Duration, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +103,9 @@ const (
 	signalLimit = 5 * time.Second
 )
 
-// stopWhenAsked stops the container when the mapper wants it to end: stop signal, grace,
-// kill, and again, whatever single calls answer. ctx ends when the engine has reported the
-// container's end.
+// stopWhenAsked stops the container when the mapper wants it to end. It sends the stop
+// signal, waits for the grace, kills, and repeats this whatever single calls answer. ctx
+// ends when the engine has reported the container's end.
 func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	select {
 	case <-ctx.Done():
@@ -152,8 +152,8 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	}
 }
 
-// disconnect disconnects a client of MPS, once, and gives it a moment to end by
-// itself: a kill may leave the MPS server in an undefined state.
+// disconnect disconnects a client of MPS once, and gives it mpsGrace to end without a
+// kill, because a kill may leave the MPS server in an undefined state.
 func (w *worker) disconnect(ctx context.Context) {
 	group := w.mpsGroup()
 	if group == nil || w.disconnected {

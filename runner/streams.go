@@ -96,8 +96,8 @@ func (s *sender) write(event []byte) error {
 	return nil
 }
 
-// watchTask sends the present state and every later one until the last. The reason why a
-// task waits changes without an event, so it is checked once a second.
+// watchTask sends the present state of a task and every later state until the last. The
+// reason why a task waits changes without an event, so it is checked once a second.
 func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 	var last []byte
 	for {
@@ -170,7 +170,7 @@ func hasAttempt(rec *Record, n int, follow bool) error {
 func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.LogOptions) error {
 	n, noted, told := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
-		n = max(1, tries(&rec.Task)) // the last lines are the latest attempt's
+		n = max(1, tries(&rec.Task)) // only the latest attempt has the last lines
 	}
 	for {
 		newest, changed := r.records.get(rec.ID())
@@ -211,7 +211,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		told = told && len(trouble) > 0
 		if waits && noted < n-1 {
 			noted = n - 1
-			if rec.Task.Last().Fault != nil { // such starts are repeated: the trouble is reported once
+			if rec.Task.Last().Fault != nil { // such starts are repeated, so the trouble is reported once
 				continue
 			}
 			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
@@ -262,8 +262,9 @@ func tries(t *mapper.Task) int {
 	return 0
 }
 
-// problemNote is the line for followers about a problem that keeps a task from starting.
-// All waiting tasks get the same Notice, so that a client that follows many shows it once.
+// problemNote returns the line for followers about a problem that keeps a task from
+// starting. All pending tasks get the same Notice, so that a client that follows many
+// tasks shows it once.
 func (r *Runner) problemNote(attempt int, x api.Trouble) api.LogLine {
 	return api.LogLine{
 		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
@@ -271,7 +272,7 @@ func (r *Runner) problemNote(attempt int, x api.Trouble) api.LogLine {
 	}
 }
 
-// relaunchNote is the line for followers about the reason for another attempt.
+// relaunchNote returns the line for followers about the reason for another attempt.
 func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 	need := "with " + t.NextGrant.String()
 	switch {

@@ -10,15 +10,16 @@ import (
 	"carma/runner/rights"
 )
 
-// subjectUID is the number by which carma knows a user of a cluster, in records, limits and
-// labels. It is computed from the name, so it is the same on every machine.
+// subjectUID returns the number that stands for a user of a cluster in records, limits
+// and labels. It is computed from the name, so it is the same on every machine.
 func subjectUID(name string) int {
 	sum := sha256.Sum256([]byte("kubernetes:" + name))
 	return rights.FirstClusterUser + int(binary.BigEndian.Uint64(sum[:])>>2)
 }
 
-// subjectCaller is a user of a cluster as the caller of a request. home is the namespace
-// that the request names as theirs; a service account's is its own.
+// subjectCaller returns the caller for a user of a cluster. home is the namespace that
+// the request names as the user's. For a service account it is the account's own
+// namespace.
 func subjectCaller(s containers.Subject, home string) Caller {
 	if home == "" {
 		if rest, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok {

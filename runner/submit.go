@@ -19,8 +19,8 @@ import (
 	"carma/runner/limits"
 )
 
-// RequestError is a refused request. Status is the HTTP status: 4xx if the
-// caller is at fault, else 5xx. Text is a sentence for people.
+// RequestError is a refused request. Status is the HTTP status, 4xx for a caller's error
+// and 5xx otherwise. Text is a sentence for people.
 type RequestError struct {
 	Status int
 	Text   string
@@ -32,10 +32,11 @@ func refusef(status int, format string, args ...any) *RequestError {
 	return &RequestError{Status: status, Text: clipped(fmt.Sprintf(format, args...))}
 }
 
-// maxText is the most bytes of a sentence in an answer: some quote the request.
+// maxText is the largest size in bytes of a sentence in an answer, since some sentences
+// quote the request.
 const maxText = 2000
 
-// clipped returns a text, without its middle if it is longer than maxText.
+// clipped returns a text, and removes its middle if it is longer than maxText.
 func clipped(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -57,7 +58,7 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 	return one, nil
 }
 
-// admission is a task that is to be submitted.
+// admission holds a task that is being submitted.
 type admission struct {
 	rec      *Record
 	est      estimator.Estimate
@@ -139,8 +140,8 @@ func booking(e estimator.Estimate) mapper.Estimate {
 	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Large: e.Large, Method: mapper.Method(e.Method), Share: e.Share, Plain: e.Plain}
 }
 
-// possible refuses a task that this machine can never run. An estimate from a
-// few figures may be far off: if it is too large, the task gets whole GPUs.
+// possible refuses a task that this machine can never run. An estimate from a few figures
+// may be very wrong, so the task gets whole GPUs if such an estimate is too large.
 func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator.Estimate, error) {
 	err := r.state.Check(req, booking(est))
 	if no, ok := errors.AsType[*mapper.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
@@ -150,8 +151,9 @@ func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator
 	return est, impossible(err, est.Method == estimator.Declared)
 }
 
-// impossible is the refusal of a task that this machine can never run. declared: its
-// submitter has declared its memory. Another error, and none, stays as it is.
+// impossible returns the refusal of a task that this machine can never run. declared is
+// set if the submitter has declared the memory. Other errors, and nil, are returned
+// unchanged.
 func impossible(err error, declared bool) error {
 	no, ok := errors.AsType[*mapper.ImpossibleError](err)
 	switch {
@@ -165,7 +167,8 @@ func impossible(err error, declared bool) error {
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
 
-// defaultName is the last part of the name of the task's image or environment, or "task".
+// defaultName returns the last part of the name of the task's image or environment, or
+// "task".
 func defaultName(s *api.Submit) string {
 	name := s.Stem()
 	if !taskName().MatchString(name) {
@@ -237,8 +240,9 @@ func checkName(option, name string) error {
 	return nil
 }
 
-// fromLabels fills the fields that the request leaves open from the image's
-// labels. A wrong label is only a warning: it is the image's fault.
+// fromLabels fills the fields that the request leaves open from the image's labels. A
+// wrong label causes only a warning, because it is an error of the image and not of the
+// request.
 func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	var warn []string
 	if s.GPUs == 0 {
@@ -254,7 +258,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", f.Label, err))
 		}
 	}
-	s.GPUIDs = named // an image does not know this machine's
+	s.GPUIDs = named // an image cannot name this machine's GPUs
 	if !s.NoGPU && s.GPUs != api.AllGPUs {
 		s.GPUs = max(s.GPUs, 1)
 	}
@@ -296,14 +300,14 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 	return e, r.Estimator.Expect(q), nil
 }
 
-// trained adds to a query how its training is set.
+// trained adds the settings of the training to a query.
 func trained(q *estimator.Query, sub *api.Submit) (err error) {
 	if q.Settings, err = sub.Training(); err != nil || sub.Read == nil {
 		return err
 	}
 	q.Read = sub.Read.Said
 	if n := sub.Read.Batch; n > 0 && sub.BatchSize == 0 && n <= models.MaxBatch {
-		// The GPUs that a sample is spread over have one such batch together.
+		// GPUs that share one sample process one such batch together.
 		q.Settings.Batch = n * max(1, sub.GPUs/max(1, q.Settings.SequenceParallel))
 	}
 	return nil

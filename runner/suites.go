@@ -80,7 +80,7 @@ func ownerOf(who Caller) helpers.Owner {
 	return helpers.Owner{UID: who.UID, GID: who.GID, Name: who.Name}
 }
 
-// helperRecord is a helper as far as mounts are concerned.
+// helperRecord returns a record with the fields of a helper that mounts need.
 func helperRecord(o helpers.Owner, n int) *Record {
 	return &Record{UID: o.UID, GID: o.GID, User: o.Name, Submit: api.Submit{Mounts: make([]api.Mount, n)}}
 }
@@ -125,7 +125,8 @@ func (w *worker) joinSuite(spec *containers.Spec) {
 	spec.Hosted, w.files = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
 }
 
-// PutSuite brings the helpers of a suite up, or looks whether it could.
+// PutSuite starts the helpers of a suite. If check is set, it only checks whether it
+// could.
 func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
 	if err := checkName("suite", name); err != nil {
 		return api.SuiteState{}, err
@@ -165,7 +166,7 @@ func (r *Runner) checkHelper(who Caller, h *api.Helper) error {
 	return firstError(checkTexts(s), r.live().Bounds.check(s), checkMountPaths(s.Mounts))
 }
 
-// refusedHelpers makes a refusal of the helpers' package an answer.
+// refusedHelpers converts a refusal of package helpers to an API error.
 func refusedHelpers(err error) error {
 	var refused *helpers.RefusedError
 	if errors.As(err, &refused) {
@@ -179,7 +180,7 @@ func (r *Runner) suiteState(ctx context.Context, o helpers.Owner, name string) (
 	return s, refusedHelpers(err)
 }
 
-// suiteOf finds the suite of a name to which a caller may do something.
+// suiteOf finds the suite with a name, if the caller may do the action on it.
 func (r *Runner) suiteOf(who Caller, a rights.Action, name string) (helpers.Owner, error) {
 	o, err := r.helpers.Find(ownerOf(who), name, r.policy().Administers(r.subject(who)))
 	if err != nil {
@@ -220,7 +221,7 @@ func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owne
 		for _, l := range tail {
 			send(l)
 		}
-		if opt.Follow && len(tail) > 0 { // output since then
+		if opt.Follow && len(tail) > 0 { // output after that end
 			since := tail[len(tail)-1].At
 			at = r.lineSink(func(l api.LogLine) {
 				if l.At.After(since) {

@@ -11,7 +11,7 @@ import (
 	"carma/runner/suspend"
 )
 
-// facts returns what carma knows of a task that is to be suspended.
+// facts returns the facts that package suspend needs about the attempt.
 func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 	o := w.opt.Suspending
 	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: w.monitor.uses(), MPS: w.mpsGroup() != nil, Bytes: int64(bytes)}
@@ -21,7 +21,7 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 	return f
 }
 
-// suspend takes the attempt off its GPUs and answers the core, always.
+// suspend suspends the attempt, and always reports the result to the core.
 func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again bool) {
 	answer := func(failure string) {
 		w.post(fact(mapper.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
@@ -36,7 +36,7 @@ func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again
 	}
 	c := w.container(id)
 	if !d.Leave {
-		c.Leave = "" // it is to resume on other GPUs
+		c.Leave = "" // the task must resume on other GPUs
 	}
 	if err := w.setMemory(ctx, id, d.Host); err != nil && !again {
 		answer(err.Error())
@@ -78,8 +78,9 @@ func failureText(err error) string {
 // askAgain is the pause after the driver could not be asked for the state of a task.
 const askAgain = 5 * time.Second
 
-// suspendContainer suspends a container. While the driver cannot be asked how it ended, it asks
-// again: the task may be off its GPU, or on it.
+// suspendContainer suspends a container. If the driver cannot be asked for the result,
+// the task may be on its GPUs or off them, so suspendContainer asks until the driver
+// answers.
 func (w *worker) suspendContainer(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
 	by := w.opt.Suspending.By
 	if !again {

@@ -11,8 +11,8 @@ import (
 	"carma/runner/suspend"
 )
 
-// suspendOrder is the core's order to suspend or resume an attempt: one of suspend and resume
-// is set. again is set if an earlier daemon may have begun it.
+// suspendOrder is the core's order to suspend or resume an attempt. Either suspend or
+// resume is set. again is set if an earlier daemon may have begun the order.
 type suspendOrder struct {
 	suspend *mapper.Suspend
 	resume  *mapper.Resume
@@ -22,16 +22,16 @@ type suspendOrder struct {
 // suspension is the suspension state of an attempt.
 type suspension struct {
 	orders chan suspendOrder // the core waits for an answer, so there is at most one
-	over   chan struct{}     // closed when no order is carried out any more
+	over   chan struct{}     // closed when no further order is carried out
 
 	mu      sync.Mutex
 	process suspend.Process // the suspended process, or zero if unknown
-	touched bool            // its container may be frozen
-	grants  []mapper.Grant  // after a resume on other GPUs; nil before one
-	lost    string          // why it must end, or ""
+	touched bool            // the container may be frozen
+	grants  []mapper.Grant  // grants after a resume on other GPUs, or nil before one
+	lost    string          // why the attempt must end, or ""
 }
 
-// begin prepares it for an attempt with a task in a phase.
+// begin initializes the suspension state of an attempt whose task is in a phase.
 func (a *suspension) begin(phase mapper.Phase) {
 	a.orders, a.over = make(chan suspendOrder, 1), make(chan struct{})
 	a.touched = phase == mapper.Suspending || phase == mapper.Suspended || phase == mapper.Resuming || phase == mapper.Stopping
@@ -41,7 +41,7 @@ func (a *suspension) begin(phase mapper.Phase) {
 func (r *Runner) order(task mapper.TaskID, o suspendOrder) {
 	w := r.workers[task]
 	if w == nil {
-		return // its attempt ends
+		return // the attempt is ending
 	}
 	select {
 	case w.aside.orders <- o:
@@ -50,7 +50,7 @@ func (r *Runner) order(task mapper.TaskID, o suspendOrder) {
 	}
 }
 
-// orderAgain returns the last order of an earlier daemon for a task; ok is false if there
+// orderAgain returns the last order of an earlier daemon for a task. ok is false if there
 // was none.
 func orderAgain(t *mapper.Task) (o suspendOrder, ok bool) {
 	a, away := t.Alive(), t.Suspension
@@ -70,7 +70,8 @@ func orderAgain(t *mapper.Task) (o suspendOrder, ok bool) {
 	return o, false
 }
 
-// serveSuspend carries out the orders of an attempt until ctx ends or it is to stop.
+// serveSuspend carries out the orders of an attempt until ctx ends or the attempt must
+// stop.
 func (w *worker) serveSuspend(ctx context.Context, id string) {
 	defer close(w.aside.over)
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,7 +129,7 @@ func (w *worker) grants() []mapper.Grant {
 	return w.launch.Grants
 }
 
-// lostWhy returns why the attempt must end, or "" if it need not.
+// lostWhy returns why a suspended attempt must end, or "" if it need not.
 func (w *worker) lostWhy() string {
 	w.aside.mu.Lock()
 	defer w.aside.mu.Unlock()
@@ -146,8 +147,8 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 	}
 }
 
-// thawIfFrozen thaws the container of an attempt that is to be stopped: frozen threads take
-// no signal.
+// thawIfFrozen thaws the container of an attempt that is being stopped, because frozen
+// threads receive no signal.
 func (w *worker) thawIfFrozen(ctx context.Context, id string) {
 	if w.isTouched() {
 		w.Runner.thaw(ctx, id, w.containerName(w.launch.Task, w.launch.Attempt))

@@ -17,21 +17,24 @@ import (
 	"carma/runner/suspend"
 )
 
-// Suspending configures how tasks are suspended: they free their GPUs without ending.
+// Suspending configures how tasks are suspended. A suspended task frees its GPUs without
+// ending.
 type Suspending struct {
 	By Suspends
-	// Driver is the version of the NVIDIA driver, Arch the machine's as GOARCH has it.
+	// Driver is the version of the NVIDIA driver. Arch is the machine's architecture as
+	// in GOARCH.
 	Driver, Arch string
-	// Off: nothing is suspended any more. Suspended tasks still resume.
+	// Off disables suspending. Suspended tasks still resume.
 	Off bool
-	// Move: a task may resume on another GPU of the same model.
+	// Move lets a task resume on another GPU of the same model.
 	Move bool
 	// Ready checks whether suspending works here, which may take a minute. Nothing is
-	// suspended before. Nil means that it works.
+	// suspended before Ready has returned nil. A nil function means that suspending
+	// works.
 	Ready func(context.Context) error
 }
 
-// Suspends takes containers off their GPUs. A [suspend.Suspender] does.
+// Suspends suspends and resumes containers. [suspend.Suspender] implements it.
 type Suspends interface {
 	Suspend(ctx context.Context, c suspend.Container, f suspend.Facts) (suspend.Result, error)
 	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
@@ -40,14 +43,14 @@ type Suspends interface {
 	Frozen(ctx context.Context, c suspend.Container) (bool, error)
 }
 
-// readiness is whether suspending was found to work.
+// readiness records whether suspending works.
 type readiness struct {
 	mu  sync.Mutex
 	yes bool
 	why string // why not
 }
 
-// notAsked is said until Suspending.Ready has answered.
+// notAsked is the reason until Suspending.Ready has answered.
 const notAsked = "the NVIDIA driver has not answered yet"
 
 // get returns whether suspending works, and why not.
@@ -60,8 +63,8 @@ func (s *readiness) get() (bool, string) {
 	return s.yes, s.why
 }
 
-// suspendKind says how tasks on a GPU can be suspended, whether only tasks that have it
-// alone, and why not more.
+// suspendKind returns how tasks on a GPU can be suspended, whether this holds only for
+// tasks alone on the GPU, and the reason for these restrictions.
 func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool, why string) {
 	o := r.opt.Suspending
 	if o == nil {
@@ -96,7 +99,8 @@ func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool,
 	return kind, alone, why
 }
 
-// findSuspending asks whether suspending works here, and reports it to the core.
+// findSuspending checks whether suspending works here, and reports the result to the
+// core.
 func (r *Runner) findSuspending(ctx context.Context) {
 	o := r.opt.Suspending
 	if o == nil || o.Ready == nil || o.Off {
@@ -155,7 +159,7 @@ func (o *owners) container(names ...string) suspend.Container {
 	return c
 }
 
-// uses is the last list of processes on GPUs.
+// uses returns the processes on GPUs in the last sample.
 func (m *monitor) uses() (all []suspend.Use) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +173,8 @@ func (m *monitor) uses() (all []suspend.Use) {
 	return all
 }
 
-// isUnavailable reports whether there was no driver to ask: then nothing is known, and
-// nothing is lost.
+// isUnavailable reports whether an error means that the driver could not be asked. The
+// state of the task is then unknown, and the task is not lost.
 func isUnavailable(err error) bool {
 	return errors.As(err, new(*suspend.Unavailable)) || errors.Is(err, suspend.ErrClosed)
 }

@@ -13,7 +13,7 @@ import (
 	"carma/runner/rights"
 )
 
-// Suspend takes a running task off its GPUs without ending it.
+// Suspend suspends a running task.
 func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
 	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
 		if err := r.maySuspend(t); err != nil {
@@ -64,8 +64,8 @@ func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, e
 	})
 }
 
-// suspensionView returns the API form of a task's suspension, or nil if the task is neither
-// suspended nor on its way.
+// suspensionView returns the API form of a task's suspension, or nil if the task is
+// neither suspended, suspending nor resuming.
 func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 	s := t.Suspension
 	if s == nil || t.Phase == mapper.Stopping {
@@ -83,7 +83,7 @@ func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 	return v
 }
 
-// suspendedView is a suspended task as gpus shows it.
+// suspendedView returns the API form of a suspended task for carma gpus.
 func (r *Runner) suspendedView(t *mapper.Task) api.Away {
 	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
 	if rec, _ := r.records.get(t.ID); rec != nil {
@@ -124,7 +124,7 @@ func (r *Runner) suspensionText(t *mapper.Task, held string) string {
 	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
 }
 
-// untilBack says what ends the suspension of a task.
+// untilBack describes the event that ends the suspension of a task.
 func untilBack(t *mapper.Task) string {
 	switch {
 	case t.Phase == mapper.Resuming:

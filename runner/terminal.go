@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// consoleWithin is the time that a request waits for the worker of a running task: a
-	// daemon that has just started looks for the containers first.
+	// consoleWithin is the time that a request waits for the worker of a running task,
+	// because a daemon that has just started looks for the containers first.
 	consoleWithin = 20 * time.Second
 	// hangUpGrace is the time that a command has to end when its caller has left.
 	hangUpGrace = 10 * time.Second
@@ -29,7 +29,7 @@ const (
 	hangUpAtEnd = time.Second
 )
 
-// attachTo connects with the terminal, or the input, of a task.
+// attachTo connects the caller to the terminal, or the input, of a task.
 func (r *Runner) attachTo(ctx context.Context, in *api.TaskPath) (*huma.StreamResponse, error) {
 	c, _, err := r.inside(ctx, in.Ref, rights.Attach, "")
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Runner) upgrading(serve func(context.Context, *api.Terminal)) *huma.Str
 			hc.SetStatus(http.StatusUpgradeRequired)
 			return
 		}
-		r.upgraded.Add(1) // before the server forgets the connection
+		r.upgraded.Add(1) // before the server stops tracking the connection
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			r.upgraded.Done()
@@ -161,7 +161,7 @@ func (r *Runner) serveAttached(ctx context.Context, c *console, t *api.Terminal)
 		defer v.leave()
 		ended := c.take(ctx, t, !seen)
 		if !c.tty && !ended && !r.stopping.Load() {
-			c.endInput(context.WithoutCancel(ctx)) // as with docker: nobody else will send the rest
+			c.endInput(context.WithoutCancel(ctx)) // as with docker, because nobody else will send further input
 		}
 	}()
 	for {

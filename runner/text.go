@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// maxWord is the most bytes of an argument or variable that the kernel hands to
-// a program (MAX_ARG_STRLEN).
+// maxWord is the largest size in bytes of an argument or variable that the kernel passes
+// to a program (MAX_ARG_STRLEN).
 const maxWord = 128<<10 - 1
 
 // checkTexts refuses texts that no program, file system or label can have.
@@ -32,7 +32,7 @@ func checkTexts(s api.Submit) error {
 	for _, m := range s.Mounts {
 		check("-v", m.Source, m.Target)
 	}
-	for k, v := range s.Labels { // the first that is wrong, by key
+	for k, v := range s.Labels { // report the wrong label with the first key
 		if e := checkText("-l "+printableKey(k), k+"="+v); e != nil && (err == nil || e.Error() < err.Error()) {
 			err = e
 		}
@@ -50,7 +50,7 @@ func checkText(option, text string) error {
 	return nil
 }
 
-// excerpt returns the beginning of a text, up to the first "=": a secret may
+// excerpt returns the beginning of a text, up to the first "=", because a secret may
 // follow.
 func excerpt(text string) string {
 	text, _, _ = strings.Cut(text, "=")

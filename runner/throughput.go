@@ -14,13 +14,13 @@ import (
 	"carma/runner/progress"
 )
 
-// The pacer reports the speed of tasks to the mapper, from their output. It reports all
-// tasks in one event, at most every paceEvery of the daemon's time, so that the journal
-// gets at most 120 such events an hour.
+// reportThroughput reports the speed of tasks to the mapper, from their output. It
+// reports all tasks in one event, at most every paceEvery of the daemon's time, so that
+// the journal gets at most 120 such events an hour.
 const (
 	paceEvery = 30 * time.Second
-	// paceLeast is the wall clock time between two looks, whatever the speed of the
-	// daemon's time.
+	// paceLeast is the shortest wall-clock time between two reports, whatever the speed
+	// of the daemon's time.
 	paceLeast = 100 * time.Millisecond
 	// rateErrorMost is the relative error above which a rate is not reported.
 	rateErrorMost = 0.15
@@ -36,7 +36,7 @@ const (
 // reportedThroughput is the last throughput of an attempt that the mapper was given.
 type reportedThroughput struct {
 	at       units.Instant // 0 before the first report
-	since    units.Instant // mapper.Speed.Since then
+	since    units.Instant // mapper.Speed.Since at that report
 	unit     string
 	rate, sd float64
 	share    float64
@@ -78,7 +78,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 		return
 	}
 	ev := mapper.ThroughputReported{At: now}
-	var then []func() // recorded if the loop takes it
+	var then []func() // called if the loop accepts the event
 	for key, g := range going {
 		if p, told, ok := all[key].pace(now, g); ok {
 			p.Task, p.Attempt = key.task, key.attempt
@@ -135,7 +135,7 @@ func (a *exclusiveTime) follow(now units.Instant, g mapper.SpeedView) {
 	switch {
 	case len(g.Beside) == 0:
 		*a = exclusiveTime{from: g.Changed, settled: g.Since, until: now}
-	case a.until > 0 && !a.over: // somebody came since the last look
+	case a.until > 0 && !a.over: // a neighbour started since the last call
 		a.over = true
 		if len(g.Beside) == 1 {
 			a.until = max(a.until, min(g.Changed, now))
@@ -143,8 +143,8 @@ func (a *exclusiveTime) follow(now units.Instant, g mapper.SpeedView) {
 	}
 }
 
-// aloneSpeed returns the rate of the time alone and its error, or 0 if unknown. It includes
-// the beginning if the rest is too short.
+// aloneSpeed returns the rate in the time alone and the error of the rate, or 0 if
+// unknown. It includes the beginning of that time if the rest is too short.
 func (f *follower) aloneSpeed() (rate, err float64) {
 	a := &f.alone
 	if a.until == 0 {
@@ -179,7 +179,7 @@ func unitOf(p progress.Progress) string {
 	return p.Unit
 }
 
-// rounded keeps the first digits of a number.
+// rounded rounds a number to a number of significant digits.
 func rounded(v float64, digits int) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v

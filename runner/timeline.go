@@ -25,7 +25,7 @@ const (
 
 // timelines caches the last requested timelines by their interval.
 type timelines struct {
-	turn *semaphore.Weighted // one is made at a time
+	turn *semaphore.Weighted // one timeline is made at a time
 	last map[[2]time.Time]madeTimeline
 }
 
@@ -96,8 +96,8 @@ func (r *Runner) timeline(ctx context.Context, since, until time.Time) (api.Time
 	return line, nil
 }
 
-// runsOf returns the attempts of a task that had GPUs in a time. It has nothing that
-// only some may see.
+// runsOf returns the attempts of a task that had GPUs in an interval. The result has no
+// data that only some callers may see.
 func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 	from, to := units.InstantOf(since), units.InstantOf(until)
 	for i := range rec.Task.Attempts {
@@ -128,7 +128,8 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 	return runs
 }
 
-// addRunIntervals adds where a run was between its suspensions, and all GPUs that it ever had.
+// addRunIntervals adds the GPUs of a run between its suspensions, and all GPUs that the
+// run ever had.
 func (r *Runner) addRunIntervals(run *api.Run, rec *Record, a *mapper.Attempt) {
 	if len(a.Absences) == 0 {
 		return

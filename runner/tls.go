@@ -22,8 +22,8 @@ import (
 // remoteConnections limits the connections over TLS.
 const remoteConnections = 1024
 
-// ServeRemote says where RunAndServe answers users of the cluster over TLS. Call it
-// before. The daemon closes l.
+// ServeRemote sets where RunAndServe answers users of the cluster over TLS. Call it
+// before RunAndServe. The daemon closes l.
 func (r *Runner) ServeRemote(l net.Listener, certificate certs.Get) {
 	r.remoteAt, r.remoteCert = l, certificate
 }
@@ -38,7 +38,7 @@ func (r *Runner) serveRemote(ctx context.Context) error {
 	return r.serve(ctx, tls.NewListener(l, config), r.remote(r.front(ctx)))
 }
 
-// remote is the API for users of a cluster.
+// remote returns the API for users of a cluster.
 func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
 
 // bearer returns the user of the cluster whose token a request has.
@@ -58,13 +58,14 @@ func (r *Runner) bearer(req *http.Request) (Caller, error) {
 	return subjectCaller(s, home), nil
 }
 
-// noTask is the answer for a task that is not there, or of which the caller may not know.
+// noTask returns the answer for a task that does not exist, or that the caller may not
+// know of.
 func noTask(ref string) *RequestError {
 	return refusef(404, "no task %s; `carma ps -a` lists all", ref)
 }
 
-// hiddenGroup is the error of a task that was not found, without saying that there is a
-// group of its name: it may be one that the caller may not know of.
+// hiddenGroup returns the error for a task that was not found. The error does not say
+// that a group has this name, because the caller may not know of that group.
 func hiddenGroup(err error, ref string) error {
 	if isNotFound(err) {
 		return noTask(ref)
@@ -72,7 +73,8 @@ func hiddenGroup(err error, ref string) error {
 	return err
 }
 
-// numbered is the path of a request about a task, with the task's number.
+// numbered returns the path of a request about a task, with the task's number in place of
+// its name.
 func numbered(path string, rec *Record) string {
 	rest := strings.TrimPrefix(path, "/v1/tasks/")
 	_, after, more := strings.Cut(rest, "/")
@@ -83,7 +85,7 @@ func numbered(path string, rec *Record) string {
 	return path
 }
 
-// writeRefusal answers a request that was refused at the door.
+// writeRefusal answers a request that was refused before the API handled it.
 func writeRefusal(w http.ResponseWriter, err error) {
 	refused, ok := errors.AsType[*RequestError](err)
 	if !ok {

@@ -15,24 +15,25 @@ import (
 	"carma/runner/rights"
 )
 
-// What removed tasks have used is kept as sums: per day, user, account, group, image
-// and GPU. They are stored in the commit that deletes the records, so no task is
+// The usage of removed tasks is kept as sums per day, user, account, group, image and
+// GPU. The sums are stored in the commit that deletes the records, so that no task is
 // counted twice or lost, whenever the daemon is killed.
 
 const (
-	// pastKey is the beginning of the keys of days in the journal's meta; the day follows,
+	// pastKey is the prefix of the keys of days in the journal's meta. The day follows,
 	// as 2006-01-02 in the time of this machine.
 	pastKey = "used/"
-	// pastDays is the number of days kept, pastRows the number of sums of a day; further
-	// sums of a user are added up without image and group.
+	// pastDays is the number of days kept. pastRows is the number of sums of a day;
+	// further sums of a user are added up without image and group.
 	pastDays = 400
 	pastRows = 500
 )
 
-// usageDay are the sums of a day.
+// usageDay holds the sums of a day.
 type usageDay []api.Used
 
-// usageArchive gives the days that a batch changes, read from the journal once.
+// usageArchive holds the days that a batch changes. It reads each day from the journal
+// once.
 type usageArchive struct {
 	r    *Runner
 	days map[string]usageDay
@@ -44,7 +45,7 @@ func (p *usageArchive) forget(id mapper.TaskID) {
 	if rec == nil {
 		row, err := p.r.Journal.Task(int64(id))
 		if err != nil {
-			return // it was removed before
+			return // the task was removed before
 		}
 		if rec, err = recordOf(row); err != nil {
 			return
@@ -71,7 +72,7 @@ func (p *usageArchive) forget(id mapper.TaskID) {
 	}
 }
 
-// attempt adds an attempt, cut at midnight.
+// attempt adds the usage of an attempt, split at midnight.
 func (p *usageArchive) attempt(rec *Record, a *mapper.Attempt) {
 	from, to := cmp.Or(a.Started, a.Launched), a.Ended
 	if len(a.Grants) == 0 || to < from {
@@ -81,7 +82,7 @@ func (p *usageArchive) attempt(rec *Record, a *mapper.Attempt) {
 		p.row(rec, to, new(p.r.gpuRef(a.Grants[0].GPU).Index)).OOMs++
 	}
 	whole := to.Sub(from).Seconds()
-	away := 0.0 // the part of it off its GPUs, as if spread over all of it
+	away := 0.0 // share of the attempt's time in which it was suspended, as if spread evenly
 	if whole > 0 {
 		away = min(1, max(0, a.SuspendedTime.Seconds()/whole))
 	}
@@ -106,13 +107,13 @@ func (p *usageArchive) attempt(rec *Record, a *mapper.Attempt) {
 	}
 }
 
-// midnight is the end of the day of an instant.
+// midnight returns the end of the day of an instant.
 func midnight(at units.Instant) units.Instant {
 	t := at.Time().Local()
 	return units.Instant(time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, time.Local).UnixNano())
 }
 
-// row finds or makes the sum that a task counts for on a day. The pointer is good
+// row finds or makes the sum to which a task is added on a day. The pointer is valid
 // until the next call.
 func (p *usageArchive) row(rec *Record, at units.Instant, gpu *int) *api.Used {
 	date := at.Time().Local().Format(time.DateOnly)
@@ -138,7 +139,7 @@ func (p *usageArchive) row(rec *Record, at units.Instant, gpu *int) *api.Used {
 	return &day[i]
 }
 
-// meta are the days as the journal keeps them.
+// meta returns the days in the journal's form.
 func (p *usageArchive) meta() (all []journal.MetaRow) {
 	for date, day := range p.days {
 		if body, err := json.Marshal(day); err == nil {
@@ -149,12 +150,12 @@ func (p *usageArchive) meta() (all []journal.MetaRow) {
 	return all
 }
 
-// dropPast drops the days that are kept no longer.
+// dropPast deletes the days that are older than pastDays.
 func (r *Runner) dropPast() {
 	oldest := pastKey + r.Clock.Time().Local().AddDate(0, 0, -pastDays).Format(time.DateOnly)
 	all, err := r.Journal.Metas(pastKey)
 	if err != nil {
-		return // the journal's check reports it
+		return // the journal's check reports the error
 	}
 	for _, m := range all {
 		if m.Key < oldest {

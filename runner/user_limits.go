@@ -10,13 +10,13 @@ import (
 	"carma/runner/rights"
 )
 
-// PerUser bounds one user's use of the daemon itself. 0 is no limit. Root and admins have
-// no limits.
+// PerUser bounds one user's use of the daemon itself. 0 means no limit. Root and admins
+// have no limits.
 type PerUser struct {
 	Tasks       int         // unfinished tasks
-	Bytes       units.Bytes // size of the requests of these
-	High        int         // of them with priority high
-	Connections int         // open ones
+	Bytes       units.Bytes // size of the requests of unfinished tasks
+	High        int         // unfinished tasks with priority high
+	Connections int         // open connections
 	// Suites with helpers, all their helpers, and the volumes of suites that are up.
 	Suites, Helpers, Volumes int
 	// MayHigh names the users who may use priority high: all (or empty), admins, or user and
@@ -103,12 +103,12 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 	return refusef(403, "--priority high is for %s and admins here (%s); write --priority normal", strings.Join(names, ", "), admins)
 }
 
-// account is the group that a task counts for: the one asked for, if its submitter
-// is in it, else their primary group.
+// account returns the group to which a task is charged. It is the requested group, which
+// must have the submitter as a member, or else the submitter's primary group.
 func (r *Runner) account(who Caller, asked string) (string, error) {
 	switch {
 	case asked == "":
-		return who.Group, nil // of a user of a cluster, prepare takes the namespace
+		return who.Group, nil // for a user of a cluster, prepare uses the namespace
 	case slices.Contains(who.Groups, asked) || asked == who.Group || r.mayServer(rights.AnyAccount, who):
 		return asked, nil
 	case len(who.Groups) == 0:

@@ -14,8 +14,8 @@ import (
 	"carma/runner/suspend/leave"
 )
 
-// leaveVariable in a task's environment says where its container has the folder through
-// which the task is asked to vacate its GPU; see package leave.
+// leaveVariable names the variable with the path, in the container, of the folder through
+// which a task is asked to vacate its GPUs; see package leave.
 const leaveVariable = "CARMA_LEAVE"
 
 // leavePath returns the value of the variable; the last one counts.
@@ -47,23 +47,23 @@ func checkLeave(s api.Submit) error {
 	return nil
 }
 
-// vacateFolder is an attempt's folder on the machine.
+// vacateFolder returns an attempt's folder on the machine.
 func (r *Runner) vacateFolder(container string) leave.Folder {
 	return leave.Folder(filepath.Join(r.opt.DataDir, "leave", container))
 }
 
 // canVacate reports whether an attempt may be asked to vacate its GPUs. Its program sees
-// only the GPUs that it was launched on, so it returns to these.
+// only the GPUs that it was launched on, so it resumes on these.
 func (w *worker) canVacate() bool {
 	o := w.opt.Suspending
 	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
 }
 
-// offerEvery is the time between two looks at whether a program offers to leave.
+// offerEvery is the time between two checks whether a program offers to vacate.
 const offerEvery = time.Second
 
-// watchVacateOffer ticks until an attempt's program has offered to vacate, if it may; stop ends
-// that.
+// watchVacateOffer ticks until an attempt's program has offered to vacate. look is nil if
+// the attempt cannot vacate. stop ends the ticks.
 func (w *worker) watchVacateOffer() (look <-chan time.Time, stop func()) {
 	if !w.canVacate() {
 		return nil, func() {}
@@ -82,7 +82,7 @@ func (w *worker) reportVacateOffer() bool {
 	known := false
 	_ = w.look(context.Background(), func(s *mapper.State) {
 		t, ok := s.Task(task)
-		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported it
+		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported the offer
 	})
 	if !known {
 		w.post(fact(mapper.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
@@ -103,7 +103,7 @@ func (w *worker) mountVacate(spec *containers.Spec) error {
 	return nil
 }
 
-// container is the attempt's container as package suspend knows it.
+// container returns the attempt's container in the form of package suspend.
 func (w *worker) container(id string) suspend.Container {
 	name := w.containerName(w.launch.Task, w.launch.Attempt)
 	c := w.owners.container(id, name)
@@ -132,7 +132,7 @@ func (r *Runner) sweepVacate() {
 		}
 	}
 	dir := filepath.Join(r.opt.DataDir, "leave")
-	list, _ := os.ReadDir(dir) // mostly there is none
+	list, _ := os.ReadDir(dir) // the folder usually does not exist
 	for _, e := range list {
 		if !alive[e.Name()] {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next start tries it again

@@ -14,8 +14,8 @@ import (
 // Verification is the result of [Verify].
 type Verification struct {
 	Events int64 `json:"events"`
-	// First is the number of the first event checked: 1, or, if older events
-	// were pruned, the one after the snapshot.
+	// First is the number of the first event checked. It is 1, or the event after the
+	// snapshot if older events were pruned.
 	First      int64         `json:"first"`
 	Span       time.Duration `json:"span"`
 	Submitted  int           `json:"submitted"`
@@ -25,8 +25,8 @@ type Verification struct {
 	Cancelled  int           `json:"cancelled"`
 	OOMs       int           `json:"ooms"`
 	Relaunches int           `json:"relaunches"`
-	// Suspended and Resumed count the suspensions and resumes of tasks, Away is the time
-	// between, in all.
+	// Suspended and Resumed count the suspensions and resumes of tasks. Away is the total
+	// time between them.
 	Suspended int           `json:"suspended"`
 	Resumed   int           `json:"resumed"`
 	Away      time.Duration `json:"away"`
@@ -41,11 +41,11 @@ type Verification struct {
 	// MostReserved is the highest share of one GPU's memory that was reserved.
 	MostReserved float64 `json:"most_reserved"`
 	MostTasks    int     `json:"most_tasks"` // on one GPU
-	// Faults are broken invariants; a sound journal has none.
+	// Faults are violated invariants. A sound journal has none.
 	Faults []string `json:"faults,omitempty"`
 }
 
-// maxFaults bounds the report of a journal that is badly broken.
+// maxFaults is the largest number of faults in a report.
 const maxFaults = 20
 
 // Verify replays the journal in dir through the mapper; a daemon may be running. It checks
@@ -103,8 +103,8 @@ func newVerifier(program string) *verifier {
 	return &verifier{program: program, live: map[mapper.TaskID]int{}, left: map[mapper.TaskID]units.Instant{}}
 }
 
-// read goes through the whole journal, or up to the first event on which
-// another program decided differently.
+// read checks the whole journal, or the events up to the first one on which another
+// program decided differently.
 func (v *verifier) read(j *journal.Reader) error {
 	if err := v.start(j); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (v *verifier) start(j *journal.Reader) error {
 	return v.state.UnmarshalJSON(snap.Body)
 }
 
-// step applies an event and returns the decisions on it. The last events before
-// a crash have no stored decisions: none was carried out.
+// step applies an event and returns the decisions on it. The last events before a crash
+// have no stored decisions, because none was carried out.
 func (v *verifier) step(p past, stored bool) []mapper.Decision {
 	if v.follow && stored {
 		v.state.Follow(p.event, p.decided)

@@ -19,7 +19,8 @@ import (
 	"carma/runner/rights"
 )
 
-// Find returns a task's record by number or name: the newest of that name.
+// Find returns a task's record by number or name. Of several tasks with a name it returns
+// the newest.
 func (r *Runner) Find(ref string) (*Record, error) {
 	if rec := r.records.find(ref); rec != nil {
 		return rec, nil
@@ -43,8 +44,8 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	return recordOf(row)
 }
 
-// queueView is the part of a task that only the state has: of a pending task its place and
-// reason, of a running one its speed.
+// queueView holds the data of a task that only the state has: the place and the reason of
+// a pending task, or the speed of a running one.
 type queueView struct {
 	position int
 	waits    string
@@ -111,7 +112,7 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 		explained := 0
 		for _, id := range waiting {
 			v := queueView{position: s.Position(id)}
-			if explained < explainAtMost || v.position == 0 { // one that is held costs nothing
+			if explained < explainAtMost || v.position == 0 { // the reason of a held task costs nothing
 				if x := r.explained.of(s, id, time.Now()); x.known {
 					v.waits, v.code = x.text, x.code
 				}
@@ -151,7 +152,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		r.viewProgress(&v, t, q.going)
 	} else if t.Phase == mapper.Suspended {
 		r.viewProgress(&v, t, mapper.SpeedView{})
-		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // it makes no progress
+		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // the task makes no progress
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
 	if t.Phase == mapper.Estimating {
@@ -218,7 +219,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		info.Held = s.Unfinished() - info.Queued - info.Running - info.Suspended
 	})
 	info.Energy = r.energy.view()
-	info.Trouble, _ = r.trouble.now() // as the loop has left it
+	info.Trouble, _ = r.trouble.now() // as the loop last wrote it
 	info.Draining = r.draining.Load()
 	if err == nil {
 		info.Host, err = r.hostView(ctx)
@@ -236,9 +237,9 @@ func estimateView(e mapper.Estimate, detail string) api.Estimate {
 	}
 }
 
-// estimateDetail says where an estimate comes from. asked is the estimator's
-// sentence at submission. Earlier runs may have overruled it since. exclusive: the task
-// asked for GPUs of its own, so that nothing lets it share.
+// estimateDetail says where an estimate comes from. asked is the estimator's sentence at
+// submission. Earlier runs may have overruled it since. exclusive is set if the task
+// requested exclusive GPUs, so that words about sharing are left out.
 func estimateDetail(e mapper.Estimate, asked string, exclusive bool) string {
 	if found, _, shares := strings.Cut(asked, "; --mem"); shares && exclusive {
 		asked = found + "; it asked for its GPUs alone"

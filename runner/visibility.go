@@ -38,9 +38,10 @@ func (r *Runner) present(ctx context.Context, rec *Record, q queueView, environm
 	return v
 }
 
-// exposedFolder returns a record as the caller may see it. Without the right to the environment
-// they see the names of its variables without their values; without the right to the
-// output, no line of it. Its command line stays: the machine's process list has it too.
+// shown returns a record as the caller may see it. Without the right to the environment,
+// the caller sees the names of its variables without their values. Without the right to
+// the output, the caller sees no line of it. The command line is always shown, because
+// the machine's process list shows it too.
 func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Action) *Record {
 	values, output := r.may(ctx, environment, rec), r.may(ctx, rights.Output, rec)
 	if values && output {

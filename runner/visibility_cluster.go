@@ -10,8 +10,8 @@ import (
 	"carma/runner/rights"
 )
 
-// What users of a cluster may do to the tasks of a namespace, in the cluster's words. A
-// task is a pod, before it has one and after it had one, too.
+// Accesses in the cluster that users need for actions on the tasks of a namespace. A task
+// counts as a pod also before its pod exists and after it is gone.
 var (
 	mayRun    = []containers.Access{{Verb: "create", Resource: "pods"}, {Verb: "create", Group: "resource.k8s.io", Resource: "resourceclaims"}}
 	maySee    = containers.Access{Verb: "get", Resource: "pods"}
@@ -21,7 +21,7 @@ var (
 	mayAttach = containers.Access{Verb: "create", Resource: "pods", Subresource: "attach"}
 )
 
-// in is an access in a namespace.
+// in returns an access in a namespace.
 func in(what containers.Access, namespace string) containers.Access {
 	what.Namespace = namespace
 	return what
@@ -33,19 +33,20 @@ func (r *Runner) namespaceOf(rec *Record) string {
 		return rec.Submit.Namespace
 	}
 	if d, ok := able[containers.Namespaced](r.Driver); ok {
-		return d.Namespace() // of a task of an older program
+		return d.Namespace() // for a task of an older program
 	}
 	return ""
 }
 
-// visibility says which tasks a caller may know of. A user of a cluster knows of the tasks in
-// namespaces in which they may get pods; everybody else of all.
+// visibility decides which tasks a caller may know of. A user of a cluster may know of
+// the tasks in namespaces where the user may get pods. Everybody else may know of all
+// tasks.
 type visibility struct {
 	r    *Runner
 	ctx  context.Context
 	who  *containers.Subject // nil means all
 	seen map[string]bool
-	err  error // why it could not be found out; then nothing is seen
+	err  error // why the cluster could not be asked; then no task is visible
 }
 
 func (r *Runner) sight(ctx context.Context) *visibility {
@@ -98,7 +99,7 @@ func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
 	return info, sight.err
 }
 
-// only is the entry of one user.
+// only returns a map with the entry of one user.
 func only[V any](all map[string]V, user string) map[string]V {
 	out := map[string]V{}
 	if v, ok := all[user]; ok {

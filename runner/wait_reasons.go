@@ -12,26 +12,26 @@ import (
 	"carma/runner/api"
 )
 
-// The reason why a task waits is computed when somebody asks, and no event has it. For the
+// The reason why a task waits is computed on request, and no event contains it. For the
 // task's history, the daemon stores the reasons of the tasks that have waited longest, in
 // memory.
 
 const (
-	// waitsEvery is the time between two looks, by the wall clock. waitsLooked is at how
-	// many tasks: a look costs the loop one at all GPUs for each.
+	// waitsEvery is the wall-clock time between two recordings. waitsLooked is the number
+	// of tasks per recording; for each task the loop looks at all GPUs.
 	waitsEvery, waitsLooked = 15 * time.Second, 40
-	// waitsEach is the number of reasons kept of a task: the first and the last ones.
+	// waitsEach is the number of reasons kept of a task, the first and the last ones.
 	// waitsKept is the number of tasks with reasons.
 	waitsEach, waitsKept = 12, 2000
 )
 
-// waited are the reasons for which tasks have waited.
+// waited holds the reasons for which tasks have waited.
 type waited struct {
 	mu sync.Mutex
 	of map[mapper.TaskID][]historyLine
 }
 
-// recordWaits looks again and again until ctx ends.
+// recordWaits calls recordWaitReasons every waitsEvery until ctx ends.
 func (r *Runner) recordWaits(ctx context.Context) {
 	for pause(ctx, waitsEvery) {
 		if err := r.recordWaitReasons(ctx); err != nil && ctx.Err() == nil {
@@ -95,8 +95,8 @@ func (w *waited) reasons(id mapper.TaskID) []historyLine {
 	return slices.Clone(w.of[id])
 }
 
-// merged adds the reasons to the lines of a life, by time. It returns the number of lines
-// before the gap in them.
+// merged adds the reasons to the lines of a history, by time. It returns the number of
+// lines before the gap in them.
 func (l taskHistory) merged(reasons []historyLine) (all []historyLine, gap int) {
 	for i, line := range l.lines {
 		for len(reasons) > 0 && reasons[0].At.Before(line.At) {
