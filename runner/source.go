@@ -31,7 +31,7 @@ const (
 // stream.
 type source struct {
 	attached bool
-	printed  bool      // the latest piece ends with everything printed until then
+	printed  bool      // everything printed up to the latest piece was read
 	heard    time.Time // when there was an entry of the log, or the stream was detached
 	latest   time.Time // when the stream had its latest piece
 	again    bool      // the log may have text that was read from the stream

@@ -1,46 +1,46 @@
 package progress
 
-// counter is one thing that a program counts up: a bar, the steps of a log line. The totals
+// counter is one count of a program, such as a bar or the steps of log lines. The totals
 // distinguish bars without a name.
 type counter struct {
 	form     Form
 	name     string
-	unnamed  float64 // total of a bar without a name, or 0 if it has one
+	unnamed  float64 // total of a bar without a name, or 0 if the bar has a name
 	strength int
 	aside    bool
 
 	first, latest float64 // times
-	active        float64 // seconds in which it moved
+	active        float64 // seconds in which the counter moved
 	seen          int
-	from, stride  float64 // the first count, and by how much it rose last
-	moves         int     // how often it rose, each at a later time
-	rises         int     // how often it rose, at whatever time
-	moved         float64 // when it rose last
-	second        float64 // the count of its first move
+	from, stride  float64 // the first count, and the size of the last rise
+	moves         int     // number of rises, each at a later time
+	rises         int     // number of rises at any time
+	moved         float64 // time of the last rise
+	second        float64 // the count at the first move
 	secondAt      float64
 	done, total   float64
-	length        float64 // the highest count of a run that is over
-	lower         int     // lines in a row that counted lower
+	length        float64 // the highest count of an ended run
+	lower         int     // consecutive lines with a lower count
 	totals        int     // lines with a total
-	foreign       int     // lines in a row whose total was far from this one's
-	offered       float64 // a total of one line, for a count without one
+	foreign       int     // consecutive lines whose total was far from the counter's
+	offered       float64 // a total that one line named for a count without a total
 	changed       int     // lines whose total changed while the count did not
-	fresh         int     // lines that may be of the run before
+	fresh         int     // lines that may belong to the previous run
 
 	index    float64 // epoch in which done was counted
-	runs     float64 // runs that are over, if no line shows epochs
-	overall  bool    // it counts through the epochs
-	through  int     // epochs through which it counted on
+	runs     float64 // number of ended runs, if no line shows epochs
+	overall  bool    // the counter does not restart at epochs
+	through  int     // number of epochs at which the counter did not restart
 	before   float64 // done when a line said first that an epoch has begun
 	boundary float64 // done when epoch index began
-	bounds   int     // epochs that began while it counted
+	bounds   int     // number of epochs that began while it counted
 	scope    scope   // the range of its total, from its form, name or settings
 	resumed  bool    // it began far above zero
 	passed   float64 // time passed according to its bar when first seen, or -1
 
-	outer     int     // the bar that it is nested in, or -1
-	outerDone float64 // that bar's count when this one began to run
-	rests     bool    // it does not move while one within it moves
+	outer     int     // index of the bar that it is nested in, or -1
+	outerDone float64 // count of the outer bar when this one began to run
+	rests     bool    // the counter does not move while a bar within it moves
 	unit      string
 	clock     barClock
 }
@@ -61,15 +61,16 @@ func (k *counter) is(m mark) bool {
 // Bars that are named after their metrics have one name in training and in validation.
 const alike = 2
 
-// renamed reports whether a mark is of this bar, which has got a name since it was printed
-// without a count: tqdm's set_description. A bar within it would begin at 0.
+// renamed reports whether a mark belongs to this bar, which got a name after it was
+// printed without a count, as by tqdm's set_description. A bar within it would begin at
+// 0.
 func (k *counter) renamed(m mark) bool {
 	return k.form == Tqdm && m.form == Tqdm && k.name == "" && m.name != "" && k.rises == 0 && k.done == 0 &&
 		m.step > 0 && m.steps > 0 && m.steps == k.total
 }
 
-// of reports whether the total of a mark may be the total of its step. It is none if it
-// changes while the step stays: "Batch 3/1200", "Batch 3/1300".
+// of reports whether the total of a mark may be the total of its step. A number that
+// changes while the step stays the same is no total: "Batch 3/1200", "Batch 3/1300".
 func (k *counter) of(m mark) bool {
 	switch {
 	case m.form != Words || m.steps <= 0 || k.seen == 0:
@@ -82,10 +83,10 @@ func (k *counter) of(m mark) bool {
 	return k.changed < 2
 }
 
-// another reports whether a mark without a total is of another count with the same name:
-// the steps of an evaluation.
-// So is one with a total that is far from the total of the lines before, until many have
-// it, and the first total of a count without one, until a second line has it.
+// another reports whether a mark belongs to another count with the same name, such as the
+// steps of an evaluation. A mark may do so if it has no total, or if its total is far
+// from the total of the lines before, until many lines have that total. The first total
+// of a count without a total also counts as another count, until a second line has it.
 func (k *counter) another(m mark) bool {
 	if m.form != Words {
 		return false
@@ -117,14 +118,14 @@ func (k *counter) counts() bool { return k.moves >= 2 || k.rises >= atOnce }
 // atOnce is the number of rises that count although their lines came at one time.
 const atOnce = 4
 
-// renew makes the counter begin at a count. Earlier numbers were no count.
+// renew makes the counter begin at a count. Earlier numbers are ignored.
 func (k *counter) renew(step, at float64) {
 	k.done, k.from, k.latest, k.first = step, step, at, at
 	k.moves, k.rises, k.moved, k.lower, k.active, k.stride = 0, 0, at, 0, 0, 0
 }
 
-// begunBefore reports whether a bar began far above zero, as it does in a resumed
-// run: it says that less time has passed than its steps take.
+// begunBefore reports whether a bar began far above zero, as in a resumed run. Such a bar
+// prints a shorter elapsed time than its steps take.
 func (k *counter) begunBefore() bool {
 	const share = 0.02 // of the total
 	if k.passed < 0 || k.total <= 0 || k.from < max(few, share*k.total) || k.active <= 0 {
@@ -134,12 +135,12 @@ func (k *counter) begunBefore() bool {
 	return speed*(k.passed+1) < k.from/4 // bars print whole seconds
 }
 
-// complete reports whether a run of the counter is over, or nearly: the last lines of a bar
-// may have been skipped.
+// complete reports whether a run of the counter is over or nearly over, since the last
+// lines of a bar may have been skipped.
 func (k *counter) complete() bool { return k.total > 0 && k.done >= 0.9*k.total }
 
-// stale reports whether a count is of the run before: of a process that has not
-// begun the next one.
+// stale reports whether a count belongs to the previous run, from a process that has not
+// begun the next run.
 func (k *counter) stale(step float64) bool {
 	if k.fresh == 0 {
 		return false
@@ -167,23 +168,24 @@ func (k *counter) advance(to, at float64) {
 	k.lower = 0
 }
 
-// barClock converts the time that a bar prints into ours. Output that waits in a buffer
-// arrives in lumps, with the time only of the last line; the elapsed time in a bar shows
-// when each was printed.
+// barClock converts the time that a bar prints to the reader's time. Buffered output
+// arrives in lumps, all with the time of the last line. The elapsed time in a bar shows
+// when each line was printed.
 type barClock struct {
 	began  bool
-	offset float64 // our time when the bar began, at most
+	offset float64 // upper bound of the reader's time when the bar began
 	passed float64
 	lump   float64 // time of the latest lump
-	least  float64 // of its lines, the least delay
-	late   int     // lumps in a row without a line in time
-	broken bool    // the bar's clock runs at another speed than ours
+	least  float64 // shortest delay of a line in the lump
+	late   int     // consecutive lumps without a line in time
+	broken bool    // the bar's clock and the reader's run at different speeds
 }
 
-// onTime is the delay in seconds that counts as none: bars print whole seconds.
+// onTime is the longest delay in seconds that counts as no delay, because bars print
+// whole seconds.
 const onTime = 2
 
-// at returns when a line was printed that came at the given time.
+// at returns the time at which a line that arrived at the given time was printed.
 func (c *barClock) at(m mark, at float64) float64 {
 	if m.elapsed < 0 || c.broken {
 		return at
@@ -210,11 +212,12 @@ func (c *barClock) at(m mark, at float64) float64 {
 	return c.offset + m.elapsed
 }
 
-// few steps, few lines: processes that print the same begin one a little after
-// the other.
+// few is a small number of steps or lines, for processes that print the same and begin
+// shortly after each other.
 const few = 16
 
-// lag is by how many steps a process may be behind another: few, and of short counts less.
+// lag returns the number of steps by which a process may be behind another. It is few, or
+// less for short counts.
 func (k *counter) lag() float64 {
 	const share = 0.03
 	if k.total <= 0 {

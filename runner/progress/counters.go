@@ -1,16 +1,16 @@
 package progress
 
-// counters are the counters of a program, and which of them is the training's.
+// counters holds the counters of a program, and the index of the training's counter.
 type counters struct {
 	list    [8]counter
 	n       int
-	main    int // its number and one more, or 0 if none yet
+	main    int // index of the training's counter plus 1, or 0 if there is none yet
 	epochs  epochs
 	version int  // rises when the count restarts
 	trainer bool // Hugging Face's dictionaries were seen
 	told    told
 	outer   outer
-	several bool // a run that was over, or nearly, has restarted: there may be more
+	several bool // a run that was over or nearly over has restarted, so there may be several runs
 
 	left timeLeft
 }
@@ -20,12 +20,12 @@ type outcome int
 
 const (
 	nothing  outcome = iota
-	besides          // something else than training moved
-	training         // training moved
+	besides          // a counter of something else moved
+	training         // the training's counter moved
 )
 
-// take applies a mark that is not aside. It returns what the mark was about, and when the
-// line was printed.
+// take applies a mark that is not aside. It returns the effect of the mark, and the time
+// at which the line was printed.
 func (c *counters) take(m mark, at float64) (outcome, float64) {
 	before := c.main
 	if m.form == Dictionary {
@@ -75,7 +75,7 @@ func (c *counters) take(m mark, at float64) (outcome, float64) {
 	return nothing, at
 }
 
-// countEpochs makes a line that has only an epoch one that counts epochs.
+// countEpochs makes a mark with an epoch and no step count epochs.
 func (m *mark) countEpochs(e *epochs) {
 	if m.form != Tqdm {
 		m.form = Epochs
@@ -87,8 +87,8 @@ func (m *mark) countEpochs(e *epochs) {
 	}
 }
 
-// find returns the counter that a mark is of; a new one takes the place of the
-// one that has been silent the longest.
+// find returns the index of the counter that a mark belongs to. A new counter replaces
+// the counter without a line for the longest time if there is no room.
 func (c *counters) find(m mark, at float64) int {
 	for i := range c.list[:c.n] {
 		if c.list[i].is(m) {
@@ -159,7 +159,7 @@ func (c *counters) step(i int, m mark, at float64) {
 		k.advance(m.step, at)
 		k.resumed = k.resumed || k.moves == 2 && k.bounds == 0 && k.runs == 0 && k.begunBefore()
 	case m.step > k.done/2 && m.step > 0:
-		// A process that is behind another.
+		// A line of a process that is behind another process.
 	case k.complete() || c.epochs.index > k.index || k.done > few && (k.runs > 0 || k.outer >= 0):
 		c.runAgain(i, m, at)
 	case k.done > k.lag():
@@ -174,7 +174,7 @@ func (c *counters) step(i int, m mark, at float64) {
 	c.refute(i)
 }
 
-// weak reports whether a counter is one of epochs or shares.
+// weak reports whether a counter counts epochs, shares or figures.
 func (k *counter) weak() bool { return k.unit == EpochsU || k.unit == Shares || k.form == Figure }
 
 // newEpoch processes a line that has a later epoch and a step.
@@ -208,7 +208,7 @@ func (c *counters) nextRun() {
 	}
 }
 
-// setting reads a line about the run's length. It reports whether it was one.
+// setting reads a line about the run's length. It reports whether the line was one.
 func (c *counters) setting(line string) bool {
 	found := c.told.read(line)
 	if found && !c.epochs.told {
@@ -217,9 +217,9 @@ func (c *counters) setting(line string) bool {
 	return found
 }
 
-// runsThrough reports whether a counter can count through the epochs: its share of its
-// total is about the epochs' share. Lines that come once in several epochs may show rising
-// steps of each.
+// runsThrough reports whether a counter can count through all epochs, because its share
+// of its total is about the share of epochs that are over. Lines that come once in
+// several epochs may show rising steps of each.
 func (c *counters) runsThrough(k *counter) bool {
 	if k.total <= 0 || c.epochs.total <= 0 {
 		return true
@@ -230,7 +230,8 @@ func (c *counters) runsThrough(k *counter) bool {
 }
 
 // countsOn processes a step that is higher than before although a line has begun another
-// epoch: the counter counts through epochs, unless it was the last line of its run.
+// epoch. The counter then counts through epochs, unless this was the last line of its
+// run.
 func (k *counter) countsOn(step, index float64) {
 	within := k.total > 0 && k.done < 0.9*k.total && k.stride > 0 && step-k.done <= 2*k.stride
 	if k.through == 0 {
@@ -243,7 +244,7 @@ func (k *counter) countsOn(step, index float64) {
 	}
 }
 
-// runAgain begins another run of a counter: the next epoch.
+// runAgain begins another run of a counter, which is the next epoch.
 func (c *counters) runAgain(i int, m mark, at float64) {
 	k := &c.list[i]
 	k.length = max(k.length, k.done)
@@ -256,7 +257,7 @@ func (c *counters) runAgain(i int, m mark, at float64) {
 		}
 	}
 	if m.epoch < 0 && k.outer < 0 && c.main == i+1 && c.epochs.known && c.epochs.index == k.index && !k.weak() {
-		c.epochs.index++ // the line that says so comes at the epoch's end, or never
+		c.epochs.index++ // the line with the epoch comes at the epoch's end, or never
 	}
 	k.index = c.epochs.index
 	k.active += at - k.latest
@@ -266,7 +267,8 @@ func (c *counters) runAgain(i int, m mark, at float64) {
 	}
 }
 
-// restart resets the count: the program has started again, or trains another model.
+// restart resets the count after the program has started again, or begun to train another
+// model.
 func (c *counters) restart() {
 	c.version++
 	c.left = timeLeft{anew: c.left.anew}
@@ -276,9 +278,9 @@ func (c *counters) restart() {
 	}
 }
 
-// nest finds the bar in which a new bar without an epoch of its own runs: the
-// latest that is not complete. If that one has moved by more than one since it
-// began, the new bar is an evaluation within it, else a part of its step.
+// nest finds the bar in which a new bar without an epoch of its own runs: the latest that
+// is not complete. If the outer bar has moved by more than one since it began, the new
+// bar is an evaluation within it, else a part of its step.
 func (c *counters) nest(i int) {
 	k := &c.list[i]
 	if k.form != Tqdm || k.strength == 3 && c.epochs.known {
@@ -307,9 +309,9 @@ func (c *counters) nest(i int) {
 	}
 }
 
-// refute treats a bar as an evaluation if the one around it has moved on by two without it.
-// If the one around it has not moved since the bar began, and the bar has run for longer,
-// the bar is no evaluation, and the outer one does not count until it moves again.
+// refute treats a bar as an evaluation if the outer bar has moved by two without it. If
+// the outer bar has not moved since the bar began, and the bar has run for longer than
+// rest, the bar is no evaluation, and the outer bar does not count until it moves again.
 func (c *counters) refute(i int) {
 	const rest = 60 // seconds
 	k := &c.list[i]
@@ -331,8 +333,9 @@ func (c *counters) refute(i int) {
 	}
 }
 
-// choose finds the training's counter: the strongest, of equals the one that
-// has moved for the longest time. Another takes over if it is clearly ahead.
+// choose finds the training's counter. It is the strongest counter, and of equally strong
+// ones the counter that has moved for the longest time. Another counter replaces it only
+// if it is clearly ahead.
 func (c *counters) choose(at float64) {
 	best := -1
 	for i := range c.list[:c.n] {
@@ -363,7 +366,7 @@ func (c *counters) ahead(i, j int) bool {
 	return a.active > b.active
 }
 
-// isOuter reports whether another counter counts the parts of this one's steps.
+// isOuter reports whether another counter counts the parts of this counter's steps.
 func (c *counters) isOuter(i int) bool {
 	for j := range c.list[:c.n] {
 		if c.list[j].outer == i && !c.list[j].aside && !c.list[i].rests {

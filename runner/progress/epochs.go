@@ -4,24 +4,24 @@ package progress
 // an epoch and others end one; the index is right for both, as it only increases.
 type epochs struct {
 	known   bool
-	index   float64 // epochs that are over
+	index   float64 // number of epochs that are over
 	total   float64 // 0 if unknown
 	fromOne bool    // no epoch 0 was seen
-	behind  int     // lines in a row that were about an earlier epoch
+	behind  int     // consecutive lines about an earlier epoch
 	// seen is an epoch that only one line has named so far, or 0. A program that prints its
 	// settings may print any number.
 	seen float64
-	told bool // total stood beside the epoch itself
-	// open: the epochs count from 0, and total may be their number or the last one's:
-	// "Epoch 0/5" may be one of five or of six.
+	told bool // total was printed beside the epoch
+	// open is set if the epochs count from 0, and total may be the number of epochs or
+	// the index of the last one. "Epoch 0/5" may be one of five or of six.
 	open bool
-	// back: the latest line was far behind: the program may have started again, which only
-	// lines that come later confirm.
+	// back is set if the latest line was far behind. The program may then have started
+	// again, which only later lines confirm.
 	back bool
 }
 
-// again is the number of lines in a row about an earlier epoch, or with a lower count, that
-// mean a restart of the run; fewer are another process's lines.
+// again is the number of consecutive lines with an earlier epoch, or a lower count, that
+// mean a restart of the run. Fewer such lines are lines of another process.
 const again = 3
 
 type move int
@@ -34,15 +34,17 @@ const (
 	none    // the number is no epoch, or not yet
 )
 
-// confirms reports whether an earlier line named an epoch that no line leads up to.
+// confirms reports whether a second line names an epoch that does not follow the known
+// ones.
 func (e *epochs) confirms(index float64) bool {
 	before := e.seen
 	e.seen = index
 	return before > 0 && index >= before
 }
 
-// settle decides what the number beside an epoch means by the number of epochs that a
-// setting gives, and by an epoch that has that number.
+// settle decides whether the number beside an epoch is the number of epochs or the last
+// epoch's index. It uses the number of epochs in a setting, and an epoch with that
+// number.
 func (e *epochs) settle(setting float64) {
 	switch {
 	case !e.open:
@@ -63,7 +65,7 @@ func (e *epochs) take(m mark) move {
 	}
 	index := m.epoch
 	if !m.completed && e.told && m.epochs < 0 && e.total > 0 && (index > e.total || index == 0 && e.fromOne) {
-		return none // above the number of epochs, or below the first: another count
+		return none // a number above the number of epochs, or below the first, belongs to another count
 	}
 	// A bar that names its epoch without their number is Lightning's, which counts from 0,
 	// or another program's that counts from 1.

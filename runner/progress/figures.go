@@ -1,7 +1,7 @@
 package progress
 
-// figures is the throughput that is printed, and a count made of it for tasks
-// that print nothing else.
+// figures holds the printed throughput, and a count computed from it for tasks that print
+// nothing else.
 type figures struct {
 	last  float64 // per second, or 0 if none was seen
 	per   string
@@ -9,7 +9,7 @@ type figures struct {
 	count float64
 }
 
-// take keeps a figure and counts on by it.
+// take stores a figure and increases the count by it.
 func (f *figures) take(m mark, at float64) {
 	if m.figure <= 0 || m.aside {
 		return

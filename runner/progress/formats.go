@@ -49,9 +49,10 @@ type format struct {
 	strength   int
 	// scope is the range of the counter, leftScope the range of the printed time left.
 	scope, leftScope scope
-	// zero: epochs count from 0. last: epochs is the last epoch's number, from 0.
-	// over: the line closes its epoch. labeled: the counter's name is its label.
-	// withRank: the expression needs the line with the rank that a launcher prints.
+	// zero is set if epochs count from 0, last if epochs is the last epoch's number from
+	// 0, over if the line closes its epoch, and labeled if the counter's name is its
+	// label. withRank is set if the expression needs the line with the rank that a
+	// launcher prints.
 	zero, last, over, labeled, withRank bool
 }
 
@@ -201,7 +202,7 @@ func parse(line string) (mark, bool) {
 	return m, m.figure > 0
 }
 
-// mark reads a line of the format. A number that is none makes it none of the format.
+// mark reads a line of the format. A line with an invalid number is not of the format.
 func (f *format) mark(line string) (mark, bool) {
 	switch {
 	case !hinted(line, f.hint), f.near != nil && !f.near().MatchString(line):
@@ -226,7 +227,7 @@ func (f *format) mark(line string) (mark, bool) {
 	return m, m.sensible() && (m.step >= 0 || m.epoch >= 0)
 }
 
-// take takes the groups that an expression has found.
+// take stores the groups that an expression has found.
 func (m *mark) take(f *format, found []string) {
 	for i, name := range f.expr().SubexpNames() {
 		text := found[i]
@@ -277,7 +278,7 @@ func (m *mark) take(f *format, found []string) {
 	}
 }
 
-// beside reads a line with some formats, one throughput at most.
+// beside reads a line with some formats, and takes at most one throughput.
 func (m *mark) beside(line string, formats []format) {
 	for i := range formats {
 		if f := &formats[i]; m.figure < 0 && hinted(line, f.hint) {
@@ -299,8 +300,8 @@ func hinted(line, hint string) bool {
 	return false
 }
 
-// sensible leaves out totals that are below the count. It reports whether the count makes
-// sense.
+// sensible removes totals that are below the count. It reports whether the count is
+// valid.
 func (m *mark) sensible() bool {
 	if m.epochs <= 0 || m.epochs < m.epoch {
 		m.epochs = unset

@@ -7,7 +7,8 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// labels are the meanings of the descriptions before bars; the first that fits applies.
+// labels are the formats of the descriptions before bars. The first format that matches
+// applies.
 var labels = []format{
 	{name: "epochs", unit: EpochsU, expr: lazyregexp.New(`^(?:train(?:ing)?[^a-z0-9]*)?epochs?(?:[^a-z0-9]*progress)?$`)},
 	{name: "yolo", form: YOLO, strength: 3, scope: scopeEpoch, last: true, expr: lazyregexp.New(`^ *(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+(?:g|gb|m|mb) `)},
@@ -32,7 +33,7 @@ func (m *mark) label(s string) {
 			continue
 		}
 		if f.form == YOLO {
-			m.name = "yolo" // its label is metrics
+			m.name = "yolo" // the label of such a bar consists of metrics
 		}
 		if m.form == Tqdm && f.form != "" {
 			m.form = f.form
@@ -43,7 +44,7 @@ func (m *mark) label(s string) {
 	}
 }
 
-// letters is a label without digits and signs, of at most 24 letters.
+// letters returns a label without digits and signs, cut to 24 letters.
 func letters(s string) string {
 	var b [24]byte
 	n := 0
@@ -56,7 +57,7 @@ func letters(s string) string {
 	return string(b[:n])
 }
 
-// preparing are the beginnings of the first word of labels that are no training.
+// preparing are prefixes of the first word of labels of anything but training.
 var preparing = []string{
 	"val", "eval", "test", "predict", "sanity", "infer", "map", "filter", "download", "fetch", "load", "generat", "tokeniz",
 	"cach", "scan", "extract", "upload", "sav", "writ", "preprocess", "prepar", "resolv", "read", "pack", "shard", "comput",

@@ -2,19 +2,19 @@ package progress
 
 import "bytes"
 
-// maxLine is the number of bytes of a line that are kept; the rest is skipped. The longest
-// bars seen, with ten metrics behind them, have some 400.
+// maxLine is the number of bytes of a line that are kept; the rest is skipped. The
+// longest observed bars, with ten metrics behind them, have about 400 bytes.
 const maxLine = 4096
 
 // lineBuffer holds the line that has begun on one stream.
 type lineBuffer struct {
 	text []byte
 	at   float64 // when its last visible byte came
-	esc  int     // where in an escape sequence the text ends; see visible
+	esc  int     // position in an escape sequence at which the text ends; see visible
 	read bool    // the text was read before its line ended; see [Reader.Standing]
 }
 
-// add appends the part that still fits.
+// add appends the part of b that still fits.
 func (l *lineBuffer) add(b []byte, at float64) {
 	if len(b) == 0 {
 		return
@@ -28,7 +28,7 @@ func (l *lineBuffer) add(b []byte, at float64) {
 	l.text = append(l.text, b...)
 }
 
-// visible reports whether a piece shows something. Keras writes backspaces, and
+// visible reports whether a piece has visible characters. Keras writes backspaces, and
 // tqdm moves the cursor, just before the next line.
 func (l *lineBuffer) visible(b []byte) bool {
 	const outside, begun, within = 0, 1, 2
@@ -90,8 +90,8 @@ func clean(to, line []byte) []byte {
 	return to
 }
 
-// escape is the length of the escape sequence that b begins with (ECMA-48):
-// ESC [ parameters final, ESC ] text BEL, or ESC and one more.
+// escape returns the length of the escape sequence that b begins with (ECMA-48): ESC [
+// parameters final, ESC ] text BEL, or ESC and one byte.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return len(b)
@@ -120,8 +120,8 @@ func escape(b []byte) int {
 var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param"), []byte("remaining"), []byte(" left"), []byte("fold"), []byte("trial"), []byte("round"),
 	[]byte("iters"), []byte("up. "), []byte("eta"), []byte("kimg")}
 
-// promising reports whether a clean line may say something: a search of bytes
-// before any parsing. Most output is not.
+// promising reports whether a clean line may contain progress. It only searches bytes,
+// before any parsing, and rejects most output.
 func promising(text []byte) bool {
 	if !bytes.ContainsAny(text, "0123456789") {
 		return false

@@ -39,17 +39,18 @@ const (
 	Shares  = "percent"
 )
 
-// unset is a number that a line does not say.
+// unset stands for a number that a line does not have.
 const unset = -1
 
 // mark is the content of one line. Numbers are unset where the line has none.
 type mark struct {
 	form Form
 	name string // distinguishes counters of one form: a bar's description, without digits
-	// aside: evaluation, preparation of data, downloads: not training.
+	// aside is set for anything but training, such as evaluation, preparation of data and
+	// downloads.
 	aside bool
-	// strength of the counter as the one of training: 3 named so, 2 likely,
-	// 1 if there is no better.
+	// strength says how likely the counter is the training's: 3 if it is named so, 2 if
+	// it is likely, 1 if no better counter exists.
 	strength int
 
 	epoch, epochs float64 // as printed
@@ -77,11 +78,11 @@ func newMark(form Form, strength int) mark {
 	}
 }
 
-// most is the largest number that is believed; up to 2^53 the counting is exact.
+// most is the largest number that is accepted. Counting is exact up to 2^53.
 const most = 1 << 50
 
-// number reads digits with commas, a fraction and k, m or g behind; unset if it
-// is none or too large.
+// number reads digits with commas, a fraction and k, m or g behind. It returns unset if s
+// is no number or too large.
 func number(s string) float64 {
 	factor := 1.0
 	if n := len(s); n > 0 {
@@ -112,7 +113,7 @@ func number(s string) float64 {
 // partRE is one part of a time: "1 day", "12m", "40.1 seconds".
 var partRE = lazyregexp.New(`(\d[\d.]*) *(days?|hours?|hrs?|minutes?|mins?|milliseconds?|seconds?|secs?|us|ms|d|h|m|s)\b`)
 
-// clockRE is a time as clocks show it.
+// clockRE matches a time such as 27:10 or 1:02:03.5.
 var clockRE = lazyregexp.New(`\d+(?::\d\d){1,2}(?:\.\d+)?`)
 
 // duration reads a time in seconds: 27:10, 1 day, 2:03:04, 16m 39s, 32.1s, 3 hours,
@@ -158,7 +159,7 @@ func clockTime(s string) float64 {
 	return total
 }
 
-// paceOf sets the pace by the seconds of a step.
+// paceOf sets the pace from the seconds per step.
 func (m *mark) paceOf(seconds float64) {
 	const shortest = 1e-9
 	if seconds >= shortest {

@@ -7,12 +7,13 @@ import (
 )
 
 var (
-	// foldRE is a run of several equal ones: "Fold 1/5", "===== fold 3 of 5 =====".
+	// foldRE matches the number of one of several equal runs: "Fold 1/5", "===== fold 3
+	// of 5 =====".
 	foldRE = lazyregexp.New(`(?:^|[^a-z0-9_.-])(?:fold|split|repeat|repetition|replicate|bag|seed|trial|run|member)(?: +(?:no\.?|number|id|#))? *[:=#\[(]* *#?(\d+) *(?:(?:/|of|out of) *(\d+))?(?:$|[^\d.a-z%])`)
 	// announcedRE matches the text before a run's number: "Training on fold 3",
 	// "INFO:root:Fold 3".
 	announcedRE = lazyregexp.New(`^(?:(?:info|warning):[\w.]+:?)? *(?:now )?(?:(?:training|train|starting|start|beginning|begin|running|run|processing|process|current)(?: (?:on|of|for|with|in))?)?$`)
-	// searchRE are the words of programs that train several models: Optuna, Ray Tune,
+	// searchRE matches words of programs that train several models: Optuna, Ray Tune,
 	// Keras Tuner, a sweep's agent, scikit-learn's search.
 	searchRE = lazyregexp.New(`\btrial \d+ finished with|\btrial status: |\bnumber of trials: |\brunning trial #|\btrial \d+ complete\b|\bagent starting run\b|\bfitting \d+ folds for each of\b`)
 )
@@ -20,7 +21,7 @@ var (
 // outer is the counter of equal runs around the training: folds, seeds, trials.
 type outer struct {
 	known    bool    // there are several runs
-	index    float64 // runs that are over
+	index    float64 // number of runs that are over
 	total    float64 // 0 if unknown
 	fromZero bool
 	first    bool
@@ -35,8 +36,8 @@ func (o *outer) read(line string) bool {
 		o.known, o.total = true, 0
 		return false
 	}
-	// An announced run is at the beginning of a line, or behind a word that says so;
-	// elsewhere, only "k/n" counts.
+	// An announced run is at the beginning of a line, or behind a word that announces it.
+	// Elsewhere, only "k/n" counts.
 	f := foldRE().FindStringSubmatchIndex(line)
 	if f == nil {
 		return false
@@ -68,5 +69,5 @@ func (o *outer) read(line string) bool {
 	return moved
 }
 
-// explains reports whether it is known where in which run the training is.
+// explains reports whether both the current run and the number of runs are known.
 func (o *outer) explains() bool { return o.known && o.total > 0 }

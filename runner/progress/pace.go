@@ -2,57 +2,58 @@ package progress
 
 import "slices"
 
-// point is a count at a time. paused is the part of the time until then that was pauses,
-// skipped the part of the count without work: steps of a run before, which a resumed
+// point is a count at a time. paused is the total time of pauses until then. skipped is
+// the part of the count without work, such as the steps of an earlier run that a resumed
 // program jumps over.
 type point struct {
-	n                         int // points before it, dropped ones too
+	n                         int // number of points before it, including dropped ones
 	at, paused, done, skipped float64
 }
 
-// worked is the time without pauses between two points, did the count.
+// worked returns the time between two points without pauses, did the count without
+// skipped steps.
 func worked(a, b point) float64 { return (b.at - a.at) - (b.paused - a.paused) }
 func did(a, b point) float64    { return (b.done - a.done) - (b.skipped - a.skipped) }
 
-// mostPoints is the number of points kept: the older, the fewer. Within each perAge-th of
-// the points since one, one is kept.
+// mostPoints is the number of points kept. Of older points fewer are kept: of every
+// stretch as long as 1/perAge of the points since then, one point.
 const mostPoints, perAge = 512, 24
 
-// gap is the least time between two points, in seconds: counts within it are one point,
-// with the last count. A buffer that is emptied is one point.
+// gap is the shortest time between two points, in seconds. Counts within it become one
+// point with the last count, so that a flushed buffer is one point.
 const gap = 1.0
 
-// An interval that is pause times longer than usual holds a pause; with an evaluation in
-// it, pauseSeen times is enough. An interval that is skip times shorter is a jump.
-// Neighbours on a GPU may make a task as much slower, but then for longer than again
-// intervals.
+// An interval that is pauseAlone times longer than usual contains a pause. If it contains
+// an evaluation, pauseSeen times longer is enough. An interval that is skip times shorter
+// is a jump. Neighbours on a GPU may slow a task down by the same factor, but the
+// slowdown then lasts for more than again intervals.
 const (
 	pauseAlone = 3.0
 	pauseSeen  = 1.5
 	skip       = 20.0
 )
 
-// pace keeps the speed of a counter.
+// pace records the speed of a counter.
 type pace struct {
-	kept  [mostPoints + 1]point // and room for the open one
+	kept  [mostPoints + 1]point // and room for the open point
 	n     int                   // points kept
 	count int                   // ... and dropped
 	open  point
 	began bool
-	since float64 // when open was opened
+	since float64 // time at which open began
 	first point
 
 	usual   [16]float64 // seconds per step of the latest intervals
 	usualN  int
 	paused  float64
 	skipped float64
-	streak  [again]float64 // pauses taken out of the latest intervals, one after the other
+	streak  [again]float64 // pauses removed from the latest consecutive intervals
 	inRow   int
-	aside   bool // something else than training was seen since the last count
+	aside   bool // an aside mark was seen since the last count
 	besides bool // ... before the open point
 }
 
-// add takes a count. It reports whether it has risen.
+// add adds a count. It reports whether the count has risen.
 func (p *pace) add(at, done float64) bool {
 	switch {
 	case !p.began:
@@ -104,11 +105,11 @@ func (p *pace) thin() {
 	}
 }
 
-// last is the latest point kept.
+// last returns the latest point kept.
 func (p *pace) last() point { return p.kept[p.n-1] }
 
-// interval examines the time from a to b: an unusually long interval is a pause, unless the
-// slowness lasts.
+// interval examines the time from a to b. An unusually long interval counts as a pause,
+// unless the following intervals are as long.
 func (p *pace) interval(a, b point) {
 	seconds, steps := b.at-a.at, b.done-a.done
 	excess, jump := p.judge(seconds, steps, p.besides)
@@ -121,7 +122,7 @@ func (p *pace) interval(a, b point) {
 		p.remember(seconds / steps)
 		return
 	}
-	if p.inRow == again { // no pauses: slower for good
+	if p.inRow == again { // these were no pauses, because the program is permanently slower
 		for i, e := range p.streak {
 			p.shift(p.n-again+i, -e, 0)
 		}
@@ -155,8 +156,8 @@ func (p *pace) judge(seconds, steps float64, aside bool) (excess, jump float64) 
 	return 0, 0
 }
 
-// judgeFirst looks at the first interval once there is something to compare
-// with: compilation and the first batch make it long, resuming makes it jump.
+// judgeFirst examines the first interval once there are others to compare it with.
+// Compilation and the first batch make it long, and a resumed program jumps in it.
 func (p *pace) judgeFirst() {
 	each := func(i int) float64 {
 		return (p.kept[i+1].at - p.kept[i].at) / (p.kept[i+1].done - p.kept[i].done)
@@ -223,7 +224,7 @@ func (p *pace) between(from, until float64) []point {
 	return all
 }
 
-// latest returns the latest points, oldest first: of at least n intervals and
+// latest returns the latest points, oldest first. They cover at least n intervals and
 // least seconds, if there are as many.
 func (p *pace) latest(n int, least float64) []point {
 	all := p.points()
@@ -234,7 +235,7 @@ func (p *pace) latest(n int, least float64) []point {
 	return all[begin:]
 }
 
-// openPoint is the point that is not kept yet, as it would be.
+// openPoint returns the open point in the form in which it would be kept.
 func (p *pace) openPoint() point {
 	q := p.open
 	a := p.last()
@@ -243,7 +244,7 @@ func (p *pace) openPoint() point {
 	return q
 }
 
-// overall is the mean speed since the start, pauses included.
+// overall returns the mean speed since the start, pauses included.
 func (p *pace) overall() (float64, bool) {
 	if p.n == 0 {
 		return 0, false
@@ -253,7 +254,7 @@ func (p *pace) overall() (float64, bool) {
 	return steps / seconds, seconds > 0 && steps > 0
 }
 
-// overhead is the time of pauses per time of work so far.
+// overhead returns the ratio of the time of pauses to the time of work so far.
 func (p *pace) overhead() float64 {
 	seconds := p.open.at - p.first.at - p.paused
 	if p.n == 0 || seconds <= 0 {

@@ -14,7 +14,7 @@ type Parameters struct {
 	Total, Trainable float64
 }
 
-// modelSizes are the forms of a model's size. PEFT prints two in a line.
+// modelSizes are the printed forms of a model's size. PEFT prints two forms in one line.
 var modelSizes = [...]func() *regexp.Regexp{
 	// 23.5 M    Trainable params (Lightning), 11,166,560 parameters (Ultralytics), 6,139,136 total parameters (torchtitan).
 	lazyregexp.New(`(?P<n>\d[\d,]*(?:\.\d+)? ?[kmb]?) +(?P<non>non-)?(?:total|(?P<trainable>trainable)|)(?: learnable)? ?param(?:eter)?s\b`),
@@ -35,7 +35,7 @@ func (p *Parameters) read(line string) {
 			if group("trainable") != "" {
 				to = &p.Trainable
 			}
-			const least = 100 // of fewer a line says something else
+			const least = 100 // a smaller number is not the size of a model
 			if n := number(group("n")); n >= least && group("non") == "" {
 				*to = max(*to, n) // parts of a model are printed too
 			}

@@ -5,7 +5,7 @@ type position struct {
 	done, total   float64 // total is 0 if unknown
 	unit          string
 	form          Form
-	epoch, epochs float64 // the present one, from 1, or 0 if unknown
+	epoch, epochs float64 // the current epoch, from 1, and the number of epochs, or 0 if unknown
 	doubt         Doubt   // why total may not be the run's
 	scale         scale
 }
@@ -14,9 +14,9 @@ type position struct {
 type scale int
 
 const (
-	ofSteps scale = iota // of this epoch and the ones before
-	ofRun                // by a counter that goes through
-	ofParts              // by a counter of epochs or shares
+	ofSteps scale = iota // steps of the current and all previous epochs
+	ofRun                // steps of a counter that counts through the whole run
+	ofParts              // counts of epochs or shares
 )
 
 // inner reports whether a counter's runs are the steps of another.
@@ -24,7 +24,7 @@ func (c *counters) inner(k *counter) bool {
 	return k.outer >= 0 && !k.aside && !c.list[k.outer].rests
 }
 
-// epochOf is the epoch of a counter, from 0, and of how many, if that is known.
+// epochOf returns the epoch of a counter, from 0, and the number of epochs, if known.
 func (c *counters) epochOf(k *counter) (index, total float64, known bool) {
 	switch {
 	case c.inner(k):
@@ -35,7 +35,7 @@ func (c *counters) epochOf(k *counter) (index, total float64, known bool) {
 	return k.runs, 0, false
 }
 
-// position of the training's counter; there must be one.
+// position returns the position of the training's counter, which must exist.
 func (c *counters) position() position {
 	k := &c.list[c.main-1]
 	index, total, known := c.epochOf(k)
@@ -99,7 +99,7 @@ func (c *counters) position() position {
 
 // throughTotal returns the total of a counter that counts through the epochs and prints
 // none, or 0. It uses the count when the latest epoch began, or the setting that this
-// confirms. The last epoch may be shorter than the others.
+// count confirms. The last epoch may be shorter than the others.
 func (c *counters) throughTotal(k *counter, epochs float64) float64 {
 	const exact = 0.03 // the count when the epoch began is known to a line
 	var total float64
@@ -144,8 +144,8 @@ func (c *counters) ofSeveral(p *position) {
 	}
 }
 
-// within returns the steps done in the present epoch: none if the counter was last seen in
-// the one before.
+// within returns the steps done in the current epoch, or 0 if the counter was last seen
+// in the previous epoch.
 func (c *counters) within(k *counter) float64 {
 	switch {
 	case c.inner(k) && c.list[k.outer].done > k.outerDone, !c.inner(k) && c.epochs.known && c.epochs.index > k.index:

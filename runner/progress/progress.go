@@ -4,11 +4,12 @@ import "time"
 
 // Progress is the progress of a training.
 type Progress struct {
-	// Done and Total count Unit through the whole run, all epochs. Total is 0 if no line has
+	// Done and Total count Unit through all epochs of the run. Total is 0 if no line has
 	// it. Done never falls while Restarts stays the same.
 	Done, Total float64
 	Unit        string // steps, images, samples, tokens, epochs or percent
-	// Epoch is the present epoch, from 1, Epochs the number of epochs. Each is 0 if unknown.
+	// Epoch is the current epoch, from 1. Epochs is the number of epochs. Each is 0 if
+	// unknown.
 	Epoch, Epochs float64
 	// Rate is the recent speed while it trains, in units per second, over the last 16
 	// intervals between counts, and at least a minute, or 0 if unknown. RateError is its
@@ -17,8 +18,8 @@ type Progress struct {
 	// Share is Done/Total, 0 to 1, and 0 if Total is not known or may be another
 	// counter's: one epoch of several, one run of several, a run that is over.
 	Share float64
-	// Remaining is the time to the end, with pauses as frequent as up to now;
-	// -1: not known, as Share.
+	// Remaining is the time to the end, with pauses as frequent as until now, or -1 where
+	// Share is 0.
 	Remaining time.Duration
 	// Seen is the time when Done rose last. Source is the form of the line.
 	Seen   time.Time
@@ -46,17 +47,17 @@ const (
 	Irregular Doubt = "irregular"
 	Silent    Doubt = "silent"
 	PerhapsOf Doubt = "perhaps one epoch of several"
-	// SeveralRuns: the count has restarted, or lines mention folds or trials.
+	// SeveralRuns means that the count has restarted, or lines mention folds or trials.
 	SeveralRuns Doubt = "perhaps one run of several"
-	// LastEpoch: "epoch 0/5" may be one of five epochs or of six.
+	// LastEpoch means that "epoch 0/5" may be one of five epochs or of six.
 	LastEpoch Doubt = "perhaps one epoch more"
-	// PastEnd: the count has reached its total, and the program still runs.
+	// PastEnd means that the count has reached its total, and the program still runs.
 	PastEnd Doubt = "past its end"
 )
 
-// A rate is over the latest intervals, and the latest seconds, of which a bar
-// that is printed every second has more. It is trusted from enough intervals on
-// unless its relative error is irregular.
+// A rate covers at least the latest recent intervals and recentLeast seconds, which is
+// more intervals for a bar that is printed every second. It is trusted if it covers
+// enough intervals, unless its relative error is irregular.
 const (
 	recent      = 16
 	recentLeast = 60 // seconds
@@ -104,7 +105,7 @@ const longestLeft = 100 * 365 * 86400
 // afterEnd is the time in seconds that a program may run after its count has ended.
 const afterEnd = 5
 
-// doubt returns the reason against a share or a rate.
+// doubt returns the reason not to trust a share or a rate.
 func (r *Reader) doubt(s Speed, quiet float64, c position) Doubt {
 	over := c.total > 0 && r.high >= c.total
 	switch {

@@ -28,13 +28,13 @@ type Reader struct {
 	params Parameters
 
 	began bool
-	zero  time.Time // of the seconds below
+	zero  time.Time // begin of the seconds below
 	now   float64   // time of the latest output
 	seen  float64   // when the counter moved last
-	heard float64   // when the line that said so came
+	heard float64   // arrival time of the line with that count
 	lull  float64   // the longest recent time between two such lines
 
-	// Of count, when pace began.
+	// Values of count when pace began.
 	version  int
 	scale    scale
 	restarts int
@@ -45,12 +45,12 @@ type Reader struct {
 	clean []byte
 }
 
-// Limits of reading and parsing, in lines a second and at once. Training loops print less;
-// more output is sampled.
+// Limits of reading and parsing, in lines per second and per burst. Training loops print
+// less; more output is sampled.
 const (
 	lookRate, lookBurst   = 2000, 4000
 	parseRate, parseBurst = 50, 300
-	// costlyLine: a line costs one parse for each of this many bytes.
+	// costlyLine is the number of bytes of a line that cost one parse.
 	costlyLine = 512
 )
 
@@ -69,9 +69,9 @@ func (b *bucket) fill(now, rate, burst float64) {
 	b.at = max(b.at, now)
 }
 
-// Feed takes a piece of output that came at the given time. Pieces may be cut
-// anywhere; a line ends with \n or \r. A time before an earlier one counts as
-// that one. chunk is not kept.
+// Feed takes a piece of output that came at the given time. Pieces may be cut anywhere; a
+// line ends with \n or \r. A time before an earlier one counts as the earlier time. Feed
+// does not keep chunk.
 func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 	r.clock(at)
 	buf := r.begun(stream)
@@ -79,7 +79,7 @@ func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 	r.parse.fill(r.now, parseRate, parseBurst)
 	for {
 		end := lineEnd(chunk)
-		if r.look.tokens < 1 || r.parse.tokens < 1 { // until time passes: only the last, unended line matters
+		if r.look.tokens < 1 || r.parse.tokens < 1 { // no tokens are left, so only the last, unfinished line matters
 			if end = bytes.LastIndexAny(chunk, "\n\r"); end >= 0 {
 				buf.clear()
 			}
@@ -102,10 +102,10 @@ func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
 	}
 }
 
-// Cut forgets the line that a stream has begun: the rest of it does not come.
+// Cut drops the unfinished line of a stream, because the rest of the line does not come.
 func (r *Reader) Cut(stream Stream) { r.begun(stream).clear() }
 
-// begun returns the line that a stream has begun.
+// begun returns the unfinished line of a stream.
 func (r *Reader) begun(stream Stream) *lineBuffer {
 	if stream == Stderr {
 		return &r.lines[1]
@@ -113,13 +113,13 @@ func (r *Reader) begun(stream Stream) *lineBuffer {
 	return &r.lines[0]
 }
 
-// standsFor is the time in seconds after which the text of a bar counts as a line: a
-// program may write it in several pieces.
+// standsFor is the time in seconds after which the text of a bar counts as a line,
+// because a program may write the bar in several pieces.
 const standsFor = 1
 
-// Standing reads the line that a stream has begun, if it has not changed for a while at the
-// given time. Bars that begin with their carriage return end with the next one. Call it
-// only if no piece of the line is on its way.
+// Standing reads the unfinished line of a stream, if it has not changed for standsFor at
+// the given time. Bars that begin with a carriage return end with the next carriage
+// return. Call it only if no piece of the line is on its way.
 func (r *Reader) Standing(at time.Time, stream Stream) {
 	if l := r.begun(stream); !l.read && len(l.text) > 0 && r.seconds(at)-l.at >= standsFor {
 		l.read = true
@@ -138,7 +138,7 @@ func (r *Reader) Line(at time.Time, stream Stream, text []byte, partial bool) {
 
 var newline = []byte{'\n'}
 
-// clock moves on to a time.
+// clock sets the reader's time.
 func (r *Reader) clock(at time.Time) {
 	if !r.began {
 		r.began, r.zero = true, at
@@ -232,8 +232,8 @@ func (r *Reader) take(m mark, at float64) {
 	}
 }
 
-// replay gives the pace the first counts of the training's counter, which came before
-// it was known to count.
+// replay adds to pace the first counts of the training's counter, which arrived before it
+// was known to count.
 func (r *Reader) replay(done float64) {
 	k := &r.count.list[r.count.main-1]
 	if k.moves != 2 || k.runs > 0 || k.bounds > 0 || k.done < k.second {

@@ -2,14 +2,14 @@ package progress
 
 import "strings"
 
-// table is a table of a program that prints a header and then a row for each epoch, or each
-// number of steps: fastai, LAMMPS.
+// table reads the table of a program that prints a header and then a row per epoch or per
+// number of steps, as fastai and LAMMPS do.
 type table struct {
 	columns int // 0 until a header is seen
 	unit    string
 }
 
-// counted are the first columns that count, by their unit.
+// counted maps the names of first columns that count to their units.
 var counted = map[string]string{"epoch": EpochsU, "step": Steps, "iter": Steps, "iteration": Steps}
 
 // read reads a header or a row.

@@ -2,24 +2,24 @@ package progress
 
 import "math"
 
-// timeLeft is the total computed from the printed time to the end: the program knows the
-// total, and its speed is the speed of the whole run so far.
+// timeLeft computes the total from the printed time to the end. The program knows the
+// total, and computes this time from the speed of the whole run so far.
 type timeLeft struct {
 	total  float64 // in the counter's unit, or 0 if unknown
-	spread float64 // how much the latest estimates differ from the mean, relative
+	spread float64 // relative deviation of the latest estimates from their mean
 
 	seen   bool
-	first  float64 // the epoch in which a time was seen first
+	first  float64 // the epoch in which a time was first seen
 	least  float64 // the shortest time since the last rise
 	most   float64 // the longest time
-	anew   bool    // the time ran out and restarted: it is the time to an epoch's end
+	anew   bool    // the time ran out and restarted, so it is the time to an epoch's end
 	counts int
 }
 
 // steady reports whether the estimates agree.
 func (l *timeLeft) steady() bool { return l.counts >= 3 && l.spread <= 0.04 }
 
-// follow takes a printed time in an epoch.
+// follow processes a printed time in an epoch.
 func (l *timeLeft) follow(left, epoch float64) {
 	if !l.seen {
 		l.seen, l.first, l.least, l.most = true, epoch, left, left

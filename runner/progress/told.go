@@ -26,7 +26,7 @@ var (
 var optionRE = lazyregexp.New(` --[a-z]`)
 
 // setting is a number that the program printed before it trains, or 0 if it printed none.
-// Different values of one setting are no value.
+// A setting with different values has no value.
 type setting float64
 
 func (s *setting) set(v float64) {
@@ -39,14 +39,14 @@ func (s *setting) set(v float64) {
 // get returns the value, or 0 if there is none.
 func (s *setting) get() float64 { return max(0, float64(*s)) }
 
-// told are the settings that give the length of a run. They count nothing; they confirm the
-// counters that count to them.
+// told are the settings that give the length of a run. They only confirm counters whose
+// total equals a setting.
 type told struct {
 	runSteps, epochSteps, epochs, runImages setting
 }
 
-// tells are the forms of settings. If several have the same hint, the first that matches a
-// line counts.
+// tells are the printed forms of settings. Of forms with the same hint, the first that
+// matches a line counts.
 var tells = []struct {
 	hint  string
 	expr  func() *regexp.Regexp
@@ -60,7 +60,7 @@ var tells = []struct {
 	{"t", runStepsRE, func(t *told) *setting { return &t.runSteps }, 1},
 }
 
-// read takes the settings of a clean line. It reports whether there was one.
+// read stores the settings in a clean line. It reports whether the line has one.
 func (t *told) read(line string) bool {
 	read := ""
 	for _, w := range tells {

@@ -10,7 +10,7 @@ var (
 	// rankRE matches the prefix that launchers put before the lines of a process: torchrun,
 	// srun --label, mpirun --tag-output.
 	rankRE = lazyregexp.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
-	// wordRE is a word that counts, where one begins, and its number.
+	// wordRE matches, at the beginning of a word, a word that counts and its number.
 	wordRE = lazyregexp.New(`^(epoch|ep|round|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?([a-z_%]|\.\d)?`)
 	// evaluatesRE are the words between an epoch and a step that name an evaluation:
 	// "ep 1 dev eval, step 0".
@@ -19,7 +19,7 @@ var (
 	overRE = lazyregexp.New(`loss|acc|time|end|complete|finish`)
 )
 
-// settings are words before a counter's that make it a setting, or another's.
+// settings are words before a counter's word that make it a setting or another counter.
 var settings = map[string]bool{
 	"max": true, "total": true, "num": true, "warmup": true, "eval": true, "val": true, "test": true, "save": true, "saving": true,
 	"logging": true, "log": true, "every": true, "per": true, "micro": true, "best": true, "last": true, "start": true, "validation": true,
@@ -27,8 +27,8 @@ var settings = map[string]bool{
 	"resume": true, "resumed": true, "resuming": true,
 }
 
-// wordAt reports whether a word that counts may begin at i: the word before it does not
-// make it something else, as in max_steps, eval step, or before_epoch.
+// wordAt reports whether a word that counts may begin at i. It may not if the previous
+// word changes its meaning, as in max_steps, eval step or before_epoch.
 func wordAt(line string, i int) bool {
 	if i == 0 {
 		return true
@@ -53,7 +53,7 @@ func notLetter(r rune) bool { return r < 'a' || r > 'z' }
 func words(line string) (mark, bool) {
 	m := newMark(Words, 2)
 	m.unit, m.name = Steps, "steps"
-	found, end := false, 0 // end: behind the latest word that counts
+	found, end := false, 0 // end is the position behind the latest word that counts
 	for i := 0; i < len(line); i++ {
 		if i+1 < len(line) && !strings.Contains("ep st it ba up ro", line[i:i+2]) || !wordAt(line, i) {
 			continue
@@ -89,8 +89,8 @@ func words(line string) (mark, bool) {
 	return m, true
 }
 
-// word stores a counter's word with its number, its total if the line has one, and the text
-// before it. It reports whether that counter was missing.
+// word stores a counter's word with its number, its total if the line has one, and the
+// text before it. It reports whether the mark lacked that counter before.
 func (m *mark) word(before, word, n, of string) bool {
 	switch {
 	case word == "epoch" || word == "ep" || word == "round":

@@ -2,7 +2,8 @@ package rights
 
 import "fmt"
 
-// rules are the rows of actions on tasks and suites, roles of actions on the server.
+// rules are the rows of the table for actions on tasks and suites, roles the rows for
+// actions on the server.
 var (
 	rules = index()
 	roles = indexServer()
@@ -35,8 +36,8 @@ func (a Action) Known() bool { return roles[a] != nil || rules[a] != nil }
 // Reads reports whether an action on a task or a suite changes nothing.
 func (a Action) Reads() bool { return rules[a] != nil && rules[a].read }
 
-// Protected reports whether tasks of an owner are closed to administrators: the tasks of
-// root and of the daemon's account.
+// Protected reports whether the tasks of an owner are protected from administrators, as
+// the tasks of root and of the daemon's account are.
 func (p Policy) Protected(o Owner) bool { return p.Trusted(o.UID) }
 
 // May reports whether a caller may do something to a task or a suite of an owner. An
@@ -73,8 +74,9 @@ func (p Policy) MayServer(a Action, c Caller) bool {
 }
 
 // Administrative reports whether a caller's action belongs into the audit log, allowed or
-// not: an administrator does something to another user's property, or something to the
-// server that ordinary users may not do. Seeing public information is no such action.
+// not. These are an administrator's actions on another user's property, and actions on
+// the server that ordinary users may not do. Reading public information is not such an
+// action.
 func (p Policy) Administrative(a Action, c Caller, o Owner) bool {
 	if !p.Administers(c) {
 		return false
@@ -87,7 +89,7 @@ func (p Policy) Administrative(a Action, c Caller, o Owner) bool {
 }
 
 // Refusal returns the line for a caller who may not do something to a task or a suite.
-// what names it: task 7.
+// what names it, as in "task 7".
 func (p Policy) Refusal(a Action, c Caller, o Owner, what string) string {
 	rule := rules[a]
 	switch {
@@ -110,7 +112,7 @@ func (p Policy) protectors(o Owner) string {
 }
 
 // ServerRefusal returns the line for a caller who may not do something to the server.
-// group is admin-group; empty if there is none.
+// group is the setting admin-group, or empty if there is none.
 func (p Policy) ServerRefusal(a Action, c Caller, group string) string {
 	rule := roles[a]
 	switch {

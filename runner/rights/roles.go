@@ -50,7 +50,7 @@ const (
 	trusted        = Account | Root
 )
 
-// Caller is somebody who asks for something.
+// Caller is the user who makes a request.
 type Caller struct {
 	UID  int
 	Name string
