@@ -14,13 +14,13 @@ import (
 	"sync"
 )
 
-// Types says how some types are written, beyond what their declarations say.
+// Types describes the JSON of types beyond their declarations.
 type Types struct {
-	// Words are the values of types that are words. The empty word is always one.
+	// Words lists the allowed values of string types. The empty string is always allowed.
 	Words map[reflect.Type][]string
-	// Forms give, for a type with a MarshalJSON or UnmarshalJSON of its own, the type with
-	// the fields of its JSON. It may be the type itself. Without an entry, such a type may
-	// be written in any form.
+	// Forms maps a type with its own MarshalJSON or UnmarshalJSON to the type with the
+	// fields of its JSON, which may be the type itself. Without an entry, any JSON is
+	// allowed for such a type.
 	Forms map[reflect.Type]reflect.Type
 
 	mu    sync.Mutex
@@ -47,8 +47,8 @@ func (u *Unknown) Error() string {
 	return "field " + u.Path
 }
 
-// Check returns an [Unknown] if JSON has a field or a value that its type does
-// not know. JSON that does not fit otherwise is not its matter.
+// Check returns an [Unknown] if JSON has a field or a value that its type does not know.
+// Check ignores other errors of the JSON.
 func (t *Types) Check(of reflect.Type, body []byte) error {
 	if len(body) == 0 {
 		return nil
@@ -155,7 +155,8 @@ var (
 	textual     = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// written returns the type that describes the JSON of a type, or nil if that may be any.
+// written returns the type that describes the JSON of a type, or nil if any JSON is
+// allowed.
 func (t *Types) written(of reflect.Type) reflect.Type {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -12,8 +12,9 @@
 // mounts in a namespace of its own, and the kernel refuses a descriptor of
 // another one (EINVAL).
 //
-// At the place of a folder root can create nothing, if the file system has mounts with
-// mapped users: the container's runtime works as root and follows links.
+// If the file system supports mounts with mapped users, root can create nothing at the
+// place of a folder. This matters because the container's runtime works as root and
+// follows links.
 //
 // The package also keeps files that carma gives containers ([Files]).
 //

@@ -74,7 +74,7 @@ func (f *File) write(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // after the rename it does not exist
+	defer os.Remove(file.Name()) // after the rename this file does not exist
 	defer file.Close()
 	if err := f.own(file); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (f *File) own(file *os.File) error {
 	return file.Chmod(fs.FileMode(f.Mode) & fs.ModePerm)
 }
 
-// ErrOwner: the daemon may not give a file to its owner.
+// ErrOwner means that the daemon may not give a file to its owner.
 var ErrOwner = errors.New("a file cannot have this owner")
 
 // there reports whether the file has been written already.

@@ -16,7 +16,7 @@ import (
 // link below ~ is the user's own, and counts only if it stays in that home.
 type Gate struct{ Allowed []string }
 
-// OutsideError: the source exists, and lies in no allowed folder.
+// OutsideError means that the source exists but lies in no allowed folder.
 type OutsideError struct {
 	Path    string // as asked for
 	Allowed []string
@@ -30,12 +30,14 @@ func (e *OutsideError) Error() string {
 type Source struct {
 	// Path is its path at the time it was opened.
 	Path string
-	// ReadOnly: nothing can be written at its place, sub-mounts included.
+	// ReadOnly makes the source's place read-only, sub-mounts included.
 	ReadOnly bool
-	// Guarded makes it an error, [ErrNoGuard], if root could write to a folder at its place.
+	// Guarded makes [Stage.Place] fail with [ErrNoGuard] if root could write to a folder
+	// at the place.
 	Guarded bool
-	// Name is the name of its place. If empty, that is its number among the sources. With a
-	// name it finds its place also if there are other sources than before.
+	// Name is the name of the source's place. If empty, the place is named by the
+	// source's number. With a name, a source gets the same place even if the other
+	// sources change.
 	Name string
 
 	file *os.File
@@ -137,7 +139,7 @@ func (g Gate) open(u User) (folders []int) {
 		if err != nil {
 			continue
 		}
-		if real, err := where(home); err != nil || real == "/" { // of users like daemon: not a home
+		if real, err := where(home); err != nil || real == "/" { // users like daemon have / as home, which is no home
 			_ = unix.Close(home)
 			continue
 		}

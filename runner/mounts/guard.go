@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoGuard: the kernel cannot keep root's writes out of a mount: it is older than
-// Linux 5.12, or the file system (NFS, for example) has no mounts with mapped users.
+// ErrNoGuard means that the kernel cannot prevent root from writing to a mount. The
+// kernel is older than Linux 5.12, or the file system (NFS, for example) has no mounts
+// with mapped users.
 var ErrNoGuard = errors.New("its file system cannot be mounted without root's rights")
 
-// standIn is the user that root's files seem to belong to. Nobody has this number: it
-// is the last one before the kernel's "no user".
+// standIn is the user that root's files seem to belong to. Nobody has this number, the
+// last one before the kernel's "no user".
 const standIn = 1<<32 - 2
 
 // withoutRoot is a user namespace for mounts in which every user is itself, except that
@@ -27,15 +28,16 @@ var withoutRoot = sync.OnceValues(func() (*os.File, error) {
 })
 
 // bindWithoutRoot binds an open folder to a place where root can create nothing. A
-// container runtime works as root: it makes missing mount points and working folders, and
-// follows links of the image and of the folder to them. Here it cannot, whatever path led
-// it there. Everybody else has their usual rights in the folder.
+// container runtime works as root. It makes missing mount points and working folders, and
+// follows links of the image and of the folder to them. In this place it can make
+// nothing, whatever path it followed. All other users have their usual rights in the
+// folder.
 func (s *Source) bindWithoutRoot(place string) error {
 	users, err := withoutRoot()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoGuard, err)
 	}
-	for _, depth := range []uint{unix.AT_RECURSIVE, 0} { // a mount in it may be of another file system
+	for _, depth := range []uint{unix.AT_RECURSIVE, 0} { // a mount in the folder may have another file system
 		if err = s.moveWithoutRoot(users, place, depth); !errors.Is(err, ErrNoGuard) {
 			return err
 		}
@@ -56,9 +58,10 @@ func (s *Source) moveWithoutRoot(users *os.File, place string, depth uint) error
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// Make makes a folder or an empty file below the source, and the folders above it, with the
-// rights of user u. Existing ones stay. A link in the path ends it without an error: the
-// container's runtime follows it, and then the mount is there or not.
+// Make makes a folder or an empty file below the source, and the folders above it, with
+// the rights of user u. Existing files and folders stay. At a link in the path, Make
+// stops without an error. The container's runtime follows the link, and finds the mount
+// point there or not.
 func (s *Source) Make(u User, below string, dir bool) error {
 	return u.do(func() error {
 		at, err := unix.Openat(int(s.file.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultDir is the folder in which daemons of root place the mounts of users. It is in no
-// folder that anybody clears, because below it are the users' own files.
+// DefaultDir is the folder in which daemons of root place the mounts of users. It is in
+// no folder that programs clear, because the users' own files are below it.
 const DefaultDir = "/run/carma-mounts"
 
 // Stage places opened sources where the engine finds them, below a folder that
@@ -23,11 +23,11 @@ type Stage struct {
 	Dir string
 }
 
-// Place binds sources to fixed places, one folder for each name, and returns
-// their paths. Sub-mounts are included. It may be repeated: a place that shows
-// the same object is left alone. A place that shows another object gets the new
-// one on top, and is never empty. So an engine that is starting the container
-// for an earlier daemon finds one or the other.
+// Place binds sources to fixed places, one folder for each name, and returns their paths.
+// Sub-mounts are included. It may be repeated: a place that shows the same object is left
+// alone. If a place shows another object, the new one is mounted over it, so that the
+// place is never empty. An engine that is starting the container for an earlier daemon
+// then finds one object or the other.
 func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
 	dir := filepath.Join(s.Dir, name)
 	err := os.MkdirAll(dir, 0o700)
@@ -70,8 +70,8 @@ func (s *Source) bind(place string) error {
 	return seal(place)
 }
 
-// show mounts the source at a place. A folder that can be written to is without
-// root's rights, where the kernel can do that.
+// show mounts the source at a place. Root has no rights in a writable folder, where the
+// kernel supports that.
 func (s *Source) show(place string) error {
 	if s.dir && !s.ReadOnly {
 		if err := s.bindWithoutRoot(place); !errors.Is(err, ErrNoGuard) || s.Guarded {
@@ -82,8 +82,9 @@ func (s *Source) show(place string) error {
 	return unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// seal makes a place read-only with all its sub-mounts. An engine's own read-only
-// is only for the topmost. It holds for the place alone, which is apart.
+// seal makes a place read-only with all its sub-mounts. An engine's own read-only option
+// covers only the topmost mount. seal affects only this place, which apart has separated
+// from the mounts it was made of.
 func seal(place string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, place, unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if errors.Is(err, unix.ENOSYS) {
@@ -102,12 +103,12 @@ func Sealable() error {
 	return nil
 }
 
-// ErrNoSeal: the kernel cannot make a folder read-only with all that is mounted in
-// it.
+// ErrNoSeal means that the kernel cannot make a folder read-only with all that is mounted
+// in it.
 var ErrNoSeal = errors.New("this kernel is older than Linux 5.12: folders of the machine cannot be shown read-only")
 
-// makeRoom makes the file or folder to mount on. One of the other kind is of an
-// earlier attempt to start this container, and is removed.
+// makeRoom makes the file or folder to mount on. An object of the other kind comes from
+// an earlier attempt to start this container, and is removed.
 func (s *Source) makeRoom(place string) error {
 	if info, err := os.Stat(place); err == nil && info.IsDir() != s.dir {
 		if err := clear(place); err != nil {
@@ -141,8 +142,8 @@ func (s *Source) shownAt(place string) (bool, error) {
 	return here.Ino == there.Ino && here.Dev_major == there.Dev_major && here.Dev_minor == there.Dev_minor, nil
 }
 
-// apart separates a place from the mounts it was made of, so that unmounting it
-// does not unmount theirs.
+// apart separates a place from the mounts it was made of, so that unmounting the place
+// does not unmount these mounts.
 func apart(place string) error {
 	return unix.Mount("", place, "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
@@ -171,7 +172,7 @@ func (s *Stage) Clear(name string) error {
 func clear(place string) error {
 	for {
 		if err := apart(place); errors.Is(err, unix.EINVAL) {
-			break // nothing more is mounted there
+			break // nothing is mounted there any more
 		} else if err != nil {
 			return &os.PathError{Op: "unmount", Path: place, Err: err}
 		}
@@ -199,9 +200,9 @@ func (s *Stage) Sweep(keep func(name string) bool) error {
 	return err
 }
 
-// SweepEmpty removes the empty folders of other daemons beside this one's. They are of no
-// use, and a running daemon makes its own again. It unmounts nothing, and removes nothing
-// in them.
+// SweepEmpty removes the empty folders of other daemons beside this one's. These folders
+// have no use, and a running daemon makes its own folder again. SweepEmpty unmounts
+// nothing, and removes nothing in the folders.
 func (s *Stage) SweepEmpty() {
 	all := filepath.Dir(s.Dir)
 	names, err := os.ReadDir(all)
@@ -210,7 +211,7 @@ func (s *Stage) SweepEmpty() {
 	}
 	for _, n := range names {
 		if path := filepath.Join(all, n.Name()); path != s.Dir {
-			_ = unix.Rmdir(path) // refused by the kernel if anything is in it, or on it
+			_ = unix.Rmdir(path) // the kernel refuses this if the folder has content, or a mount on it
 		}
 	}
 }

@@ -18,12 +18,13 @@ type User struct {
 	Home     string // or "" if none
 }
 
-// ErrOthers: only a daemon of root can determine which files another user may reach.
+// ErrOthers means that the daemon does not run as root. Only root can determine which
+// files another user may reach.
 var ErrOthers = errors.New("this daemon does not run as root, so only its own user can mount folders")
 
-// do runs f with the file rights of a user: its user, its groups and no
-// capability over files. Nothing else of the process changes. The thread that f
-// ran on ends with it, so no other goroutine gets these rights.
+// do runs f with the file rights of a user: its user, its groups and no capability over
+// files. Nothing else of the process changes. The thread that ran f ends after f, so that
+// no other goroutine gets these rights.
 func (u User) do(f func() error) error {
 	if self := os.Geteuid(); self != 0 {
 		if u.UID != self {
@@ -33,7 +34,7 @@ func (u User) do(f func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends here
+		runtime.LockOSThread() // never unlocked, so that the thread ends here
 		if err := u.assume(); err != nil {
 			done <- fmt.Errorf("take the rights of user %d: %w", u.UID, err)
 			return
@@ -57,7 +58,7 @@ func (u User) assume() error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); e != 0 {
 		return e
 	}
-	const ask = ^uintptr(0) // no id: the call returns the present one
+	const ask = ^uintptr(0) // no valid ID, so the call returns the present one
 	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(u.GID), 0, 0)
 	if gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ask, 0, 0); uint32(gid) != uint32(u.GID) {
 		return syscall.EPERM

@@ -8,19 +8,19 @@ import (
 
 // Limits bound a task's use of each GPU it sees.
 type Limits struct {
-	// Memory is the limit for each GPU in bytes, in the order in which the task sees them. 0
-	// is no limit on that GPU.
+	// Memory is the limit for each GPU in bytes, in the order in which the task sees
+	// them. 0 means no limit on that GPU.
 	Memory []int64
-	// Threads is the ceiling on the SMs it may use at a time, in percent; 0:
-	// none.
+	// Threads is the largest share of SMs that the task may use at a time, in percent, or
+	// 0 for no limit.
 	Threads int
 }
 
 // Env returns the environment of a client. pipe is where the client sees the
 // pipe folder of its control daemon.
 //
-// Memory is written for every GPU the task sees and for no other: an entry for
-// a GPU that a process cannot see drops all limits.
+// Memory is written for every GPU that the task sees and for no other, because the driver
+// drops all limits if an entry is for a GPU that a process cannot see.
 func (l Limits) Env(pipe string) []string {
 	env := []string{"CUDA_MPS_PIPE_DIRECTORY=" + pipe}
 	if l.Threads > 0 {

@@ -15,10 +15,10 @@ const serverProgram = "nvidia-cuda-mps-server"
 // into the machine and not installed.
 var driverFolders = []string{"/usr/local/nvidia/bin", "/usr/lib/nvidia/current", "/opt/nvidia/bin"}
 
-// Find returns the path of a control program, by its name or path; empty means [Binary]. A
-// name is searched in PATH, then in the folders where mounted drivers have their programs.
-// It is also an error if the server's program is neither beside it nor in PATH. Errors are
-// ErrNotInstalled.
+// Find returns the path of a control program with the given name or path. An empty
+// control means [Binary]. A name is searched in PATH, then in the folders where mounted
+// drivers have their programs. It is also an error if the server's program is neither
+// beside the control program nor in PATH. All errors are ErrNotInstalled.
 func Find(control string) (path string, err error) {
 	if control == "" {
 		control = Binary

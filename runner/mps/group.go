@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Groups are the control daemons below one folder. Several processes may use
-// it: the carma daemon, and carma mps by hand.
+// Groups manages the control daemons below one folder. Several processes may use the
+// folder, such as the carma daemon and the command carma mps.
 type Groups struct {
 	// Dir holds a folder for each trust group, and in it one for each set of
 	// GPUs with the pipe and log folders of its control daemon.
@@ -36,7 +36,7 @@ type Groups struct {
 type Group struct {
 	Control
 	Name string // "uid-1000" or "shared"
-	UID  int    // -1: shared
+	UID  int    // or -1 if shared
 	GID  int
 }
 
@@ -138,8 +138,8 @@ func (g *Groups) List() ([]*Group, error) {
 	return list, nil
 }
 
-// Stop ends a group's control daemon. With clients connected it is an error
-// unless forced: they die with it.
+// Stop ends a group's control daemon. If clients are connected, it fails unless forced,
+// because the clients die with the control daemon.
 func (g *Groups) Stop(ctx context.Context, group *Group, force bool) error {
 	if _, err := os.Stat(group.dir()); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -169,7 +169,7 @@ func (g *Groups) Stop(ctx context.Context, group *Group, force bool) error {
 	return nil
 }
 
-// BusyError: clients would die with the control daemon.
+// BusyError means that clients would die with the control daemon.
 type BusyError struct {
 	Group   string
 	Clients int
@@ -179,8 +179,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("MPS group %s has %d clients, which would die with it", e.Group, e.Clients)
 }
 
-// Mend restarts the parts that a fault has stopped: a control daemon that is gone, and a
-// server in FAULT without clients. It reports whether something was wrong.
+// Mend restarts the parts that a fault has stopped, which are an ended control daemon,
+// and a server in FAULT without clients. It reports whether something was wrong.
 func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error) {
 	servers, err := group.Servers(ctx)
 	if errors.Is(err, ErrNotRunning) {
@@ -195,7 +195,7 @@ func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error)
 		}
 		wrong = true
 		if len(s.Clients) > 0 {
-			continue // they are ending
+			continue // its clients are ending
 		}
 		if _, err := group.Ask(ctx, fmt.Sprintf("shutdown_server %d -f", s.PID)); err != nil {
 			return true, err

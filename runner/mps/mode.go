@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ComputeModes are the modes in which MPS works. In exclusive-process only the
-// server may use the GPU: a task that misses the server fails at once, and two
-// groups exclude each other on one GPU.
+// ComputeModes are the modes in which MPS works. In exclusive-process only the server may
+// use the GPU. A task that cannot reach the server then fails at once, and two groups
+// exclude each other on one GPU.
 var ComputeModes = []string{"default", "exclusive-process"}
 
-// SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi; empty means
-// the one in PATH. Only an administrator may.
+// SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi; empty
+// means the one in PATH. Only an administrator may do so.
 func SetComputeMode(ctx context.Context, smi string, gpus []string, mode string) error {
 	if smi == "" {
 		smi = "nvidia-smi"

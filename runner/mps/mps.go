@@ -22,9 +22,9 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrNotRunning: no control daemon listens in the pipe folder.
+	// ErrNotRunning means that no control daemon listens in the pipe folder.
 	ErrNotRunning = errors.New("no MPS control daemon")
-	// ErrNotInstalled: there is no such control program.
+	// ErrNotInstalled means that the control program does not exist.
 	ErrNotInstalled = errors.New("not installed")
 )
 
@@ -36,15 +36,16 @@ type Control struct {
 	Binary string // path or name; empty means Binary
 	// Pipe and Log are its folders. Clients find it by Pipe.
 	Pipe, Log string
-	// GPUs are the UUIDs of the devices it shows its clients.
+	// GPUs are the UUIDs of the devices that the control daemon shows its clients.
 	GPUs []string
-	// Credential is the user it runs as; it must be the clients' user.
+	// Credential is the user that the control daemon runs as, which must be the clients'
+	// user.
 	Credential *syscall.Credential
 	// MultiUser serves clients of all users from one server.
 	MultiUser bool
 }
 
-// answerLimit bounds one command; a control daemon that hangs must not hang us.
+// answerLimit bounds one command, so that a hanging control daemon does not block carma.
 const answerLimit = 15 * time.Second
 
 // Start starts the control daemon unless it runs. It outlives this process.
@@ -77,8 +78,8 @@ func (c *Control) Start(ctx context.Context) error {
 	}
 }
 
-// multiUser are the spellings of the option that serves all users. Which one a
-// driver takes was not seen: the other is tried if one is refused.
+// multiUser are the spellings of the option that serves all users. It is unknown which
+// spelling a driver accepts, so the second is tried if the first is refused.
 var multiUser = []string{"--multiuser-server", "-multiuser-server"}
 
 // launch runs the control program in the background.
@@ -106,15 +107,14 @@ func (c *Control) launch(ctx context.Context) error {
 	return first
 }
 
-// Ping reports whether the control daemon answers; ErrNotRunning if there is
-// none.
+// Ping returns nil if the control daemon answers, and ErrNotRunning if there is none.
 func (c *Control) Ping(ctx context.Context) error {
 	_, err := c.Ask(ctx, "get_default_active_thread_percentage")
 	return err
 }
 
-// Quit ends the control daemon and its servers, and returns when it is gone. If
-// none runs, that is a success.
+// Quit ends the control daemon and its servers, and returns when it is gone. It returns
+// nil if no control daemon runs.
 func (c *Control) Quit(ctx context.Context) error {
 	if _, err := c.Ask(ctx, "quit"); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err
@@ -152,7 +152,7 @@ func (c *Control) Ask(ctx context.Context, command string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// verb is a command without its arguments.
+// verb returns a command without its arguments.
 func verb(command string) string {
 	v, _, _ := strings.Cut(command, " ")
 	return v
@@ -173,7 +173,7 @@ func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
 		"CUDA_MPS_PIPE_DIRECTORY=" + c.Pipe, "CUDA_MPS_LOG_DIRECTORY=" + c.Log,
 		"CUDA_VISIBLE_DEVICES=" + strings.Join(c.GPUs, ","),
 	}
-	if libraries := os.Getenv("LD_LIBRARY_PATH"); libraries != "" { // where a mounted driver has its own
+	if libraries := os.Getenv("LD_LIBRARY_PATH"); libraries != "" { // the libraries of a mounted driver
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)
 	}
 	cmd.Dir = "/"
@@ -182,11 +182,11 @@ func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// maxAnswer is the most bytes of an answer that are kept.
+// maxAnswer is the largest number of bytes kept of an answer.
 const maxAnswer = 1 << 20
 
-// output runs cmd and returns the beginning of its output. It uses a file and not a pipe: a
-// process that cmd leaves in the background may keep a pipe open.
+// output runs cmd and returns the beginning of its output. It uses a file and not a pipe,
+// because a process that cmd leaves in the background may keep a pipe open.
 func output(cmd *exec.Cmd) (string, error) {
 	f, err := os.CreateTemp("", "carma-mps-*")
 	if err != nil {

@@ -62,7 +62,8 @@ func (c *Control) Servers(ctx context.Context) ([]Server, error) {
 	return servers, nil
 }
 
-// describe adds the output of ps about the clients; older drivers do not have ps.
+// describe adds data about the clients from the command ps, which older drivers do not
+// have.
 func (c *Control) describe(ctx context.Context, servers []Server) {
 	out, err := c.Ask(ctx, "ps")
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *Control) Terminate(ctx context.Context, server, client int) error {
 	return err
 }
 
-// pids reads a list of process numbers; other words are left out.
+// pids reads a list of process numbers and ignores other words.
 func pids(text string) []int {
 	var list []int
 	for word := range strings.FieldsSeq(text) {
@@ -105,8 +106,8 @@ type process struct {
 	command     string
 }
 
-// processes reads the table that ps prints, by the names of its columns: PID
-// ID SERVER DEVICE NAMESPACE COMMAND ATTRIBUTES, the last ones not everywhere.
+// processes reads the table that ps prints, by the names of its columns: PID ID SERVER
+// DEVICE NAMESPACE COMMAND ATTRIBUTES. Some drivers lack the last columns.
 func processes(text string) []process {
 	lines := bufio.NewScanner(strings.NewReader(text))
 	if !lines.Scan() {

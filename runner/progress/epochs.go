@@ -34,8 +34,8 @@ const (
 	none    // the number is no epoch, or not yet
 )
 
-// confirms reports whether a second line names an epoch that does not follow the known
-// ones.
+// confirms reports whether a previous line has also named an epoch out of sequence, which
+// is not above index.
 func (e *epochs) confirms(index float64) bool {
 	before := e.seen
 	e.seen = index

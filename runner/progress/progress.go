@@ -18,8 +18,8 @@ type Progress struct {
 	// Share is Done/Total, 0 to 1, and 0 if Total is not known or may be another
 	// counter's: one epoch of several, one run of several, a run that is over.
 	Share float64
-	// Remaining is the time to the end, with pauses as frequent as until now, or -1 where
-	// Share is 0.
+	// Remaining is the time to the end, with pauses as frequent as until now, or -1 if it
+	// is not known, for the same reasons as Share.
 	Remaining time.Duration
 	// Seen is the time when Done rose last. Source is the form of the line.
 	Seen   time.Time

@@ -79,7 +79,7 @@ type taskRule struct {
 	verb   string // of a refusal, before "task 7"
 	others reach  // of ordinary users
 	admins reach  // of administrators
-	read   bool   // it changes nothing
+	read   bool   // the action changes nothing
 }
 
 // taskRules is the table of the actions on tasks.

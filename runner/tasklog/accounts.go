@@ -14,7 +14,7 @@ type taskAccount struct {
 	user  *userAccount
 	size  int64
 	done  bool  // the task is over
-	ended int64 // when, in the caller's time
+	ended int64 // when the task ended, in the caller's time
 }
 
 // userAccount sums up the tasks of one user.
@@ -22,7 +22,7 @@ type userAccount struct {
 	name string
 	size int64
 	open map[int64]*taskAccount // tasks that are not over
-	done doneTasks              // tasks that are over, the first to end on top; some have been removed since
+	done doneTasks              // ended tasks, the first to end on top; some have been removed since
 }
 
 // doneTasks is a heap, ordered by the end.
@@ -42,8 +42,8 @@ func (d *doneTasks) Pop() any {
 }
 
 // Own sets the user of a task, and counts the task's output on disk for that user. Until
-// then the task counts for a user without a name, who has a share like others. It may be
-// repeated.
+// then the task counts for a user without a name, who has a share like other users. Own
+// may be repeated.
 func (s *Store) Own(task int64, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,9 @@ func (s *Store) Own(task int64, user string) {
 	}
 }
 
-// Done says that a task is over, and when, in the caller's time. From now on its output is
-// removed before the output of tasks that still write. It may be repeated.
+// Done records that a task is over, and when, in the caller's time. From then on the
+// task's output is removed before the output of tasks that still write. Done may be
+// repeated.
 func (s *Store) Done(task, ended int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ type Usage struct {
 	Users map[string]int64
 }
 
-// Usage returns the usage counted so far: after a start it grows until all output on disk
+// Usage returns the usage counted so far. After a start it grows until all output on disk
 // is counted.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
@@ -160,8 +161,8 @@ func (s *Store) forgetTask(id int64) {
 	delete(s.tasks, id)
 }
 
-// take counts n bytes for a writer, and first makes room for them. If there is
-// none, it returns the limit that is reached.
+// take makes room for n bytes of a writer and counts them. If there is no room, it
+// returns the limit that is reached.
 func (s *Store) take(w *Writer, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,8 @@ func (s *Store) take(w *Writer, n int64) error {
 	}
 }
 
-// give takes n bytes off a task's account: they were not written, or are gone.
+// give subtracts n bytes from a task's account, because they were not written or were
+// removed.
 func (s *Store) give(task, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Expire replaces the output of a task that is over by a note that says how
-// much it was, and why it is gone. It returns how many bytes that has freed. It
-// may be repeated.
+// Expire replaces the output of an ended task by a note with the amount of output and the
+// reason for its removal. It returns the number of bytes freed. Expire may be repeated.
 func (s *Store) Expire(task int64, why string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *Store) expireAttempt(k key, why string) error {
 		}
 	})
 	if err != nil || len(segs) == 1 && lines <= 1 {
-		return err // it is no more than a note
+		return err // the output is only a note
 	}
 	for i := len(segs) - 2; i >= 0 && at.IsZero(); i-- { // the newest file has no line yet
 		err = s.scan(k, segs[i], func(l Line, ok bool, _ []byte, _ int64) {
@@ -93,8 +92,9 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// whyPath is the file that says why the middle of an attempt's output is
-// missing. It is not there if the attempt's own limit is the only reason.
+// whyPath returns the path of the file with the reason why the middle of an attempt's
+// output is missing. The file does not exist if the attempt's own limit is the only
+// reason.
 func (s *Store) whyPath(k key) string {
 	return fmt.Sprintf("%s/%d.why", s.folder(k.task), k.attempt)
 }

@@ -14,8 +14,8 @@ import (
 
 // Options select the lines that Follow reads; the zero value selects all output up to now.
 type Options struct {
-	// Tail is the number of newest lines that come first. 0 means all that are kept, a
-	// negative number none. Each piece of a line counts as one.
+	// Tail is the number of newest lines that come first. 0 means all lines that are
+	// kept, a negative number none. Each piece of a line counts as one.
 	Tail int
 	// Since leaves out lines before this instant, unless it is zero.
 	Since time.Time
@@ -23,12 +23,12 @@ type Options struct {
 	Follow bool
 }
 
-// Follow calls fn with the lines of an attempt's log in order. The line's text
-// is only valid during the call. Where output is missing, one line with stream
-// [Note] says how much. It returns nil at the end of the present output or,
-// with Follow while the log is being written, when the attempt is over. Else it
-// returns the error of fn or of ctx, or [ErrNotFound]. A slow fn delays nobody:
-// if output is deleted before fn gets it, a note says so.
+// Follow calls fn with the lines of an attempt's log in order. The line's text is only
+// valid during the call. Where output is missing, one line with stream [Note] says how
+// much. It returns nil at the end of the present output or, with Follow while the log is
+// being written, when the attempt is over. Else it returns the error of fn or of ctx, or
+// [ErrNotFound]. A slow fn delays no writer. If output is deleted before fn gets it, a
+// note says so.
 func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, fn func(Line) error) error {
 	f := follower{s: s, k: key{task, attempt}, since: o.Since, fn: fn}
 	defer f.close()
@@ -40,8 +40,8 @@ func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, 
 		return fmt.Errorf("log of task %d, attempt %d: %w", task, attempt, err)
 	}
 	for {
-		// progress is asked before reading: a file that is not the newest now
-		// is complete.
+		// progress is called before reading, because a file that is not the newest at
+		// that time is complete.
 		p, err := f.progress(w)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, 
 		switch {
 		case f.seg.start < p.newest:
 			if ok, err := f.advance(); !ok || err != nil {
-				return err // not ok: the log was removed
+				return err // if ok is false, the log was removed
 			}
 			continue
 		case !o.Follow || p.ended:
@@ -77,7 +77,7 @@ func (s *Store) Tail(task int64, attempt int, n int) ([]Line, error) {
 	return lines, err
 }
 
-// follower is a place in an attempt's output, and reads on from there.
+// follower reads an attempt's output from a position on.
 type follower struct {
 	s     *Store
 	k     key
@@ -87,7 +87,7 @@ type follower struct {
 	seg  segment
 	file *os.File
 	r    lines.Reader
-	pos  loss // output before the place
+	pos  loss // output before the position
 	at   time.Time
 	skip int64 // lines still to be left out
 	gap  loss  // missing output before the next line
@@ -161,7 +161,7 @@ func (f *follower) advance() (bool, error) {
 	return f.openFrom(f.seg.start + 1)
 }
 
-// openFrom opens the first segment that starts at start or after it; false:
+// openFrom opens the first segment that starts at start or after it, and returns false if
 // there is none. Output between this segment and the last line read is missing.
 func (f *follower) openFrom(start int64) (bool, error) {
 	for {
@@ -185,8 +185,7 @@ func (f *follower) openFrom(start int64) (bool, error) {
 		f.close()
 		f.seg, f.file = segs[0], file
 		f.r.Reset(file)
-		// The difference can be negative in files of older versions: they
-		// counted notes.
+		// The difference can be negative in files of older versions, which counted notes.
 		f.gap.lines += max(f.seg.line-f.pos.lines, 0)
 		f.gap.bytes += max(f.seg.start-f.pos.bytes, 0)
 		f.pos = loss{lines: f.seg.line, bytes: f.seg.start}
@@ -194,7 +193,7 @@ func (f *follower) openFrom(start int64) (bool, error) {
 	}
 }
 
-// drain passes on the lines up to the end of the segment.
+// drain passes the lines up to the end of the segment to fn.
 func (f *follower) drain(ctx context.Context) error {
 	for {
 		if ctx.Err() != nil {
@@ -235,7 +234,7 @@ func newline(l Line, ok bool) int64 {
 	return 1
 }
 
-// note passes on a note about the output that is missing before the place.
+// note passes fn a note about the output that is missing before the position.
 func (f *follower) note() error {
 	if f.gap.lines == 0 {
 		return nil

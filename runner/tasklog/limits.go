@@ -9,17 +9,18 @@ import (
 
 // Limits bound the output that is kept, in bytes on disk. 0 means the default.
 type Limits struct {
-	// Attempt limits the stored output of one attempt: [DefaultLimit], and never less than
-	// [MinLimit].
+	// Attempt limits the stored output of one attempt. The default is [DefaultLimit], the
+	// minimum [MinLimit].
 	Attempt int64
-	// Task bounds the attempts of one task together: four times Attempt.
+	// Task bounds the attempts of one task together. The default is four times Attempt.
 	Task int64
-	// User bounds the tasks of one user together: half of Total.
+	// User bounds the tasks of one user together. The default is half of Total.
 	User int64
-	// Total bounds everything: a tenth of the disk.
+	// Total bounds all output. The default is a tenth of the disk.
 	Total int64
-	// Free stays free on the disk, even if others fill it: a twentieth of the disk, at least
-	// 64 MiB and at most 1 GiB, never more than a quarter.
+	// Free stays free on the disk, even if others fill the disk. The default is a
+	// twentieth of the disk, at least 64 MiB and at most 1 GiB, but never more than a
+	// quarter of the disk.
 	Free int64
 }
 
@@ -54,7 +55,7 @@ func (l Limits) on(disk int64) Limits {
 	return l
 }
 
-// room returns the size of a folder's disk, and how much of it is free for us,
+// room returns the size of a folder's disk and the space on it that this process may use,
 // in bytes.
 func room(dir string) (size, free int64, err error) {
 	var fs unix.Statfs_t

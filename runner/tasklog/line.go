@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxLine is the most bytes in one line of a log. A longer line is stored in
+// MaxLine is the largest number of bytes in one line of a log. A longer line is stored in
 // pieces, all but the last marked as partial.
 const MaxLine = 64 << 10
 
@@ -16,8 +16,8 @@ type Stream uint8
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
-	// Note is a line of carma's, not of the task: it describes missing output and the
-	// reason.
+	// Note is a line written by carma and not by the task. It describes missing output
+	// and the reason.
 	Note Stream = 3
 )
 
@@ -35,7 +35,7 @@ type Line struct {
 	At     time.Time
 	Stream Stream
 	Text   []byte // without newline
-	// Partial: the line continues in the next Line of this stream.
+	// Partial is set if the line continues in the next Line of this stream.
 	Partial bool
 }
 
@@ -58,7 +58,7 @@ func appendLine(b []byte, l Line) []byte {
 }
 
 // parseLine reads lines of appendLine, without the newline, and lines of other writers of
-// the format: fewer digits, more tags. The text is part of b.
+// the format, with fewer digits and more tags. The text is part of b.
 func parseLine(b []byte) (l Line, ok bool) {
 	at, b, _ := bytes.Cut(b, []byte(" "))
 	stream, b, _ := bytes.Cut(b, []byte(" "))

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// loss is an amount of output: missing, or passed.
+// loss is an amount of output, either missing or already read.
 type loss struct {
 	lines, bytes int64
-	unknown      bool // and an unknown amount more
+	unknown      bool // plus an unknown amount
 }
 
 // note returns the line in the log that represents missing output. The package also reads
-// it: if the note itself is deleted, its amount still counts as missing.
+// notes, so that the amount in a note still counts as missing if the note itself is
+// deleted.
 func (l loss) note(why string) string {
 	amount := fmt.Sprintf("%d lines", l.lines)
 	if l.bytes > 0 {
@@ -78,8 +79,8 @@ func (w *Writer) Gap(at time.Time, lines int64, why string) {
 	w.wake()
 }
 
-// Before says that the next line has number n in the output, counted from 0. If
-// fewer lines have come, a note says how many are missing.
+// Before records that the next line has number n in the output, counted from 0. If fewer
+// lines were written before, a note says how many are missing.
 func (w *Writer) Before(at time.Time, n int64, why string) {
 	w.mu.Lock()
 	have := w.seg.line + w.out.lines + w.lost.lines
@@ -92,7 +93,8 @@ func (w *Writer) Before(at time.Time, n int64, why string) {
 // noteLoss writes a note about the lost output, as soon as there is room for
 // the note and for next bytes after it.
 //
-// It has the time of the newest line before it: all output up to then is kept or counted.
+// The note has the time of the newest line before it, because all output up to that time
+// is kept or counted.
 func (w *Writer) noteLoss(next int) {
 	if w.missing() && !w.opened() || !w.missing() { // opening may show that nothing is missing
 		return

@@ -33,7 +33,7 @@ func (s *Store) NoteLosses() {
 			continue
 		}
 		w.mu.Lock()
-		if w.f == nil { // there is no room yet
+		if w.f == nil { // there is still no room
 			s.owe(k, d)
 		} else {
 			w.lost, w.cause = d.lost, d.cause
@@ -42,6 +42,6 @@ func (s *Store) NoteLosses() {
 			}
 		}
 		w.mu.Unlock()
-		_ = w.Close() // else Close owes it again
+		_ = w.Close() // if that fails, Close records the debt again
 	}
 }

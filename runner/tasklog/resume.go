@@ -10,7 +10,7 @@ import (
 	"carma/containers/lines"
 )
 
-// Last returns the time of the newest line; zero without any.
+// Last returns the time of the newest line, or zero if there is none.
 func (w *Writer) Last() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -18,8 +18,9 @@ func (w *Writer) Last() time.Time {
 }
 
 // Since returns the time of the newest line that is stored or recorded as lost. After a
-// restart, read the container's output again from there on, or all of it if it is zero.
-// Write ignores lines that are not later, so that no line is lost and none is there twice.
+// restart, read the container's output again from that time on, or all output if the time
+// is zero. Write ignores lines that are not later, so that no line is lost or stored
+// twice.
 func (w *Writer) Since() time.Time { return w.Last() }
 
 // opened reports whether the log can be written. If it is not open, it tries to
@@ -33,8 +34,8 @@ func (w *Writer) opened() bool {
 		w.fail(err)
 		return false
 	}
-	// If it could not be opened at first, all lines since, from the first on,
-	// were counted as lost. Lines that are in the log are not lost.
+	// If the log could not be opened at first, all lines since the first were counted as
+	// lost. Lines that are in the log are not lost.
 	w.lost.lines = max(w.lost.lines-w.seg.line-w.out.lines, 0)
 	w.lost.bytes = max(w.lost.bytes-w.seg.start-w.out.bytes, 0)
 	return true

@@ -49,7 +49,7 @@ func parseName(name string) (segment, bool) {
 	return g, g.name() == name
 }
 
-// segments lists the files of an attempt in order; none is no error.
+// segments lists the files of an attempt in order. It is no error if there are none.
 func (s *Store) segments(k key) ([]segment, error) {
 	entries, err := os.ReadDir(s.folder(k.task))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,17 +77,17 @@ func (w *Writer) rotate() bool {
 		return false
 	}
 	if err := w.f.Close(); err != nil {
-		w.fail(err) // it is only reported
+		w.fail(err) // the error is only reported
 	}
 	w.older.Add(w.size)
 	w.f, w.seg, w.size, w.out, w.written, w.whole = f, next, 0, loss{}, 0, 0
 	return true
 }
 
-// droppable reports whether the oldest segment behind the head may be deleted. It may not
-// if it has the newest line on the disk: by that line's time a writer knows after a restart
-// which lines are stored or recorded as lost. The segment that is being written may have no
-// line yet.
+// droppable reports whether the oldest segment behind the head may be deleted. A segment
+// with the newest line on the disk may not be deleted. From that line's time a writer
+// knows after a restart which lines are stored or recorded as lost. The segment that is
+// being written may have no line yet.
 func (s *Store) droppable(k key, segs []segment) bool {
 	for i := len(segs) - 1; i > 1; i-- {
 		if s.holdsLine(k, segs[i]) {
@@ -142,8 +142,8 @@ func (w *Writer) dropOldest(n int64) bool {
 	return true
 }
 
-// look checks whether somebody has moved or deleted the file that is written: then writing
-// continues in a new one.
+// look checks whether somebody has moved or deleted the file that is being written. If
+// so, writing continues in a new file.
 func (w *Writer) look() {
 	if w.f == nil {
 		w.opened()

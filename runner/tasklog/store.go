@@ -32,14 +32,14 @@ import (
 )
 
 var (
-	// ErrNotFound: the attempt has no log.
+	// ErrNotFound means that the attempt has no log.
 	ErrNotFound = errors.New("no log")
-	// ErrOpen: the attempt's log is being written.
+	// ErrOpen means that the attempt's log is being written.
 	ErrOpen = errors.New("log is being written")
 )
 
 const (
-	// DefaultLimit is the most bytes kept of an attempt unless set otherwise.
+	// DefaultLimit is the default of Limits.Attempt.
 	DefaultLimit = 64 << 20
 	// MinLimit is the lowest limit: eight files that hold a line each.
 	MinLimit = 8 * 2 * MaxLine
@@ -52,13 +52,13 @@ const (
 type Store struct {
 	dir    string
 	former []string // other folders in which there may be output
-	size   int64    // of its disk, or 0 if unknown
+	size   int64    // size of the disk in bytes, or 0 if unknown
 	limits atomic.Pointer[Limits]
 	open   func(path string, flag int) (file, error)      // replaced by tests
 	disk   func(dir string) (size, free int64, err error) // the same
 
 	mu      sync.Mutex
-	writers map[key]*Writer // open ones
+	writers map[key]*Writer // open writers
 	owed    map[key]debt    // losses of closed writers without a note
 	tasks   map[int64]*taskAccount
 	users   map[string]*userAccount
@@ -78,8 +78,8 @@ type file interface {
 	Close() error
 }
 
-// Open returns the store in dir with the default limits, except limit: the most
-// bytes kept of one attempt.
+// Open returns the store in dir with the default limits, except that limit is the number
+// of bytes kept of one attempt.
 func Open(dir string, limit int64) *Store { return New(dir, Limits{Attempt: limit}) }
 
 // New returns the store in dir, which is made when first needed. Output in one of the
@@ -92,7 +92,7 @@ func New(dir string, limits Limits, former ...string) *Store {
 			return os.OpenFile(path, flag, 0o600)
 		},
 	}
-	for d := dir; ; d = filepath.Dir(d) { // it may not be there yet
+	for d := dir; ; d = filepath.Dir(d) { // the folder may not exist yet
 		n, _, err := s.disk(d)
 		if s.size = n; err == nil || d == filepath.Dir(d) {
 			break
@@ -165,8 +165,9 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 	return slices.Compact(attempts), err
 }
 
-// Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen] while one is
-// written. Followers read on to the end of the files that they have opened.
+// Remove deletes the logs of a task, and may be repeated. It returns [ErrOpen] while one
+// of the logs is being written. Followers read on to the end of the files that they have
+// opened.
 func (s *Store) Remove(task int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +184,8 @@ func (s *Store) Remove(task int64) error {
 	return nil
 }
 
-// Writing reports whether an attempt's log is open for writing: then a follower
-// gets all that is still to come.
+// Writing reports whether an attempt's log is open for writing, so that a follower gets
+// all later output.
 func (s *Store) Writing(task int64, attempt int) bool { return s.writer(key{task, attempt}) != nil }
 
 func (s *Store) writer(k key) *Writer {

@@ -14,17 +14,17 @@ import (
 	"carma/internal/failpoint"
 )
 
-// bufferSize is the number of bytes of output that wait in memory: for Flush, or while the
+// bufferSize is the number of bytes of output that wait in memory for Flush, or while the
 // disk is full.
 const bufferSize = 2 * MaxLine
 
 // Writer appends to the log of one attempt. Its methods may be called from
 // several goroutines.
 //
-// A failure to write, a full disk above all, never fails the task: the writer keeps some
-// output in memory and tries again at each call. Output that it cannot keep is lost,
-// counted, and recorded in the log once the log can be written. The next call returns the
-// error once, for the caller to log.
+// A failure to write, mostly because of a full disk, never fails the task. The writer
+// keeps some output in memory and tries again at each call. Output that it cannot keep is
+// lost, counted, and recorded in the log once the log can be written. The next call
+// returns the error once, for the caller to log.
 type Writer struct {
 	s *Store
 	k key
@@ -32,8 +32,8 @@ type Writer struct {
 	mu      sync.Mutex // guards all below
 	f       file       // the newest segment
 	seg     segment
-	size    int64 // bytes of seg, with buf
-	out     loss  // the output in seg, with lost output, without notes
+	size    int64 // bytes of seg, including buf
+	out     loss  // the output in seg, including lost output and excluding notes
 	written int64 // bytes of seg, without buf
 	whole   int64 // end of the last line that is completely written
 
@@ -46,7 +46,7 @@ type Writer struct {
 	failing  bool  // the last attempt to write failed
 	cause    error // the latest failure
 	report   error // a failure that was not returned yet
-	lost     loss  // not recorded in the log yet
+	lost     loss  // lost output that is not recorded in the log yet
 	lostEver loss
 
 	changed chan struct{} // closed when there is more to read; nil if nobody waits
@@ -59,7 +59,7 @@ type Writer struct {
 // written, output is lost, and counted, until it can.
 func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	w := &Writer{s: s, k: key{task, attempt}}
-	w.mu.Lock() // a follower waits until it is ready
+	w.mu.Lock() // a follower waits until the writer is ready
 	defer w.mu.Unlock()
 
 	s.mu.Lock()
@@ -76,9 +76,9 @@ func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 }
 
 // Write appends a line of the given stream. text may end with its newline; it is not kept
-// after the call. The times of lines increase: a line that is not later than the newest in
-// the log is known already and is ignored. An error says that output does not reach the
-// disk: the caller logs it and continues.
+// after the call. The times of lines increase: a line that is not later than the newest
+// in the log is known already and is ignored. An error means that output does not reach
+// the disk. The caller logs the error and continues.
 func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) e
 func (w *Writer) put(l Line) {
 	w.scratch = appendLine(w.scratch[:0], l)
 	w.noteLoss(len(w.scratch))
-	if w.missing() || !w.store(w.scratch) { // in order: nothing before the note
+	if w.missing() || !w.store(w.scratch) { // to keep the order, no line is stored before the note
 		w.lose(1, int64(len(w.scratch)))
 	}
 }
@@ -191,17 +191,17 @@ func (w *Writer) Flush() error {
 	return w.takeReport()
 }
 
-// Pending reports whether Flush has something to write, or to try again. Without, it only
-// looks whether the file is still there.
+// Pending reports whether Flush has something to write, or to try again. If it has not,
+// Flush only checks whether the file still exists.
 func (w *Writer) Pending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.buf) > 0 || w.failing || w.f == nil
 }
 
-// Close says that the attempt is over: it syncs the output to the disk, and
-// ends the followers. After nil, the container and with it the engine's copy of
-// the output may be removed. Close may be repeated.
+// Close ends the log after the attempt. It syncs the output to the disk, and ends the
+// followers. Once Close has returned nil, the container, and with it the engine's copy of
+// the output, may be removed. Close may be repeated.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +277,8 @@ type progress struct {
 	more   <-chan struct{} // closed when there is more than at this moment
 }
 
-// progress flushes, so that all there is can be read from the files.
+// progress flushes the buffer, so that all output can be read from the files, and returns
+// the state.
 func (w *Writer) progress() progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
