@@ -1,9 +1,8 @@
 // Package gpu describes the GPUs of this machine: the list of them, the memory in use on
 // each and its processes, its activity and its faults.
 //
-// It decides nothing. A [Source] is one way to read them (a simulated server;
-// NVML on a real one); the monitor of package runner turns its samples into
-// mapper.Sampled events.
+// It makes no decisions. A [Source] reads the GPUs of a simulated server, or real GPUs by
+// NVML. The monitor of package runner turns its samples into mapper.Sampled events.
 package gpu
 
 import (
@@ -33,38 +32,41 @@ type Source interface {
 type Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 
 // Attributing is a Source that sees processes and needs an Owner to find their tasks.
-// Without an Owner all are foreign. Call SetOwner before the first Sample.
+// Without an Owner all processes are foreign. Call SetOwner before the first Sample.
 type Attributing interface {
 	SetOwner(Owner)
 }
 
-// Noting is a Source with notes about how it reads: what is missing here, each
-// a sentence for the administrator.
+// Noting is a Source with notes on missing parts that limit its readings. Each note is a
+// sentence for the administrator.
 type Noting interface {
 	Notes() []string
 }
 
-// Remembering is a Source that watches for the reset of a broken GPU. Its own findings last
-// until its end; the daemon keeps them longer and passes them to the next one.
+// Remembering is a Source that watches for the reset of a broken GPU. Its findings last
+// until the Source is closed. The daemon keeps them longer and passes them to the next
+// Source.
 type Remembering interface {
-	// Remember says that a GPU was broken when the last daemon ended, and why. told: its
-	// driver had asked for a reset. Samples have that fault until it is fixed.
+	// Remember tells the Source that a GPU was broken when the last daemon ended, and
+	// why. told is set if the driver had asked for a reset. Samples have that fault until
+	// it is fixed.
 	Remember(ctx context.Context, uuid, fault string, told bool) error
-	// Forgive says that somebody has fixed a GPU, or wants it to be used all the same.
+	// Forgive tells the Source that somebody has fixed a GPU, or wants to use it despite
+	// the fault.
 	Forgive(ctx context.Context, uuid string) error
 }
 
 // Coming is a Source with GPUs that appear and disappear while it is open. It may have none
 // at the beginning. Samples of GPUs that it does not list now are ignored.
 type Coming interface {
-	// News gets a token when GPUs lists others than before.
+	// News gets a token when GPUs lists other devices than before.
 	News() <-chan struct{}
 }
 
 // Lagging is a Source with delayed samples, from other machines.
 type Lagging interface {
-	// CatchUp waits until samples of these GPUs are of a time after end, by the clock of
-	// their machine, or ctx ends.
+	// CatchUp waits until there are samples of these GPUs from after end, by the clock of
+	// their machine, or until ctx ends.
 	CatchUp(ctx context.Context, uuids []string, end time.Time)
 }
 
@@ -81,7 +83,8 @@ const (
 	MetricsDCGM = "dcgm-exporter"
 	// MetricsUtilization is NVML's GPU utilization, which is coarse.
 	MetricsUtilization = "utilization"
-	// MetricsNone: no source. A GPU with processes counts as fully active.
+	// MetricsNone means that there is no source. A GPU with processes then counts as
+	// fully active.
 	MetricsNone = "none"
 )
 
@@ -93,19 +96,20 @@ type Device struct {
 	Capacity units.Bytes `json:"capacity"`
 	// Parent is the UUID of the card that a MIG instance is a part of, or empty.
 	Parent string `json:"parent,omitempty"`
-	// Exclusive: only one process at a time may use it (compute mode
+	// Exclusive is set if only one process at a time may use the GPU (compute mode
 	// exclusive-process).
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Link names the cards that NVLink joins with this one, by the lowest index among them;
-	// Socket is its NUMA node. Each is empty if there is none or it is unknown.
+	// Link identifies the cards that NVLink joins with this card, by the lowest index
+	// among them. Socket is the card's NUMA node. Each is empty if it does not exist or
+	// is unknown.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
-	// Sharing says how tasks share it, if Shares says that the source knows; else the daemon
-	// finds out.
+	// Sharing says how tasks share the GPU. It is valid if Shares is set; otherwise the
+	// daemon finds out.
 	Sharing mapper.Sharing `json:"sharing,omitempty"`
 	Shares  bool           `json:"shares,omitempty"`
-	// Node is the machine of a cluster that it is in, and Boot that machine's boot. Both are
-	// empty on this machine.
+	// Node is the machine of a cluster that the GPU is in, and Boot that machine's boot.
+	// Both are empty on this machine.
 	Node string `json:"node,omitempty"`
 	Boot string `json:"boot,omitempty"`
 }
@@ -119,11 +123,11 @@ type Sample struct {
 	// 0 to 1, over the last sampling interval.
 	SMACT, SMOCC, DRAMA float64
 	// Metrics is the origin of these values, one of the Metrics constants, and empty on a
-	// simulated GPU. Coarse: they are upper bounds from the share of time in which any
-	// kernel ran, not a measure of the SMs' activity.
+	// simulated GPU. Coarse is set if the values are upper bounds from the share of time
+	// in which any kernel ran, and not measurements of the SMs' activity.
 	Metrics string
 	Coarse  bool
-	// TemperatureC is in degrees Celsius; 0 when unknown.
+	// TemperatureC is the temperature in degrees Celsius, or 0 if unknown.
 	TemperatureC float64
 	// ECCErrors are the uncorrectable memory errors since the driver was loaded.
 	ECCErrors uint64
@@ -131,18 +135,19 @@ type Sample struct {
 	PowerW float64
 	// EnergyJ is a counter in joules since the source was opened.
 	EnergyJ float64
-	// CounterJ is the card's own counter in joules, which runs also while nobody reads it,
-	// until the driver is loaded again. It is 0 if no counter is the GPU's alone.
+	// CounterJ is the card's own counter in joules, which runs also while nobody reads
+	// it, until the driver is loaded again. It is 0 if no counter belongs to this GPU
+	// alone.
 	CounterJ float64
 	// Processes are the processes with memory on the device.
 	Processes []Process
-	// ClientsTold: the driver has reported which of them are clients of MPS.
+	// ClientsTold is set if the driver has reported which processes are clients of MPS.
 	ClientsTold bool
 	// Fault is empty if the device is healthy, else it describes the problem and its fix.
 	// The text stays the same as long as the fault does.
 	Fault string
-	// Lasts: the fault lasts until the GPU is reset, and this source would see that.
-	// Told: the driver itself says that it must be reset.
+	// Lasts is set if the fault lasts until the GPU is reset, and this source would
+	// detect the reset. Told is set if the driver itself says that the GPU must be reset.
 	Lasts, Told bool
 	// Warnings are for an administrator, about a device that can still be used.
 	Warnings []string
@@ -158,9 +163,10 @@ type Accounting interface {
 
 // Process is a process with GPU memory.
 type Process struct {
-	// PID in the daemon's namespace; 0 when unknown.
+	// PID is the number in the daemon's PID namespace, or 0 if unknown.
 	PID int
-	// Task and Attempt name carma's own; Task is 0 for a foreign process.
+	// Task and Attempt identify the task of a carma process. Task is 0 for a foreign
+	// process.
 	Task    mapper.TaskID
 	Attempt int
 	Used    units.Bytes
@@ -171,6 +177,7 @@ type Process struct {
 	// that the process causes. It is known only if Timed.
 	Active float64
 	Timed  bool
-	// Client: it is a client of MPS. Valid if ClientsTold is set in the sample.
+	// Client is set if the process is a client of MPS. It is valid if ClientsTold is set
+	// in the sample.
 	Client bool
 }

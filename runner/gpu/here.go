@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// signs are files that show an NVIDIA driver, though it may not work: its devices, its
-// kernel module, its program, and the device of Windows' subsystem for Linux.
+// signs are files that show an NVIDIA driver, which need not work. They are the driver's
+// devices, kernel module and program, and the device of Windows' subsystem for Linux.
 var signs = []string{"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/sys/module/nvidia", "/usr/bin/nvidia-smi", "/dev/dxg"}
 
 // NVIDIAHere names a sign that this machine has NVIDIA GPUs or their driver, though the
@@ -29,8 +29,8 @@ func NVIDIAHere(root string) (sign string) {
 }
 
 // isNVIDIA reports whether a PCI device is a display or computing device of NVIDIA's:
-// vendor 10de, class 03 (display) or 12 (accelerators). Its network and sound devices
-// are none.
+// vendor 10de, class 03 (display) or 12 (accelerators). NVIDIA's network and sound
+// devices have other classes.
 func isNVIDIA(device string) bool {
 	vendor, _ := os.ReadFile(filepath.Join(device, "vendor"))
 	class, _ := os.ReadFile(filepath.Join(device, "class"))

@@ -23,16 +23,16 @@ type Use struct {
 	GPU string // UUID
 }
 
-// Facts are the caller's knowledge of the machine and the task.
+// Facts holds what the caller knows of the machine and the task.
 type Facts struct {
 	Driver string // version of the NVIDIA driver, such as 580.95.05
-	Arch   string // of the machine, as GOARCH has it
+	Arch   string // architecture of the machine, as in GOARCH
 	// Uses is NVML's list of processes, of all GPUs and containers.
 	Uses []Use
 	MIG  bool // the task is on a MIG instance
 	MPS  bool // its processes are clients of MPS
-	// Managed: the program is known to use managed memory (UVM). It cannot be
-	// seen from outside: every CUDA process has /dev/nvidia-uvm open.
+	// Managed is set if the program is known to use managed memory (UVM). This cannot be
+	// observed from outside, because every CUDA process has /dev/nvidia-uvm open.
 	Managed bool
 	// Bytes is the GPU memory of the task, for the time limit of copying, or 0 if unknown.
 	Bytes int64
@@ -73,7 +73,8 @@ func refuse(r Reason, format string, args ...any) *Refusal {
 }
 
 // Possible returns why a task with these facts cannot be suspended at all, or nil if it
-// can. It asks nobody. With moving it includes resuming on another GPU.
+// can. It only examines the facts. With moving, it also checks whether the task can
+// resume on another GPU.
 func (f Facts) Possible(moving bool) error {
 	major, _, _ := strings.Cut(f.Driver, ".")
 	version, err := strconv.Atoi(major)
@@ -85,8 +86,8 @@ func (f Facts) Possible(moving bool) error {
 	case moving && version < firstMoving:
 		return refuse(ReasonMoving, "the NVIDIA driver is %s; moving to another GPU needs %d or newer", f.Driver, firstMoving)
 	case f.Arch != "amd64":
-		// 801 at checkpoint with driver 580 (cuda-checkpoint#51). No newer driver
-		// was seen to do it.
+		// Error 801 at checkpoint with driver 580 (cuda-checkpoint#51). No newer driver
+		// is known to support it.
 		return refuse(ReasonArch, "the NVIDIA driver suspends processes on x86-64 only; this machine is %s", f.Arch)
 	case f.MIG:
 		return refuse(ReasonMIG, "the task is on a MIG instance; the NVIDIA driver cannot suspend there") // cuda-checkpoint#42
@@ -95,15 +96,15 @@ func (f Facts) Possible(moving bool) error {
 	case f.Managed && version < firstMoving:
 		return refuse(ReasonManaged, "the task uses managed memory (UVM), which the NVIDIA driver %s cannot suspend", f.Driver)
 	case f.Managed:
-		// Between thaw and restore its threads run; a managed pointer is not
-		// mapped then (CRIU's CUDA plugin, resume_device).
+		// The task's threads run between thaw and restore, when a managed pointer is not
+		// mapped (CRIU's CUDA plugin, resume_device).
 		return refuse(ReasonManaged, "the task uses managed memory (UVM); a thread that touches it before it is back would crash")
 	}
 	return nil
 }
 
-// Check reports which process of the container would be suspended. The error is a
-// *Refusal if it may not be. It changes nothing.
+// Check returns the process of the container that would be suspended. The error is a
+// *Refusal if the process may not be suspended. Check changes nothing.
 func (s *Suspender) Check(ctx context.Context, c Container, f Facts) (Process, error) {
 	if err := f.Possible(false); err != nil {
 		return Process{}, err
@@ -157,16 +158,16 @@ func pids(all []known) string {
 	return strings.Join(out, ", ")
 }
 
-// find returns the CUDA processes of a container, by number. Others, such as
-// data-loader workers, are no obstacle (cuda-checkpoint#28). The container must not
-// be frozen: a frozen process answers nothing.
+// find returns the CUDA processes of a container, by number. Other processes, such as
+// data-loader workers, are no obstacle (cuda-checkpoint#28). The container must not be
+// frozen: a frozen process answers nothing.
 func (s *Suspender) find(ctx context.Context, c Container) ([]known, error) {
 	var out []known
 	all := slices.Clone(c.PIDs)
 	slices.Sort(all)
 	for _, pid := range slices.Compact(all) {
 		p, err := s.look(c, pid)
-		if errors.Is(err, errEnded) || errors.Is(err, errForeign) { // its number may be another's now
+		if errors.Is(err, errEnded) || errors.Is(err, errForeign) { // its number may belong to another process now
 			continue
 		}
 		if err != nil {

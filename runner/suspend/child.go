@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// child is one life of the helper process, seen from the daemon. It does not come
-// back: [Helper] starts another one.
+// child is the daemon's side of one helper process. After the process has ended, [Helper]
+// starts another child.
 type child struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	said *tail
-	// over is closed when it was killed or has exited, ended when the process is gone and
-	// its output read.
+	// over is closed when the process was killed or has exited. ended is closed when the
+	// process has ended and its output was read.
 	over, ended chan struct{}
 	cuda        int
 
@@ -30,10 +30,10 @@ type child struct {
 	dead    bool // over is closed
 }
 
-// waiting is a call without an answer.
+// waiting is a call that has no answer yet.
 type waiting struct {
 	answer chan outcome
-	hung   bool // its time is up
+	hung   bool // its time limit has passed
 }
 
 // outcome is the result of a call.
@@ -47,8 +47,9 @@ type outcome struct {
 func start(cmd *exec.Cmd, limit time.Duration) (*child, error) {
 	c := &child{cmd: cmd, said: &tail{}, over: make(chan struct{}), ended: make(chan struct{}), pending: map[uint64]*waiting{}}
 	cmd.Stderr = c.said
-	cmd.WaitDelay = time.Second // somebody may have inherited its outputs
-	// A group of its own: a signal for the daemon's group is not for the helper.
+	cmd.WaitDelay = time.Second // another process may have inherited its outputs
+	// The helper has its own process group, so that a signal for the daemon's group does
+	// not reach it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -126,14 +127,14 @@ func (c *child) deliver(r reply) error {
 	return nil
 }
 
-// stop lets no further call begin.
+// stop prevents further calls from beginning.
 func (c *child) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
 }
 
-// fail reports to the callers that the helper is gone.
+// fail reports to the callers that the helper has ended.
 func (c *child) fail(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,7 @@ func (c *child) fail(text string) {
 }
 
 // retire kills a helper with a call that hangs. It waits for other running calls, each up
-// to its limit: a checkpoint that is cut off may harm its process.
+// to its limit, because an interrupted checkpoint may harm its process.
 func (c *child) retire() {
 	hung := 0
 	for _, w := range c.pending {
@@ -191,7 +192,7 @@ func (c *child) kill() {
 
 // killNow kills the helper with its child processes, which would keep its outputs open.
 func (c *child) killNow() {
-	if c.cmd.Process.Kill() == nil { // else its number may be another's
+	if c.cmd.Process.Kill() == nil { // otherwise the number may belong to another process
 		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 	}
 }
@@ -221,10 +222,11 @@ func (c *child) do(r request, limit time.Duration) outcome {
 	w.hung, c.gone = true, true
 	c.retire()
 	c.mu.Unlock()
-	return <-w.answer // it may come late after all
+	return <-w.answer // the answer may still arrive late
 }
 
-// send writes a request. It returns an outcome if there was nothing to wait for.
+// send writes a request. It returns an outcome if there is no answer to wait for, else
+// nil.
 func (c *child) send(r request, w *waiting, limit time.Duration) *outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,12 +240,12 @@ func (c *child) send(r request, w *waiting, limit time.Duration) *outcome {
 		delete(c.pending, r.ID)
 		return &outcome{reply: reply{Error: err.Error()}}
 	}
-	// Another error of the pipe means that the helper has ended: read says so.
+	// Another error of the pipe means that the helper has ended, which read reports.
 	return nil
 }
 
-// tail keeps the beginning of the helper's text output: the first line of a crash says
-// most.
+// tail stores the beginning of the helper's text output, because the first line of a
+// crash is the most useful.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

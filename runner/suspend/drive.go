@@ -14,10 +14,10 @@ var (
 	errFailed = errors.New("the NVIDIA driver says that a checkpoint or restore of the process went wrong")
 )
 
-// repeats is the largest number of repetitions of a call that another one has disturbed.
+// repeats is the largest number of repetitions of a call that another call has disturbed.
 const repeats = 4
 
-// midway is the time between two looks at a process that copies.
+// midway is the time between two checks of a process that copies its memory.
 const midway = 50 * time.Millisecond
 
 // op is one operation on one container.
@@ -27,12 +27,12 @@ type op struct {
 	p       Process
 	pairs   []Pair
 	copying time.Duration // limit of checkpoint and restore
-	undoing bool          // the next calls are the last hope
+	undoing bool          // the task is lost if the next calls fail
 	result  Result
 }
 
-// state asks for the state of a process. The call changes nothing, so it is repeated
-// when it hangs (once) or the helper crashes, after the first time alone.
+// state asks for the state of a process. The call changes nothing, so it is repeated when
+// it hangs (once) or the helper crashes. Repetitions run alone.
 func (s *Suspender) state(ctx context.Context, c Container, p Process) (State, error) {
 	for try := 1; ; try++ {
 		state, err := s.opt.Driver.Call(ctx, Request{Call: CallState, PID: p.PID, Limit: s.opt.Limits.State, Alone: try > 1})
@@ -54,7 +54,7 @@ func (s *Suspender) state(ctx context.Context, c Container, p Process) (State, e
 	}
 }
 
-// ask asks for the state of the operation's process and remembers it.
+// ask asks for the state of the operation's process and stores it.
 func (o *op) ask(ctx context.Context) (State, error) {
 	state, err := o.s.state(ctx, o.c, o.p)
 	if o.result.Sure = err == nil; o.result.Sure {
@@ -63,10 +63,11 @@ func (o *op) ask(ctx context.Context) (State, error) {
 	return state, err
 }
 
-// drive brings the process to a goal, Running or Checkpointed, from any state. Each step
-// begins with the driver's answer, and so does the end: a successful call does not prove
-// that it is done. faults is the number of hangs and crashes of a step that are forgiven;
-// an error code of the driver is only on the way back.
+// drive brings the process to a goal, Running or Checkpointed, from any state. Before
+// each step and at the end it asks the driver for the state, because a successful call
+// does not prove that the goal is reached. faults is the number of hangs and crashes per
+// step that are tolerated. An error code of the driver is tolerated only on the way back
+// to Running.
 func (o *op) drive(ctx context.Context, goal State, faults int) error {
 	waited, disturbed, alone := time.Duration(0), 0, false
 	for {
@@ -102,7 +103,7 @@ func (o *op) drive(ctx context.Context, goal State, faults int) error {
 	}
 }
 
-// next is the call from a state towards a goal.
+// next returns the call that leads from a state towards a goal.
 func next(state, goal State) Call {
 	switch {
 	case state == Running:

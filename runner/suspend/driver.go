@@ -6,13 +6,13 @@ import "fmt"
 // driver's.
 type State int32
 
-// States of a process. Checkpointing and Restoring are of drivers with CUDA 13.4
-// and newer; older ones say the state before.
+// States of a process. Checkpointing and Restoring are reported by drivers with CUDA 13.4
+// and newer. Older drivers report the previous state.
 const (
 	Running       State = iota // CUDA calls of the process work
 	Locked                     // its CUDA calls wait; its memory is on the GPU
 	Checkpointed               // its CUDA calls wait; its memory is in host memory
-	Failed                     // a checkpoint or restore went wrong; it is lost
+	Failed                     // a checkpoint or restore failed; the process is lost
 	Checkpointing              // becoming Checkpointed
 	Restoring                  // becoming Locked
 )
@@ -42,9 +42,9 @@ const (
 // Code is an error code of the driver (CUresult); 0 is success.
 type Code int32
 
-// Codes that mean something to this package. The first six are documented for the
-// checkpoint functions, the others were reported (cuda-checkpoint issues 10, 37, 42) or are
-// from cuInit.
+// Codes that this package handles. The first six are documented for the checkpoint
+// functions, the others were reported (cuda-checkpoint issues 10, 37, 42) or are from
+// cuInit.
 const (
 	CodeInvalidValue   Code = 1
 	CodeOutOfMemory    Code = 2

@@ -46,7 +46,7 @@ import (
 	"unsafe"
 )
 
-// symbols are the functions of the driver, by call.
+// symbols maps calls to the driver's functions.
 var symbols = map[Call]string{
 	CallInit:       "cuInit",
 	CallState:      "cuCheckpointProcessGetState",
@@ -56,7 +56,7 @@ var symbols = map[Call]string{
 	CallUnlock:     "cuCheckpointProcessUnlock",
 }
 
-// driver is the loaded library. Its calls may run at once.
+// driver is the loaded library. Its calls may run at the same time.
 type driver struct {
 	functions map[Call]unsafe.Pointer
 	cuda      int // version of CUDA, such as 12080 for 12.8, or 0 if unknown
@@ -97,7 +97,7 @@ func lookUp(handle unsafe.Pointer, symbol string) unsafe.Pointer {
 	return C.dlsym(handle, name)
 }
 
-// call makes one call. It returns when the driver does.
+// call makes one call, and returns when the driver's function returns.
 func (d *driver) call(r request) (State, Code, error) {
 	f, pid := d.functions[r.Call], C.int(r.PID)
 	switch r.Call {

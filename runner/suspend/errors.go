@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// ErrClosed: the helper was closed.
+// ErrClosed means that the helper was closed.
 var ErrClosed = errors.New("the suspend helper is closed")
 
-// Unavailable says why there is no helper to make calls: nothing was asked of the
-// driver.
+// Unavailable says why there is no helper to make calls. The driver was not called.
 type Unavailable struct{ Why string }
 
 func (e *Unavailable) Error() string { return "suspending is not possible here: " + e.Why }
@@ -20,17 +19,17 @@ type Fault int
 
 // Faults. After all but Answered the state of the process must be asked for.
 const (
-	// Answered: the driver returned an error code.
+	// Answered means that the driver returned an error code.
 	Answered Fault = iota
-	// Hung: no answer within the time limit. The helper was ended.
+	// Hung means that no answer came within the time limit. The helper was ended.
 	Hung
-	// Crashed: the helper ended in this call, or answered with garbage.
+	// Crashed means that the helper ended in this call, or sent an invalid answer.
 	Crashed
-	// Unsure: the helper ended during several calls, so one of them is at fault. The call
-	// may be repeated alone.
+	// Unsure means that the helper ended during several calls, one of which is at fault.
+	// The call may be repeated alone.
 	Unsure
-	// Bystander: the call was not made, because another one of the same helper hangs
-	// or has crashed. It may be repeated.
+	// Bystander means that the call was not made, because another call of the same helper
+	// hangs or has crashed. The call may be repeated.
 	Bystander
 )
 
@@ -60,8 +59,8 @@ func (e *CallError) Error() string {
 	return what + "the suspend helper ended: " + e.Text
 }
 
-// innocent reports whether err comes from another call, and whether the call must be
-// repeated alone to be sure.
+// innocent reports whether another call caused err, and whether the call must be repeated
+// alone to be sure.
 func innocent(err error) (repeat, alone bool) {
 	var e *CallError
 	if !errors.As(err, &e) {

@@ -15,14 +15,14 @@ import (
 )
 
 // CgroupFreezer freezes containers by their control groups, of version 1 or 2, as engines
-// do for `docker pause`. The engine does not know: it shows the container as running. Only
-// root may.
+// do for `docker pause`. The engine does not know this, and shows the container as
+// running. Only root can do this.
 type CgroupFreezer struct {
 	Root string // folder with /proc and /sys; empty means "/"
 }
 
-// freezePoll is the time between two looks at a group that freezes. Version 2 could notify
-// (cgroup.events), version 1 cannot.
+// freezePoll is the time between two checks of a freezing group. Version 2 can send
+// notifications (cgroup.events), version 1 cannot.
 const freezePoll = 5 * time.Millisecond
 
 // Freeze implements [Freezer].
@@ -81,8 +81,8 @@ func (f CgroupFreezer) set(ctx context.Context, c Container, freeze bool) error 
 		goal = frozen
 	}
 	for {
-		// Version 1 may need another write: a process that was forked meanwhile keeps the
-		// group at FREEZING (kernel, cgroup-v1/freezer-subsystem.rst).
+		// Version 1 may need another write, because a process that was forked meanwhile
+		// keeps the group at FREEZING (kernel, cgroup-v1/freezer-subsystem.rst).
 		err := g.write(freeze)
 		var now string
 		if err == nil {
@@ -104,7 +104,7 @@ func (f CgroupFreezer) set(ctx context.Context, c Container, freeze bool) error 
 	}
 }
 
-// States of a group, in the words of version 1. It has FREEZING between them.
+// States of a group, in the words of version 1, which has FREEZING between them.
 const (
 	thawed = "THAWED"
 	frozen = "FROZEN"

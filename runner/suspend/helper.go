@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxCalls is the largest number of calls at once; each has a thread of the helper.
-// maxCalls*maxLine fits into a pipe.
+// maxCalls is the largest number of simultaneous calls. Each call has a thread of the
+// helper. maxCalls*maxLine fits into a pipe.
 const maxCalls = 16
 
-// endLimit is the time that a helper has to end after it was asked to or killed. A process
-// that the kernel holds in a call of the driver takes longer.
+// endLimit is the time that a helper has to end after it was asked to or killed. A
+// process that is blocked in a kernel call of the driver takes longer.
 const endLimit = 10 * time.Second
 
 // HelperOptions are the settings of a [Helper]; the zero value is usable.
@@ -27,8 +27,8 @@ type HelperOptions struct {
 	Program string
 	// Library is the path of the driver's library. Empty means libcuda.so.1.
 	Library string
-	// LockFile keeps helpers of two daemons, an old one and its successor, from making calls
-	// at the same time. If empty, nothing does.
+	// LockFile keeps helpers of two daemons, an old one and its successor, from making
+	// calls at the same time. If empty, there is no lock.
 	LockFile string
 	// Env is added to the helper's environment.
 	Env []string
@@ -44,7 +44,7 @@ type HelperOptions struct {
 type Helper struct {
 	opt   HelperOptions
 	turns *semaphore.Weighted
-	// door is held by who looks at the child or starts it.
+	// door is held by the goroutine that checks or starts the child.
 	door   chan struct{}
 	child  *child
 	closed bool
@@ -62,20 +62,21 @@ func NewHelper(opt HelperOptions) *Helper {
 type Request struct {
 	Call Call
 	PID  int
-	// Wait is the time that a lock waits for the process to come to rest. It must not be 0:
-	// the driver would wait without end.
+	// Wait is the time that a lock waits for the process to come to rest. It must not be
+	// 0, because the driver would then wait without end.
 	Wait time.Duration
-	// Pairs are the moves of a restore. If empty, it returns to the same GPUs.
+	// Pairs are the moves of a restore. If empty, the process is restored to the same
+	// GPUs.
 	Pairs []Pair
-	// Limit is the longest time of the call; then the helper is ended.
+	// Limit is the longest time of the call, after which the helper is ended.
 	Limit time.Duration
-	// Alone: no other call runs at the same time.
+	// Alone keeps other calls from running at the same time.
 	Alone bool
 }
 
-// Call makes one call and returns the state if it asks for it. ctx ends the wait for a
-// turn. A call that has begun is not cut off before its limit, because nobody would know
-// its effect. Errors are *CallError, *Unavailable, ErrClosed or ctx's.
+// Call makes one call, and returns the state if r is a CallState. ctx ends the wait for a
+// turn. A call that has begun is not interrupted before its limit, because its effect
+// would be unknown. Errors are *CallError, *Unavailable, ErrClosed or ctx's.
 func (h *Helper) Call(ctx context.Context, r Request) (State, error) {
 	if r.Call == CallLock && r.Wait < time.Millisecond {
 		return 0, errors.New("a lock without a time limit")
@@ -131,7 +132,7 @@ func (h *Helper) get(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	c, err := start(h.command(), h.opt.Start)
-	h.child = c // also if it failed: it must be gone before the next one
+	h.child = c // also after a failed start, because the process must end before the next one starts
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +141,9 @@ func (h *Helper) get(ctx context.Context) (*child, error) {
 	return c, nil
 }
 
-// gone waits until the last helper has ended: two of them would work against each
-// other, and a driver that holds one would hold each further one. If one call hangs,
-// the others of that helper are waited for.
+// gone waits until the last helper has ended, because two helpers would disturb each
+// other, and a driver that blocks one would block each further one. If one call hangs,
+// gone waits for the other calls of that helper.
 func (h *Helper) gone(ctx context.Context) error {
 	if h.child == nil {
 		return nil
@@ -161,8 +162,8 @@ func (h *Helper) gone(ctx context.Context) error {
 	}
 }
 
-// command is the helper's command line. The environment is not the daemon's: with
-// CUDA_VISIBLE_DEVICES the driver would not know all GPUs, which moving needs
+// command returns the helper's command. It does not pass on the daemon's environment.
+// With CUDA_VISIBLE_DEVICES the driver would not know all GPUs, which moving needs
 // (NVIDIA/cuda-python#1983), and the helper must not become a client of MPS.
 func (h *Helper) command() *exec.Cmd {
 	program := cmp.Or(h.opt.Program, "/proc/self/exe") // also if a newer version has replaced the file
@@ -180,8 +181,8 @@ func (h *Helper) command() *exec.Cmd {
 	return cmd
 }
 
-// Close ends the helper. It waits a little for a running call, and does not interrupt it:
-// the helper ends when the call does, or at the call's limit. Further calls return
+// Close ends the helper. It waits briefly for a running call, and does not interrupt it.
+// The helper ends when the call returns, or at the call's limit. Further calls return
 // ErrClosed.
 func (h *Helper) Close() error {
 	h.door <- struct{}{}

@@ -14,7 +14,7 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// Container is the caller's knowledge of a task's container.
+// Container holds what the caller knows of a task's container.
 type Container struct {
 	// ID is its name in control groups, as package cgroup returns it.
 	ID string
@@ -25,8 +25,8 @@ type Container struct {
 	Leave string
 }
 
-// Process is a process of a container. Start distinguishes it from a later one with the
-// same number; it is in clock ticks since the boot.
+// Process is a process of a container. Start distinguishes the process from a later one
+// with the same number, and is in clock ticks since the boot.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
@@ -37,8 +37,8 @@ var (
 	errForeign = errors.New("not a process of the container")
 )
 
-// look finds a process and checks that it is one of the container: the driver would
-// take any process of the machine, and even the number of a thread
+// look finds a process and checks that it belongs to the container. The driver would
+// accept any process of the machine, and even the number of a thread
 // (cuda-checkpoint#41).
 func (s *Suspender) look(c Container, pid int) (Process, error) {
 	if pid <= 1 || !slices.Contains(c.PIDs, pid) {
@@ -63,13 +63,13 @@ func (s *Suspender) look(c Container, pid int) (Process, error) {
 	return p, nil
 }
 
-// there reports whether a process of the container is still there, or nobody knows.
+// there reports whether a process of the container still exists, or may exist.
 func (s *Suspender) there(c Container, pid int) bool {
 	_, err := s.look(c, pid)
 	return !errors.Is(err, errEnded) && !errors.Is(err, errForeign)
 }
 
-// same checks that p is still there.
+// same checks that p still exists.
 func (s *Suspender) same(c Container, p Process) error {
 	now, err := s.look(c, p.PID)
 	if err == nil && now.Start != p.Start {
@@ -78,8 +78,7 @@ func (s *Suspender) same(c Container, p Process) error {
 	return err
 }
 
-// readProcess reads /proc/PID/stat. A process that waits for its parent only (a
-// zombie) has ended.
+// readProcess reads /proc/PID/stat. A zombie, which only waits for its parent, has ended.
 func readProcess(root string, pid int) (Process, error) {
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
@@ -115,7 +114,7 @@ func ProcessOf(pid int) (Process, bool) {
 	return p, err == nil
 }
 
-// leaderOf returns the process that a thread is of.
+// leaderOf returns the process that a thread belongs to.
 func leaderOf(dir string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 )
 
 // ProgramCommand is the first argument of the program of a proof, which runs in a
-// container and is suspended there: it has memory on a GPU and looks again and again
-// whether that is unchanged. The program that uses it must call [RunProgram] for it.
+// container and is suspended there. It has memory on a GPU and checks repeatedly whether
+// the memory is unchanged. The program that uses it must call [RunProgram] for it.
 const ProgramCommand = "suspend-program"
 
 // ProgramBytes is the GPU memory that the program fills, beside its CUDA context.
 const ProgramBytes = 64 << 20
 
-// What the program prints: once when its memory is filled, after each look, and before
-// it ends with an error.
+// Words that the program prints once when its memory is filled, after each check, and
+// before it ends with an error.
 const (
 	ProgramReady = "ready"
-	ProgramGood  = "good" // and how many looks there have been
-	ProgramBad   = "bad"  // and why
+	ProgramGood  = "good" // followed by the number of checks
+	ProgramBad   = "bad"  // followed by the reason
 )
 
-// programLook is the time between two looks.
+// programLook is the time between two checks.
 const programLook = 50 * time.Millisecond
 
 // RunProgram runs [ProgramCommand] until something is wrong or it is killed, and
@@ -36,7 +36,7 @@ func RunProgram(args []string) int {
 	out := bufio.NewWriter(os.Stdout)
 	say := func(word string, more any) {
 		fmt.Fprintln(out, word, more)
-		_ = out.Flush() // who reads may have left; then the program is ended
+		_ = out.Flush() // the reader may have disconnected, and then ends the program
 	}
 	m, err := fillGPU(library, ProgramBytes)
 	if err != nil {
@@ -54,5 +54,5 @@ func RunProgram(args []string) int {
 	}
 }
 
-// pattern returns the n-th word of the memory: no two neighbours are alike.
+// pattern returns the n-th word of the memory. Neighbouring words differ.
 func pattern(n int) uint32 { return uint32(n) * 2654435761 }

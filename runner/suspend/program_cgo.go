@@ -30,11 +30,12 @@ type gpuMemory struct {
 	read     unsafe.Pointer
 	at       C.ulonglong
 	want     []uint32
-	got      unsafe.Pointer // of C: the driver writes there
+	got      unsafe.Pointer // C memory, because the driver writes there
 	gotWords []uint32
 }
 
-// fillGPU takes memory of the first GPU and fills it. The thread stays with its context.
+// fillGPU allocates memory on the first GPU and fills it. It locks the calling thread,
+// which has the CUDA context.
 func fillGPU(library string, bytes int) (*gpuMemory, error) {
 	runtime.LockOSThread()
 	name := C.CString(library)

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Recover finishes what a daemon that died has left half done. want is Runs or Suspended.
-// The container's processes may be in any state, frozen or not. Outcomes are as for Suspend
-// and Resume; with want Runs, Suspended means that the driver could not restore it now.
-// Lost with an *Unavailable in the error means that there is no driver to ask. If ctx ends
-// first, the outcome is Unchanged: recover again. The container is thawed for a moment,
-// because a frozen process cannot be asked.
+// Recover finishes an operation that a killed daemon has not completed. want is Runs or
+// Suspended. The container's processes may be in any state, frozen or not. Outcomes are
+// as for Suspend and Resume; with want Runs, Suspended means that the driver could not
+// restore it now. Lost with an *Unavailable in the error means that the driver cannot be
+// asked. If ctx ends first, the outcome is Unchanged, and the caller must recover again.
+// The container is thawed for a moment, because a frozen process cannot be asked.
 func (s *Suspender) Recover(ctx context.Context, c Container, want Outcome, f Facts, t Target) (Result, error) {
 	return s.run(ctx, "recover", c, func(o *op) error {
 		if want != Runs && want != Suspended {
@@ -30,7 +30,7 @@ func (s *Suspender) Recover(ctx context.Context, c Container, want Outcome, f Fa
 		}
 		found, err := s.find(ctx, c)
 		if err != nil {
-			if ctx.Err() == nil { // else the daemon stops, and the next one recovers
+			if ctx.Err() == nil { // otherwise the daemon stops, and the next one recovers
 				o.result.Outcome = Lost
 			}
 			return err
@@ -46,7 +46,7 @@ func (s *Suspender) Recover(ctx context.Context, c Container, want Outcome, f Fa
 	})
 }
 
-// finish completes an ordered suspend. If it may not, the task runs.
+// finish completes an ordered suspend, or lets the task run if it may not be suspended.
 func (o *op) finish(ctx context.Context, f Facts, found []known) error {
 	p, err := o.s.Check(ctx, o.c, f)
 	if err != nil {
@@ -56,13 +56,13 @@ func (o *op) finish(ctx context.Context, f Facts, found []known) error {
 	return o.suspend(ctx)
 }
 
-// release lets all CUDA processes of the container run. There is usually one; more may have
-// come meanwhile. The worst outcome counts.
+// release lets all CUDA processes of the container run. There is usually one process, but
+// more may have started meanwhile. The worst outcome counts.
 func (o *op) release(ctx context.Context, found []known) error {
 	worst := Runs
 	var all error
 	for _, p := range found {
-		if err := o.s.thaw(ctx, o.c); err != nil { // the one before may be frozen again
+		if err := o.s.thaw(ctx, o.c); err != nil { // the previous process may be frozen again
 			o.result.Outcome = Lost
 			return err
 		}

@@ -19,10 +19,10 @@ const HelperCommand = "suspend-helper"
 // RunHelper runs [HelperCommand] and returns the exit code. args are the path of the
 // driver's library and, if there is one, the lock file.
 //
-// It answers requests until its input ends, that is until the daemon closes it or dies. It
-// then waits for running calls, each up to its limit: a call that is cut off may leave the
-// process of a task in between. Signals for the daemon's whole group must not cut it off
-// either.
+// It answers requests until its input ends, that is until the daemon closes it or dies.
+// It then waits for running calls, each up to its limit, because an interrupted call may
+// leave a task's process in an intermediate state. Signals for the daemon's whole group
+// must not interrupt it either.
 func RunHelper(args []string) int {
 	if len(args) < 1 || len(args) > 2 {
 		fmt.Fprintln(os.Stderr, "carma: "+HelperCommand+" is started by carma daemon, with one or two arguments")
@@ -49,8 +49,8 @@ func RunHelper(args []string) int {
 	return s.serve(os.Stdin)
 }
 
-// ownOutput returns the standard output and puts the standard error in its place: the
-// library's output must not come between the answers.
+// ownOutput returns the standard output and replaces it by the standard error, because
+// the library's output must not appear between the answers.
 func ownOutput() (*os.File, error) {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -59,8 +59,8 @@ func ownOutput() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "answers"), unix.Dup3(2, 1, 0)
 }
 
-// lockFile waits until no other helper has the file. The helper of a daemon that died
-// may be in a call still. The lock goes with the process.
+// lockFile waits until no other helper has the file. The helper of a killed daemon may
+// still be in a call. The lock ends with the process.
 func lockFile(path string) error {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -73,7 +73,7 @@ func lockFile(path string) error {
 	}
 }
 
-// server is the helper's side.
+// server is the helper's side of the connection.
 type server struct {
 	driver *driver
 	calls  sync.WaitGroup
@@ -85,7 +85,7 @@ type server struct {
 func (s *server) write(r reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = writeLine(s.out, r) // a daemon that died reads nothing
+	_ = writeLine(s.out, r) // it fails if the daemon has died
 }
 
 func (s *server) serve(in io.Reader) int {

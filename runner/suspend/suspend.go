@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Two orders are fixed.
+// The order of the steps is fixed for both operations.
 //
 // Suspend: lock, checkpoint, freeze. The driver talks to a thread of the process
 // itself, the restore thread (cuCheckpointProcessGetRestoreThreadId). A frozen
 // process answers no call, not even the one for its state (CRIU locks before it
 // freezes, checkpoint-restore/criu#2470).
 //
-// Resume: thaw, restore, unlock. Restore needs that thread as well: CRIU wakes it,
-// and it alone, before it restores. A control group wakes all threads. That does no
-// harm: until unlock their CUDA calls wait. Only a program that touches managed
+// Resume: thaw, restore, unlock. Restore needs that thread as well: CRIU wakes it, and it
+// alone, before it restores. A control group wakes all threads. That does no harm,
+// because the threads' CUDA calls wait until unlock. Only a program that touches managed
 // memory would crash, so such a task is not suspended.
 
-// undoFaults is the number of failed calls that are forgiven on the way back to running:
-// otherwise the task would be lost.
+// undoFaults is the number of failed calls that are tolerated on the way back to running,
+// because otherwise the task would be lost.
 const undoFaults = 2
 
 // Suspend takes a container's CUDA process off its GPU and freezes the container. Outcomes:
@@ -54,7 +54,7 @@ func (o *op) suspend(ctx context.Context) error {
 	return and(err, o.undo(context.WithoutCancel(ctx)))
 }
 
-// undo lets the task run again after a suspend that failed, or returns that it is lost.
+// undo lets the task run again after a failed suspend, or returns that the task is lost.
 func (o *op) undo(ctx context.Context) error {
 	if err := o.s.thaw(ctx, o.c); err != nil {
 		o.result.Outcome = Lost
@@ -72,12 +72,12 @@ func (o *op) undo(ctx context.Context) error {
 
 // Target is the destination of a resumed process.
 type Target struct {
-	// Pairs move it to other GPUs; they must name every GPU that the driver knows
-	// it to have. Empty: to the same GPU.
+	// Pairs move the process to other GPUs. They must name every GPU that the driver
+	// knows the process to have. If empty, the process resumes on the same GPU.
 	Pairs []Pair
-	// Bytes is its GPU memory, for the time limit of copying, or 0 if unknown.
+	// Bytes is the process's GPU memory, for the time limit of copying, or 0 if unknown.
 	Bytes int64
-	// Driver is the version of the NVIDIA driver; it is needed for Pairs only.
+	// Driver is the version of the NVIDIA driver, needed for Pairs only.
 	Driver string
 }
 
@@ -120,7 +120,7 @@ func (s *Suspender) Resume(ctx context.Context, c Container, p Process, t Target
 	})
 }
 
-// resume brings the process of a thawed container to run, or leaves it suspended.
+// resume makes the process of a thawed container run, or leaves it suspended.
 func (o *op) resume(ctx context.Context) error {
 	err := o.drive(ctx, Running, 1)
 	if err == nil {
@@ -141,6 +141,6 @@ func (o *op) resume(ctx context.Context) error {
 		o.result.Outcome = Suspended
 		return and(err, o.s.freeze(ctx, o.c))
 	}
-	// It has its memory on a GPU: continue, for it cannot be asked to wait.
+	// The process has its memory on a GPU, so it continues to run.
 	return and(err, o.undo(ctx))
 }

@@ -13,13 +13,14 @@ import (
 	"carma/internal/failpoint"
 )
 
-// Caller makes calls of the driver. [Helper] does; simulated servers have their own.
+// Caller makes calls of the driver. [Helper] implements it, and simulated servers have
+// their own implementation.
 type Caller interface {
 	Call(ctx context.Context, r Request) (State, error)
 }
 
-// Freezer stops all threads of a container and lets them run again. Both may be repeated; a
-// container that is already in that state, or gone, is a success.
+// Freezer stops all threads of a container and lets them run again. Both may be repeated,
+// and succeed for a container that is already in that state or has ended.
 type Freezer interface {
 	Freeze(ctx context.Context, c Container) error
 	Thaw(ctx context.Context, c Container) error
@@ -29,19 +30,19 @@ type Freezer interface {
 
 // Limits are the longest times of steps. 0 means the default, given at each field.
 type Limits struct {
-	State  time.Duration // to ask for a state; 10 s
-	Lock   time.Duration // for the process to come to rest; 10 s
-	Copy   time.Duration // for checkpoint or restore if the memory is not known; 5 min
+	State  time.Duration // asking for a state; 10 s
+	Lock   time.Duration // waiting for the process to come to rest; 10 s
+	Copy   time.Duration // checkpoint or restore if the memory is not known; 5 min
 	Unlock time.Duration // 10 s
-	Freeze time.Duration // to freeze or thaw; 10 s
+	Freeze time.Duration // freezing or thawing; 10 s
 }
 
 // lockMargin is the default of Suspender.margin.
 const lockMargin = 5 * time.Second
 
-// CopyLimit returns the time limit for copying this many bytes. 80 GB took 15 s on an H100,
-// one direction (cuda-checkpoint#29). Ten times that and half a minute are allowed: slower
-// machines, several tasks at once, a driver that wakes a GPU up.
+// CopyLimit returns the time limit for copying this many bytes. 80 GB took 15 s on an
+// H100, one direction (cuda-checkpoint#29). The limit is ten times that and half a
+// minute, for slower machines, several tasks at once, and a driver that wakes up a GPU.
 func CopyLimit(bytes int64) time.Duration {
 	const slowest = 500_000_000 // bytes per second
 	return 30*time.Second + time.Duration(float64(max(bytes, 0))/slowest*float64(time.Second))
@@ -60,10 +61,10 @@ type Options struct {
 }
 
 // Suspender suspends and resumes tasks. Its methods may be called from several
-// goroutines; for one container they take turns.
+// goroutines. Operations on one container run one after the other.
 type Suspender struct {
 	opt    Options
-	margin time.Duration // the driver's time beyond its own limit of a lock
+	margin time.Duration // time that the driver may exceed its own limit of a lock
 
 	mu   sync.Mutex
 	busy map[string]chan struct{} // by container, during an operation
@@ -89,17 +90,17 @@ type Outcome int
 
 // Outcomes.
 const (
-	// Unchanged: nothing was done.
+	// Unchanged means that nothing was done.
 	Unchanged Outcome = iota
-	// Runs: the task runs on its GPU.
+	// Runs means that the task runs on its GPU.
 	Runs
-	// Suspended: the task is off its GPU, and can be resumed.
+	// Suspended means that the task is off its GPU and can be resumed.
 	Suspended
-	// Ended: the process has exited, or somebody else has ended it.
+	// Ended means that the process has exited, or somebody else has ended it.
 	Ended
-	// Lost: the task can neither run on nor be resumed, or nobody knows. End the
-	// attempt as a fault of the infrastructure. The container is not frozen, so
-	// that it can be stopped.
+	// Lost means that the task can neither run on nor be resumed, or that its state is
+	// unknown. End the attempt as a fault of the infrastructure. The container is not
+	// frozen, so that it can be stopped.
 	Lost
 )
 
@@ -120,7 +121,8 @@ var what = map[Outcome]string{
 type Result struct {
 	Outcome Outcome
 	Process Process
-	// State is the last known state of the process; Sure: it is known.
+	// State is the last known state of the process. Sure is set if this is its current
+	// state.
 	State State
 	Sure  bool
 	// Took are the times of the driver's calls that succeeded.
@@ -149,7 +151,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// turn waits until no other operation has the container. done must be called after.
+// turn waits until no other operation uses the container. Call done after the operation.
 func (s *Suspender) turn(ctx context.Context, id string) (done func(), err error) {
 	for {
 		s.mu.Lock()
@@ -174,7 +176,7 @@ func (s *Suspender) turn(ctx context.Context, id string) (done func(), err error
 	}
 }
 
-// run makes one operation of one container.
+// run carries out one operation on one container.
 func (s *Suspender) run(ctx context.Context, name string, c Container, f func(*op) error) (Result, error) {
 	done, err := s.turn(ctx, c.ID)
 	if err != nil {

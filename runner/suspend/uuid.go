@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// maxPairs is the most GPUs of one process; a request must fit into a line.
+// maxPairs is the largest number of GPUs of one process, because a request must fit into
+// a line.
 const maxPairs = 32
 
 // parseUUID returns the 16 bytes of a GPU's UUID (CUuuid).
@@ -21,7 +22,7 @@ func parseUUID(text string) (id [16]byte, err error) {
 	return [16]byte(raw), nil
 }
 
-// checkPairs returns the error in a list of moves.
+// checkPairs returns an error if a list of moves is invalid.
 func checkPairs(pairs []Pair) error {
 	if len(pairs) > maxPairs {
 		return fmt.Errorf("%d GPUs to move; at most %d", len(pairs), maxPairs)

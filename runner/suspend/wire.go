@@ -9,7 +9,7 @@ import (
 )
 
 // maxLine bounds a line in either direction, in bytes. All requests that may run together
-// fit into a pipe (64 KiB), so writing one never waits for a helper that hangs.
+// fit into a pipe (64 KiB), so that writing a request never waits for a hanging helper.
 const maxLine = 4096
 
 // request is a line to the helper.
@@ -21,18 +21,18 @@ type request struct {
 	TimeoutMS uint32 `json:"timeout_ms,omitempty"`
 	Pairs     []Pair `json:"pairs,omitempty"`
 	// LimitMS is the longest time of the call. After the daemon has died, the helper does
-	// not wait longer for it.
+	// not wait longer for the call.
 	LimitMS int64 `json:"limit_ms"`
 }
 
-// reply is a line from the helper. The first one has ID 0 and says that the library
-// is loaded, or why not.
+// reply is a line from the helper. The first reply has ID 0 and says that the library is
+// loaded, or why not.
 type reply struct {
 	ID    uint64 `json:"id"`
 	Code  Code   `json:"code,omitempty"`
 	State State  `json:"state,omitempty"`
-	Error string `json:"error,omitempty"` // of the helper itself
-	CUDA  int    `json:"cuda,omitempty"`  // of the first line: CUDA's version
+	Error string `json:"error,omitempty"` // error of the helper itself
+	CUDA  int    `json:"cuda,omitempty"`  // in the first reply, CUDA's version
 }
 
 var errLong = fmt.Errorf("a line of more than %d bytes", maxLine)

@@ -211,12 +211,14 @@ func (s *Store) over(t *taskAccount, n int64) *full {
 // makeRoom removes the piece of output that must go first when t needs n bytes and a limit
 // is reached. It returns false if there is none. By limit:
 //
-//   - A task's limit: the middle of its own output, the oldest attempt's first.
-//   - A user's: the output of the task that ended first; else the middle of
-//     the largest task's.
-//   - The total: each user has an equal share. A user above it loses own
-//     output; a user within it gets room from the one furthest above.
-//   - The disk's: the task's own, as nobody knows who fills the disk.
+//   - A task's limit removes the middle of the task's own output, the oldest attempt's
+//     first.
+//   - A user's limit removes the output of the task that ended first, else the middle of
+//     the largest task's output.
+//   - Under the total limit each user has an equal share. A user above the share loses own
+//     output. A user within the share gets room from the user furthest above it.
+//   - The disk's limit removes the task's own output, because it is unknown who fills the
+//     disk.
 func (s *Store) makeRoom(t *taskAccount, over *full, n int64) bool {
 	switch over.of {
 	case ofTask, ofDisk:
