@@ -11,10 +11,10 @@ import (
 // caller has cancelled.
 const aboutStep = 4096
 
-// About returns the events and decisions that are about a task, of events numbered
-// from first to last, each in order. It is for people who look at a task: it finds
-// rows by their text and reads no others, so it does not check the chain. A row about
-// another task may be among them. Samples, paces and wakes never are.
+// About returns the events and decisions that are about a task, of events numbered from
+// first to last, each in order. It serves views of a task. It finds rows by their text
+// and reads no others, so it does not check the chain. A row about another task may be
+// among them. Samples, paces and wakes never are.
 func (r *Reader) About(ctx context.Context, task, first, last int64) (events []Event, decisions []Decision, err error) {
 	for from := first; from <= last && err == nil; from += aboutStep {
 		to := min(last, from+aboutStep-1)
@@ -39,7 +39,8 @@ func named(task int64) (field, id []byte) {
 
 func (r *Reader) aboutEvents(task, from, to int64, found *[]Event) error {
 	field, id := named(task)
-	// The kinds come first: the bodies of samples are long, and not read.
+	// The condition on the kind comes first, so that the long bodies of samples are not
+	// read.
 	rows, err := r.q.Query(`SELECT seq, at, kind, body FROM events WHERE seq BETWEEN ? AND ?
 		AND kind NOT IN ('sampled', 'paced', 'woke') AND (instr(body, ?) > 0 OR kind = 'task-submitted' AND instr(body, ?) > 0) ORDER BY seq`, from, to, field, id)
 	return scanRows(rows, err, func() error {
@@ -83,8 +84,8 @@ func scanRows(rows *sql.Rows, err error, scan func() error) error {
 	return rows.Err()
 }
 
-// Since returns the number of the first event that is kept and not from before an
-// instant; one more than the last event's if there is none.
+// Since returns the number of the first kept event at or after an instant, or the last
+// event's number plus 1 if there is none.
 func (r *Reader) Since(at int64) (seq int64, err error) {
 	first, last, err := r.Bounds()
 	if err != nil {

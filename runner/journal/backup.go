@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Backup writes a copy of the journal in dir and checks it; a daemon may be running. to is
-// a file that does not exist yet, or a folder: the name in it has the time. It returns the
-// file, and its content in words.
+// Backup writes a copy of the journal in dir and checks it; a daemon may be running. to
+// is a file that does not exist yet, or a folder, in which the file's name contains the
+// time. It returns the file, and its content in words.
 func Backup(dir, to string) (file, stand string, err error) {
 	if _, err := CheckFolder(dir); err != nil {
 		return "", "", err
@@ -101,8 +101,8 @@ func checkFile(path string) (head, error) {
 // running. It describes the content in words. If the journal is damaged, the error is a
 // [Refusal].
 func CheckFolder(dir string) (stand string, err error) {
-	// The witness is read first: it may lag behind the database, and never
-	// leads.
+	// The witness is read first, because it may be older than the database but must never
+	// be newer.
 	seen, file, seenErr := readWitness(filepath.Join(dir, witnessFile))
 	r, err := OpenReadOnly(dir)
 	if err != nil {

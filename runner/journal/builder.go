@@ -75,8 +75,8 @@ func (b *builder) copy(tx *sql.Tx, st *statements) (err error) {
 			return r, r.row.Seq, err
 		},
 		func(r stored[Event]) {
-			// A number may be there twice: the sound row continues the chain of the event
-			// before.
+			// A number may occur twice. The sound row is the one that continues the chain
+			// of the previous event.
 			if e := r.row; e.Seq == next && e.Seq <= b.kept.last && link(before, e) == r.sum {
 				put(event, e.Seq, e.At, e.Kind, blob(e.Body), r.sum)
 				next, before = e.Seq+1, r.sum

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Check reads the whole database and reports damage to its structure and to any
-// row. It takes seconds per gigabyte and delays nobody.
+// Check reads the whole database and reports damage to its structure and to any row. It
+// takes seconds per gigabyte, and does not delay writes.
 func (r *Reader) Check() error {
 	return r.View(func(r *Reader) error {
 		if err := r.checkSnapshots(); err != nil {
@@ -20,8 +20,8 @@ func (r *Reader) Check() error {
 	})
 }
 
-// CheckBeside is Check for a daemon at work: it reads rows for at most half of
-// the time, and ends with ctx.
+// CheckBeside does what Check does while a daemon works. It reads rows for at most half
+// of the time, and ends with ctx.
 func (r *Reader) CheckBeside(ctx context.Context) error {
 	if err := structure(r.dir, r.ro.QueryRowContext(ctx, integrityCheck)); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Reader) checkSnapshots() error {
 	return nil
 }
 
-// check leaves out the snapshots: Load passes over damaged ones.
+// check does not check the snapshots, because Load skips damaged ones.
 func (r *Reader) check() error {
 	if err := structure(r.dir, r.q.QueryRow(integrityCheck)); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (r *Reader) checkMeta() error {
 }
 
 // checkedAtOpen is the size in bytes up to which Open checks the whole journal.
-// A larger one is left to [Reader.CheckBeside].
+// [Reader.CheckBeside] checks larger journals.
 const checkedAtOpen = 16 << 20
 
 // Small reports whether Open has checked the whole journal.

@@ -12,8 +12,8 @@ import (
 // Event is one entry of the history. Here and in the other types, an empty
 // body is read back as nil.
 type Event struct {
-	// Seq is its number, from 1 without gaps. Commit assigns it and ignores a
-	// given one.
+	// Seq is the event's number, from 1 without gaps. Commit assigns it and ignores the
+	// given value.
 	Seq  int64
 	At   int64 // nanoseconds since the Unix epoch
 	Kind string
@@ -38,10 +38,11 @@ type TaskRow struct {
 	Phase     string
 	Finished  bool
 	Submitted int64 // nanoseconds since the Unix epoch
-	Ended     int64 // the same; 0 while it is not finished
+	Ended     int64 // the same, or 0 while the task is not finished
 	Body      []byte
-	// Make returns the body when it is written; if nil, Body is used. So the bodies of one
-	// commit need not all be in memory at once. It may be called several times.
+	// Make returns the body when it is written, so that the bodies of one commit need not
+	// all be in memory at once. It may be called several times. If it is nil, Body is
+	// used.
 	Make func() ([]byte, error)
 }
 
@@ -70,9 +71,9 @@ type MetaRow struct {
 	Value []byte
 }
 
-// Commit stores all of b in one transaction and returns the number of its first
-// event; without events, the number that the next event will have. After nil, b
-// survives a crash of the process and of the machine.
+// Commit stores all of b in one transaction and returns the number of its first event, or
+// without events the number of the next event. Once Commit has returned nil, b survives a
+// crash of the process and of the machine.
 //
 // After an error nothing of b is stored, its event numbers will be used again,
 // and the journal remains usable. The error wraps [ErrFull] if the disk is
@@ -168,9 +169,9 @@ func (t TaskRow) store(s *sql.Stmt, body []byte) error {
 }
 
 // write runs fn in a transaction, which is rolled back if fn fails. fn changes h to the
-// head after it. The witnesses are written last, so they may lag behind the database and
-// never lead. There is no context: after an interrupted write, the caller would not know
-// what is stored.
+// head after it. The witnesses are written last, so that they may be older than the
+// database but never newer. There is no context: after an interrupted write, the caller
+// would not know what is stored.
 func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -194,7 +195,7 @@ func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 		if err == nil {
 			err = tx.Commit()
 		}
-		_ = tx.Rollback() // after a commit it does nothing
+		_ = tx.Rollback() // does nothing after a commit
 	}
 	if err != nil {
 		return fmt.Errorf("journal: %s: %w", what, classify(j.dir, err))

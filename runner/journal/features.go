@@ -20,14 +20,15 @@ type Feature struct {
 	Items []string
 }
 
-// features are the features of this program beyond schema 4. A row stays for
-// ever. TestJournalItems asks for a row when something new comes into a journal.
+// features are the features of this program beyond schema 4. A row is never removed.
+// TestJournalItems requires a new row for each new item in a journal.
 var features = []Feature{}
 
 // need is a feature that a journal has.
 type need struct {
 	Name string `json:"name"`
-	// Since is the version of the program that wrote it first, or empty if unknown.
+	// Since is the version of the program that first wrote the feature, or empty if
+	// unknown.
 	Since string `json:"since,omitempty"`
 	// Event and Task, of the feature schema 4, are the last event and the highest
 	// task that programs of earlier schemas have written.
@@ -35,7 +36,7 @@ type need struct {
 	Task  int64 `json:"task,omitempty"`
 }
 
-// schemaFeature is the name of the feature that a schema is.
+// schemaFeature returns the name of the feature for a schema.
 func schemaFeature(version int) string { return fmt.Sprintf("schema %d", version) }
 
 // known reports whether this program has a feature.
@@ -96,8 +97,8 @@ func checkFeatures(q querier) error {
 	return h.understood()
 }
 
-// writes reports whether a row has something of the feature. A key or a value of the same
-// spelling elsewhere in the row counts as well: then the feature is recorded earlier than
+// writes reports whether a row has an item of the feature. A key or a value of the same
+// spelling elsewhere in the row counts as well, so a feature may be recorded earlier than
 // necessary.
 func (f Feature) writes(form string, body []byte) bool {
 	return slices.ContainsFunc(f.Items, func(item string) bool {
@@ -124,7 +125,7 @@ func (h *head) note(version, form string, body []byte) error {
 	return nil
 }
 
-// Newer says that a newer carma has written something that this one does not
+// Newer is the error that a newer carma has written something that this program does not
 // know. It wraps [ErrNewer].
 type Newer struct {
 	What string // the unknown feature
@@ -142,7 +143,7 @@ func (n *Newer) Error() string {
 
 func (n *Newer) Unwrap() error { return ErrNewer }
 
-// Usage is true, as of a [Refusal].
+// Usage returns true, as for a [Refusal].
 func (n *Newer) Usage() bool { return true }
 
 // Writer returns the version of the program that wrote to the journal last, or
@@ -152,8 +153,8 @@ func (r *Reader) Writer() (version string, err error) {
 	return h.writer, err
 }
 
-// Legacy returns the last event and the highest task that programs of schema 3
-// or earlier may have written. Their rows may have fields that are gone.
+// Legacy returns the last event and the highest task that programs of schema 3 or earlier
+// may have written. Their rows may have fields that no longer exist.
 func (r *Reader) Legacy() (event, task int64, err error) {
 	h, err := r.head()
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 // head is the position of the journal. It is the only row of a table of that name,
 // rewritten in every transaction. The witnesses have a copy of it.
 type head struct {
-	// id identifies this history. A journal that was cut back, or replaced by a
-	// backup, gets another one.
+	// id identifies this history. A journal that was truncated, or replaced by a backup,
+	// gets another id.
 	id      [16]byte
-	commits int64 // transactions, from 1
+	commits int64 // number of transactions
 	event   int64 // number of the last event
 	chain   int64 // its sum
 	base    int64 // number of the last event that was pruned, or 0
 	link    int64 // its sum
 	decided int64 // see Reader.Decided
 	task    int64 // the highest number a task has ever had
-	at      int64 // of the last event, in nanoseconds since the Unix epoch
-	// instance is the value of InstanceKey: with it the containers can be found
-	// when the database is gone.
+	at      int64 // time of the last event, in nanoseconds since the Unix epoch
+	// instance is the value of InstanceKey, by which the containers can be found when the
+	// database is lost.
 	instance string
 	// features is the JSON list of the features that a program must know to read the
 	// journal, see [Feature]. writer is the version of the program that wrote last. The
@@ -58,8 +58,8 @@ const (
 	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-// renew gives another id to a journal that continues from an earlier point: it is not
-// compared with rows under the old one.
+// renew gives another id to a journal that continues from an earlier point, so that it is
+// not compared with rows under the old id.
 func (h *head) renew() error {
 	_, err := rand.Read(h.id[:])
 	return err
@@ -81,7 +81,8 @@ func readHead(q querier) (h head, err error) {
 	return h, nil
 }
 
-// scanError begins the errors of database/sql for a value of another type than the column.
+// scanError is the prefix of the errors of database/sql for a value of another type than
+// the column.
 const scanError = "sql: Scan error"
 
 // sound sets the id of a head that was read, and returns an error if the head is

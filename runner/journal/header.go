@@ -16,7 +16,7 @@ import (
 var fixed = []struct {
 	at    int
 	bytes []byte
-	begun []byte // also sound: the bytes until the first checkpoint
+	begun []byte // the bytes until the first checkpoint, which are also sound
 	what  string
 }{
 	{0, []byte("SQLite format 3\x00"), nil, "what it is"},
@@ -46,8 +46,8 @@ func checkHeader(path string) error {
 	return nil
 }
 
-// readHeader returns the header of a database file. It returns nil for a file
-// that is missing or shorter: SQLite has not written to it.
+// readHeader returns the header of a database file. It returns nil for a file that is
+// missing or shorter than a header, because SQLite has not written to it.
 func readHeader(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func mendHeader(path string) (err error) {
 			return err
 		}
 	}
-	// The number of pages counts only if these two are equal.
+	// SQLite uses the number of pages only if these two fields are equal.
 	changes, countedAt := binary.BigEndian.Uint32(h[24:]), int64(92)
 	_, err = f.WriteAt(binary.BigEndian.AppendUint32(nil, ^changes), countedAt)
 	return err

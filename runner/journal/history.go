@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// pageSize is the number of rows that an iteration has in memory. It reads page by page,
-// because the write-ahead log grows as long as a read lasts.
+// pageSize is the number of rows that an iteration has in memory. Iterations read page by
+// page, because the write-ahead log grows as long as a read lasts.
 const pageSize = 256
 
-// Bounds returns the numbers of the oldest event that is kept and of the last
-// event, kept or not; 1 and 0 for an empty journal.
+// Bounds returns the numbers of the oldest kept event and of the last event, kept or not.
+// They are 1 and 0 for an empty journal.
 func (r *Reader) Bounds() (first, last int64, err error) {
 	h, err := r.head()
 	if err != nil {
@@ -60,8 +60,9 @@ func (r *Reader) Events(after int64) iter.Seq2[Event, error] {
 	}
 }
 
-// eventPage returns the events up to the first bad one, and the error in that. chain is the
-// sum of the event before the page. The returned sum is the sum of the page's last event.
+// eventPage returns the events up to the first bad one, and the error in the bad event.
+// chain is the sum of the event before the page. The returned sum is the sum of the
+// page's last event.
 func (r *Reader) eventPage(after, chain int64) ([]Event, int64, error) {
 	rows, err := r.q.Query("SELECT seq, at, kind, body, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, pageSize)
 	var page []Event
@@ -89,8 +90,8 @@ func (r *Reader) eventPage(after, chain int64) ([]Event, int64, error) {
 	return page, chain, nil
 }
 
-// Decisions yields the decisions of the events after number after, in order.
-// Those of the last events may not have been stored yet.
+// Decisions yields the decisions of the events after number after, in order. The
+// decisions of the last events may not have been stored yet.
 func (r *Reader) Decisions(after int64) iter.Seq2[Decision, error] {
 	return func(yield func(Decision, error) bool) {
 		seq, n := after+1, -1
@@ -134,19 +135,18 @@ func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
 }
 
 // Decided returns the number of the last event whose decisions are all stored, from the
-// last commit with a Batch.Decided. In a journal of an older carma, which did not store it,
-// it is the last event with a stored decision, or 0.
+// last commit with a Batch.Decided. In a journal of an older carma, which did not store
+// this number, it is the last event with a stored decision, or 0.
 func (r *Reader) Decided() (seq int64, err error) {
 	h, err := r.head()
 	return h.decided, err
 }
 
-// Prune removes old events with their decisions, and returns how many. It
-// removes at most PruneLimit, so that it does not delay the writer for long:
-// call it again if it was PruneLimit. An event is removed if it is not after
-// the older of two readable snapshots, so that no replay needs it; if it is not
-// one of the newest keep; and if it is from before olderThan (nanoseconds since
-// the Unix epoch).
+// Prune removes old events with their decisions, and returns how many. It removes at most
+// PruneLimit events, so that it does not delay the writer for long. Call it again if it
+// returned PruneLimit. An event is removed if it is not after the older of two readable
+// snapshots, so that no replay needs it; if it is not one of the newest keep; and if it
+// is from before olderThan (nanoseconds since the Unix epoch).
 func (j *Journal) Prune(keep int, olderThan int64) (removed int, err error) {
 	seqs, err := j.snapshotSeqs()
 	if err != nil || len(seqs) < 2 {
@@ -166,7 +166,7 @@ func (j *Journal) Prune(keep int, olderThan int64) (removed int, err error) {
 		return 0, nil
 	}
 	err = j.write("prune", func(tx *sql.Tx, h *head) error {
-		// Events must stay without gaps: stop before the first young one.
+		// The kept events must have no gaps, so stop before the first young one.
 		err := tx.QueryRow("SELECT coalesce(min(seq) - 1, ?1) FROM events WHERE seq <= ?1 AND at >= ?2", cut, olderThan).Scan(&cut)
 		if err != nil || cut < first {
 			return err
@@ -186,5 +186,5 @@ func (j *Journal) Prune(keep int, olderThan int64) (removed int, err error) {
 	return int(max(0, cut-first+1)), nil
 }
 
-// PruneLimit is the most events that one call of Prune removes.
+// PruneLimit is the largest number of events that one call of Prune removes.
 const PruneLimit = 4096

@@ -7,11 +7,11 @@
 // returns the last event with stored decisions. The package stores bodies as they are and
 // does not know their content.
 //
-// It is one SQLite database in WAL mode, synced at every commit. Each row has a checksum of
-// its own, because SQLite pages have none. The checksum of an event covers the event
-// before. SQLite drops a damaged end of its log silently. So the last commit is also
-// recorded in a small file beside the database, the witness: a journal without that commit
-// is refused.
+// It is one SQLite database in WAL mode, synced at every commit. Each row has a checksum
+// of its own, because SQLite pages have none. The checksum of an event covers the
+// previous event. SQLite drops a damaged end of its log silently. So the last commit is
+// also recorded in a small file beside the database, the witness, and a journal without
+// that commit is refused.
 package journal
 
 import (
@@ -33,18 +33,18 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrLocked: another daemon has the journal open.
+	// ErrLocked means that another daemon has the journal open.
 	ErrLocked error = unchanged("in use")
-	// ErrNewer: the journal was written by a newer carma.
+	// ErrNewer means that a newer carma wrote the journal.
 	ErrNewer error = unchanged("written by a newer version")
-	// ErrFull: no room on the disk. Nothing of the call was stored; the same
+	// ErrFull means that the disk is full. Nothing of the call was stored, and the same
 	// call works once there is room again.
 	ErrFull = errors.New("no space left")
-	// ErrNotFound: no such task or key.
+	// ErrNotFound means that the task or key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrDamaged: the stored data differs from the written data.
+	// ErrDamaged means that the stored data differs from the written data.
 	ErrDamaged = errors.New("damaged")
-	// ErrUncertain: it is not known whether the call was stored.
+	// ErrUncertain means that it is not known whether the call was stored.
 	ErrUncertain = errors.New("not known to be stored")
 )
 
@@ -55,8 +55,8 @@ const (
 	readers = 4
 )
 
-// Journal is an open journal. There is one per folder, over all processes.
-// The methods may be called from several goroutines; writes run one at a time.
+// Journal is an open journal. All processes together can have one open journal per
+// folder. The methods may be called from several goroutines; writes run one at a time.
 type Journal struct {
 	Reader
 	lock *lock
@@ -69,24 +69,24 @@ type Journal struct {
 	witnesses witnesses
 	spare     int64    // bytes, as in Options
 	version   string   // as in Options
-	upgrade   *Upgrade // of this open, or nil if there was none
+	upgrade   *Upgrade // upgrade made by this open, or nil
 	// written gets the duration of each write, or is nil. Guarded by mu.
 	written func(time.Duration)
 }
 
 // Options are the settings of a journal; the zero value sets nothing.
 type Options struct {
-	// Outside is the path of a second witness, on another disk than the folder:
-	// it notices that the whole folder was set back. It may be lost, and it is
-	// no error if it cannot be written. Empty: there is none.
+	// Outside is the path of a second witness, on another disk than the folder, or empty
+	// for none. It detects that the whole folder was replaced by an older copy. The
+	// second witness may be lost, and a failure to write it is no error.
 	Outside string
 	// Spare is the number of bytes of the disk kept as spare room, at most a sixteenth of
 	// the disk; see [Journal.GiveUpSpare].
 	Spare int64
 	// Version is the version of this program. The journal stores it with its rows.
 	Version string
-	// Readable looks for rows that this program does not understand, before anything is done
-	// with them. It is called if another version wrote last, or if the versions are
+	// Readable checks for rows that this program does not understand, before the rows are
+	// used. It is called if another version wrote last, or if the versions are
 	// inconclusive. If it is nil, no rows are checked.
 	Readable func(*Reader) error
 }
@@ -107,18 +107,18 @@ type querier interface {
 	QueryRow(query string, args ...any) *sql.Row
 }
 
-// Open opens the journal in dir and locks it for this process; it makes both if
-// they are missing. An error wraps [ErrLocked] if another process has the
+// Open opens the journal in dir and locks it for this process; it makes the folder and
+// the journal if they are missing. An error wraps [ErrLocked] if another process has the
 // journal. A journal that was not closed is recovered to its last commit.
 //
-// A journal that differs from the last one written there is refused with a [Refusal].
+// Open refuses a journal that differs from the last one written there with a [Refusal].
 func Open(dir string) (*Journal, error) { return OpenWith(dir, Options{}) }
 
-// OpenWith is Open with options.
+// OpenWith does what Open does, with options.
 func OpenWith(dir string, o Options) (*Journal, error) {
 	j, err := open(dir, o)
 	if err != nil && errors.Is(classify(dir, err), ErrFull) && giveUpSpare(dir) {
-		j, err = open(dir, o) // SQLite needs room to begin with
+		j, err = open(dir, o) // SQLite needs room on the disk to open the journal
 	}
 	if err != nil {
 		return nil, refusal(dir, fmt.Errorf("journal %s: %w", dir, classify(dir, err)))
@@ -181,8 +181,8 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	return j, err
 }
 
-// sameProgram reports whether two versions are surely of one program. Several programs
-// built from changed files may have the same version.
+// sameProgram reports whether two versions certainly belong to the same program. Several
+// programs built from changed files may have the same version.
 func sameProgram(a, b string) bool {
 	return a == b && a != "" && !strings.Contains(a, "dev") && !strings.Contains(a, "dirty")
 }
@@ -215,10 +215,9 @@ func OpenReadOnly(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// View calls fn with a reader that sees the journal as it is at the first
-// read, whatever is committed or pruned meanwhile. The reader is only valid
-// during the call. The files grow as long as it lasts: minutes are fine, hours
-// are not.
+// View calls fn with a reader that sees the journal as it is at the first read, whatever
+// is committed or pruned meanwhile. The reader is only valid during the call. The files
+// grow during the call, so it may take minutes but not hours.
 func (r *Reader) View(fn func(*Reader) error) error {
 	tx, err := r.ro.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -232,7 +231,7 @@ func (r *Reader) View(fn func(*Reader) error) error {
 func (r *Reader) Close() error { return r.ro.Close() }
 
 // Close moves the write-ahead log into the database and releases the journal. Nothing is
-// lost if it fails or is never called: the next Open finds all commits.
+// lost if Close fails or is never called, because the next Open finds all commits.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -288,9 +287,9 @@ func connectFile(path string, connections int, pragmas []string) (*sql.DB, error
 	return db, nil
 }
 
-// makeDataFile makes the database file, with the permissions that SQLite then
-// also gives to the files beside it. If there is a witness, the file was there
-// and is gone: then it is not made.
+// makeDataFile makes the database file, with the permissions that SQLite then also gives
+// to the files beside it. If there is a witness, the file existed and was lost, and is
+// not made again.
 func makeDataFile(dir string) error {
 	path := filepath.Join(dir, dataFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

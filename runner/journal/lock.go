@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// lock is a data folder that is locked for this process. The kernel releases it
-// when the process ends, however it ends. Both the folder and a file in it are
-// locked. The folder is the same by every path; the file has the process number
-// for the message.
+// lock is a data folder that is locked for this process. The kernel releases the lock
+// when the process ends, however it ends. Both the folder and a file in it are locked.
+// The lock on the folder holds for every path to it. The file has the process number for
+// the error message.
 type lock struct{ dir, file *os.File }
 
 func takeLock(dir string) (_ *lock, err error) {

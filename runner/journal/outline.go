@@ -8,7 +8,7 @@ type Outline struct {
 	User     string
 	Group    string
 	Finished bool
-	Ended    int64 // nanoseconds since the Unix epoch; 0 while it is not finished
+	Ended    int64 // nanoseconds since the Unix epoch, or 0 while the task is not finished
 }
 
 // Oldest selects finished tasks, in order of their ends. Instants are in

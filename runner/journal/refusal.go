@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// Refusal says why a journal is not opened: it is not, or may not be, the last one written.
-// Nothing has been changed.
+// Refusal says why a journal is not opened. The journal is not, or may not be, the last
+// one written there. Nothing has been changed.
 type Refusal struct {
 	Err   error    // wrapped: ErrDamaged, or another cause
-	What  string   // in one line
+	What  string   // the problem in one line
 	Facts []string // known facts, a line each
 	Mend  string   // the command after which the next start works
 }
@@ -33,26 +33,28 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Usage is true: nothing has happened, and repeating will not help.
+// Usage returns true, because nothing has happened, and repeating the call will not help.
 func (r *Refusal) Usage() bool { return true }
 
-// Whole is the error in several lines: the facts, and the command that repairs it.
+// Whole returns the error in several lines, with the facts and the command for the
+// repair.
 func (r *Refusal) Whole() string { return r.Error() }
 
-// unchanged is an error before anything has happened. Repeating will not help.
+// unchanged is an error that occurs before anything is changed. Repeating the call will
+// not help.
 type unchanged string
 
 func (u unchanged) Error() string { return string(u) }
 
-// Usage is true, as of a [Refusal].
+// Usage returns true, as for a [Refusal].
 func (u unchanged) Usage() bool { return true }
 
-// MendCommand is the command after which the next start works.
+// MendCommand returns the command after which the next start works.
 func MendCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
 }
 
-// quoted returns a path as a shell reads it.
+// quoted returns a path quoted for a shell.
 func quoted(path string) string {
 	if strings.ContainsFunc(path, func(c rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", c) && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
@@ -62,8 +64,8 @@ func quoted(path string) string {
 	return path
 }
 
-// refusal makes a [Refusal] of an error that wraps ErrDamaged. It returns other
-// errors as they are.
+// refusal converts an error that wraps ErrDamaged to a [Refusal], and returns other
+// errors unchanged.
 func refusal(dir string, err error) error {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -80,7 +82,8 @@ func refusal(dir string, err error) error {
 	return r
 }
 
-// lost returns the refusal of a journal that differs from the one its witness saw.
+// lost returns the refusal of a journal that differs from the one that its witness
+// recorded.
 func (j *Journal) lost(what, detail string, seen head) error {
 	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: MendCommand(j.dir)}
 	if detail != "" {
@@ -100,7 +103,8 @@ func (j *Journal) lost(what, detail string, seen head) error {
 	return r
 }
 
-// private refuses a folder that others can change: the daemon would trust their files.
+// private refuses a folder that other users can change, because the daemon would trust
+// their files.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -129,7 +133,7 @@ func private(dir string) error {
 }
 
 // checkEnd checks the parts that a start depends on, in a journal that is too large to be
-// checked whole: its last event must be the one that its head names.
+// checked whole. The last event must be the one that the head names.
 func (j *Journal) checkEnd() error {
 	if j.at.event == 0 {
 		return nil

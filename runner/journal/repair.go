@@ -14,7 +14,8 @@ import (
 
 // RepairOptions say what Repair may do.
 type RepairOptions struct {
-	// Do changes the journal; else Repair only reports what it would do.
+	// Do makes Repair change the journal. Without it, Repair only reports the changes
+	// that it would make.
 	Do bool
 	// AcceptLoss lets the next start adopt containers that the journal does not know.
 	AcceptLoss bool
@@ -26,10 +27,10 @@ type RepairOptions struct {
 // not know.
 const AcceptLossKey = "accept-loss"
 
-// Repair replaces the journal in dir by a new one with its sound part, up to
-// the last event that the state can be built from. The old files are kept in a
-// folder beside it. It returns what it found, in lines for people. While a
-// daemon runs, the error wraps [ErrLocked].
+// Repair replaces the journal in dir by a new one with its sound part, up to the last
+// event that the state can be built from. The old files are kept in a folder beside it.
+// It returns its findings, in lines for people. While a daemon runs, the error wraps
+// [ErrLocked].
 func Repair(dir string, o RepairOptions) (report []string, err error) {
 	l, err := takeOver(dir)
 	if err != nil {
@@ -108,7 +109,7 @@ func openDamaged(dir, version string) (_ *sql.DB, mended int, err error) {
 		if err := db.Close(); err != nil {
 			return nil, 0, err
 		}
-		n, _ := reshape(path) // without it less can be read
+		n, _ := reshape(path) // if this fails, fewer rows can be read
 		mended += n
 		if db, err = connect(dir, 1, []string{"busy_timeout(10000)"}); err != nil {
 			return nil, mended, err
@@ -142,8 +143,8 @@ func takeOver(dir string) (*lock, error) {
 	return l, nil
 }
 
-// head returns the head of a repaired journal. Numbers of new tasks are above
-// all that were ever given.
+// head returns the head of a repaired journal. New tasks get numbers above all numbers
+// ever used.
 func (s *salvage) head(kept span, seen head, version string) (head, error) {
 	h := head{
 		features: s.known.features, writer: cmp.Or(version, s.known.writer),
@@ -157,7 +158,8 @@ func (s *salvage) head(kept span, seen head, version string) (head, error) {
 	if h.features != "" {
 		return h, nil
 	}
-	// What the journal needed is not known: it may be all that this program has.
+	// The features that the journal needs are unknown, so assume all features of this
+	// program.
 	h.features = "[]"
 	err := h.add(need{Name: schemaFeature(featureSchema), Since: version, Event: h.event, Task: h.task})
 	for _, f := range features {
@@ -196,9 +198,9 @@ func copyFile(from, to string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// install puts the database in from into dir, and moves the old files to the folder aside.
-// At any moment either the witness is the old one, or the new journal is complete: after a
-// crash in between, the next start refuses the journal.
+// install puts the database in from into dir, and moves the old files to the folder
+// aside. At any moment either the witness is the old one, or the new journal is complete.
+// So after a crash in between, the next start refuses the journal.
 func install(dir, from string, h head) (aside string, err error) {
 	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102-150405.000"))
 	if err := os.Mkdir(aside, 0o700); err != nil {

@@ -9,7 +9,7 @@ import (
 // salvage is the readable part of a damaged journal.
 type salvage struct {
 	db     *sql.DB
-	known  head // the database's own; the zero value if it cannot be read
+	known  head // head in the database, or the zero value if it cannot be read
 	events []link1
 	// cut is the first event after the snapshot with damaged decisions, or 0. The state is
 	// loaded from that snapshot.
@@ -18,15 +18,15 @@ type salvage struct {
 	dropped   []string
 }
 
-// link1 is an event's place in the chain; sound: its sum matches the sum stored for the
-// event before.
+// link1 is an event's place in the chain. sound is set if the event's sum matches the sum
+// stored for the previous event.
 type link1 struct {
 	seq, at, sum int64
 	sound        bool
 }
 
 // span is the part of the history that is kept: events first to last. link is the sum of
-// the event before first, chain the sum of last, and at the time of last.
+// the event before first, chain is the sum of last, and at the time of last.
 type span struct{ first, last, link, chain, at int64 }
 
 // survey finds the sound parts, without changing anything.
@@ -82,8 +82,8 @@ func (s *salvage) surveyEvents() {
 		})
 }
 
-// best returns the sound part that reaches furthest and that the state can be
-// built from: it begins at the first event, or has a snapshot.
+// best returns the sound part that reaches furthest and that the state can be built from.
+// Such a part begins at the first event, or has a snapshot.
 func (s *salvage) best() span {
 	best := span{first: 1}
 	for i := 0; i < len(s.events); i++ {
@@ -130,8 +130,8 @@ func (s *salvage) snapshotIn(first, last int64) (found int64) {
 }
 
 // cutBack ends the span before the first event with damaged decisions: a state built
-// without them would be another one. Decisions before the newest snapshot are history, and
-// do not count.
+// without them would be wrong. Decisions before the newest snapshot are not needed for
+// the state, and do not count.
 func (s *salvage) cutBack(b span) span {
 	from := s.snapshotIn(b.first-1, b.last)
 	_ = both(s.db, "decisions", "seq", decisionColumns, scanDecision, func(d stored[Decision]) {
@@ -162,8 +162,8 @@ func scanDecision(rows *sql.Rows) (stored[Decision], int64, error) {
 	return d, d.row.Seq, err
 }
 
-// both reads a table upwards until a row cannot be read, and then the rest from
-// its other end. do gets the rows in ascending order of their keys.
+// both reads a table in ascending order until a row cannot be read, and then the rest
+// from the other end. do gets the rows in ascending order of their keys.
 func both[T any](db *sql.DB, table, key, columns string, scan func(*sql.Rows) (T, int64, error), do func(T)) error {
 	up := int64(math.MinInt64)
 	err := each(db, "SELECT "+columns+" FROM "+table+" ORDER BY "+key, scan, func(row T, at int64) bool {

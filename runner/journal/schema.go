@@ -11,9 +11,9 @@ import (
 )
 
 // schemaVersion is the newest schema this code knows, kept in the database as
-// user_version. A change adds a step to migrations and never edits one. Each
-// step changes the description of a table: by this a damaged number differs
-// from the number of a newer schema.
+// user_version. A change adds a step to migrations and never edits one. Each step changes
+// the description of a table, so that a damaged version number can be told apart from a
+// newer schema.
 const schemaVersion = 4
 
 // featureSchema is the first schema with a list of features in the head.
@@ -128,7 +128,7 @@ func migrate(db *sql.DB, version string) error {
 	return tx.Commit()
 }
 
-// checkVersion is for readers, which cannot migrate.
+// checkVersion checks the schema for readers, which cannot migrate.
 func checkVersion(db *sql.DB) error {
 	v, err := schema(db)
 	if err == nil && v < schemaVersion {
@@ -137,7 +137,7 @@ func checkVersion(db *sql.DB) error {
 	return err
 }
 
-// version returns the stored version, and an error if it is newer than ours.
+// version returns the stored version, and an error if it is newer than this program's.
 func version(q querier) (int, error) {
 	var v int
 	if err := q.QueryRow("PRAGMA user_version").Scan(&v); err != nil {

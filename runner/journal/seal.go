@@ -47,7 +47,7 @@ func seal(tx *sql.Tx) error {
 // head3Columns are the columns of a head of schema 3.
 const head3Columns = "id, commits, event, chain, base, link, decided, task, at, instance, sum"
 
-// sum3 is the checksum of a head of schema 3.
+// sum3 returns the checksum of a head of schema 3.
 func (h head) sum3() int64 {
 	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance).sum(h.id[:])
 }
@@ -74,8 +74,8 @@ func listFeatures(tx *sql.Tx, version string) error {
 	return h.store(s)
 }
 
-// sealEvents reads the events page by page: no statement may read a table while another one
-// writes to it.
+// sealEvents reads the events page by page, because no statement may read a table while
+// another one writes to it.
 func sealEvents(tx *sql.Tx, h *head) error {
 	err := tx.QueryRow("SELECT coalesce((SELECT min(seq) - 1 FROM events), (SELECT max(seq) FROM snapshots), 0)").Scan(&h.base)
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// object is a table or an index as the database describes it. If such a row is
-// damaged, the others may still be sound, but SQLite reads another journal from
-// them.
+// object is a table or an index as the database describes it. If the row of an object is
+// damaged, the journal's rows may still be sound, but SQLite reads them wrongly.
 type object struct {
 	id              int64
 	kind, name, tbl string
 	sql             string // empty if SQLite created it
 }
 
-// text is the object without its row number, which differs in a copy.
+// text returns the object without its row number, which differs in a copy.
 func (o object) text() string { return strings.Join([]string{o.kind, o.name, o.tbl, o.sql}, "\x00") }
 
 // shape returns the tables and indexes of a database.
@@ -44,7 +43,7 @@ func shapes() (all [schemaVersion + 1][]object, err error) {
 		return all, err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection would have a database of its own
+	db.SetMaxOpenConns(1) // each connection would have its own database
 	for v := range all {
 		if v > 0 {
 			if _, err := db.Exec(migrations[v-1]); err != nil {
@@ -77,7 +76,7 @@ func schema(q querier) (v int, err error) {
 	case differ == 0:
 		return v, fmt.Errorf("%w: it says that it is of schema %d, and its tables are those of schema %d", ErrDamaged, v, is)
 	case err != nil:
-		return v, err // the tables of a newer one are unknown here
+		return v, err // this program does not know the tables of a newer schema
 	}
 	_, differ = nearest(known[v:v+1], found)
 	return v, fmt.Errorf("%w: %d descriptions of its tables and indexes are not those of schema %d", ErrDamaged, differ, v)
@@ -116,8 +115,8 @@ func compareShapes(known, found []object) (missing, strange []object) {
 	return missing, strange
 }
 
-// reshape gives a damaged database the descriptions of the nearest schema: they do not
-// change where the rows are stored. mended is the number of changes.
+// reshape gives a damaged database the descriptions of the nearest schema. The
+// descriptions do not affect where rows are stored. mended is the number of changes.
 func reshape(path string) (mended int, err error) {
 	db, err := connectFile(path, 1, []string{"busy_timeout(10000)", "writable_schema(1)"})
 	if err != nil {
@@ -152,8 +151,8 @@ func reshape(path string) (mended int, err error) {
 	return mended + 1, err
 }
 
-// likest returns the object that damage has turned into o: it is as long, and
-// differs in fewer than eight bytes.
+// likest returns the object that damage has probably turned into o. It has the same
+// length, and differs in fewer than eight bytes.
 func likest(of []object, o object) (best object, ok bool) {
 	least := 8
 	for _, want := range of {

@@ -8,7 +8,7 @@ import (
 
 // Snapshot is the state after event Seq.
 type Snapshot struct {
-	Seq  int64 // 0 is the empty state, before the first event
+	Seq  int64 // 0 for the empty state, before the first event
 	At   int64 // nanoseconds since the Unix epoch
 	Body []byte
 	// Damaged describes the errors in newer snapshots that Load skipped, for the log.
@@ -35,9 +35,9 @@ func (j *Journal) Snapshot(seq, at int64, body []byte) error {
 	})
 }
 
-// Load returns the newest snapshot that can be read; Events(Seq) yields the
-// events since. Without any snapshot it returns the empty one. It is an error
-// if no snapshot can be read and the first events are pruned.
+// Load returns the newest readable snapshot. Events(Seq) yields the events after it.
+// Without any snapshot Load returns the empty one. It is an error if no snapshot can be
+// read and the first events are pruned.
 func (r *Reader) Load() (Snapshot, error) {
 	seqs, err := r.snapshotSeqs()
 	if err != nil {

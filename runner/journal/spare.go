@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// spareFile takes up room on the disk. It is given up when the disk is full, so
-// that the ends of tasks can still be written. The setting, and the file in older
-// data folders, have the name reserve.
+// spareFile names a file that occupies room on the disk. The room is released when the
+// disk is full, so that the ends of tasks can still be written. The setting, and the file
+// in older data folders, have the name reserve.
 const spareFile = "reserve"
 
-// sparePart: the spare room is at most one part in so many of the disk.
+// sparePart limits the spare room to 1/sparePart of the disk.
 const sparePart = 16
 
-// spareSize is the size of the spare room on j's disk, in bytes.
+// spareSize returns the size of the spare room on j's disk, in bytes.
 func (j *Journal) spareSize() int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(j.dir, &s) != nil {
@@ -30,8 +30,9 @@ func (j *Journal) spareSize() int64 {
 func (j *Journal) GiveUpSpare() bool { return giveUpSpare(j.dir) }
 
 // giveUpSpare gives the spare room to SQLite's log at once, before another program takes
-// it: commits go there, and need no other room. The log may be opened beside SQLite, which
-// does not lock it. The database file may not: closing it would end SQLite's locks.
+// it. Commits write to the log, and need no other room. The log may be opened beside
+// SQLite, which does not lock the log. The database file must not be opened, because
+// closing it would end SQLite's locks.
 func giveUpSpare(dir string) bool {
 	path := filepath.Join(dir, spareFile)
 	info, err := os.Stat(path)

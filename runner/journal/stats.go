@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// OnCommit has f called with the duration of each write, including the sync to the disk. f
-// must not call the journal. Call OnCommit before the first write.
+// OnCommit makes the journal call f with the duration of each write, including the sync
+// to the disk. f must not call the journal. Call OnCommit before the first write.
 func (j *Journal) OnCommit(f func(time.Duration)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.written = f
 }
 
-// Size is the size of the database and its log, in bytes; the spare room is left out.
+// Size returns the size of the database and its log in bytes, without the spare room.
 func (r *Reader) Size() (bytes int64) {
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(filepath.Join(r.dir, dataFile+suffix)); err == nil {

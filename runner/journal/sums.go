@@ -8,8 +8,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// columns are the columns of a row, one after the other, for its checksum. They
-// include the key, so that a row in the wrong place is found.
+// columns holds the concatenated columns of a row for its checksum. They include the key,
+// so that a row in the wrong place is detected.
 type columns []byte
 
 func row(size int, numbers ...int64) columns {
@@ -23,7 +23,8 @@ func (c columns) numbers(ns ...int64) columns {
 	return c
 }
 
-// text ends with a zero, so that no letter can move to the next column.
+// text adds texts, each with a zero at its end, so that no letter can move to the next
+// column.
 func (c columns) text(s ...string) columns {
 	for _, s := range s {
 		c = append(append(c, s...), 0)
@@ -37,7 +38,7 @@ func (c columns) sum(body []byte) int64 {
 	return int64(crc32.Update(crc32.Checksum(c, castagnoli), castagnoli, body))
 }
 
-// sum is the checksum of a snapshot; in journals up to schema 2 also of an
+// sum returns the checksum of a snapshot, and in journals up to schema 2 also of an
 // event.
 func sum(seq, at int64, kind string, body []byte) int64 {
 	return row(len(kind), seq, at).text(kind).sum(body)
@@ -58,8 +59,8 @@ func (t TaskRow) sum() int64 {
 
 func metaSum(key string, value []byte) int64 { return row(len(key)).text(key).sum(value) }
 
-// link is the sum of an event. It covers the sum of the event before: no event
-// can be left out, put in or replaced without changing all later sums.
+// link returns the sum of an event. It covers the sum of the previous event, so that no
+// event can be removed, inserted or replaced without changing all later sums.
 func link(before int64, e Event) int64 {
 	b := make([]byte, 0, 32+len(e.Kind)+len(e.Body))
 	for _, n := range []int64{before, e.Seq, e.At} {

@@ -75,7 +75,7 @@ func (f Filter) sql() (string, []any) {
 	}
 	if f.EndedBefore != 0 {
 		add("finished = 1 AND ended < ?", f.EndedBefore)
-		order = "+id" // else SQLite prefers to read all records in order of id
+		order = "+id" // otherwise SQLite would read all records in order of id
 	}
 	if f.User != "" {
 		add("user = ?", f.User)
@@ -102,8 +102,7 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	return r.someTasks(0, where, args...)
 }
 
-// someTasks stops after the row with which the bodies reach this many bytes, or with 0 at
-// the last row.
+// someTasks returns rows until their bodies reach bytes, or all rows if bytes is 0.
 func (r *Reader) someTasks(bytes int64, where string, args ...any) (tasks []TaskRow, err error) {
 	have := int64(0)
 	rows, err := r.q.Query("SELECT "+taskColumns+" FROM tasks "+where, args...)
@@ -208,7 +207,7 @@ func (r *Reader) Metas(prefix string) (all []MetaRow, err error) {
 	return all, rows.Err()
 }
 
-// DropMeta removes a key; one that is not there is ignored.
+// DropMeta removes a key. It ignores a key that does not exist.
 func (j *Journal) DropMeta(key string) error {
 	return j.write("drop "+key, func(tx *sql.Tx, _ *head) error {
 		_, err := tx.Exec("DELETE FROM meta WHERE key = ?", key)

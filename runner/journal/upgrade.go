@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// Upgrade describes the changes by an open to a journal of an earlier schema.
+// Upgrade describes the changes that opening made to a journal of an earlier schema.
 type Upgrade struct {
 	From, To int // schemas
-	// Backup is the file with the journal as it was before. An earlier carma can
+	// Backup is the file with the journal before the upgrade. An earlier carma can
 	// restore it.
 	Backup string
 	// Failed says why there is no backup, or is nil.
 	Failed error
 }
 
-// Upgraded returns the changes by the open to a journal of an earlier schema, or nil if the
-// journal had this one.
+// Upgraded returns the changes that opening made to a journal of an earlier schema, or
+// nil if the journal had this program's schema.
 func (j *Journal) Upgraded() *Upgrade { return j.upgrade }
 
 // upgradeFile returns the name of the backup that an upgrade makes.

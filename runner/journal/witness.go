@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// A witness is a file of two slots, written in turn: if one write is cut short,
-// the other slot is left. A slot has the journal's head and the inode of the
+// A witness is a file of two slots, written in turn, so that one slot remains if a write
+// of the other is interrupted. A slot has the journal's head and the inode of the
 // database file, with a checksum.
 const (
 	witnessFile = "witness"
@@ -24,13 +24,13 @@ const (
 // witness is an open witness.
 type witness struct {
 	f *os.File
-	// synced: a write returns when it has reached the disk.
+	// synced makes a write return only when it has reached the disk.
 	synced bool
 	turn   int64
 }
 
-// witnesses are the witnesses of a journal: the one in its folder and, if
-// wanted, one outside. file is the inode of the database file.
+// witnesses holds the witnesses of a journal, the one in its folder and, if configured,
+// one outside. file is the inode of the database file.
 type witnesses struct {
 	inside, outside *witness
 	file            uint64
@@ -96,7 +96,7 @@ func readSlot(b []byte) (h head, file uint64, ok bool) {
 	return h, uint64(n), true
 }
 
-// errNoSlot: there is a witness, but none of its slots can be read.
+// errNoSlot means that there is a witness, but none of its slots can be read.
 var errNoSlot = errors.New("no slot of it can be read")
 
 // readWitness returns the newer of the two slots. An error wraps
@@ -118,8 +118,8 @@ func readWitness(path string) (h head, file uint64, err error) {
 	return h, file, nil
 }
 
-// openWitness opens the witness at path, or makes one. A new one is written
-// whole, so that no later write needs room on the disk.
+// openWitness opens the witness at path, or makes one. A new witness is written whole, so
+// that no later write needs room on the disk.
 func openWitness(path string, synced bool, h head, file uint64) (*witness, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -159,9 +159,9 @@ func openWitness(path string, synced bool, h head, file uint64) (*witness, error
 	return w, nil
 }
 
-// confront compares the journal with its witnesses, and makes missing ones. A
-// witness may lag behind: the daemon or the machine died between the commit and
-// the witness.
+// confront compares the journal with its witnesses, and makes missing ones. A witness may
+// be older if the daemon or the machine died between the commit and the write of the
+// witness.
 func (j *Journal) confront(o Options) error {
 	file, err := inode(filepath.Join(j.dir, dataFile))
 	if err != nil {
@@ -174,7 +174,7 @@ func (j *Journal) confront(o Options) error {
 		if err := j.compare(h, was, file); err != nil {
 			return err
 		}
-	case errors.Is(err, fs.ErrNotExist) && j.at.commits == 0: // new, or of an older carma
+	case errors.Is(err, fs.ErrNotExist) && j.at.commits == 0: // a new journal, or one of an older carma
 	case errors.Is(err, fs.ErrNotExist):
 		return j.lost("the journal's witness is missing", "so it is not known whether this is all that was written", j.at)
 	case errors.Is(err, errNoSlot):
@@ -192,7 +192,7 @@ func (j *Journal) confront(o Options) error {
 	return err
 }
 
-// replaceWitness replaces the witness in dir, whatever it has seen.
+// replaceWitness replaces the witness in dir, whatever it has recorded.
 func replaceWitness(dir string, h head) error {
 	file, err := inode(filepath.Join(dir, dataFile))
 	if err != nil {
@@ -219,8 +219,8 @@ func openOutside(path string, h head, file uint64) (*witness, error) {
 	return openWitness(path, false, h, file)
 }
 
-// compare refuses the journal if its witness has seen another one. h is the head in the
-// witness, was the inode in the witness, file the present inode.
+// compare refuses the journal if its witness has recorded another one. h is the head in
+// the witness, was the inode in the witness, file the present inode.
 func (j *Journal) compare(h head, was, file uint64) error {
 	switch {
 	case h.id != j.at.id:
@@ -232,7 +232,7 @@ func (j *Journal) compare(h head, was, file uint64) error {
 	case was != file:
 		return j.lost("the journal is a copy", "its folder was moved, or a backup of the whole folder put in its place: nothing shows whether it is the newest", h)
 	case h.event < j.at.base:
-		return nil // the last event that the witness saw was pruned since
+		return nil // the last event that the witness recorded was pruned since
 	}
 	chain, err := j.before(h.event)
 	if err != nil {
