@@ -16,15 +16,15 @@ type Share struct {
 	CPUs    float64 // processors
 }
 
-// How says how a share is entered.
+// How says how [Machine.Book] allocates a share.
 type How int
 
 const (
-	// Look stores nothing: it only refuses more than the machine can ever give.
+	// Look allocates nothing, and only refuses a share that the machine can never give.
 	Look How = iota
-	// Ask enters a share if there is room for it now.
+	// Ask allocates a share if there is room for it now.
 	Ask
-	// Must enters it anyway: the helpers run.
+	// Must allocates a share in any case, because the helpers already run.
 	Must
 )
 
@@ -37,11 +37,11 @@ func (e *FullError) Error() string { return e.Text }
 type Machine interface {
 	// Reserved returns the share to allocate for one container of a helper.
 	Reserved(*api.Submit) Share
-	// Book replaces the allocation of a suite's helpers; the zero Share releases it. It is
-	// durable when this returns. With Ask the error may be a [FullError].
+	// Book replaces the allocation of a suite's helpers; the zero Share releases it. The
+	// change is durable when Book returns. With Ask the error may be a [FullError].
 	Book(ctx context.Context, suite string, s Share, how How) error
-	// Follow begins to read a container's memory use, by its names in control groups; Forget
-	// ends that for all containers of a suite.
+	// Follow begins to read a container's memory use, by its names in control groups.
+	// Forget ends this for all containers of a suite.
 	Follow(suite, container, id string)
 	Forget(suite string)
 }
@@ -56,11 +56,11 @@ func (m *Manager) shareOf(s *api.Suite) (all Share) {
 	return all
 }
 
-// fullPause is the time between two looks whether there is room on the machine.
+// fullPause is the time between two checks whether there is room on the machine.
 const fullPause = time.Second
 
 // book allocates a suite's share of the machine, and waits until there is room. Helpers
-// that were up before this daemon have it already.
+// that ran before this daemon started have an allocation already.
 func (m *Manager) book(ctx context.Context, s *suite, k *kept, fresh bool) error {
 	how := Must
 	if fresh {
@@ -95,7 +95,8 @@ func (m *Manager) unbook(ctx context.Context, k *kept) error {
 	return nil
 }
 
-// settle releases the allocations of suites that are gone: the journal was set back.
+// settle releases the allocations of suites that no longer exist because the journal was
+// replaced by an older copy.
 func (m *Manager) settle(ctx context.Context) {
 	names := slices.Clone(m.Booked)
 	m.mu.Lock()

@@ -24,7 +24,7 @@ func wrong(format string, args ...any) error {
 	return refusef(http.StatusUnprocessableEntity, format, args...)
 }
 
-// check refuses a suite that cannot be, or that its owner may not have.
+// check refuses an invalid suite, and a suite that its owner may not have.
 func (m *Manager) check(o Owner, name string, s *api.Suite) error {
 	if !goodName().MatchString(name) {
 		return wrong("%q cannot be the name of a suite: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 64", name)
@@ -172,8 +172,8 @@ func (c *checker) joined(j *api.Joined, covered Covered) error {
 	return nil
 }
 
-// within checks the helper whose network h shares: it must be one container with a network
-// of its own.
+// within checks that the helper whose network h shares is one container with its own
+// network.
 func (c *checker) within(h *api.Helper) error {
 	if h.Within == "" {
 		return nil
@@ -202,9 +202,9 @@ func (c *checker) waits(what string, list []api.HelperWait) error {
 	return nil
 }
 
-// user keeps the wall of mounts. A process that is another user in its container
-// can read and write mounted files as that user, so a helper with a folder of the
-// host runs as its owner.
+// user protects the files of other users. A process that is another user in its container
+// can read and write mounted files as that user, so a helper with a folder of the host
+// must run as its owner.
 func (c *checker) user(h *api.Helper) error {
 	if !c.owner.Ordinary() {
 		return nil
@@ -237,7 +237,7 @@ func enterable(root string) bool {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil || info.Mode().Perm()&1 == 0 {
-			return false // not there: the engine's files are elsewhere
+			return false // the folder does not exist here, so the engine's files are on another machine
 		}
 		if dir == "/" {
 			return true
@@ -245,7 +245,7 @@ func enterable(root string) bool {
 	}
 }
 
-// restart reads when a helper is started again.
+// restart parses the restart policy of a helper.
 func restart(text string) (when string, tries int, err error) {
 	policy, limit, has := strings.Cut(text, ":")
 	switch policy {

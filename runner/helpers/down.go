@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// bringDown removes all of a suite, and then forgets it. A call that fails is
-// repeated until ctx ends.
+// bringDown removes all resources of a suite, and then its entry in the store. A call
+// that fails is repeated until ctx ends.
 func (m *Manager) bringDown(ctx context.Context, s *suite, k *kept) {
 	for wait := pause; ; wait = min(2*wait, 30*time.Second) {
 		removed, err := m.clear(ctx, k)
@@ -92,7 +92,7 @@ func (m *Manager) clear(ctx context.Context, k *kept) (removed api.SuiteRemoved,
 		}
 	}
 	slices.Sort(removed.Helpers)
-	for i := range k.Suite.Helpers { // also of a container that an earlier daemon removed
+	for i := range k.Suite.Helpers { // also for a container that an earlier daemon removed
 		h := &k.Suite.Helpers[i]
 		for n := range max(1, h.Replicas) {
 			m.Unplace(k.Owner, m.containerName(k, h.Name, n+1))
@@ -111,7 +111,7 @@ func (m *Manager) keepOutput(ctx context.Context, k *kept, c containers.Containe
 	err := m.Keep(k.Owner, k.Name, k.Since, name, func(after time.Time, sink containers.LogSink) error {
 		return try(ctx, func() error {
 			return m.Driver.Logs(ctx, c.ID, after, false, func(at time.Time, stream containers.Stream, line []byte, partial bool) {
-				after = at // a second try continues there
+				after = at // a second try continues after this line
 				sink(at, stream, line, partial)
 			})
 		})
@@ -121,13 +121,13 @@ func (m *Manager) keepOutput(ctx context.Context, k *kept, c containers.Containe
 	}
 }
 
-// people returns the display name of a container: suite, helper and number.
+// people returns the display name of a container, with suite, helper and number.
 func people(suite string, c containers.Container) string {
 	return suite + "-" + c.Labels[LabelHelper] + "-" + c.Labels[LabelNumber]
 }
 
-// remove ends a container with its grace, and removes it. h is nil if its helper is
-// unknown.
+// remove stops a container with its grace, and removes it. h is nil if the container's
+// helper is unknown.
 func (m *Manager) remove(ctx context.Context, k *kept, c containers.Container, h *api.Helper, grace time.Duration) error {
 	if grace == 0 && h != nil {
 		grace = h.Container.StopGrace
@@ -149,8 +149,9 @@ func (m *Manager) remove(ctx context.Context, k *kept, c containers.Container, h
 	return err
 }
 
-// sweep removes resources of no suite: a daemon was killed after it had forgotten the
-// suite, or its journal was set back. Volumes stay.
+// sweep removes resources without a suite. They remain if a daemon was killed after it
+// had deleted the suite's entry, or if the journal was replaced by an older copy. Volumes
+// stay.
 func (m *Manager) sweep(ctx context.Context) {
 	var list []containers.Container
 	var networks []string
@@ -177,7 +178,7 @@ func (m *Manager) sweep(ctx context.Context) {
 	}
 }
 
-// known are the suites, and the names of their networks.
+// known returns the suites, and the names of their networks.
 func (m *Manager) known() (suites, networks map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,8 +44,8 @@ type Covered struct {
 var unreal = []string{"/proc", "/sys", "/dev"}
 
 // CheckFiles refuses files that a container cannot get. A runtime creates a missing
-// target as root, also in a folder of the host that is mounted there; so a file must
-// not be at, in or above a mount. In a tmpfs it may be: that is the container's own.
+// target as root, also in a folder of the host that is mounted there, so a file must not
+// be at, in or above a mount. It may be in a tmpfs, which belongs to the container.
 func CheckFiles(files []api.SuiteFile, c Covered) error {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -112,7 +112,7 @@ func (c Covered) withVolumes(j *api.Joined) Covered {
 }
 
 // onlyFiles reports whether a suite has only files beside its tasks. The default network
-// does not count: without helpers, tasks need no names.
+// does not count, because without helpers tasks need no names.
 func onlyFiles(s *api.Suite) bool {
 	for _, n := range s.Networks {
 		if n != (api.SuiteNetwork{Name: defaultNetwork}) {

@@ -55,8 +55,8 @@ func (m *Manager) written(k *kept, volume string) bool {
 	return slices.ContainsFunc(k.Suite.Helpers, func(h api.Helper) bool { return asOwner(k, &h) && has(h.Joined) })
 }
 
-// open makes a new volume writable for any user of a container, like for root in other
-// places. Nobody outside reaches it: the engine's folder is root's.
+// open makes a new volume writable for any user of a container. No other user of the
+// machine can reach the volume, because the engine's folder belongs to root.
 func (m *Manager) open(folder string) {
 	if _, err := os.Stat(folder); err != nil {
 		return // the engine is on another machine
@@ -98,7 +98,7 @@ func (m *Manager) clearGrounds(ctx context.Context, k *kept, removed *api.SuiteR
 	return nil
 }
 
-// dropVolumes removes the volumes that a suite has left behind.
+// dropVolumes removes the remaining volumes of a suite.
 func (m *Manager) dropVolumes(ctx context.Context, o Owner, name string, volumes bool) (api.SuiteRemoved, error) {
 	removed := api.SuiteRemoved{Helpers: []string{}, Networks: []string{}, Volumes: []string{}}
 	if m.Host == nil || !volumes {
@@ -122,7 +122,7 @@ func (m *Manager) dropVolumes(ctx context.Context, o Owner, name string, volumes
 	return removed, nil
 }
 
-// shared reports whether another suite of the owner is in a network.
+// shared reports whether another suite of the owner shares a network.
 func (m *Manager) shared(k *kept, network string) bool {
 	for _, other := range m.users(k.Owner.UID) {
 		if other.Name != k.Name && slices.ContainsFunc(other.Suite.Networks, func(n api.SuiteNetwork) bool { return n.Shared && n.Name == network }) {

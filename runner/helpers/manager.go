@@ -23,24 +23,23 @@ type Owner struct {
 	Name     string
 }
 
-// Ordinary reports whether the walls between users hold for the owner: they do not
-// for root, who can use the engine directly.
+// Ordinary reports whether the restrictions between users apply to the owner. They do not
+// apply to root, who can use the engine directly.
 func (o Owner) Ordinary() bool { return o.UID != 0 }
 
 // Limits are the limits for one user.
 type Limits struct {
-	Suites, Helpers, Volumes int // 0 is no limit
-	// Pull: missing, always or never.
+	Suites, Helpers, Volumes int // 0 means no limit
+	// Pull is the pull policy: missing, always or never.
 	Pull string
-	// Grace is the time between a stop signal and the kill, where the helper says
-	// nothing.
+	// Grace is the default time between a stop signal and the kill.
 	Grace time.Duration
 }
 
 // Store keeps values over restarts.
 type Store interface {
 	Put(key string, value []byte) error
-	// Get returns nil for a key that is not there.
+	// Get returns nil for a missing key.
 	Get(key string) ([]byte, error)
 	Drop(key string) error
 }
@@ -50,7 +49,7 @@ type Deps struct {
 	// Instance labels resources, so that several daemons can share an engine.
 	Instance string
 	Driver   containers.Driver
-	// Host is the same driver, or nil if it cannot run helpers; then Why says why.
+	// Host is the same driver, or nil if it cannot run helpers. Why then says why.
 	Host  containers.Hoster
 	Why   error
 	Store Store
@@ -72,23 +71,24 @@ type Deps struct {
 	// until Unplace too.
 	Give    func(name string, files []api.SuiteFile) ([]containers.Mount, error)
 	Unplace func(o Owner, name string)
-	// Shown returns nil if the engine can show files of the daemon. A nil Shown means it
-	// can.
+	// Shown returns nil if the engine can show files of the daemon. A nil Shown means
+	// that it can.
 	Shown func() error
-	// Keep stores the output of a container that is about to be removed, for its owner; read
-	// gives the output after an instant. If Keep is nil, the output is dropped.
+	// Keep stores the output of a container that is about to be removed, for its owner.
+	// read passes the output after an instant to sink. If Keep is nil, the output is
+	// dropped.
 	Keep func(o Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error
 	// Newest is the highest number that a task has.
 	Newest func() (int64, error)
 	// Ended reports whether the owner has submitted a group of this name after the
 	// task of that number, and all of its tasks have ended.
 	Ended func(o Owner, group string, after int64) (bool, error)
-	// Closed: networks lead nowhere else.
+	// Closed is set if suite networks have no access to other networks.
 	Closed bool
 	Log    zerolog.Logger
 }
 
-// Manager has the suites of all users. Safe for concurrent use.
+// Manager manages the suites of all users. Safe for concurrent use.
 type Manager struct {
 	Deps
 	work context.Context // ends when the daemon stops; containers keep running
@@ -98,7 +98,7 @@ type Manager struct {
 	suites map[key]*suite
 }
 
-// key names a suite. Names are each user's own.
+// key identifies a suite. Each user has their own names.
 type key struct {
 	uid  int
 	name string
@@ -119,7 +119,7 @@ func New(d Deps) (*Manager, error) {
 			return nil, err
 		}
 		if b == nil {
-			continue // it was being removed
+			continue // the suite was being removed
 		}
 		var k kept
 		if err := json.Unmarshal(b, &k); err != nil {
@@ -135,10 +135,10 @@ type kept struct {
 	Owner Owner     `json:"owner"`
 	Name  string    `json:"name"`
 	Suite api.Suite `json:"suite"`
-	// After: tasks with higher numbers are of its run.
+	// After is the number above which tasks belong to the suite's run.
 	After int64     `json:"after"`
 	Since time.Time `json:"since"`
-	// Down is set when it is being taken down.
+	// Down is set while the suite is being taken down.
 	Down *down `json:"down,omitempty"`
 }
 
@@ -156,7 +156,8 @@ type down struct {
 
 func (k *kept) key() key { return key{k.Owner.UID, k.Name} }
 
-// indexKey has the names of all suites. A name is there as long as its suite.
+// indexKey is the key of the list of all suites' names. A name is in the list as long as
+// its suite is stored.
 const indexKey = "suites"
 
 func storeKey(name string) string { return "suite/" + name }
@@ -191,7 +192,7 @@ func (m *Manager) store(k *kept) error {
 	return m.Store.Put(storeKey(k.key().String()), b)
 }
 
-// forget drops a suite that is gone, its name last. The caller holds mu.
+// forget deletes the entry of a removed suite, and then its name. The caller holds mu.
 func (m *Manager) forget(k key) error {
 	if err := m.Store.Drop(storeKey(k.String())); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (m *Manager) Run(ctx context.Context) {
 		case <-ctx.Done():
 			tick.Stop()
 			m.mu.Lock()
-			m.work = nil // nothing more is begun
+			m.work = nil // no further work is begun
 			m.mu.Unlock()
 			m.all.Wait()
 			return

@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// levels returns the number of helpers that come before each, in a row; helpers that wait
-// for each other are an error.
+// levels returns for each helper the length of the longest chain of helpers that must
+// start before it. It is an error if helpers wait for each other.
 func levels(list []api.Helper) (map[string]int, error) {
 	of := map[string]*api.Helper{}
 	for i := range list {
@@ -43,7 +43,7 @@ func levels(list []api.Helper) (map[string]int, error) {
 	return level, nil
 }
 
-// after makes a helper that shares the network of another start after it.
+// after makes a helper that shares another helper's network start after that helper.
 func after(s *api.Suite) {
 	s.Helpers = slices.Clone(s.Helpers)
 	for i := range s.Helpers {

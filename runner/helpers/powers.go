@@ -31,13 +31,13 @@ func capabilities(h *api.Helper) []string {
 	return have
 }
 
-// ulimits may be set: they bound what the container's own limits bound as well.
+// ulimits may be set, because the container's own limits bound the same resources.
 var ulimits = []string{"as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nofile", "nproc", "rss", "sigpending", "stack"}
 
-// sysctls are of the container's own namespaces.
+// sysctls are prefixes of the settings of the container's own namespaces.
 var sysctls = []string{"net.", "kernel.msg", "kernel.sem", "kernel.shm", "fs.mqueue."}
 
-// harmless refuses rights that reach out of the container.
+// harmless refuses rights that have effects outside the container.
 func harmless(h *api.Helper) error {
 	for _, name := range h.CapAdd {
 		if c, may := capability(name), slices.Concat(api.HelperCapabilities, api.MoreCapabilities); !slices.Contains(may, c) {

@@ -14,7 +14,7 @@ import (
 )
 
 // The labels of the resources of a suite. A network or volume that suites share has the
-// first two, and its own name.
+// first two labels and LabelName.
 const (
 	LabelInstance = "carma.helpers"
 	LabelOwner    = "carma.suite-uid"
@@ -38,7 +38,7 @@ func (m *Manager) containerName(k *kept, helper string, n int) string {
 	return fmt.Sprintf("carma-%s-%d-%s.%s.%d", m.Instance, k.Owner.UID, k.Name, helper, n)
 }
 
-// thing is the name of a network or volume, with its labels.
+// thing returns the name and the labels of a network or volume.
 func (m *Manager) thing(k *kept, name string, shared bool) (string, map[string]string) {
 	labels := m.labels(k)
 	labels[LabelName] = name
@@ -57,7 +57,7 @@ func (m *Manager) network(k *kept, name string) string {
 
 func (m *Manager) volume(k *kept, name string) string {
 	if name == "" {
-		return "" // the container's own
+		return "" // the container has its own network
 	}
 	i := slices.IndexFunc(k.Suite.Volumes, func(v api.SuiteVolume) bool { return v.Name == name })
 	full, _ := m.thing(k, name, i >= 0 && k.Suite.Volumes[i].Shared)
@@ -132,7 +132,7 @@ func (m *Manager) joined(k *kept, j *api.Joined) *containers.Hosted {
 	return h
 }
 
-// made is a digest of a helper's description.
+// made returns a digest of a helper's description.
 func made(h *api.Helper) string {
 	b, err := json.Marshal(h)
 	if err != nil {
@@ -142,9 +142,9 @@ func made(h *api.Helper) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Join returns a task's part of its suite, and the files for its container. Both are nil if
-// the owner has no such suite that is up, or if the suite has nothing for this part. A
-// suite that has only files leaves the task's network alone.
+// Join returns a task's part of its suite, and the files for its container. Both are nil
+// if the owner has no running suite of this name, or if the suite has nothing for this
+// part. A suite that has only files leaves the task's network alone.
 func (m *Manager) Join(o Owner, group, part, user string) (*containers.Hosted, []api.SuiteFile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

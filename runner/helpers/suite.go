@@ -35,10 +35,10 @@ const (
 // suite is a suite with its running work. The manager's mu guards it.
 type suite struct {
 	kept
-	by            pull.Credentials // for images of the next work
+	by            pull.Credentials // for the images that the next work fetches
 	phase, reason string
 	cancel        func()        // cancels the running work
-	done          chan struct{} // closed when it has ended; nil if nothing was begun
+	done          chan struct{} // closed when the running work has ended, or nil if none was begun
 	changed       chan struct{} // closed and replaced at each change
 	removed       api.SuiteRemoved
 	gone          bool
@@ -51,11 +51,11 @@ func (s *suite) tell(phase, reason string) {
 	s.changed = make(chan struct{})
 }
 
-// begin starts bringing a suite up or down, after the running work has ended. fresh:
-// somebody has asked for it now. The caller holds mu.
+// begin starts bringing a suite up or down, after the running work has ended. fresh is
+// set if a user has requested it now. The caller holds mu.
 func (m *Manager) begin(s *suite, fresh bool) {
 	if m.work == nil || m.work.Err() != nil {
-		return // [Manager.Run] does it, of this daemon or the next
+		return // [Manager.Run] of this daemon or the next one begins the work
 	}
 	before := s.done
 	if s.cancel != nil {
@@ -84,7 +84,7 @@ func (m *Manager) begin(s *suite, fresh bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		switch {
-		case ctx.Err() != nil || s.done != done: // something else is being done
+		case ctx.Err() != nil || s.done != done: // other work was begun meanwhile
 		case err != nil:
 			m.Log.Warn().Err(err).Str("suite", k.Name).Str("user", k.Owner.Name).Msg("a helper cannot start")
 			s.tell(failed, sentence(err))
@@ -94,11 +94,11 @@ func (m *Manager) begin(s *suite, fresh bool) {
 	})
 }
 
-// sentence is an error as one line without the engine's own line breaks.
+// sentence returns the text of an error in one line, without the engine's line breaks.
 func sentence(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Up brings a suite up, or changes one that is up to the new description. It returns when
-// that is stored. With check it only says whether it could.
+// Up brings a suite up, or changes a running suite to the new description. It returns
+// when the description is stored. With check it only reports whether it could do so.
 func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, by pull.Credentials, check, unlimited bool) error {
 	if m.Host == nil && !onlyFiles(&s) {
 		return refusef(http.StatusUnprocessableEntity, "suite %s has helpers, networks or volumes, and %v; write x-carma: {task: true} to make a helper a task, or use a daemon with --driver docker", name, m.Why)
@@ -192,8 +192,8 @@ func containersOf(s *api.Suite) (n int) {
 	return n
 }
 
-// Find returns the owner of the suite of a name: the caller, else, for an admin, another
-// user if only one has such a suite.
+// Find returns the owner of the suite with a name. This is the caller, or for an
+// administrator the only other user who has such a suite.
 func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
 	return Owner{}, refusef(http.StatusNotFound, "no suite %s of yours has helpers", name)
 }
 
-// Down takes a suite down. It returns the removed resources when that is done.
+// Down takes a suite down. It returns the removed resources when the suite is down.
 func (m *Manager) Down(ctx context.Context, o Owner, name string, volumes bool, grace time.Duration) (api.SuiteRemoved, error) {
 	m.mu.Lock()
 	s := m.suites[key{o.UID, name}]
@@ -241,8 +241,8 @@ func (m *Manager) Down(ctx context.Context, o Owner, name string, volumes bool, 
 	}
 }
 
-// takeDown stores that a suite is to be taken down, and begins. What is asked for
-// later only adds to it.
+// takeDown stores the order to take a suite down, and begins. Later orders only add to
+// it.
 func (m *Manager) takeDown(s *suite, how down) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -265,7 +265,7 @@ func (m *Manager) takeDown(s *suite, how down) error {
 	return nil
 }
 
-// users are the suites of a user that are up.
+// users returns the suites of a user that are up.
 func (m *Manager) users(uid int) (all []*suite) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"carma/runner/pull"
 )
 
-// pause is the time between two looks at something that is waited for.
+// pause is the time between two checks of a condition.
 const pause = 200 * time.Millisecond
 
-// try makes a call of the engine until that answers.
+// try repeats a call of the engine until the engine answers.
 func try(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -33,8 +33,8 @@ func try(ctx context.Context, call func() error) error {
 	}
 }
 
-// bringUp creates a suite's missing resources; fresh also recreates resources whose
-// description or image changed.
+// bringUp creates a suite's missing resources. With fresh it also recreates resources
+// whose description or image changed.
 func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, by pull.Credentials, fresh bool) error {
 	if m.Host == nil && !onlyFiles(&k.Suite) {
 		return m.Why
@@ -71,7 +71,7 @@ func (m *Manager) bringUp(ctx context.Context, s *suite, k *kept, by pull.Creden
 	return g.Wait()
 }
 
-// found are the containers of a suite, by name.
+// found returns the containers of a suite, by name.
 func (m *Manager) found(ctx context.Context, k *kept) (map[string]containers.Container, error) {
 	var list []containers.Container
 	err := try(ctx, func() (err error) { list, err = m.Driver.List(ctx, m.labels(k)); return err })
@@ -82,7 +82,7 @@ func (m *Manager) found(ctx context.Context, k *kept) (map[string]containers.Con
 	return all, err
 }
 
-// clearOthers removes containers that the suite has no more.
+// clearOthers removes containers that are no longer in the suite.
 func (m *Manager) clearOthers(ctx context.Context, k *kept, found map[string]containers.Container) error {
 	for name, c := range found {
 		i := slices.IndexFunc(k.Suite.Helpers, func(h api.Helper) bool { return h.Name == c.Labels[LabelHelper] })
@@ -111,8 +111,9 @@ type ascent struct {
 	renewed sync.Map                        // names of helpers with a recreated container
 }
 
-// isNew reports whether this ascent created the container of a helper: a container that
-// shared the previous one's network has none any more. An empty name is no helper.
+// isNew reports whether this ascent created the container of a helper. A container that
+// shared the previous container's network then has no network any more. An empty name is
+// no helper.
 func (a *ascent) isNew(helper string) bool {
 	if helper == "" {
 		return false
