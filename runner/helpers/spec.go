@@ -57,7 +57,7 @@ func (m *Manager) network(k *kept, name string) string {
 
 func (m *Manager) volume(k *kept, name string) string {
 	if name == "" {
-		return "" // the container has its own network
+		return "" // a volume without a name belongs to the container alone
 	}
 	i := slices.IndexFunc(k.Suite.Volumes, func(v api.SuiteVolume) bool { return v.Name == name })
 	full, _ := m.thing(k, name, i >= 0 && k.Suite.Volumes[i].Shared)

@@ -136,8 +136,8 @@ func (a *ascent) helper(ctx context.Context, h *api.Helper) error {
 	return nil
 }
 
-// start makes and starts a container, unless it is there. One that has ended stays
-// so: when it is started again is the engine's business. But after a restart of the
+// start makes and starts a container, unless it exists. It leaves an ended container
+// alone, because the engine decides when to restart it. But after a restart of the
 // machine the engine may lack the mounts for that.
 func (a *ascent) start(ctx context.Context, h *api.Helper, n int) error {
 	spec := a.spec(a.kept, h, n)
@@ -185,7 +185,7 @@ func (a *ascent) outdated(ctx context.Context, h *api.Helper, spec *containers.S
 		if err != nil && !errors.Is(err, containers.ErrNotFound) {
 			return err
 		}
-		// A helper that is asked for again runs again, as under docker compose.
+		// A new request for a helper starts it again, as docker compose does.
 		old = a.fresh || l.Error != ""
 	}
 	if !old {
@@ -232,7 +232,7 @@ func (a *ascent) pull(ctx context.Context, h *api.Helper) error {
 	return nil
 }
 
-// step reports the present step.
+// step reports the current step of the ascent.
 func (a *ascent) step(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

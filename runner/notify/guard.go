@@ -14,14 +14,14 @@ import (
 
 // guard decides to which addresses the daemon connects for users. Without it a user could
 // have root's daemon send requests to services that listen on this machine or in the
-// private network, and that trust every sender there.
+// private network, and that trust every sender in this network.
 //
-// The check is made on the address of each connection, as the kernel gets it, after
-// every name has been resolved: a name that changes its address between a check and
-// the connection gains nothing.
+// The check is made on the address of each connection, as the kernel gets it, after every
+// name has been resolved. So a name that changes its address between a check and the
+// connection cannot evade the check.
 type guard struct {
 	allow []Allowed
-	// free: everything may be reached; for the administrator's own channels.
+	// free allows every address, for the administrator's own channels.
 	free bool
 }
 
@@ -68,7 +68,7 @@ func prefixes(list ...string) (all []netip.Prefix) {
 	return all
 }
 
-// public reports whether an address is one of the public internet.
+// public reports whether an address belongs to the public internet.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.Zone() != "" {
@@ -77,8 +77,8 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// errRefused: the address is not one that users may have the daemon connect to. It does not
-// name the address: that would reveal the network to users.
+// errRefused means that the daemon may not connect to the address for users. It does not
+// name the address, because that would reveal the network to users.
 var errRefused = errors.New("it is at an address of this machine or of a private network; the administrator can allow it (allow, in its notify.yaml)")
 
 // may reports whether a connection for a host may go to an address.

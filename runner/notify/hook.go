@@ -22,7 +22,7 @@ import (
 // hookOutput is the largest part of a hook's output that is logged, in bytes.
 const hookOutput = 2 << 10
 
-// hookUser is the user of hooks if none is named and the daemon is root.
+// hookUser is the user that runs hooks if none is configured and the daemon is root.
 const hookUser = "nobody"
 
 // hook runs a program of the administrator's with the letter as JSON on its input.
@@ -54,7 +54,7 @@ func (h *hook) deliver(ctx context.Context, l *letter) (string, error) {
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that it left
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // kill the processes that the hook left running
 	}
 	if text := strings.TrimSpace(out.String()); text != "" {
 		h.log.Info().Str("hook", h.path).Str("output", text).Msg("the hook has printed")

@@ -27,8 +27,8 @@ type mailer struct {
 	roots *tls.Config
 }
 
-// deliver sends a separate mail to each address: a refused address does not keep the others
-// from getting theirs. Their Message-ID is the letter's.
+// deliver sends a separate mail to each address, so that a refused address does not
+// affect the others. The mails' Message-ID is the letter's.
 func (m *mailer) deliver(ctx context.Context, l *letter) (string, error) {
 	client, err := m.client()
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *mailer) deliver(ctx context.Context, l *letter) (string, error) {
 		if err := client.Send(msg); err != nil && !msg.IsDelivered() {
 			last = m.failed(err)
 			if f, ok := last.(*failure); !ok || !f.final {
-				return "", last // receivers who have it get it again
+				return "", last // receivers who have the mail get it again
 			}
 			refused++
 		}
@@ -104,7 +104,7 @@ func (m *mailer) client() (*gomail.Client, error) {
 	return gomail.NewClient(host, options...)
 }
 
-// helo is the machine's name, if a mail server can take it.
+// helo returns the machine's name, or localhost if a mail server cannot accept that name.
 func helo(host string) string {
 	if host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "localhost"
@@ -126,7 +126,7 @@ func (m *mailer) write(l *letter, to string, n int) (*gomail.Msg, error) {
 	msg.SetMessageIDWithValue(id + "@" + helo(m.host))
 	msg.SetDate()
 	msg.Subject(l.Title)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // no answers by machines
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // prevents automatic replies
 	msg.SetGenHeader("Carma-Message", l.ID)
 	text := l.Text + "\n\n-- \ncarma on " + oneLine(l.Server) + "\n"
 	msg.SetBodyString(gomail.TypeTextPlain, text)

@@ -2,16 +2,17 @@
 // webhook, Slack, mail, or a program of the administrator's.
 //
 // It knows nothing of the daemon: the runner hands it messages ([Post.Put]) with the
-// place in the journal that they come from, and both are stored together. So each
-// message is sent at least once, whenever the daemon is killed; its id stays the same.
+// place in the journal that they come from, and both are stored together. So each message
+// is sent at least once, whenever the daemon is killed, and always with the same id.
 //
-// Each channel has a worker of its own. A receiver that hangs delays its own messages only.
-// Messages that come while a channel waits go out as one message.
+// Each channel has a worker of its own. A receiver that hangs delays only its own
+// messages. Messages that arrive while a channel waits are sent as one message.
 //
-// Users name addresses, and the daemon may be root: see [guard]. It opens no file of a
-// user either: a link could lead it to others' secrets, and it cannot read a home on NFS.
-// The command line reads the file as its user and hands it over the socket; it is kept
-// per uid in notify/users of the data folder, mode 600, and never returned.
+// Users name addresses, and the daemon may be root: see [guard]. The package opens no
+// file of a user either, because a link could lead to the secrets of other users, and it
+// cannot read a home on NFS. The command line reads the file as its user and sends it
+// over the socket. The settings are stored per uid in notify/users of the data folder,
+// mode 600, and are never returned.
 //
 // A channel collects for 2 s and sends at most every 15 s, each sending within 15 s. The
 // first 20 entries of a message are sent in full; up to 5 keep their lines of output. After
@@ -28,17 +29,18 @@ import (
 
 // Message is one thing that has happened.
 type Message struct {
-	// ID is the same however often it is sent, so a receiver can drop doubles.
+	// ID is the same each time the message is sent, so that a receiver can drop
+	// duplicates.
 	ID    string    `json:"id"`
 	Event string    `json:"event"` // as api.NotifyEvents, or fault
 	Time  time.Time `json:"time"`
-	Task  int64     `json:"task,omitempty"` // 0: it is about a GPU
+	Task  int64     `json:"task,omitempty"` // or 0 if the message is about a GPU
 	Name  string    `json:"name,omitempty"`
 	User  string    `json:"user,omitempty"`
 	Group string    `json:"group,omitempty"`
-	// ExitCode is set if its program has exited and was not stopped.
+	// ExitCode is set if the task's program has exited and was not stopped.
 	ExitCode *int `json:"exit_code,omitempty"`
-	// Reason is a sentence of carma's.
+	// Reason is a sentence written by carma.
 	Reason   string  `json:"reason,omitempty"`
 	Attempts int     `json:"attempts,omitempty"`
 	GPUs     []int   `json:"gpus,omitempty"` // indices
@@ -47,23 +49,23 @@ type Message struct {
 	Output []string `json:"output,omitempty"`
 }
 
-// Owned is a message with who may get it.
+// Owned is a message with the users who may get it.
 type Owned struct {
 	Message
-	UID    int      // of the task's owner; below 0 for nobody
+	UID    int      // UID of the task's owner, or below 0 for nobody
 	Wants  []string // the task's own choice, as api.ParseNotify reads it
 	Public string   // the reason for people who may not see all
 }
 
-// forOthers is the message without the parts for its owner alone.
+// forOthers returns the message without the parts for its owner alone.
 func (o Owned) forOthers() Message {
 	m := o.Message
 	m.Output, m.Reason = nil, o.Public
 	return m
 }
 
-// wants reports whether a task's own choice sends an event to a channel; chosen is false if
-// it chose nothing.
+// wants reports whether a task's own choice sends an event to a channel; chosen is false
+// if the task has no choice of its own.
 func wants(list []string, event, channel string) (is, chosen bool) {
 	for _, text := range list {
 		if w, err := api.ParseNotify(text); err == nil && (w.Channel == "" || w.Channel == channel) && w.Has(event) {
@@ -84,10 +86,11 @@ type key struct {
 
 // Bounds of stored and sent messages.
 const (
-	// most is the number of messages that wait in a channel; older ones are dropped.
+	// most is the largest number of messages that wait in a channel. Older messages are
+	// dropped.
 	most = 2000
-	// inFull is the number of messages with full text in one sending; further ones are only
-	// numbers.
+	// inFull is the number of messages with full text in one sending. Of further messages
+	// only the task numbers are sent.
 	inFull = 20
 	// withOutput is the largest number of messages in a sending that includes output of
 	// failed tasks.
@@ -101,7 +104,8 @@ type Pace struct {
 	// Collect is the wait for more messages before the first goes out. Rest is the time
 	// between two sendings.
 	Collect, Rest time.Duration
-	// Retry is the wait after a failure; it doubles up to Longest.
+	// Retry is the wait after a failure. The wait doubles with each failure, up to
+	// Longest.
 	Retry, Longest time.Duration
 	// Limit bounds one sending.
 	Limit time.Duration

@@ -17,21 +17,22 @@ import (
 // outbox is the file of the messages that are not delivered yet, and of the place in
 // the journal up to which all messages are in it.
 //
-// It has one JSON object per line. A batch of messages ends with its place. Messages behind
-// the last place are ignored: they are made again. Deliveries are recorded without a sync:
-// after a crash of the machine a message is sent twice rather than not at all.
+// It has one JSON object per line. A batch of messages ends with its place. Messages
+// behind the last place are ignored, because they are made again. Deliveries are recorded
+// without a sync, so after a crash of the machine a message may be sent twice, but is
+// never lost.
 type outbox struct {
 	path  string
 	f     *os.File
 	size  int64
-	done  int // lines about deliveries
+	done  int // number of lines about deliveries
 	place place
 }
 
-// place is up to where the journal was read.
+// place is the position up to which the journal was read.
 type place struct {
 	Seq int64 `json:"seq"`
-	// State is the reader's own.
+	// State is the state of the journal's reader.
 	State json.RawMessage `json:"state,omitempty"`
 }
 
@@ -57,7 +58,7 @@ type delivered struct {
 // maxDone is the number of recorded deliveries at which the file is rewritten.
 const maxDone = 2000
 
-// openOutbox reads the file. known is false if there is none: then nothing was ever
+// openOutbox reads the file. known is false if there is no file, so that nothing was ever
 // sent.
 func openOutbox(path string) (b *outbox, waiting []parcel, known bool, err error) {
 	b = &outbox{path: path}
@@ -86,7 +87,7 @@ func openOutbox(path string) (b *outbox, waiting []parcel, known bool, err error
 	return b, waiting, known, b.rewrite(waiting)
 }
 
-// without takes deliveries off.
+// without returns the parcels without the delivered ones.
 func without(list []parcel, d delivered) (rest []parcel) {
 	is := map[string]bool{}
 	for _, id := range d.IDs {
@@ -149,7 +150,7 @@ func (b *outbox) put(list []parcel, at place) error {
 	if err == nil {
 		err = b.f.Sync()
 	}
-	if err != nil { // half a line would spoil the next one
+	if err != nil { // a partial line would make the next one unreadable
 		return errors.Join(err, b.f.Truncate(b.size))
 	}
 	b.size += int64(n)
@@ -172,7 +173,7 @@ func (b *outbox) delivered(d delivered) error {
 	return nil
 }
 
-// writeFile writes a file that only its owner can read: whole, or not at all.
+// writeFile atomically writes a file that only its owner can read.
 func writeFile(path string, body []byte) error {
 	if err := atomicwriter.WriteFile(path, body, 0o600); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -27,10 +27,11 @@ type Options struct {
 	Pace  Pace
 }
 
-// Rules are the administrator's, and can change at any time.
+// Rules holds the administrator's settings, which can change at any time.
 type Rules struct {
 	Server api.NotifySettings
-	// Trouble says why the administrator's file is not in force, or is empty if it is.
+	// Trouble says why the administrator's file is not in force, or is empty if the file
+	// is in force.
 	Trouble string
 }
 
@@ -45,7 +46,7 @@ type Post struct {
 	users  map[int]api.NotifySettings
 	queues map[key]*queue
 	box    *outbox
-	tested map[int]time.Time // when users asked for a test last
+	tested map[int]time.Time // when each user last requested a test
 	work   context.Context   // nil until it runs
 	all    sync.WaitGroup    // workers
 }
@@ -77,8 +78,8 @@ func (p *Post) userFile(uid int) string {
 	return filepath.Join(p.opt.Dir, "users", strconv.Itoa(uid)+".json")
 }
 
-// loadUsers reads the users' settings. A file that cannot be read costs its user the
-// messages, and nobody else.
+// loadUsers reads the users' settings. If a file cannot be read, only its user gets no
+// messages.
 func (p *Post) loadUsers() error {
 	files, err := os.ReadDir(filepath.Join(p.opt.Dir, "users"))
 	if err != nil {
@@ -104,7 +105,7 @@ func (p *Post) loadUsers() error {
 	return nil
 }
 
-// Run sends until ctx ends. What is not sent by then is sent by the next daemon.
+// Run sends until ctx ends. The next daemon sends the remaining messages.
 func (p *Post) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.work = ctx
@@ -123,7 +124,8 @@ func (p *Post) Close() error {
 	return p.box.f.Close()
 }
 
-// SetRules puts the administrator's rules in force. With trouble the previous rules stay.
+// SetRules applies the administrator's rules. If r has a Trouble, the previous rules
+// stay.
 func (p *Post) SetRules(r Rules) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,16 +144,16 @@ func (p *Post) SetRules(r Rules) {
 	}
 }
 
-// Place is up to where the journal was read, with the reader's own state; known is
-// false if no daemon has read any of it.
+// Place returns the position up to which the journal was read, with the reader's state.
+// known is false if no daemon has read any of the journal.
 func (p *Post) Place() (seq int64, state json.RawMessage, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.box.place.Seq, p.box.place.State, p.known
 }
 
-// Put takes messages over, and the place in the journal behind them. When it returns
-// nil both are durable.
+// Put stores messages, and the place in the journal behind them. When it returns nil,
+// both are durable.
 func (p *Post) Put(seq int64, state json.RawMessage, list []Owned) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +177,7 @@ func (p *Post) Put(seq int64, state json.RawMessage, list []Owned) error {
 	return nil
 }
 
-// address finds the channels for a message: its owner's, and the administrator's.
+// address returns the owner's and the administrator's channels for a message.
 func (p *Post) address(o *Owned) (own, others []key) {
 	if s, ok := p.users[o.UID]; ok && o.UID >= 0 {
 		for i := range s.Channels {
@@ -195,7 +197,7 @@ func (p *Post) address(o *Owned) (own, others []key) {
 	return own, others
 }
 
-// defaults are the events of users' channels for which nothing is said.
+// defaults returns the events of users' channels that name no events.
 func (p *Post) defaults() []string {
 	if d := p.rules.Server.Defaults; len(d) > 0 {
 		return d
@@ -245,7 +247,7 @@ func (p *Post) SetUser(uid int, s api.NotifySettings) error {
 	}
 	if have, ok := p.users[uid]; ok {
 		if old, err := json.Marshal(have); err == nil && string(old) == string(raw) {
-			return nil // most calls: each run sends them
+			return nil // most calls change nothing, because each carma run sends the settings
 		}
 	}
 	if len(s.Channels) == 0 {
@@ -267,7 +269,7 @@ func (p *Post) SetUser(uid int, s api.NotifySettings) error {
 	return nil
 }
 
-// User are the names of a user's channels.
+// User returns the names of a user's channels.
 func (p *Post) User(uid int) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

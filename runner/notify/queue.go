@@ -11,15 +11,15 @@ import (
 	"carma/runner/api"
 )
 
-// queue are the messages of one channel that are not delivered, and how sending has
-// gone. Guarded by the Post's lock.
+// queue holds the undelivered messages of one channel, and the results of sending. The
+// Post's lock guards it.
 type queue struct {
 	waiting []item
-	dropped int // that the next letter reports
-	given   int // given up since the daemon's start
+	dropped int // number of dropped messages that the next letter reports
+	given   int // number of messages given up since the daemon's start
 	busy    bool
-	tries   int       // failures in a row
-	next    time.Time // not before
+	tries   int       // consecutive failures
+	next    time.Time // earliest time of the next try
 	nudge   chan struct{}
 
 	sent, failed time.Time
@@ -32,7 +32,7 @@ type item struct {
 	at time.Time
 }
 
-// again has a worker that waits after a failure try at once.
+// again makes a worker that waits after a failure try at once.
 func (q *queue) again() {
 	if q.failed.IsZero() {
 		return
@@ -90,7 +90,7 @@ func (p *Post) deliver(k key, q *queue) {
 			q.busy = false
 			p.mu.Unlock()
 			return
-		case c == nil: // it was removed
+		case c == nil: // the channel was removed
 			p.giveUp(k, q, batch, "the channel was taken away")
 			p.mu.Unlock()
 			continue
@@ -144,7 +144,7 @@ func (p *Post) send(ctx context.Context, c *api.NotifyChannel, by sender, batch 
 // outcome records the result of sending a letter.
 func (p *Post) outcome(k key, q *queue, c *api.NotifyChannel, batch []item, dropped int, err error) {
 	if err != nil && p.work.Err() != nil {
-		return // it was cut off
+		return // the end of the daemon interrupted the sending
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *Post) outcome(k key, q *queue, c *api.NotifyChannel, batch []item, drop
 	log.Int("uid", k.UID).Str("channel", k.Name).Str("kind", c.Kind).Int("messages", len(batch)).Stringer("again_in", wait).Str("reason", err.Error()).Msg("messages could not be sent; they are tried again")
 }
 
-// backoff doubles the wait with each failure in a row.
+// backoff doubles the wait with each consecutive failure.
 func (p *Post) backoff(tries int) time.Duration {
 	d := p.opt.Pace.Retry
 	for range min(tries-1, 30) {
@@ -203,7 +203,7 @@ func (p *Post) dropOld(k key, q *queue) {
 	}
 }
 
-// giveUp takes messages off a queue that are not sent.
+// giveUp removes unsent messages from a queue.
 func (p *Post) giveUp(k key, q *queue, list []item, why string) {
 	kind := "gone"
 	if c, _, _ := p.channel(k); c != nil {

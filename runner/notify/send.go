@@ -16,7 +16,7 @@ import (
 
 // letter is one sending: one message, or several in one.
 type letter struct {
-	ID       string    `json:"id"` // of the first message and how many there are
+	ID       string    `json:"id"` // ID of the first message, and the number of messages
 	Server   string    `json:"server"`
 	Title    string    `json:"title"`
 	Text     string    `json:"text"`
@@ -26,17 +26,17 @@ type letter struct {
 	short string // the text without output
 }
 
-// sender delivers letters to one channel. deliver returns the receiver's answer, in short;
-// an error is a *failure.
+// sender delivers letters to one channel. deliver returns a short form of the receiver's
+// answer. An error is a *failure.
 type sender interface {
 	deliver(ctx context.Context, l *letter) (said string, err error)
 }
 
-// failure says why a letter was not delivered. Its text has neither a secret nor any of the
-// receiver's text.
+// failure says why a letter was not delivered. Its text contains no secret and no text of
+// the receiver.
 type failure struct {
 	text  string
-	final bool          // another try would fail alike
+	final bool          // another try would fail in the same way
 	after time.Duration // requested by the receiver, or 0
 }
 
@@ -65,8 +65,8 @@ func (p *Post) senderOf(c *api.NotifyChannel, relay *api.NotifyChannel, g guard)
 	return newPoster(c, g), nil
 }
 
-// transport turns an error of a connection into a failure, in words of our own: the
-// libraries' errors have addresses and secrets in them.
+// transport turns an error of a connection into a failure, with its own text, because the
+// libraries' errors contain addresses and secrets.
 func transport(err error) error {
 	var dns *net.DNSError
 	var unknown x509.UnknownAuthorityError

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// Channels are a user's channels as they are shown.
+// Channels returns the API form of a user's channels.
 func (p *Post) Channels(uid int) []api.NotifyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *Post) Server() (list []api.NotifyState, trouble string) {
 	return p.states(admin, &p.rules.Server, []string{api.NotifyFault}), p.rules.Trouble
 }
 
-// Defaults are the events of a user's channels that have none of their own.
+// Defaults returns the events of a user's channels that name no events.
 func (p *Post) Defaults(uid int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,10 +74,10 @@ func (p *Post) Failing() (users int, server []string) {
 	return users, server
 }
 
-// ErrTooSoon: the user has just asked for a test.
+// ErrTooSoon means that the user has just requested a test.
 var ErrTooSoon = errors.New("a test message was sent a moment ago; wait 5 seconds")
 
-// ErrNoChannel: there is none of that name, or none at all.
+// ErrNoChannel means that there is no channel with that name, or no channel at all.
 var ErrNoChannel = errors.New("no such channel")
 
 // testRest is the time between two tests of one user.

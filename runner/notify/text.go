@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// verbs are the words of an event about a task.
+// verbs maps events about a task to words.
 var verbs = map[string]string{
 	api.NotifyStarted: "started", api.NotifyFinished: "finished", api.NotifyFailed: "failed", api.NotifyStopped: "was stopped",
 	api.NotifyRecovered: "goes back to the queue", api.NotifyIdle: "does nothing", api.NotifyDevice: "cannot open its GPUs any more", api.NotifySuspended: "is suspended", api.NotifyResumed: "goes on",
@@ -22,7 +22,8 @@ var verbs = map[string]string{
 // eventTest is the event of a test message.
 const eventTest = "test"
 
-// write makes a letter of messages; at least one. dropped were given up before.
+// write makes a letter of at least one message. dropped is the number of messages given
+// up before.
 func write(server string, messages []Message, output bool, dropped int) *letter {
 	l := &letter{ID: messages[0].ID, Server: server, Messages: slices.Clone(messages)}
 	if n := len(messages); n > 1 {
@@ -57,7 +58,8 @@ func write(server string, messages []Message, output bool, dropped int) *letter 
 	return l
 }
 
-// title is the first line, for people: of one message, or of several by their events.
+// title returns the first line of a letter, for one message, or for several by their
+// events.
 func title(messages []Message) string {
 	if len(messages) == 1 {
 		m := &messages[0]
@@ -101,7 +103,7 @@ func (m *Message) line() string {
 	return oneLine(text)
 }
 
-// numbers are the tasks of messages, runs of them as 3-7.
+// numbers lists the task numbers of messages, with ranges as 3-7.
 func numbers(messages []Message) string {
 	var ids []int64
 	for i := range messages {
@@ -128,7 +130,7 @@ func numbers(messages []Message) string {
 	return "tasks " + strings.Join(parts, ", ")
 }
 
-// oneLine is text without line breaks and control characters, at most 500 characters.
+// oneLine returns text without line breaks and control characters, cut to 500 characters.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -156,5 +158,5 @@ func Lines(raw [][]byte) (lines []string) {
 	return lines[max(0, len(lines)-10):]
 }
 
-// escapes are the colours and moves of a terminal.
+// escapes matches escape sequences of terminals.
 var escapes = lazyregexp.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])`)

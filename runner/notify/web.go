@@ -16,7 +16,7 @@ import (
 )
 
 // maxAnswer is the number of bytes of an answer that are read, so that the connection can
-// end well. They are not kept.
+// end well. The bytes are not kept.
 const maxAnswer = 4 << 10
 
 // poster sends to a webhook or Slack.
@@ -31,7 +31,7 @@ func newPoster(c *api.NotifyChannel, g guard) *poster {
 			DialContext: g.dial, Proxy: nil, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
-		// A redirect could lead anywhere, and takes secrets with it.
+		// A redirect could lead to any address, and would send the secrets there.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -75,7 +75,7 @@ func (p *poster) body(l *letter) (body []byte, kind string, err error) {
 	return body, "application/json", err
 }
 
-// answered judges an answer by its code.
+// answered converts the status code of an answer to a result.
 func answered(a *http.Response) (string, error) {
 	said := fmt.Sprintf("it answered %d", a.StatusCode)
 	if text := http.StatusText(a.StatusCode); text != "" {
