@@ -16,11 +16,11 @@ type Choice struct {
 	// Driver is the driver's name. Engine is its answer about itself.
 	Driver string
 	Engine Engine
-	// Hook: nvidia-container-runtime-hook is in PATH. Docker needs it for a
+	// Hook is set if nvidia-container-runtime-hook is in PATH. Docker needs it for a
 	// device request.
 	Hook bool
-	// Refused: the hook has refused one, as it does where NVIDIA's toolkit is set to
-	// CDI.
+	// Refused is set if the hook has refused a device request, as it does where NVIDIA's
+	// toolkit is set to CDI.
 	Refused bool
 	// CDI says why a GPU cannot be attached by CDI, or is nil if all GPUs can.
 	CDI error
@@ -70,7 +70,7 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	return "", "", &NoAttachError{"neither NVIDIA's hook nor the nvidia runtime was found, and " + cdi, "install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker"}
 }
 
-// NoAttachError: containers cannot get GPUs on this machine.
+// NoAttachError means that containers cannot get GPUs on this machine.
 type NoAttachError struct {
 	Text string
 	Mend string // the fix
@@ -154,7 +154,6 @@ func DeviceNodes(pid int) []string {
 // driverFolder is the folder in which NVIDIA's driver describes its GPUs.
 const driverFolder = "/proc/driver/nvidia/gpus"
 
-// NodesOf returns the device nodes of the GPUs with these UUIDs, as NVIDIA's
-// driver names them. Nil if the driver does not know all of them (no driver,
-// MIG).
+// NodesOf returns the device nodes of the GPUs with these UUIDs, as NVIDIA's driver names
+// them. It returns nil if the driver does not know all of them (no driver, MIG).
 func NodesOf(uuids []string) []string { return nodesOf(os.DirFS(driverFolder), uuids) }

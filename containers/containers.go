@@ -17,18 +17,19 @@ import (
 // them, and no error of the context, is the machine's fault: a full disk, a
 // missing runtime.
 var (
-	// ErrNotFound: no such container or image.
+	// ErrNotFound means that the container or image does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable: the container engine does not answer. Whether the request
-	// took effect is unknown. It may be repeated when the engine answers.
+	// ErrUnavailable means that the container engine does not answer. Whether the request
+	// took effect is unknown. The request may be repeated when the engine answers.
 	ErrUnavailable = errors.New("container engine unavailable")
-	// ErrInvalid: the request can never succeed as it is (unknown entrypoint, bad
-	// mount, bad user). It is the submitter's fault.
+	// ErrInvalid means that the request can never succeed as it is (unknown entrypoint,
+	// bad mount, bad user). It is the submitter's fault.
 	ErrInvalid = errors.New("invalid container")
-	// ErrUnsupported: the request asks for something that this engine cannot do at
-	// all. It wraps ErrInvalid.
+	// ErrUnsupported means that this engine can never do what the request asks for. It
+	// wraps ErrInvalid.
 	ErrUnsupported = fmt.Errorf("%w: not possible on this engine", ErrInvalid)
-	// ErrTaken: another container has the name. It is not the submitter's fault.
+	// ErrTaken means that another container has the name. It is not the submitter's
+	// fault.
 	ErrTaken = errors.New("name taken by another container")
 )
 
@@ -45,7 +46,8 @@ type Driver interface {
 	Name() string
 	// Ping returns the engine's version, or an error wrapping ErrUnavailable.
 	Ping(ctx context.Context) (Engine, error)
-	// Image looks up an image on this machine; ErrNotFound if it is not there.
+	// Image looks up an image on this machine, and returns ErrNotFound if the image is
+	// missing.
 	Image(ctx context.Context, ref string) (Image, error)
 	// Pull fetches an image from its registry, which is shown the credential.
 	Pull(ctx context.Context, ref string, by Credential) error
@@ -150,8 +152,8 @@ type Image struct {
 	Env    []string // KEY=value
 	// Entrypoint and Command are the default command line of its containers.
 	Entrypoint, Command []string
-	// Unseen: the engine has not looked at the image. It fetches the image when a
-	// container starts. Only ID is set, to the image's name.
+	// Unseen is set if the engine has not examined the image, and fetches it when a
+	// container starts. Then only ID is set, to the image's name.
 	Unseen bool
 }
 
@@ -207,24 +209,24 @@ type Spec struct {
 	Env     []string
 	WorkDir string
 	User    string // uid:gid; the default is the image's
-	// TTY: the program has a terminal. Stdin: it has an input, see [Terminals]. Else
-	// its input ends at once. Without a terminal the input ends, on some engines,
-	// when the first session that was attached is closed.
+	// TTY gives the program a terminal, and Stdin an input, see [Terminals]. Otherwise
+	// its input ends at once. Without a terminal the input ends, on some engines, when
+	// the first session that was attached is closed.
 	TTY, Stdin bool
 	Mounts     []Mount
 	ShmSize    int64 // bytes; the engine's default if 0
-	// Limits; 0 is none. Memory is host memory in bytes, without swap and with
-	// the content of /dev/shm. CPUs is a number of processors, like 1.5.
-	// Processes counts threads too. If the kernel lacks a limit, the engine
-	// leaves it out.
+	// Limits; 0 means no limit. Memory is host memory in bytes, without swap and with the
+	// content of /dev/shm. CPUs is a number of processors, like 1.5. Processes counts
+	// threads too. If the kernel lacks a limit, the engine leaves it out.
 	Memory    int64
 	CPUs      float64
 	Processes int64
-	// CPUSet lists the processors that it may use, like 0-15,32-47; all if empty.
+	// CPUSet lists the processors that the container may use, like 0-15,32-47, or all if
+	// empty.
 	CPUSet string
-	// CPUWeight is its share of scarce processors, in thousandths of one; the engine's
-	// default if 0. OOMScore, from 0 to 1000, raises its chance of being killed by the
-	// kernel when memory runs out.
+	// CPUWeight is its share of scarce processors, in thousandths of a processor, or 0
+	// for the engine's default. OOMScore, from 0 to 1000, raises its chance of being
+	// killed by the kernel when memory runs out.
 	CPUWeight int64
 	OOMScore  int
 	// Options of docker run with the same names; a zero value leaves them to the engine
@@ -238,14 +240,14 @@ type Spec struct {
 	Ulimits   []Ulimit
 	Tmpfs     []Tmpfs
 	Devices   []Device
-	// Init: a small process is the container's first. It starts the program, passes
+	// Init adds a small process as the container's first. It starts the program, passes
 	// signals on and reaps orphans.
 	Init bool
 	// Ports are opened on 127.0.0.1; see [Publisher].
 	Ports []Port
 	// HostIPC gives the container the host's IPC namespace instead of its own.
 	HostIPC bool
-	// Park: the container may be parked at its start, see [Parker].
+	// Park allows the container to be parked at its start, see [Parker].
 	Park bool
 	GPUs []string
 	// GPUMemory is the number of bytes to allocate on each GPU, on an engine that keeps
@@ -253,7 +255,7 @@ type Spec struct {
 	GPUMemory int64
 	Attach    Attach
 	Nodes     []string // paths of device nodes, with AttachNodes
-	// NoNewPrivileges: set-uid programs raise no privileges.
+	// NoNewPrivileges keeps set-uid programs from raising privileges.
 	NoNewPrivileges bool
 	// LogBytes is the number of output bytes that the engine should keep at least until
 	// they are read; the driver's default if 0.
@@ -288,13 +290,13 @@ const (
 	StateExited  State = "exited"
 )
 
-// Container is one found by [Driver.List].
+// Container is a container found by [Driver.List].
 type Container struct {
 	ID    string
 	Name  string
 	State State
-	// Paused: somebody has paused it through the engine. It is false on engines that
-	// cannot distinguish this from a frozen control group.
+	// Paused is set if somebody has paused the container through the engine. It is false
+	// on engines that cannot distinguish this from a frozen control group.
 	Paused bool
 	Labels map[string]string
 }
@@ -302,12 +304,12 @@ type Container struct {
 // Exit describes the end of a container.
 type Exit struct {
 	Code int
-	// OOMKilled: the kernel killed a process for lack of host memory.
+	// OOMKilled is set if the kernel killed a process for lack of host memory.
 	OOMKilled bool
 	// Error is the engine's message if the container could not run.
 	Error string
-	// Lost: the engine does not know how the container ended, because the machine
-	// or the container's supervisor died. Then Code is 255, and Finished is the
+	// Lost is set if the engine does not know how the container ended, because the
+	// machine or the container's supervisor died. Then Code is 255, and Finished is the
 	// last time at which it surely ran.
 	Lost     bool
 	Started  time.Time

@@ -16,7 +16,7 @@ type Credential struct {
 	RegistryToken string `json:"registry_token,omitempty" maxLength:"20000"`
 }
 
-// String hides the credential from logs and messages.
+// String returns a text without the credential, for logs and messages.
 func (c Credential) String() string {
 	if c == (Credential{}) {
 		return "no credential"

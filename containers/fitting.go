@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Ulimit is a limit of a container's processes, by the kernel's name in small
-// letters: nofile, memlock. -1 is no limit.
+// Ulimit is a limit of a container's processes, by the kernel's name in small letters:
+// nofile, memlock. -1 means no limit.
 type Ulimit struct {
 	Name       string
 	Soft, Hard int64

@@ -12,19 +12,20 @@ type GPUMemory struct {
 	// they cover.
 	Readings int
 	Span     time.Duration
-	// Seen: a sample showed memory of the run.
+	// Seen is set if a sample showed memory of the run.
 	Seen bool
 	// Peak is the highest use that was seen.
 	Peak int64
-	// Exact: Peak is the driver's own record of the processes (NVML accounting), so no
-	// higher use can lie between two samples.
+	// Exact is set if Peak is the driver's own record of the processes (NVML accounting),
+	// so that no higher use can lie between two samples.
 	Exact bool
-	// AtError: a sample was taken after the program had printed its error and before
-	// it ended.
+	// AtError is set if a sample was taken after the program had printed its error and
+	// before it ended.
 	AtError bool
 	// Grant is the memory allocated to the task, Limit the driver's limit for it, or 0.
 	Grant, Limit int64
-	// CardFull: more than 95 % of the memory of one of its GPUs was in use at the end.
+	// CardFull is set if more than 95 % of the memory of one of the run's GPUs was in use
+	// at the end.
 	CardFull bool
 	// Neighbours says which neighbour used more than it was given, or is empty.
 	Neighbours string

@@ -36,7 +36,7 @@ type Hoster interface {
 type Network struct {
 	Name   string
 	Labels map[string]string
-	// Internal: it leads nowhere else.
+	// Internal cuts the network off from all other networks.
 	Internal bool
 }
 
@@ -65,11 +65,12 @@ type Hosted struct {
 	// [RestartFailed]. Tries bounds the restarts of RestartFailed; 0 is no bound.
 	Restart string
 	Tries   int
-	// Reduced: it has only Capabilities. Otherwise it has the engine's default.
+	// Reduced limits the container to Capabilities. Otherwise it has the engine's
+	// default.
 	Reduced      bool
 	Capabilities []string
 	Sysctls      map[string]string
-	// ReadOnly: it can write only to its mounts, volumes and memory.
+	// ReadOnly lets the container write only to its mounts, volumes and memory.
 	ReadOnly bool
 	// Tmpfs are folders in memory, with their options.
 	Tmpfs   map[string]string
@@ -93,8 +94,8 @@ type Join struct {
 	Aliases []string // by which the others there find it
 }
 
-// VolumeMount is a volume in a container. Without a name it is one of its own, which
-// goes with it.
+// VolumeMount is a volume in a container. Without a name the volume belongs to the
+// container, and is removed with it.
 type VolumeMount struct {
 	Volume, Target   string
 	ReadOnly, NoCopy bool

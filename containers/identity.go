@@ -31,7 +31,7 @@ func (s Spec) Recognize(id string, labels map[string]string) error {
 	return nil
 }
 
-// checkText refuses a zero byte in any text for the program: it would end the
+// checkText refuses a zero byte in any text for the program, because it would end the
 // string.
 func (s Spec) checkText() error {
 	for what, texts := range map[string][]string{

@@ -34,12 +34,12 @@ type Job struct {
 	Env                 []string // KEY=value
 	// Cannot says why its pods can have no GPUs, or is empty if they can.
 	Cannot string
-	// Waits: it has a pod that no attempt has yet.
+	// Waits is set if the job has a pod that no attempt has yet.
 	Waits bool
 	// Ended is the mark of the last call of SuspendJob, or empty if there was none.
 	Ended string
-	// Suspended: somebody has suspended it. Done: it has succeeded. Failed says why it
-	// failed, or is empty if it did not.
+	// Suspended is set if somebody has suspended the job, Done if the job has succeeded.
+	// Failed says why the job failed, or is empty if it did not.
 	Suspended, Done bool
 	Failed          string
 }
@@ -59,6 +59,6 @@ type Jobber interface {
 	TellJob(ctx context.Context, id JobID, reason, text string) error
 }
 
-// ErrNoPod: the job of an attempt has no pod that could be its own. The job makes one
-// some time, or has ended.
+// ErrNoPod means that the job of an attempt has no pod for it. The job will make a pod
+// later, or has ended.
 var ErrNoPod = errors.New("its job has no pod that waits")
