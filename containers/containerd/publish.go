@@ -99,7 +99,7 @@ func (d *Driver) open(ctx context.Context, r *record, pid uint32) error {
 	return nil
 }
 
-// close closes the ports of a container, if this process has opened them.
+// closePorts closes the ports of a container, if this process has opened them.
 func (d *Driver) closePorts(id string) {
 	if all, open := d.doors.LoadAndDelete(id); open {
 		all.(*doors).close()

@@ -12,7 +12,7 @@ import (
 type work struct {
 	from   float64 // seconds until the first of it can be done
 	amount float64 // in seconds of a whole A100
-	rate   float64 // at most, alone on the fastest GPU; above 0
+	rate   float64 // highest rate, alone on the fastest GPU; above 0
 }
 
 // earliest returns the first instant by which all works can be done, if no work is done

@@ -39,7 +39,8 @@ type run struct {
 	lacks                *use
 	copying              entry // the end of a copy
 
-	// resting: it is idle, until rests. rested: it has been idle.
+	// resting is set while the task is idle, until rests. rested is set once the task has
+	// been idle.
 	resting, rested bool
 	rests           entry
 }

@@ -15,8 +15,8 @@ const (
 	// MPS runs the kernels of several processes at once (NVIDIA's Multi-Process
 	// Service): the fitted [Model].
 	MPS Sharing = iota
-	// TimeSlicing is without MPS: a GPU executes the kernels of one process at
-	// a time, and processes take turns.
+	// TimeSlicing works without MPS. A GPU executes the kernels of one process at a time,
+	// and processes take turns.
 	TimeSlicing
 )
 

@@ -19,12 +19,12 @@ type Config struct {
 	// StartUp is the time from the decision to launch until the container runs. The time
 	// of the program before it trains is part of its solo time.
 	StartUp time.Duration
-	// Timeline: Result.Timeline is recorded.
+	// Timeline makes the run record Result.Timeline.
 	Timeline bool
 	// Score says how the monitor reports the GPUs' activity; empty is [ScoreMean].
 	Score Score
-	// Coarse: the monitor reads the share of time in which any kernel runs, as on cards
-	// without performance counters.
+	// Coarse makes the monitor read the share of time in which any kernel runs, as on
+	// cards without performance counters.
 	Coarse  bool
 	Sharing Sharing // of a GPU by several tasks
 	// Model predicts how tasks slow each other down; nil is the fitted one, which policy
@@ -101,7 +101,7 @@ type TaskResult struct {
 	Record Record
 	// GPUs are the indices of the GPUs of its last attempt.
 	GPUs []int
-	// Pauses: it is idle for a while, see [Truth.Idle].
+	// Pauses is set if the task is idle for a while, see [Truth.Idle].
 	Pauses bool
 	// EnergyJ is its share of the energy of its GPUs while it was there, in joules, by
 	// package energy, over all attempts.
