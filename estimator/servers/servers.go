@@ -14,9 +14,10 @@ import (
 // Program has the known facts about a task's program.
 type Program struct {
 	Image string // the reference
-	// Entrypoint and Command are as the task gives them; the image's if empty.
+	// Entrypoint and Command are the task's own. If one is empty, the image's applies.
 	Entrypoint, Command []string
-	// Env are the image's variables and the task's, KEY=value; the last of a name counts.
+	// Env has the variables of the image and of the task as KEY=value. If a name occurs
+	// several times, the last value counts.
 	Env []string
 	// Grows: the settings of frameworks make them take memory as they need it, if neither
 	// the task nor its image sets that.
@@ -25,31 +26,32 @@ type Program struct {
 
 // Found is a recognised program.
 type Found struct {
-	// Name of the program, and By: what it was recognised by.
+	// Name is the program's name. By names what it was recognised by, such as "command
+	// vllm serve".
 	Name, By string
-	// Share is the part of a GPU's whole memory that it takes, from 0 to 1, or 0 if
-	// unknown. Beside is the memory that it takes besides the share, in bytes. From names
-	// the source of the share.
+	// Share is the part of a GPU's whole memory that the program takes, from 0 to 1, or 0
+	// if unknown. Beside is the memory that it takes in addition, in bytes. From names the
+	// setting or the default that Share comes from.
 	Share  float64
 	Beside int64
 	From   string
-	// Flag, or Variable, sets the share and is not set by the task: it may be given.
-	// Less is subtracted from the share that is given by it.
+	// Flag or Variable names a setting of the share that the task does not set and that
+	// the caller may add. The caller subtracts Less from the share before it sets Flag.
 	Flag, Variable string
 	Less           float64
 	// Note is a sentence for the case that no share is allocated.
 	Note string
 }
 
-// ShareError: a setting of the program is no share.
+// ShareError reports a setting whose value is not a share above 0 and at most 1.
 type ShareError struct{ Program, Setting, Value string }
 
 func (e *ShareError) Error() string {
 	return fmt.Sprintf("%s %s: %s takes a number above 0, at most 1; write for example %s 0.5", e.Setting, strconv.Quote(e.Value), e.Program, e.Setting)
 }
 
-// Recognise returns what takes a share of a GPU; not ok: nothing is known to. The error
-// is a [ShareError].
+// Recognise returns the known program that takes a share of a GPU, or false if p runs no
+// such program. The error is a [ShareError].
 func Recognise(p Program) (f Found, ok bool, err error) {
 	words, plain := p.words()
 	for i := range table {
@@ -67,8 +69,8 @@ func Recognise(p Program) (f Found, ok bool, err error) {
 	return Found{}, false, nil
 }
 
-// words returns the words of all commands of entrypoint and command. plain: they are one
-// command, so that a flag can be added at its end.
+// words returns the words of all commands in entrypoint and command. plain reports
+// whether a flag can be added at the end of the command line.
 func (p *Program) words() (words []string, plain bool) {
 	line := shell.Parse(slices.Concat(p.Entrypoint, p.Command), p.Env)
 	plain = true
@@ -79,7 +81,7 @@ func (p *Program) words() (words []string, plain bool) {
 	return words, plain
 }
 
-// recognised says by what a program is recognised, or is empty if it is not.
+// recognised returns what identifies the program as k, or empty if nothing does.
 func (k *kind) recognised(p *Program, words []string) string {
 	for i, w := range words {
 		w = path.Base(w)
@@ -132,8 +134,8 @@ func named(repository, name string) bool {
 	return false
 }
 
-// flag finds the value of a flag in the words of a command: the last one counts. Dashes
-// and underscores are the same.
+// flag returns the last value of a flag in the words of a command. Dashes and underscores
+// in the flag's name are equivalent.
 func flag(words []string, names ...string) (value, setting string, set bool) {
 	for i, w := range words {
 		name, v, joined := strings.Cut(w, "=")
@@ -148,7 +150,7 @@ func flag(words []string, names ...string) (value, setting string, set bool) {
 	return value, setting, set
 }
 
-// shareOf parses a share.
+// shareOf parses a share, a number above 0 and at most 1.
 func shareOf(program, setting, value string) (float64, error) {
 	x, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(x > 0 && x <= 1) {

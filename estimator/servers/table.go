@@ -7,19 +7,20 @@ import (
 	"carma/estimator/shell"
 )
 
-// kind is a program of the table.
+// kind is a row of the table: a program and how it is recognised.
 type kind struct {
 	name string
-	// images are names in the repository, commands the first one or two words of a
-	// command, modules the arguments of python -m, variables the ones that only this
-	// program reads.
+	// images are names in the image's repository. commands are the first one or two words
+	// of a command. modules are arguments of python -m. variables are environment
+	// variables that only this program reads.
 	images, commands, modules, variables []string
-	// library: its image has no program of its own, and any command may use it.
+	// library says that this is a library, so that any command in its image may use it.
 	library bool
-	// flags and settings, variables, set the share; the first flag is the one to give.
+	// flags and settings are the flags and the environment variables that set the share.
+	// Callers add the first flag.
 	flags, settings []string
-	// share is taken if nothing sets it, or is 0 if it follows from the card. beside and
-	// less are as in Found.
+	// share is the default share, or 0 if it depends on the GPU. beside and less have the
+	// meaning of Beside and Less in Found.
 	share  float64
 	beside int64
 	less   float64
@@ -29,13 +30,15 @@ type kind struct {
 
 const gib = 1 << 30
 
-// Defaults come from the programs' own pages, in November 2026:
+// The defaults are those in the programs' documentation in November 2026:
 //
-//   - vLLM, Engine Arguments: gpu-memory-utilization 0.9, all of the instance's memory.
-//   - SGLang, Server Arguments and Memory Management: mem-fraction-static is of weights
-//     and cache only; activations and CUDA graphs come beside it, a tenth of the card.
-//     That tenth is chosen. Without the flag it follows from the card.
-//   - TGI, launcher: cuda-memory-fraction 1.0, of PyTorch's allocator, beside the context.
+//   - vLLM, Engine Arguments: gpu-memory-utilization is 0.9 and covers all memory of the
+//     instance.
+//   - SGLang, Server Arguments and Memory Management: mem-fraction-static covers weights
+//     and cache only. Activations and CUDA graphs take more; carma assumes a tenth of the
+//     GPU's memory for them. Without the flag, the fraction depends on the GPU.
+//   - TGI, launcher: cuda-memory-fraction is 1.0 and covers PyTorch's allocator. The CUDA
+//     context takes more.
 //   - JAX, GPU memory allocation: 75 % at the start unless XLA_PYTHON_CLIENT_PREALLOCATE
 //     is false.
 //   - TensorFlow, Use a GPU: nearly all of the visible GPUs, unless memory growth is set.
@@ -66,8 +69,8 @@ const (
 	tfGrowth       = "TF_FORCE_GPU_ALLOW_GROWTH"
 )
 
-// read fills in the share of a recognised program. plain: a flag can be added at the end
-// of its command.
+// read fills in the share of a recognised program. plain says that a flag can be added at
+// the end of its command.
 func (k *kind) read(f *Found, p *Program, words []string, plain bool) error {
 	if k.other != nil {
 		return k.other(f, p, words)
@@ -98,8 +101,9 @@ func (k *kind) read(f *Found, p *Program, words []string, plain bool) error {
 	return nil
 }
 
-// triton: the pools of --cuda-memory-pool-byte-size are small, models come as they are
-// loaded. Only its TensorFlow backend has a setting for a share.
+// triton reads the share of Triton's TensorFlow backend, the only part of Triton with such
+// a setting. The pools of --cuda-memory-pool-byte-size are small, and models take memory
+// when they are loaded.
 func triton(f *Found, _ *Program, words []string) error {
 	for i, w := range words {
 		v, joined := strings.CutPrefix(w, "--backend-config=tensorflow,gpu-memory-fraction=")
@@ -121,7 +125,8 @@ func triton(f *Found, _ *Program, words []string) error {
 	return nil
 }
 
-// llama: weights and cache follow from the file of the model, which is in the container.
+// llama returns only a note: the size of weights and cache depends on the model's file,
+// which is in the container.
 func llama(f *Found, _ *Program, words []string) error {
 	if v, setting, set := flag(words, "-ngl", "--n-gpu-layers", "--gpu-layers"); set && v == "0" {
 		f.Note = setting + " 0: it computes on processors, and may run with --gpus 0"
@@ -131,7 +136,8 @@ func llama(f *Found, _ *Program, words []string) error {
 	return nil
 }
 
-// ollama loads models when they are asked for, on as many of its GPUs as they need.
+// ollama returns only a note: Ollama loads a model at its first request, on as many GPUs
+// as the model needs.
 func ollama(f *Found, _ *Program, _ []string) error {
 	f.Note = "it takes what the models that it loads take, with their caches; say it with --mem, and bound it with OLLAMA_MAX_LOADED_MODELS and OLLAMA_CONTEXT_LENGTH"
 	return nil

@@ -1,7 +1,7 @@
-// Package shell splits a command line into the commands that it runs. It looks into
-// sh -c "...", and behind programs that only start another one: env, nohup, timeout,
-// conda run, uv run and others (wrappers.go). It expands the variables whose values it
-// is given, and runs nothing.
+// Package shell splits a command line into the commands that it runs. It parses the
+// scripts of sh -c "...", and removes wrappers, programs that only start another program:
+// env, nohup, timeout, conda run, uv run and others (wrappers.go). It expands variables
+// with known values, and runs nothing.
 //
-// Scripts are parsed by mvdan.cc/sh. A script that is no shell grammar has no commands.
+// The package mvdan.cc/sh parses scripts. A script with a syntax error has no commands.
 package shell

@@ -8,10 +8,10 @@ import (
 
 // Bounds on the work for one command line.
 const (
-	maxScript = 32 << 10 // bytes of a script; the parser recurses
+	maxScript = 32 << 10 // bytes of a script; bounded because the parser recurses
 	maxWord   = 4 << 10  // bytes of an expanded word
 	maxWords  = 4096     // of one command
-	maxLines  = 1024     // commands
+	maxLines  = 1024     // commands of a line
 	maxDepth  = 8        // shells within shells
 )
 
@@ -23,22 +23,24 @@ type Line struct {
 	Pipes []Pipe
 }
 
-// Command is one command, without the programs that only start it.
+// Command is one command, without wrappers such as env or nohup.
 type Command struct {
 	Words []string
-	// Env are the variables that the line sets for it, KEY=value. The last of a name
-	// counts.
+	// Env has the variables that the line sets for the command, as KEY=value. If a name
+	// occurs several times, the last value counts.
 	Env []string
-	// Sure: it is in no branch, loop or function that may be skipped.
+	// Sure says that no branch, loop or function around the command can skip it.
 	Sure bool
-	// Plain: its last word is the last of the line, so that an argument can be added.
+	// Plain says that the command ends the line, so that an argument can be appended to
+	// the line.
 	Plain bool
 }
 
-// Name is the base name of its program.
+// Name returns the base name of the command's program.
 func (c *Command) Name() string { return path.Base(c.Words[0]) }
 
-// Lookup returns a variable of the command: what the line sets, else what env says.
+// Lookup returns a variable of the command: the value that the line sets, or else the
+// value in env.
 func (c *Command) Lookup(env []string, name string) (value string, ok bool) {
 	if value, ok = Lookup(c.Env, name); ok {
 		return value, true
@@ -48,13 +50,13 @@ func (c *Command) Lookup(env []string, name string) (value string, ok bool) {
 
 // Pipe is a pipeline.
 type Pipe struct {
-	Text     string    // as it is written
-	Commands []Command // of each part the last one
-	// Failing: the pipeline fails if any part fails, as under pipefail.
+	Text     string    // as written in the script
+	Commands []Command // the last command of each part
+	// Failing says that the pipeline fails if any part fails, as with pipefail.
 	Failing bool
 }
 
-// Parse splits a command line. env are the variables that it is started with.
+// Parse splits a command line that is started with the variables env.
 func Parse(argv, env []string) Line {
 	r := &reader{vars: map[string]string{}}
 	for _, kv := range env {
@@ -69,14 +71,15 @@ func Parse(argv, env []string) Line {
 // reader collects the commands of a line.
 type reader struct {
 	line     Line
-	vars     map[string]string // that are known here
+	vars     map[string]string // variables with known values
 	exported []string          // KEY=value that the script exports
 	pipefail bool
 	script   string
 	depth    int
 }
 
-// command adds the command of some words, or the commands of the shell that they start.
+// command adds the command that words stand for. If the words start a shell, it adds the
+// commands of the shell's script.
 func (r *reader) command(words, env []string, sure, plain bool) {
 	words, more := unwrap(words)
 	env = slices.Concat(env, more)
@@ -92,7 +95,7 @@ func (r *reader) command(words, env []string, sure, plain bool) {
 	})
 }
 
-// shell adds the commands of another shell.
+// shell adds the commands of a nested shell's script.
 func (r *reader) shell(script string, env []string, sure, pipefail bool) {
 	if r.depth >= maxDepth || len(script) > maxScript {
 		return
@@ -141,7 +144,7 @@ func scriptOf(words []string) (script string, pipefail, is bool) {
 				i++
 			}
 			if strings.Contains(w, "c") {
-				for i++; i < len(words) && strings.HasPrefix(words[i], "-"); i++ { // options may stand behind -c
+				for i++; i < len(words) && strings.HasPrefix(words[i], "-"); i++ { // options may follow -c
 					if words[i] == "-o" && i+1 < len(words) {
 						i++
 						pipefail = pipefail || words[i] == "pipefail"
@@ -159,7 +162,8 @@ func scriptOf(words []string) (script string, pipefail, is bool) {
 	return "", false, false
 }
 
-// Lookup returns a variable of env, KEY=value. The last of its name counts.
+// Lookup returns the value of a variable in env, a list of KEY=value. If the name occurs
+// several times, the last value counts.
 func Lookup(env []string, name string) (value string, ok bool) {
 	for _, kv := range slices.Backward(env) {
 		if v, found := strings.CutPrefix(kv, name+"="); found {

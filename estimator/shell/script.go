@@ -15,7 +15,7 @@ func (r *reader) read(script string, sure bool) {
 	}
 	r.script = script
 	if strings.Contains(script, "PIPESTATUS") || strings.Contains(script, "pipestatus") {
-		r.pipefail = true // the script looks at the parts itself
+		r.pipefail = true // the script checks the status of the parts
 	}
 	r.statements(file.Stmts, sure)
 }
@@ -74,7 +74,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, sure bool) {
 	}
 }
 
-// pipe adds a pipeline: a | b | c is (a | b) | c.
+// pipe adds a pipeline. The parser returns a | b | c as (a | b) | c, so pipe flattens it.
 func (r *reader) pipe(c *syntax.BinaryCmd, sure bool) {
 	var parts []*syntax.Stmt
 	var collect func(*syntax.Stmt)
@@ -101,7 +101,7 @@ func (r *reader) pipe(c *syntax.BinaryCmd, sure bool) {
 	r.line.Pipes = append(r.line.Pipes, p)
 }
 
-// text is a part of the script as it is written, in one line.
+// text returns the source of a node, with white space collapsed to one line.
 func (r *reader) text(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from > to || to > len(r.script) {
@@ -142,7 +142,7 @@ func (r *reader) call(c *syntax.CallExpr, sure bool) {
 	r.command(words, env, sure, false)
 }
 
-// options reads set -euo pipefail.
+// options reads the arguments of set, such as -euo pipefail.
 func (r *reader) options(words []string) {
 	for i, w := range words {
 		if i > 0 && w == "pipefail" && len(words[i-1]) > 1 && strings.HasSuffix(words[i-1], "o") {
@@ -151,7 +151,7 @@ func (r *reader) options(words []string) {
 	}
 }
 
-// declare reads export NAME=value.
+// declare reads declarations such as export NAME=value.
 func (r *reader) declare(c *syntax.DeclClause) {
 	exports := c.Variant.Value == "export"
 	for _, a := range c.Args {
@@ -170,7 +170,7 @@ func (r *reader) declare(c *syntax.DeclClause) {
 	}
 }
 
-// assigned is NAME=value of an assignment, if it is one of a text.
+// assigned returns an assignment as NAME=value, or false if it assigns no plain text.
 func (r *reader) assigned(a *syntax.Assign) (kv string, ok bool) {
 	if a.Name == nil || a.Naked || a.Index != nil || a.Array != nil || a.Append {
 		return "", false

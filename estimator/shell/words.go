@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words expands the words of a command. A variable without quotes may be several words,
-// or none.
+// words expands the words of a command. An unquoted variable may expand to several words
+// or to none.
 func (r *reader) words(list []*syntax.Word) (words []string) {
 	for _, w := range list {
 		if len(words) >= maxWords {
@@ -31,7 +31,7 @@ func single[T syntax.WordPart](w *syntax.Word) (part T, is bool) {
 	return part, is
 }
 
-// word expands a word. A part whose value is not known stays as it is written.
+// word expands a word. A part with an unknown value stays as written.
 func (r *reader) word(w *syntax.Word) (text string, known bool) {
 	var b strings.Builder
 	known = true
@@ -68,7 +68,8 @@ func (r *reader) parts(b *strings.Builder, parts []syntax.WordPart, quoted bool,
 	}
 }
 
-// variable is the value of $NAME, ${NAME} and ${NAME:-default}.
+// variable returns the value of $NAME, ${NAME} or ${NAME:-default}, or false if it is
+// unknown.
 func (r *reader) variable(p *syntax.ParamExp) (string, bool) {
 	if p.Param == nil || p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 {
 		return "", false
@@ -88,7 +89,7 @@ func (r *reader) variable(p *syntax.ParamExp) (string, bool) {
 	return r.word(p.Exp.Word)
 }
 
-// unescaped takes the backslashes off a text, as a shell does.
+// unescaped removes the backslashes that a shell would remove.
 func unescaped(text string, quoted bool) string {
 	if !strings.Contains(text, `\`) {
 		return text

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// wrapper is a program that only starts another one, with its arguments behind its own.
+// wrapper describes a program that only starts another program. The command of the other
+// program follows the wrapper's own arguments.
 type wrapper struct {
-	// second is the word that must follow its name, or empty.
+	// second is a word that must follow the wrapper's name, such as run, or empty.
 	second string
-	// valued are its options that take the next word, in words between spaces.
+	// valued lists the options that take the next word as value, separated by spaces.
 	valued string
-	// operands is the number of its own words before the program.
+	// operands is the number of the wrapper's operands before the program.
 	operands int
-	// marked: the program begins after the word --, or --args.
+	// marked says that the program follows the word -- or --args.
 	marked bool
-	// python: it starts python for a script and for -m.
+	// python says that the wrapper starts python for a script or for -m.
 	python bool
 }
 
@@ -46,13 +47,13 @@ const (
 	singularityValued = "-B --bind -H --home --env --env-file --pwd -W --workdir --overlay -S --scratch --app --nvccli -c --fusemount --mount"
 )
 
-// Runs reports whether a program is a shell, or one that only starts another.
+// Runs reports whether a program is a shell or a wrapper.
 func Runs(name string) bool {
 	return name == "env" || slices.Contains(shells, name) || len(wrappers[name]) > 0
 }
 
-// unwrap takes the programs that only start another one off some words. It returns the
-// variables that they set.
+// unwrap removes all wrappers in front of a command. It returns the command and the
+// variables that the wrappers set.
 func unwrap(words []string) (rest, env []string) {
 	for range maxDepth {
 		if len(words) < 2 {
@@ -67,7 +68,7 @@ func unwrap(words []string) (rest, env []string) {
 	return words, env
 }
 
-// peel takes one such program off.
+// peel removes the first wrapper of a command.
 func peel(words []string) (rest, env []string, is bool) {
 	name := path.Base(words[0])
 	if name == "env" {
@@ -93,13 +94,14 @@ func peel(words []string) (rest, env []string, is bool) {
 	return nil, nil, false
 }
 
-// isEntrypoint reports whether a script is by its name an image's entrypoint, which
-// usually ends in exec "$@".
+// isEntrypoint reports whether a script is named like an image's entrypoint, which usually
+// ends with exec "$@".
 func isEntrypoint(name string) bool {
 	return strings.HasSuffix(name, ".sh") && (strings.Contains(name, "entrypoint") || strings.Contains(name, "entry_point") || name == "entry.sh" || name == "_entrypoint.sh")
 }
 
-// behind returns the words after a wrapper's own, and the variables that it sets.
+// behind returns the words after the wrapper's own arguments, and the variables that the
+// wrapper sets.
 func (w *wrapper) behind(words []string) (rest, env []string) {
 	if w.marked {
 		for i, word := range words {
@@ -137,8 +139,8 @@ func (w *wrapper) behind(words []string) (rest, env []string) {
 	return nil, env
 }
 
-// behindEnv reads env [-i] [-u NAME] [NAME=value ...] program. With -S, one word holds
-// all of them.
+// behindEnv reads the arguments of env [-i] [-u NAME] [NAME=value ...] program. After -S,
+// one word has all further arguments.
 func behindEnv(words []string) (rest, env []string) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
