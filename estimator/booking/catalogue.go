@@ -60,8 +60,7 @@ func spelled(q estimator.Query) estimator.Query {
 	return q
 }
 
-// InCampaign is the catalogue's name for the measurement of a workload in one
-// campaign.
+// InCampaign returns the catalogue's name for a workload's measurement in a campaign.
 func InCampaign(workload, campaign string) string {
 	if campaign == "" || campaign == workloads.DefaultCampaign {
 		return workload

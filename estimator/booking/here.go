@@ -12,10 +12,10 @@ import (
 	"carma/mapper"
 )
 
-// plainly stores an estimate as its estimator gave it: a run that succeeds measures its
-// error. family is the network's, or empty if the figure was measured. A figure for
-// another batch size than the requested one is not stored, because a run cannot measure
-// it.
+// plainly stores the uncorrected estimate in e.Plain, so that a successful run can measure
+// its error. family is the network's family, or empty if the figure was measured. A figure
+// for another batch size than the requested one is not stored, because a run cannot measure
+// its error.
 func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimator.Estimate {
 	if e.WholeGPU || e.Point <= 0 || family == "" && !e.Exact {
 		return e
@@ -25,8 +25,9 @@ func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimato
 	return e
 }
 
-// modelKey names a network. A probe finds networks without names of their own, and files
-// of many networks have one name: there, the number of parameters distinguishes them.
+// modelKey returns a name that identifies a network. Networks from a probe have no names,
+// and files of different networks may have the same name, so their key includes the
+// number of parameters.
 func modelKey(c *models.Config, described bool) string {
 	if described {
 		return fmt.Sprintf("%s, %d parameters", strings.ToLower(c.Name), c.Params())
@@ -50,8 +51,8 @@ func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator
 	return e
 }
 
-// asHere corrects an estimate by the memory that earlier runs on this machine have used:
-// runs of the model with other settings, and runs of other models.
+// asHere corrects an estimate by the errors of estimates in earlier runs on this machine.
+// These are runs of the model with other settings, and runs of other models.
 func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	if e.Plain.Group == "" {
 		return e
@@ -73,7 +74,7 @@ func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Es
 	return e
 }
 
-// whose says whose runs a correction rests on.
+// whose describes the runs that a correction is based on.
 func whose(c correct.Correction) string {
 	of := func(n int, what string) string {
 		if n == 1 {

@@ -12,24 +12,25 @@ import (
 // remembered is the number of estimates that a memo keeps.
 const remembered = 64
 
-// memo keeps the latest estimates. The tasks of an array mostly ask the same, and the
-// simulation of a training step of a large model takes some milliseconds. It may be
-// used by several goroutines.
+// memo caches the latest estimates. Most tasks of an array have equal queries, and
+// simulating a training step of a large model takes some milliseconds. A memo is safe for
+// concurrent use.
 type memo struct {
 	mu   sync.Mutex
 	by   map[memoKey]estimator.Estimate
 	keys []memoKey // oldest first
 }
 
-// memoKey is a query, by its hash, and the environment that it was answered for.
+// memoKey has the hash of a query and the environment of the estimate.
 type memoKey struct {
 	environment *environments.Environment
 	query       [32]byte
 }
 
-// estimate returns what ask said of an equal query, or asks. Errors are not kept.
+// estimate returns the cached estimate of an equal query, or calls ask. Errors are not
+// cached.
 func (m *memo) estimate(env *environments.Environment, q estimator.Query, ask func(estimator.Query) (estimator.Estimate, error)) (estimator.Estimate, error) {
-	if q.Model == "" || q.Declared > 0 || q.Network != nil { // quick, or asked once
+	if q.Model == "" || q.Declared > 0 || q.Network != nil { // fast, or each query occurs once
 		return ask(q)
 	}
 	text, err := json.Marshal(q)

@@ -6,7 +6,8 @@ import (
 	"carma/estimator/onnx"
 )
 
-// Own is carma's estimator. It can estimate from a few figures if ONNX Runtime was found.
+// Own returns carma's estimator. The estimator needs ONNX Runtime to estimate from a few
+// figures.
 func Own() methods.Method {
 	if s := onnx.Status(); !s.On {
 		return &methods.Carma{Why: s.Why}

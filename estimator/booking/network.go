@@ -11,14 +11,15 @@ import (
 	"carma/mapper"
 )
 
-// detailed reports whether a query says more of a training than a name and a batch
-// size. Then its network is estimated; a measurement is of another training.
+// detailed reports whether a query gives more of a training than a name and a batch size.
+// Such a query is answered from the network, because the measurements are of trainings
+// with other settings.
 func detailed(q estimator.Query) bool {
 	return len(q.Described) > 0 || models.Told(&q.Settings) != ""
 }
 
-// Expect answers q. Nothing is known of a network that was described: its name is its
-// file's.
+// Expect answers q. It returns the zero value for a described network, whose name is only
+// the name of a file.
 func (p *Predictor) Expect(q estimator.Query) mapper.Expected {
 	if len(q.Described) > 0 {
 		return mapper.Expected{}
@@ -26,8 +27,8 @@ func (p *Predictor) Expect(q estimator.Query) mapper.Expected {
 	return p.Catalogue.Expect(q)
 }
 
-// networkOf returns the network of a query, or builds the one that it names or
-// describes. kind is the model_type of a config.json that was described.
+// networkOf returns the network of a query, or builds the network that the query names or
+// describes. If the description is a config.json, kind is its model_type.
 func networkOf(q estimator.Query) (c *models.Config, kind string, err error) {
 	if q.Network != nil {
 		return q.Network, "", nil
@@ -53,8 +54,8 @@ func networkOf(q estimator.Query) (c *models.Config, kind string, err error) {
 	return c, "", err
 }
 
-// called describes the subject of an estimate in words: the model, and its training
-// settings if they were given.
+// called describes the subject of an estimate: the model, and the training settings if the
+// query has any.
 func called(q estimator.Query, c *models.Config, kind string) string {
 	if q.Network != nil {
 		if c.Origin == "probe" {
@@ -79,7 +80,7 @@ func called(q estimator.Query, c *models.Config, kind string) string {
 	return text
 }
 
-// parameters says in words how many parameters a network has.
+// parameters describes the number of a network's parameters.
 func parameters(c *models.Config) string {
 	all, trained := c.Params(), c.TrainableParams()
 	if trained == all {
@@ -88,7 +89,7 @@ func parameters(c *models.Config) string {
 	return fmt.Sprintf("%s parameters, %s of them trained", large(all), large(trained))
 }
 
-// large is a number with three digits and its unit.
+// large formats a number with three digits and a unit.
 func large(n int64) string {
 	switch {
 	case n >= 999_500_000:

@@ -28,8 +28,8 @@ type Predictor struct {
 }
 
 // NewPredictor returns a predictor. environment is the name of an environment of
-// estimator/environment: the machine's software and GPUs. For an unknown name the
-// error has the nearest one.
+// estimator/environment, which describes the machine's software and GPUs. The error for an
+// unknown name suggests the nearest one.
 func NewPredictor(environment string) (*Predictor, error) {
 	env, err := environments.Named(environment)
 	if err != nil {
@@ -41,8 +41,8 @@ func NewPredictor(environment string) (*Predictor, error) {
 }
 
 // ForGPUs switches to the environment that was measured on these models of GPUs, and
-// returns its name. If there is none, it returns empty and changes nothing. Call it
-// before the first estimate.
+// returns the environment's name. If no environment fits, it returns empty and changes
+// nothing. Call it before the first estimate.
 func (p *Predictor) ForGPUs(models []string) string {
 	name := environments.For(models)
 	if env, err := environments.Named(name); name != "" && err == nil {
@@ -54,11 +54,11 @@ func (p *Predictor) ForGPUs(models []string) string {
 // Use switches to an environment, for the estimates that begin from now on.
 func (p *Predictor) Use(env environments.Environment) { p.environment.Store(&env) }
 
-// Environment is the one in use.
+// Environment returns the environment in use.
 func (p *Predictor) Environment() *environments.Environment { return p.environment.Load() }
 
-// Context is the memory of a process before its first tensor, in the predictor's
-// environment.
+// Context returns the memory that a process uses before its first tensor, in the
+// predictor's environment.
 func (p *Predictor) Context() units.Bytes { return units.Bytes(p.Environment().ContextFor(true)) }
 
 // Estimate answers q. Equal queries have equal answers in one environment.
@@ -81,8 +81,8 @@ func (p *Predictor) answer(q estimator.Query) (estimator.Estimate, error) {
 	return p.asHere(q, e), nil
 }
 
-// unseen estimates without earlier runs. A measurement of a workload comes first.
-// It refuses every estimator but carma's.
+// unseen estimates without earlier runs. A measurement of a workload takes precedence. The
+// query may name no estimator other than carma's.
 func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	if q.Declared == 0 && q.Estimator != "" && q.Estimator != p.method.Name() {
 		return estimator.Estimate{}, fmt.Errorf("memory is booked by estimator %s; leave %q out (carma estimate compares with others), or say the memory with --mem", p.method.Name(), q.Estimator)
@@ -109,9 +109,9 @@ func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	return p.plainly(e, string(c.Family), modelKey(c, len(q.Described) > 0)), err
 }
 
-// here moves a measured figure into the daemon's environment. Workloads were
-// measured in the default one; a process may have more memory before its first
-// tensor here. If it has less, the measured figure stays.
+// here converts a measured figure to the daemon's environment. Workloads were measured in
+// the default environment. If a process uses more memory before its first tensor here,
+// here adds the difference. If it uses less, the measured figure stays.
 func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
 	there, err := environments.Named(environments.Default)
 	if err != nil || e.Method != estimator.Measured {
@@ -126,7 +126,7 @@ func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
 	return e
 }
 
-// few estimates a model of which only a few figures are known.
+// few estimates a model from a few figures, such as its number of parameters.
 func (p *Predictor) few(q estimator.Query) (estimator.Estimate, error) {
 	f := figures.Figures{Family: models.Family(q.Few.Family), Params: q.Few.Params, Input: q.Few.Input, Layers: q.Few.Layers, Batch: q.Batch, GPUs: q.GPUs}
 	if err := f.Check(); err != nil {
@@ -140,7 +140,7 @@ func (p *Predictor) few(q estimator.Query) (estimator.Estimate, error) {
 	return p.plainly(e, "figures "+string(f.Family), fmt.Sprintf("%d parameters", f.Params)), err
 }
 
-// ask asks carma's method, for the daemon's environment.
+// ask returns the answer of carma's method for the daemon's environment.
 func (p *Predictor) ask(s methods.Subject, model string, batch int) (estimator.Estimate, error) {
 	env := p.Environment()
 	s.Environment, s.Capacity = &env.Environment, env.Capacity
@@ -158,7 +158,7 @@ func (p *Predictor) ask(s methods.Subject, model string, batch int) (estimator.E
 	return p.booked(fmt.Sprintf("%s at batch size %d by estimator %s (%s)", model, batch, m.Name(), p.Environment().Name), m.Name(), a), nil
 }
 
-// booked turns an answer into an estimate. what names the subject and the method.
+// booked converts an answer to an estimate. what names the subject and the method.
 func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estimate {
 	if p.Environment().Capacity > 0 && a.Point >= p.Environment().Capacity {
 		return estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
@@ -170,11 +170,12 @@ func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estima
 	}
 }
 
-// lineFar is the number of doublings of the batch size for which a line through two runs
-// is used beyond them. Farther away, correcting an estimate by one run is better.
+// lineFar is the largest distance, in doublings of the batch size, at which a line through
+// two runs is used outside their range. At larger distances, correcting an estimate by one
+// run is more accurate.
 const lineFar = 1
 
-// corrected is an estimate corrected by earlier runs at other batch sizes.
+// corrected returns an estimate that earlier runs at other batch sizes correct.
 func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	line, far, ok := estimator.FromRuns(q.Batch, q.Runs)
 	if !ok {
@@ -199,7 +200,7 @@ func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator
 	return e
 }
 
-// atBatch is the same query at another batch size.
+// atBatch returns the query q with another batch size.
 func atBatch(q estimator.Query, batch int) estimator.Query {
 	if n := q.Network; n != nil {
 		// The program's batch size may be per GPU, so the network's is scaled.

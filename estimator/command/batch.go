@@ -8,12 +8,12 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// The usual spellings of a batch size: --batch-size 64, --batch_size=64, -b 64,
-// train.batch_size=64, --per_device_train_batch_size 8, and BATCH_SIZE=64 in
-// the environment.
+// batchWord matches the usual names of a batch size, as in --batch-size 64,
+// --batch_size=64, -b 64, train.batch_size=64, --per_device_train_batch_size 8, and
+// BATCH_SIZE=64 in the environment.
 const batchWord = `(?:(?:train|micro|per[-_]device|per[-_]gpu|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?(?:[-_](?:training|per[-_](?:gpu|device)))?|samples_per_gpu|bs|bsz`
 
-// section matches the sections before a name: data.batch_size.
+// section matches the sections before a name, such as data. in data.batch_size.
 const section = `(?:[a-z_][\w-]*\.)*`
 
 var (
@@ -25,12 +25,13 @@ var (
 	batchVariable = lazyregexp.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
 )
 
-// Batch returns the batch size that a command line says, else its variables, or 0.
+// Batch returns the batch size from a command line or else from the variables env, or 0 if
+// neither sets one.
 func Batch(command, env []string) int {
 	if batch, _ := CutBatch(command); batch > 0 {
 		return batch
 	}
-	for _, kv := range slices.Backward(env) { // the last one counts
+	for _, kv := range slices.Backward(env) { // the last value counts
 		if m := batchVariable().FindStringSubmatch(kv); m != nil {
 			return atLeast1(m[1])
 		}
@@ -38,12 +39,12 @@ func Batch(command, env []string) int {
 	return 0
 }
 
-// IsBatch reports whether a variable, KEY=value, says a batch size.
+// IsBatch reports whether a variable in the form KEY=value sets a batch size.
 func IsBatch(variable string) bool { return batchVariable().MatchString(variable) }
 
-// CutBatch finds the batch size in a command line. It returns the command without it,
-// or 0 and the whole command if there is none. It also looks into a word that consists
-// of several, such as a shell's script.
+// CutBatch returns the batch size of a command line and the command without it, or 0 and
+// the whole command if the command has no batch size. It also searches words with spaces,
+// such as a shell's script.
 func CutBatch(command []string) (batch int, rest []string) {
 	for i, word := range command {
 		if otherBatch().MatchString(word) && !strings.Contains(word, " ") {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Kind says by what a demand names its GPUs.
+// Kind says how a demand names its GPUs.
 type Kind int
 
 // The kinds of demands.
 const (
-	Processes Kind = iota // a launcher's number of processes, with a GPU each
+	Processes Kind = iota // a launcher's number of processes, with one GPU each
 	Number                // a number of GPUs
 	Index                 // indexes of GPUs
 	Visible               // CUDA_VISIBLE_DEVICES
@@ -21,28 +21,28 @@ const (
 // Demand is the number of GPUs that a command names.
 type Demand struct {
 	Kind Kind
-	// Count is the number of GPUs. All: as many as there are.
+	// Count is the number of GPUs. All says that the command uses all GPUs that it sees.
 	Count int
 	All   bool
 	// Highest is the highest index, or -1 if none is named.
 	Highest int
-	// Default: nothing says the number, the launcher has it by default.
+	// Default says that Count is the launcher's default and that no argument sets it.
 	Default bool
-	// From are the words that say it.
+	// From has the words of the command that make the demand.
 	From string
 	Certainty
-	// set are the indexes, write makes the words for fewer GPUs.
+	// set has the indexes. write returns the words that demand fewer GPUs.
 	set   []int
 	write func(gpus int) string
 }
 
-// gap reports whether the indexes leave GPUs out, so that no number of GPUs fits.
+// gap reports whether the indexes skip some GPU, so that no number of GPUs fits them.
 func (d *Demand) gap() bool { return d.Highest >= d.Count }
 
-// beyond reports whether it needs more than some GPUs.
+// beyond reports whether a demand needs more than a number of GPUs.
 func (d *Demand) beyond(gpus int) bool { return d.Count > gpus || d.Highest >= gpus }
 
-// count is a demand for a number of GPUs by an option.
+// count returns the demand of an option with a number of GPUs.
 func count(kind Kind, title string, o option, n int, certain Certainty) Demand {
 	return Demand{
 		Kind: kind, Count: n, Highest: -1, From: strings.TrimSpace(title + " " + o.String()), Certainty: certain,
@@ -50,7 +50,7 @@ func count(kind Kind, title string, o option, n int, certain Certainty) Demand {
 	}
 }
 
-// indexes is a demand for GPUs by their indexes.
+// indexes returns the demand of an option with GPU indexes.
 func indexes(kind Kind, title string, o option, set []int, certain Certainty) Demand {
 	slices.Sort(set)
 	set = slices.Compact(set)
@@ -62,7 +62,7 @@ func indexes(kind Kind, title string, o option, set []int, certain Certainty) De
 	return d
 }
 
-// relisted is a list of indexes as another one is written, from 0 on.
+// relisted returns the indexes 0 to n-1 (at least 0) in the notation of the list like.
 func relisted(like string, n int) string {
 	by, front, behind := ",", "", ""
 	if i := strings.IndexAny(like, "0123456789"); i > 0 {
@@ -83,16 +83,16 @@ func relisted(like string, n int) string {
 	return front + strings.Join(all, by) + behind
 }
 
-// maxGPUs is the most GPUs that a word is read as.
+// maxGPUs is the largest word that is read as a number of GPUs.
 const maxGPUs = 1024
 
-// number is a whole number of GPUs from 0 on.
+// number parses a number of GPUs from 0 to maxGPUs.
 func number(word string) (int, bool) {
 	n, err := strconv.Atoi(strings.Trim(word, `"' `))
 	return n, err == nil && n >= 0 && n <= maxGPUs
 }
 
-// listOf reads indexes: 0,1 and [0, 1] and 0:1 and 0-3.
+// listOf parses a list of indexes such as 0,1 or [0, 1] or 0:1 or 0-3.
 func listOf(text string) (set []int, ok bool) {
 	text = strings.Trim(text, `[](){}"' `)
 	text = strings.TrimRight(text, ",")
@@ -113,7 +113,7 @@ func listOf(text string) (set []int, ok bool) {
 	return set, len(set) > 0 && len(set) <= maxGPUs
 }
 
-// join puts the demands for single GPUs together: cuda:0 and cuda:1 are two GPUs.
+// join merges demands for GPUs by index: cuda:0 and cuda:1 together are two GPUs.
 func (r *reader) join() {
 	for _, all := range [][]Demand{r.indexes, r.visibles} {
 		if len(all) == 0 {

@@ -8,8 +8,9 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Names of arguments that say a number of GPUs, and that say indexes. A number of GPUs
-// of another role, as of --vllm_num_gpus, is only possible.
+// Names of arguments with a number of GPUs or with indexes. A number of GPUs with a
+// prefix, such as --vllm_num_gpus, may count the GPUs of one component, so the demand is
+// only [Possible].
 var (
 	numberName = lazyregexp.New(`^(?:(?:n|num|nr|nb)_?gpus?|gpus?_(?:num|nums|count)|n?gpus_per_node|(?:n|num)_gpus?_per_node|num_devices|n_devices|devices_per_node|nproc_per_node|gpus|devices|tensor_parallel_size|tp_size|distributed_world_size)$`)
 	otherName  = lazyregexp.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
@@ -21,7 +22,7 @@ var (
 )
 
 // argumentsOf reads the arguments of a program: --name value, --name=value, -name value
-// and name=value. Of a dotted name the last part counts.
+// and name=value. Only the last part of a dotted name counts.
 func argumentsOf(words []string) (all []option) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -50,13 +51,13 @@ func argumentsOf(words []string) (all []option) {
 	return all
 }
 
-// devices reads the arguments of a program that name GPUs. launched: how many processes
-// there are was said already.
+// devices reads the arguments of a program that name GPUs. If launched is given, a launcher
+// has set the number of processes.
 func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 	if r.special(c, p) {
 		return
 	}
-	weaker := func(certain Certainty) Certainty { // of a program that is not known
+	weaker := func(certain Certainty) Certainty { // lower for an unknown program
 		if !p.python && !consoleScript(p.name) {
 			return max(Possible, certain-1)
 		}
@@ -105,8 +106,8 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 	}
 }
 
-// indexCertainty says how certainly a single number after a name is an index of a GPU:
-// --gpu 2 may be a number of GPUs, --device 2 a camera. It is -1 for no index.
+// indexCertainty returns how certainly a single number after an argument's name is a GPU
+// index, or -1 if it is not. --gpu 2 may be a number of GPUs, and --device 2 a camera.
 func indexCertainty(p *program, name string) Certainty {
 	switch {
 	case name == "g":
@@ -119,10 +120,10 @@ func indexCertainty(p *program, name string) Certainty {
 	return Possible
 }
 
-// scriptVariables are names by which scripts take a number of GPUs.
+// scriptVariables are environment variables that scripts often read a number of GPUs from.
 var scriptVariables = strings.Fields("NPROC_PER_NODE NGPUS NGPU N_GPUS N_GPU NUM_GPUS NUM_GPU GPUS GPUS_PER_NODE NGPUS_PER_NODE N_GPUS_PER_NODE NUM_PROCESSES GPU_NUM GPU_COUNT")
 
-// inVariables reads variables that scripts take a number of GPUs from.
+// inVariables reads the number of GPUs in scriptVariables.
 func (r *reader) inVariables(c *shell.Command) {
 	for _, name := range scriptVariables {
 		if value, ok := c.Lookup(r.p.Env, name); ok {
@@ -133,8 +134,8 @@ func (r *reader) inVariables(c *shell.Command) {
 	}
 }
 
-// numbered adds an argument with a number of GPUs. Behind a launcher the launcher's
-// number counts.
+// numbered adds the demand of an argument with a number of GPUs. It adds none for a
+// launched program, because the launcher's number counts.
 func (r *reader) numbered(c *shell.Command, p *program, o option, certain Certainty, launched bool) {
 	n, ok := number(o.value)
 	if !ok || n == 0 || launched {
@@ -149,7 +150,7 @@ func (r *reader) numbered(c *shell.Command, p *program, o option, certain Certai
 	r.add(c, count(Number, p.title, o, n, certain))
 }
 
-// consoleScript reports whether a program is one of Python's that is called by its name.
+// consoleScript reports whether a program is a known console script of a Python package.
 func consoleScript(name string) bool {
 	switch name {
 	case "yolo", "ray", "ns-train", "trl", "axolotl", "litgpt", "nnUNetv2_train", "fairseq-train", "fairseq-hydra-train", "mim", "onmt_train", "espnet2", "sockeye-train", "nemo", "paddlex", "tao", "tensor2tensor":
@@ -158,7 +159,8 @@ func consoleScript(name string) bool {
 	return false
 }
 
-// special reads programs whose arguments have a form of their own.
+// special reads a program whose arguments have a special form, and reports whether p is
+// one.
 func (r *reader) special(c *shell.Command, p *program) bool {
 	all := argumentsOf(p.args)
 	switch {
@@ -213,8 +215,8 @@ func (r *reader) special(c *shell.Command, p *program) bool {
 	return false
 }
 
-// visible reads CUDA_VISIBLE_DEVICES of a command. The image's own value is only
-// possible.
+// visible reads CUDA_VISIBLE_DEVICES of a command. A value from the image is only
+// [Possible].
 func (r *reader) visible(c *shell.Command) {
 	r.sees = 0
 	const name = "CUDA_VISIBLE_DEVICES"

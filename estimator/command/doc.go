@@ -1,14 +1,14 @@
-// Package command reads the command line of a task: how many GPUs it uses, in which
-// processes, of which indexes; its model, batch size and settings; whether it is an
-// inference server with a share of a GPU; its folder of checkpoints; and what hides its
-// failure or its output.
+// Package command reads the command line of a task: the number of GPUs, their indexes and
+// the processes; the model, batch size and settings; whether the program is an inference
+// server that takes a share of a GPU; the folder for checkpoints; and pipelines that hide
+// a failure.
 //
-// [Read] is the one reading. It returns facts with the words that say them and how
-// certain they are. [Reading.Fit] compares them with the GPUs that a task asks for.
+// [Read] returns these facts, the words of the command line that state them, and how
+// certain they are. [Reading.Fit] compares them with the GPUs that a task requests.
 //
 // The launchers, inference servers and names of arguments are tables: launchers.go,
-// parallel.go, devices.go, folders.go. Sub-readers are estimator/shell, which splits the
-// line into commands, estimator/arguments and estimator/servers. The package stands
-// beside them and not in the daemon, because the command line reads the files that a
-// command names, which the daemon must not open.
+// parallel.go, devices.go, folders.go. The package uses estimator/shell, which splits the
+// line into commands, estimator/arguments and estimator/servers. It is not part of the
+// daemon, because reading a command line opens the files that the command names, and the
+// daemon must not open them.
 package command

@@ -5,30 +5,32 @@ import (
 	"strings"
 )
 
-// Asked are the GPUs that a task asks for.
+// Asked is a task's request for GPUs.
 type Asked struct {
-	// GPUs is their number: as it was given, or what the task gets by default.
+	// GPUs is the requested number of GPUs, or the default number.
 	GPUs int
-	// Given: its submitter gave the number. None: the submitter asked for no GPUs.
+	// Given says that the submitter gave the number. None says that the submitter
+	// requested no GPUs.
 	Given, None bool
-	// Most is the largest number that a task can have here, or 0 if it is not known.
+	// Most is the largest number of GPUs that a task can have here, or 0 if unknown.
 	Most int
 }
 
-// Fit compares a command line with the GPUs that its task requests.
+// Fit is the result of comparing a command line with the GPUs that its task requests.
 type Fit struct {
-	// GPUs is their number: as requested, or taken from the command.
+	// GPUs is the number of GPUs, as requested or as read from the command.
 	GPUs int
-	// Taken are the words that the number was taken from, or empty.
+	// Taken has the words of the command that GPUs was read from, or is empty.
 	Taken string
-	// Refusal says what cannot work, and what to write, or is empty.
+	// Refusal says why the command cannot work and what to write instead, or is empty.
 	Refusal string
-	// Lines list the words that were taken, and the doubtful ones.
+	// Lines are messages to the submitter: where GPUs was read, and what may be wrong.
 	Lines []string
 }
 
-// Fit compares the demands of a command line with the GPUs that its task asks for. Only
-// sure facts refuse. Where no number was given, likely facts give it.
+// Fit compares the demands of a command line with the GPUs that its task requests. Only
+// [Sure] demands cause a refusal. If the submitter gave no number of GPUs, [Likely]
+// demands set it.
 func (r *Reading) Fit(a Asked) Fit {
 	fit := Fit{GPUs: a.GPUs}
 	if a.None {
@@ -49,7 +51,7 @@ func (r *Reading) Fit(a Asked) Fit {
 		case d.Count > 0 && d.beyond(fit.GPUs):
 			fit.Lines = append(fit.Lines, d.doubt(fit.GPUs))
 		}
-		if d.All || d.Certainty < Sure && !d.Default { // others may use the rest
+		if d.All || d.Certainty < Sure && !d.Default { // the command may use all GPUs
 			most = fit.GPUs
 		}
 		most = max(most, d.Count)
@@ -66,7 +68,7 @@ func (r *Reading) Fit(a Asked) Fit {
 	return fit
 }
 
-// take takes the number of GPUs from the command.
+// take sets the number of GPUs to the largest likely demand of the command.
 func (r *Reading) take(fit *Fit, a Asked) {
 	var best *Demand
 	for i := range r.Demands {
@@ -85,8 +87,8 @@ func (r *Reading) take(fit *Fit, a Asked) {
 	}
 }
 
-// idle reports GPUs that a command leaves idle by its own words. most is the largest
-// number that one uses.
+// idle returns a message if a command's demands leave GPUs idle. most is the largest
+// number of GPUs that a demand uses.
 func (r *Reading) idle(given, most int) string {
 	if most == 0 || most >= given {
 		return ""
@@ -94,7 +96,7 @@ func (r *Reading) idle(given, most int) string {
 	for i := range r.Demands {
 		d := &r.Demands[i]
 		switch {
-		case d.Count < most || d.Kind == Index && d.Count < 2: // of one alone others may be meant
+		case d.Count < most || d.Kind == Index && d.Count < 2: // a single index may mean something else
 		case d.Default:
 			return fmt.Sprintf("%s starts one process, and the task gets %s; write %s to use them", d.From, gpus(given), d.write(given))
 		default:
@@ -111,7 +113,7 @@ func gpus(n int) string {
 	return fmt.Sprintf("%d GPUs", n)
 }
 
-// does says in words what a demand asks for.
+// does describes a demand, such as "uses 2 GPUs".
 func (d *Demand) does() string {
 	switch {
 	case d.Kind == Processes && d.Count == 1:
@@ -126,7 +128,7 @@ func (d *Demand) does() string {
 	return fmt.Sprintf("names GPU %d", d.Highest)
 }
 
-// sees says in words how a task sees its GPUs.
+// sees describes the indexes by which a task sees its n GPUs.
 func sees(n int) string {
 	if n == 1 {
 		return "the task gets 1 GPU, which it sees as GPU 0"
@@ -134,7 +136,7 @@ func sees(n int) string {
 	return fmt.Sprintf("the task gets %d GPUs, which it sees as GPUs 0 to %d", n, n-1)
 }
 
-// machines are the indexes as --gpus device= takes them.
+// machines returns the indexes in the form of --gpus device=.
 func (d *Demand) machines() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(d.set), " ", ","), "[]")
 }
@@ -166,7 +168,7 @@ func (d *Demand) refusal(n int) string {
 	return what + fmt.Sprintf("the task gets %s: write --gpus %d, or %s", gpus(n), d.Count, d.write(n))
 }
 
-// doubt says the same of words whose meaning is uncertain.
+// doubt is like refusal for a demand that is not sure.
 func (d *Demand) doubt(n int) string {
 	if d.gap() {
 		return fmt.Sprintf("%s may name a GPU by its index, and %s; write %s, or --gpus %d", d.From, sees(n), d.write(d.Count), d.Highest+1)
@@ -174,7 +176,7 @@ func (d *Demand) doubt(n int) string {
 	return fmt.Sprintf("%s may use %s, and the task gets %s; if it does, write --gpus %d", d.From, gpus(d.Count), gpus(n), d.Count)
 }
 
-// Notes returns lines about other things that the command line hides or expects.
+// Notes returns messages about the command line that do not concern the number of GPUs.
 func (r *Reading) Notes() (lines []string) {
 	if r.Nodes != nil {
 		lines = append(lines, fmt.Sprintf("%s: a task runs on one machine, and its launcher waits for %s; leave that out, or see to the others yourself", r.Nodes.From, r.Nodes.Value))

@@ -12,27 +12,29 @@ import (
 
 // launcher is a program that starts several processes of another program.
 type launcher struct {
-	// names are its first one or two words, modules what python -m runs.
+	// names are the first one or two words of the launcher's command. modules are
+	// arguments of python -m.
 	names, modules []string
-	// switches are its options without a value, pairs its options with two.
+	// switches are the options without a value. pairs are the options with two values.
 	switches, pairs string
-	// processes are its options with the number of processes, variables the variables
-	// with it, nodes its options with the number of machines.
+	// processes are the options, and variables the environment variables, with the number
+	// of processes. nodes are the options with the number of machines.
 	processes, variables, nodes []string
-	// devices are its options with indexes or a number of GPUs.
+	// devices are the options with indexes or a number of GPUs.
 	devices []string
-	// cpu are its options that use no GPU.
+	// cpu are the options that make the processes run without GPUs.
 	cpu []string
-	// single: it starts one process if nothing says how many; else as many as there are
-	// GPUs.
+	// single says that the launcher starts one process by default. Other launchers start
+	// one process per GPU.
 	single bool
-	// shares: its processes often share a GPU, if they are no Python programs.
+	// shares says that the processes often share a GPU unless they are Python programs.
 	shares bool
-	// own: its arguments follow the program's, in place of a program behind it.
+	// own says that the launcher is the training program too: all arguments are its own,
+	// and no other program follows.
 	own bool
 }
 
-// Options are taken from the tools' own pages, in November 2026.
+// The options are those in the tools' documentation in November 2026.
 var launchers = []launcher{
 	{
 		names: []string{"torchrun"}, modules: []string{"torch.distributed.run", "torch.distributed.launch", "torch.distributed.launcher", "oneflow.distributed.launch", "bagua.distributed.launch", "torch_npu.distributed.launch"},
@@ -70,7 +72,8 @@ var launchers = []launcher{
 	{names: []string{"swift", "megatron", "xtuner", "llamafactory-cli", "NPROC_PER_NODE"}, own: true, variables: []string{"NPROC_PER_NODE"}},
 }
 
-// also reads arguments that do not fit into the columns, by the launcher's first name.
+// also maps a launcher's first name to a function for arguments that do not fit into the
+// table.
 var also = map[string]func(r *reader, c *shell.Command, l *launched){
 	"accelerate launch": accelerate, "deepspeed": include, "mpirun": perNode, "srun": gres, "torchx run": torchx, "dist_train.sh": openmmlab,
 }
@@ -80,10 +83,11 @@ type launched struct {
 	*launcher
 	title   string
 	options []option
-	rest    []string // the program, or its own arguments
+	rest    []string // the launched program, or the launcher's own arguments
 }
 
-// launcherOf returns the launcher for a program. from is the index of its first argument.
+// launcherOf returns the launcher that a program is, or nil. from is the index of the
+// launcher's first argument in p.args.
 func launcherOf(p *program) (l *launcher, from int) {
 	for i := range launchers {
 		l := &launchers[i]
@@ -142,7 +146,7 @@ func (r *reader) behind(c *shell.Command, l *launched) {
 		r.folders("", l.rest)
 		return
 	}
-	if l.shares { // any command can follow
+	if l.shares { // l can launch any command
 		inner := shell.Parse(l.rest, c.Env)
 		for i := range inner.Commands {
 			r.program(c, programOf(inner.Commands[i].Words))
@@ -197,7 +201,7 @@ func (r *reader) processes(c *shell.Command, l *launched) {
 		switch {
 		case fine && n > 0:
 			total := name == "num_processes" || name == "n" || name == "ntasks"
-			if nodes, ok := named(l.options, l.nodes...); ok && total { // they are the number for all machines
+			if nodes, ok := named(l.options, l.nodes...); ok && total { // the option counts the processes of all machines
 				if m, fine := number(nodes.value); fine && m > 1 {
 					n = (n + m - 1) / m
 				}
@@ -251,8 +255,8 @@ func startsPython(words []string) bool {
 	return false
 }
 
-// accelerate reads the configuration file of accelerate, where the options leave the
-// number of processes open.
+// accelerate reads the number of processes from accelerate's configuration file if no
+// option sets it.
 func accelerate(r *reader, c *shell.Command, l *launched) {
 	o, ok := named(l.options, "config_file")
 	_, said := named(l.options, "num_processes")
@@ -330,7 +334,7 @@ func gres(r *reader, c *shell.Command, l *launched) {
 	}
 }
 
-// torchx reads -j 1x4.
+// torchx reads -j NODESxPROCESSES, such as -j 1x4.
 func torchx(r *reader, c *shell.Command, l *launched) {
 	for i, w := range l.rest {
 		if (w == "-j" || w == "--j") && i+1 < len(l.rest) {

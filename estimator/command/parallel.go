@@ -12,19 +12,22 @@ import (
 // parallelism describes how an inference server is distributed over GPUs.
 type parallelism struct {
 	name string
-	// commands are its first one or two words, modules what python -m runs.
+	// commands are the first one or two words of the server's command. modules are
+	// arguments of python -m.
 	commands, modules []string
-	// sizes are groups of options of one meaning; the number of GPUs is their product.
+	// sizes has a group of synonymous options for each parallel size. The number of GPUs
+	// is the product of the sizes.
 	sizes [][]string
-	// variables have the number of GPUs.
+	// variables are environment variables with the number of GPUs.
 	variables []string
-	// split is a list with an entry for each GPU, indexes are options with indexes.
+	// split are options with one entry for each GPU. indexes are options with GPU indexes.
 	split, indexes []string
-	// devices is an option with the names of devices, CUDA0,CUDA1.
+	// devices are options with device names, such as CUDA0,CUDA1.
 	devices []string
-	// nodes is the option with the number of machines that the sizes are spread over.
+	// nodes are options with the number of machines that the sizes are spread over.
 	nodes []string
-	// within are options by which the last group is part of the first.
+	// within are options that make the last size part of the first, so that it adds no
+	// GPUs.
 	within []string
 }
 
@@ -40,8 +43,8 @@ var inferenceServers = []parallelism{
 	{name: "FastChat", modules: []string{"fastchat.serve"}, sizes: [][]string{{"num_gpus"}}, indexes: []string{"gpus"}},
 }
 
-// parallelOf returns the inference server for a program. found is the server that was
-// recognised by the image.
+// parallelOf returns the inference server that a program is, or nil. found is the server
+// that the image indicates, or nil.
 func parallelOf(p *program, found *servers.Found) *parallelism {
 	for i := range inferenceServers {
 		s := &inferenceServers[i]
@@ -139,7 +142,7 @@ func (r *reader) parallel(c *shell.Command, s *parallelism, p *program) {
 	r.add(c, d)
 }
 
-// firstNamed returns the option of the first name that is given.
+// firstNamed returns the option with the first of the names that occurs in all.
 func firstNamed(all []option, names []string) (option, bool) {
 	for _, name := range names {
 		if o, ok := named(all, name); ok {

@@ -8,17 +8,18 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// program is the program that a command starts, without python and python's options.
+// program is the program that a command starts. The interpreter python and its options are
+// not part of it.
 type program struct {
 	name   string // base name of the file, or the module
 	module bool
 	python bool
 	args   []string
-	// title is its usual name: torchrun, python -m torch.distributed.run.
+	// title is the name in messages, such as torchrun or python -m torch.distributed.run.
 	title string
 }
 
-// is reports whether a program is a command of one or two words.
+// is reports whether p starts with the one or two words of command.
 func (p *program) is(command string) bool {
 	first, second, two := strings.Cut(command, " ")
 	return p.name == first && (!two || len(p.args) > 0 && p.args[0] == second)
@@ -26,7 +27,7 @@ func (p *program) is(command string) bool {
 
 var interpreter = lazyregexp.New(`^(python|pypy)[0-9.]*$`)
 
-// programOf finds the program of some words.
+// programOf returns the program that the words of a command start.
 func programOf(words []string) program {
 	if len(words) == 0 {
 		return program{}
@@ -66,7 +67,7 @@ func moduleOf(name string, args []string) program {
 	return program{name: name, module: true, python: true, args: args, title: "python -m " + name}
 }
 
-// ordinary are programs that use no GPU, whatever their arguments are called.
+// ordinary are programs that use no GPU, whatever the names of their arguments.
 var ordinary = strings.Fields("[ : true false test echo printf cat cp mv rm mkdir ln ls cd pwd find grep egrep sed awk sort uniq head tail tee wc cut tr date sleep wait kill trap source . export ulimit which touch chmod chown tar gzip gunzip zcat unzip zip curl wget git pip pip3 conda mamba apt apt-get yum dnf apk make cmake gcc g++ nvcc ninja ldconfig ssh scp rsync mount umount hostname whoami id env exit return yes seq nvidia-smi nvtop huggingface-cli hf wandb tensorboard jupyter jupyter-lab jupyter-notebook less more logger ts tqdm pv xargs")
 
 func harmless(name string) bool { return slices.Contains(ordinary, name) }
@@ -76,21 +77,22 @@ type option struct {
 	name  string // as written, without dashes and plus signs, with _ for -
 	word  string // as written: --nproc-per-node
 	value string
-	glue  string // between both: a space or =
+	glue  string // a space or = between word and value
 }
 
 func (o option) String() string { return strings.TrimSpace(o.word + o.glue + o.value) }
 
-// with is the option with another value.
+// with returns the text of the option with another value.
 func (o option) with(value string) string { return o.word + o.glue + value }
 
-// plain is a name as the tables have it.
+// plain returns an option's name in the form of the tables: without leading dashes, and
+// with _ for -.
 func plain(word string) string {
 	return strings.ReplaceAll(strings.TrimLeft(word, "-+"), "-", "_")
 }
 
-// optionsOf reads the options in front of the first operand, which begins the rest.
-// switches take no value, pairs take two.
+// optionsOf reads the options before the first operand. rest begins with that operand.
+// switches lists options without a value, pairs options with two values.
 func optionsOf(words []string, switches, pairs string) (all []option, rest []string) {
 	none, two := strings.Fields(switches), strings.Fields(pairs)
 	for i := 0; i < len(words); i++ {
@@ -118,12 +120,13 @@ func optionsOf(words []string, switches, pairs string) (all []option, rest []str
 
 func isNumber(word string) bool { return strings.Trim(word, "-0123456789") == "" && word != "-" }
 
-// isScript reports whether a word is no value of a launcher's option, but its program.
+// isScript reports whether a word after a launcher's option is the launched program rather
+// than the option's value.
 func isScript(word string) bool {
 	return strings.HasSuffix(word, ".py") || interpreter().MatchString(path.Base(word))
 }
 
-// named returns the last option of one of some names.
+// named returns the last option that has one of the names.
 func named(all []option, names ...string) (option, bool) {
 	for _, o := range slices.Backward(all) {
 		if slices.Contains(names, o.name) {

@@ -13,9 +13,9 @@ import (
 // Program is the image and command of a task.
 type Program struct {
 	Image string // the reference
-	// Entrypoint and Command are as the task gives them, or empty for the image's.
+	// Entrypoint and Command are the task's own. If one is empty, the image's applies.
 	Entrypoint, Command []string
-	// ImageEntrypoint and ImageCommand are the image's, or empty if they are not known.
+	// ImageEntrypoint and ImageCommand are the image's, or empty if unknown.
 	ImageEntrypoint, ImageCommand []string
 	// Env are the variables of the task, KEY=value, ImageEnv the variables of the image.
 	Env, ImageEnv []string
@@ -30,19 +30,20 @@ func (p *Program) Argv() []string {
 	entrypoint, command := p.Entrypoint, p.Command
 	if len(entrypoint) == 0 {
 		if entrypoint = p.ImageEntrypoint; len(entrypoint) > 0 && len(command) > 0 && !runs(entrypoint[0]) && runs(command[0]) {
-			return command // who names a program there has an entrypoint that runs it
+			return command // the command starts with a program, so the entrypoint runs it
 		}
 		if len(command) == 0 {
 			command = p.ImageCommand
 		}
 	}
-	if len(entrypoint) == 1 && entrypoint[0] == "" { // it clears the image's
+	if len(entrypoint) == 1 && entrypoint[0] == "" { // an empty word clears the image's entrypoint
 		entrypoint = nil
 	}
 	return slices.Concat(entrypoint, command)
 }
 
-// runs reports whether a program is known to run others, or to be read here.
+// runs reports whether the package knows a program: an interpreter, a shell, a wrapper, a
+// launcher or another program of its tables.
 func runs(name string) bool {
 	name = path.Base(name)
 	if interpreter().MatchString(name) || shell.Runs(name) || consoleScript(name) {
@@ -59,37 +60,37 @@ type Certainty int
 const (
 	// Possible facts are worth a warning.
 	Possible Certainty = iota
-	// Likely facts count where nothing else is said.
+	// Likely facts count if the submitter gave no value.
 	Likely
-	// Sure facts contradict what is said otherwise.
+	// Sure facts contradict another value that the submitter gave.
 	Sure
 )
 
-// Fact is a text of a command line with the words that say it.
+// Fact is a value in a command line. From has the words that state it.
 type Fact struct{ Value, From string }
 
 // Reading has the facts in a command line.
 type Reading struct {
-	// Training is its model, batch size of each GPU, precision and other settings.
+	// Training has the model, the batch size of each GPU, the precision and other settings.
 	Training *arguments.Found
 	// Batch is the batch size that the command or the environment names, or 0.
 	Batch int
 	// Server is the program that takes a share of a GPU by design, or nil. Share is the
-	// error of a share that is none.
+	// error if the setting of the share is invalid.
 	Server *servers.Found
 	Share  error
-	// Demands are the GPUs that its commands use.
+	// Demands are the commands' demands for GPUs, the most certain first.
 	Demands []Demand
-	// Nodes is the number of machines of a launcher, if that is more than one.
+	// Nodes is a launcher's number of machines, or nil unless it is more than one.
 	Nodes *Fact
-	// Resume is the checkpoint from which it resumes, Checkpoints the folder for its
-	// checkpoints.
+	// Resume is the checkpoint from which the program resumes. Checkpoints is the folder
+	// for its checkpoints. Each is nil if the command line names none.
 	Resume, Checkpoints *Fact
 	// Pipes are the pipelines that hide the failure of a program.
 	Pipes []string
-	// NoGPU is the variable that hides all GPUs from its commands, or empty.
+	// NoGPU is the variable setting that hides all GPUs from the commands, or empty.
 	NoGPU string
-	// Machine is the variable that names GPUs of the machine by UUID, or empty.
+	// Machine is the variable setting that names GPUs of the machine by UUID, or empty.
 	Machine string
 }
 
@@ -122,8 +123,8 @@ type reader struct {
 	p   *Program
 	env []string
 
-	indexes, visibles []Demand // of single GPUs, to be joined
-	sees              int      // GPUs that a command sees by CUDA_VISIBLE_DEVICES, or 0
+	indexes, visibles []Demand // demands for GPUs by index, which join merges
+	sees              int      // number of GPUs in CUDA_VISIBLE_DEVICES of the current command, or 0
 }
 
 // command reads one command.
@@ -132,7 +133,8 @@ func (r *reader) command(c *shell.Command) {
 	r.program(c, programOf(c.Words))
 }
 
-// program reads the program of a command: after a launcher the program that it launches.
+// program reads the program of a command. If it is a launcher, program also reads the
+// launched program.
 func (r *reader) program(c *shell.Command, p program) {
 	if l, from := launcherOf(&p); l != nil && parallelOf(&p, nil) == nil {
 		r.launch(c, l, &p, from)
@@ -149,7 +151,8 @@ func (r *reader) program(c *shell.Command, p program) {
 	r.devices(c, &p)
 }
 
-// add adds a demand of a command. One that may be skipped is only possible.
+// add adds a demand of a command. If the command may be skipped, the demand is only
+// [Possible].
 func (r *reader) add(c *shell.Command, d Demand) {
 	if !c.Sure {
 		d.Certainty = min(d.Certainty, Possible)
