@@ -25,16 +25,16 @@ type Entry struct {
 	GPUs    int
 	// Memory is the measured peak per GPU; an entry with 0 is left out.
 	Memory units.Bytes
-	// Loads are its loads on each of its GPUs while alone, RunTime its run time
-	// alone; empty and 0: not measured.
+	// Loads are the workload's loads on each of its GPUs, and RunTime is its run time,
+	// both without co-located tasks. They are empty and 0 if not measured.
 	Loads   []interference.Load
 	RunTime time.Duration
 }
 
 // Memory allocated above a measured peak. It comes from a second run of the same jobs
-// (the solo profiles in configs/workloads). All but three of some fifty peaked below this
-// bound; recovery deals with those three. Small jobs vary by the allocator's granularity
-// rather than in proportion.
+// (the solo profiles in configs/workloads). All but three of some fifty jobs peaked below
+// this bound. After an OOM, recovery reruns such a job. The peaks of small jobs vary by
+// the allocator's granularity, not in proportion to their size.
 const (
 	marginFactor = 1.02
 	marginLeast  = 64 * units.MiB
@@ -61,7 +61,7 @@ func NewCatalogue(entries []Entry) *Catalogue {
 	return c
 }
 
-// UnknownModelError: a name is in no catalogue.
+// UnknownModelError reports a name that is in no catalogue.
 type UnknownModelError struct {
 	Name string
 	// Nearest are similar known names, the likeliest first.
@@ -79,9 +79,8 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("unknown est-model %q; nearest are %s", e.Name, strings.Join(e.Nearest, ", "))
 }
 
-// Estimate answers q. A declared figure counts first, then a name of the
-// catalogue. A task about which nothing is known gets whole GPUs. The only error
-// is an [UnknownModelError].
+// Estimate answers q. A declared figure takes precedence over a name of the catalogue. A
+// task without either gets whole GPUs. The only error is an [UnknownModelError].
 func (c *Catalogue) Estimate(q Query) (Estimate, error) {
 	if q.Declared > 0 {
 		return Estimate{
@@ -250,8 +249,9 @@ func (c *Catalogue) nearest(name string) []string {
 	return names
 }
 
-// MeasuredPeak is the measured memory per GPU of a workload by its name, or of a
-// model at exactly this batch size and number of GPUs; not ok: not measured.
+// MeasuredPeak returns the measured memory per GPU of the workload called name, or of the
+// model called name at exactly this batch size and number of GPUs. It returns false if
+// that was not measured.
 func (c *Catalogue) MeasuredPeak(name string, batch, gpus int) (units.Bytes, bool) {
 	folded := fold(name)
 	for _, e := range c.entries {

@@ -26,14 +26,13 @@ type Query struct {
 	// Settings are the given settings of the training. Its Batch is the batch size of all
 	// GPUs together, if it differs from Batch; its GPUs are not used.
 	Settings models.Overrides
-	// Read says in words which of these facts come from the program's command line, or is
-	// empty.
+	// Read describes the facts above that come from the program's command line, or is empty.
 	Read string
 	// Batch is the batch size, or 0 if unknown.
 	Batch int
-	// Few are figures of a model without a name.
+	// Few has figures of a model without a name.
 	Few Few
-	// Estimator names the method to use, the default if empty.
+	// Estimator names the method to use, or is empty for the default.
 	Estimator string
 	// GPUs is the number of GPUs the task runs on, or 0 if unknown.
 	GPUs int
@@ -47,8 +46,8 @@ type Query struct {
 	Measured []mapper.EstimateError
 }
 
-// Few are a few figures of a model that is in no catalogue; the zero value:
-// nothing is known.
+// Few has a few figures of a model that is in no catalogue. In the zero value, all of them
+// are unknown.
 type Few struct {
 	// Params is its number of parameters, or 0 if unknown.
 	Params int64
@@ -65,7 +64,7 @@ const (
 	Declared  = string(mapper.Declared)
 	Measured  = "catalogue"
 	WholeGPUs = "whole-gpu"
-	NoGPU     = "no-gpu" // it gets none
+	NoGPU     = "no-gpu" // the task gets no GPU
 )
 
 // Estimate is a task's predicted peak memory per GPU.
@@ -74,16 +73,16 @@ type Estimate struct {
 	Memory units.Bytes
 	// Point is the likeliest value, at most Memory; 0 if WholeGPU.
 	Point units.Bytes
-	// WholeGPU: there is no estimate. The task should have GPUs of its own.
+	// WholeGPU says that there is no estimate, so the task should not share its GPUs.
 	WholeGPU bool
-	// Large, with WholeGPU: it needs, or may need, more than a GPU that it shares
-	// can give. Else nothing is known.
+	// Large says why WholeGPU is set. If true, the task needs, or may need, more memory
+	// than a shared GPU has. If false, the task's memory is unknown.
 	Large bool
 	// Method is the origin of the number: declared, catalogue, whole-gpu, or the
 	// name of the estimator.
 	Method string
-	// Loose: the bound is very wide. If it exceeds every GPU, the task may still
-	// fit; so it gets whole GPUs.
+	// Loose says that the bound is far above the point. If the bound exceeds every GPU, the
+	// task may still fit, so it gets whole GPUs.
 	Loose bool
 	// Plain is the estimate before earlier runs here corrected it, or empty if a run
 	// cannot measure it. Same and Others count the runs of the model and of others that
@@ -93,7 +92,7 @@ type Estimate struct {
 	// Share is the part of a GPU's whole memory that the task takes by design, in
 	// millionths, or 0. If it is set, Memory is the amount on the smallest GPU.
 	Share int64
-	// Exact: it was measured at the requested batch size.
+	// Exact says that the memory was measured at the requested batch size.
 	Exact bool
 	// Detail is one sentence for people about the origin.
 	Detail string

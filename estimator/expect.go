@@ -15,10 +15,10 @@ const (
 	FromNearest = "nearest profile" // profile of the model at the nearest measured batch size
 )
 
-// Expect returns a task's expected loads and run time, from the profiles of its
-// model; the zero value: there are none. The run time is the median over all
-// profiles of the model on that data set and that many GPUs, because it is
-// unknown how long this task trains.
+// Expect returns a task's expected loads and run time from the profiles of its model, or
+// the zero value if the model has no profile. The run time is the median over all profiles
+// of the model on that data set and that many GPUs, because the length of this task's
+// training is unknown.
 func (c *Catalogue) Expect(q Query) mapper.Expected {
 	if q.Model == "" { // most tasks name no model
 		return mapper.Expected{}
@@ -43,7 +43,7 @@ func (c *Catalogue) Expect(q Query) mapper.Expected {
 	return c.expected(e, FromNearest)
 }
 
-// distance is the ratio of two batch sizes, at least 1.
+// distance returns the absolute value of the logarithm of the ratio of two batch sizes.
 func distance(a, b int) float64 {
 	return math.Abs(math.Log(float64(max(a, 1)) / float64(max(b, 1))))
 }

@@ -21,13 +21,12 @@ type Run struct {
 }
 
 const (
-	// grows is the assumed part of a training's memory that grows with the batch.
-	// A doubling added 0.76 (median of the real models of estimates.csv) or 0.58
-	// (timm's) to the measured memory.
+	// grows is the assumed fraction of a training's memory that grows with the batch. A
+	// doubling of the batch added 0.76 (median of the real models of estimates.csv) or
+	// 0.58 (timm's models) of the measured memory.
 	grows = 0.7
-	// A line through two runs has an error below lineSpread, plus lineSpreadFar
-	// for each doubling outside them. That holds for nineteen of twenty cases in
-	// both sets.
+	// A line through two runs has an error below lineSpread plus lineSpreadFar for each
+	// doubling outside the range of the runs, in nineteen of twenty cases of both sets.
 	lineSpread    = 0.045
 	lineSpreadFar = 0.025
 )
@@ -63,8 +62,8 @@ func usable(runs []Run) []Run {
 	return slices.CompactFunc(runs, func(a, b Run) bool { return a.Batch == b.Batch })
 }
 
-// Nearest returns the run with the nearest batch size by ratio; of two equally
-// near ones the larger. Not ok: there are no runs.
+// Nearest returns the run whose batch size is nearest by ratio, the larger of two equally
+// near ones. It returns false if there are no runs.
 func Nearest(batch int, runs []Run) (r Run, ok bool) {
 	runs = usable(runs)
 	if len(runs) == 0 || batch <= 0 {
@@ -75,8 +74,8 @@ func Nearest(batch int, runs []Run) (r Run, ok bool) {
 	}), true
 }
 
-// around returns the two runs for a line: the nearest one on each side of batch, or the
-// two nearest. There must be two or more.
+// around returns the two runs that define the line: the nearest run on each side of batch,
+// or the two nearest runs if all are on one side. runs must have at least two entries.
 func around(batch int, runs []Run) (a, b Run) {
 	i, _ := slices.BinarySearchFunc(runs, batch, func(r Run, batch int) int { return cmp.Compare(r.Batch, batch) })
 	i = min(max(i, 1), len(runs)-1)
@@ -95,7 +94,7 @@ func fromTwo(batch float64, a, b Run) (point, upper float64) {
 	return point, point * math.Exp(lineSpread+lineSpreadFar*outside)
 }
 
-// doublings is the distance of two batch sizes, in doublings.
+// doublings returns the distance of two batch sizes in doublings.
 func doublings(a, b int) float64 { return math.Abs(math.Log2(float64(a) / float64(b))) }
 
 // bytesOf converts x to bytes, without overflow.

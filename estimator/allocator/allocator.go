@@ -14,8 +14,8 @@ const (
 	smallRequest = 1 << 20  // the largest request of the small pool
 	smallSegment = 2 << 20  // a segment of the small pool
 	largeSegment = 20 << 20 // a segment for requests below 10 MiB
-	minSegment   = 10 << 20 // requests of at least this size get a segment of their own
-	roundSegment = 2 << 20  // such a size is rounded up to a multiple of this
+	minSegment   = 10 << 20 // requests of at least this size get their own segment
+	roundSegment = 2 << 20  // the size of such a segment is rounded up to a multiple of this
 	splitRest    = 1 << 20  // the large pool splits a block only if more than this is left
 )
 
@@ -25,11 +25,11 @@ const MaxRequest = 1 << 50
 // Options are the settings of PYTORCH_CUDA_ALLOC_CONF and the memory of the GPU.
 // The zero value is PyTorch's default on a GPU of unlimited memory.
 type Options struct {
-	// Limit on reserved bytes, or 0 for none. Before a request fails, all completely free
-	// segments go back to the driver.
+	// Limit is the limit of reserved bytes, or 0 for none. Before a request fails, the
+	// allocator returns all completely free segments to the driver.
 	Limit int64
 	// MaxSplit is max_split_size_mb in bytes, or 0 for no bound. Larger blocks are not
-	// split, and do not serve much smaller requests.
+	// split, and are not used for much smaller requests.
 	MaxSplit int64
 	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to one of
 	// this number of steps between two powers of two. 0 and 1 mean off.
@@ -40,15 +40,15 @@ type Options struct {
 	Async bool
 }
 
-// ErrOutOfMemory: a request failed even after the cache was flushed.
+// ErrOutOfMemory reports that a request failed even after the cache was flushed.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// Stats are some figures of torch.cuda.memory_stats, in bytes.
+// Stats has some figures of torch.cuda.memory_stats, in bytes.
 type Stats struct {
 	Allocated, PeakAllocated int64
 	Reserved, PeakReserved   int64
-	// Flushes counts how often the cache went back to the driver to avoid running
-	// out of memory.
+	// Flushes is the number of times that the allocator returned its cache to the driver
+	// to avoid running out of memory.
 	Flushes int
 }
 
@@ -61,7 +61,7 @@ const none = -1
 type block struct {
 	addr, size int64
 	prev, next int32
-	place      int32 // in its pool, if it is free
+	place      int32 // index in its class of the pool, if the block is free
 	pool       uint8
 	free       bool
 }
@@ -74,7 +74,7 @@ type Allocator struct {
 	spare  []int32 // indices of blocks that were merged into others
 	pools  [2]pool // small, large
 	stats  Stats
-	end    int64 // the next address that the driver gives
+	end    int64 // address of the next segment
 	tail   [2]int32
 }
 
@@ -83,8 +83,7 @@ func New(o Options) *Allocator {
 	return &Allocator{opts: o, tail: [2]int32{none, none}}
 }
 
-// Reset makes an allocator empty, with other options. It keeps its memory for what
-// comes.
+// Reset empties an allocator and sets its options. It keeps the Go memory for reuse.
 func (a *Allocator) Reset(o Options) {
 	*a = Allocator{opts: o, tail: [2]int32{none, none}, blocks: a.blocks[:0], spare: a.spare[:0], pools: a.pools}
 	for i := range a.pools {
@@ -92,7 +91,7 @@ func (a *Allocator) Reset(o Options) {
 	}
 }
 
-// Grow makes room for n blocks, so that a long simulation makes no garbage.
+// Grow reserves Go memory for n blocks, so that a long simulation does not reallocate.
 func (a *Allocator) Grow(n int) {
 	a.blocks = slices.Grow(a.blocks, n)
 	a.spare = slices.Grow(a.spare, n)
@@ -127,8 +126,7 @@ func (a *Allocator) Alloc(n int64) (Block, error) {
 	return Block(i), nil
 }
 
-// Free gives a block back to the cache. The block of an empty allocation may be
-// freed too.
+// Free returns a block to the cache. The block of a 0-byte allocation may be freed too.
 func (a *Allocator) Free(b Block) {
 	if b == none {
 		return
@@ -148,7 +146,7 @@ func (a *Allocator) Free(b Block) {
 	a.insert(i)
 }
 
-// round returns the size that a request takes.
+// round returns the size of a request after rounding.
 func (a *Allocator) round(n int64) int64 {
 	if d := a.opts.RoundupDivisions; d > 1 && n > granule*d {
 		floor := int64(1) << (63 - bits.LeadingZeros64(uint64(n)))
@@ -172,7 +170,7 @@ func poolOf(size int64) uint8 {
 	return 1
 }
 
-// segment asks the driver for a segment for a block of this size. If memory runs
+// segment requests a segment for a block of this size from the driver. If memory runs
 // out, it flushes the cache.
 func (a *Allocator) segment(p uint8, size int64) (int32, error) {
 	want := size
@@ -215,8 +213,8 @@ func (a *Allocator) reserve(n int64) {
 	a.stats.PeakReserved = max(a.stats.PeakReserved, a.stats.Reserved)
 }
 
-// highWater updates the memory that the driver's pool keeps: the most that was
-// ever allocated, in steps of 32 MiB.
+// highWater updates the memory that the driver's pool keeps: the highest allocated amount
+// so far, rounded up to 32 MiB.
 func (a *Allocator) highWater() {
 	if a.opts.Async {
 		a.stats.Reserved = max(a.stats.Reserved, roundUp(a.stats.Allocated, 32<<20))

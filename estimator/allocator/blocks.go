@@ -1,6 +1,6 @@
 package allocator
 
-// expand lengthens the only segment of a pool. Its last block may be free.
+// expand lengthens the only segment of a pool. The segment's last block may be free.
 func (a *Allocator) expand(p uint8, size int64) int32 {
 	last := a.tail[p]
 	if last != none && a.blocks[last].free {
@@ -58,7 +58,7 @@ func (a *Allocator) join(left, right int32) {
 	a.spare = append(a.spare, right)
 }
 
-// flush gives all completely free segments back to the driver.
+// flush returns all completely free segments to the driver.
 func (a *Allocator) flush() {
 	for p := range a.pools {
 		var whole []int32

@@ -6,15 +6,15 @@ import "slices"
 // each: with Llama-3.1-70B and adapters at all linear layers there are 10 sizes and 286
 // free blocks on average, and 6 of 10 requests find a block of their own size.
 type pool struct {
-	sizes   []int64 // of the classes, the smallest first
-	classes []int32 // their places in all, in the same order
+	sizes   []int64 // sizes of the classes, the smallest first
+	classes []int32 // indexes of the classes in all, in the same order
 	all     []class
-	spare   []int32 // places in all of empty ones, to be used again
+	spare   []int32 // indexes in all of empty classes, for reuse
 }
 
 // class has the free blocks of one size, as a binary heap ordered by address: the block
-// with the lowest address is the first. A block knows its index, so that one that is
-// merged into another is removed without a search.
+// with the lowest address is the first. Each block stores its index in the heap, so that
+// removing a block that is merged into another needs no search.
 type class struct{ free []place }
 
 type place struct {
@@ -22,8 +22,8 @@ type place struct {
 	block int32
 }
 
-// seek is the place of the first class whose blocks have at least size bytes. If there is
-// none, it is their number.
+// seek returns the index of the first class whose blocks have at least size bytes, or the
+// number of classes if there is none.
 func (p *pool) seek(size int64) int {
 	low, high := 0, len(p.sizes)
 	for low < high {
@@ -45,10 +45,10 @@ func (p *pool) reset() {
 	p.sizes, p.classes = p.sizes[:0], p.classes[:0]
 }
 
-// at is the class at place c, until another is opened.
+// at returns the class at index c. The pointer is valid until another class is opened.
 func (p *pool) at(c int) *class { return &p.all[p.classes[c]] }
 
-// open adds an empty class at place c.
+// open inserts an empty class at index c.
 func (p *pool) open(c int, size int64) {
 	empty := int32(len(p.all))
 	if n := len(p.spare); n > 0 {
@@ -59,14 +59,14 @@ func (p *pool) open(c int, size int64) {
 	p.sizes, p.classes = slices.Insert(p.sizes, c, size), slices.Insert(p.classes, c, empty)
 }
 
-// close takes out the class at place c, which is empty.
+// close removes the class at index c, which must be empty.
 func (p *pool) close(c int) {
 	p.spare = append(p.spare, p.classes[c])
 	p.sizes, p.classes = slices.Delete(p.sizes, c, c+1), slices.Delete(p.classes, c, c+1)
 }
 
-// find takes the smallest free block of a pool that has at least size bytes, of equal
-// ones that with the lowest address.
+// find removes and returns the smallest free block of a pool that has at least size bytes.
+// Among equal blocks it takes the block with the lowest address.
 func (a *Allocator) find(p uint8, size int64) (int32, bool) {
 	pool := &a.pools[p]
 	c := pool.seek(size)
@@ -74,8 +74,8 @@ func (a *Allocator) find(p uint8, size int64) (int32, bool) {
 		return none, false
 	}
 	if limit := a.opts.MaxSplit; limit > 0 && p == 1 {
-		// A block that is too large to be split serves no small request. It
-		// serves a large request only if less than a segment would stay unused.
+		// A block that is too large to be split is not used for a small request. It is
+		// used for a large request only if less than a segment would stay unused.
 		if best := pool.sizes[c]; size < limit && best >= limit || size >= limit && best >= size+largeSegment {
 			return none, false
 		}
@@ -98,14 +98,14 @@ func (a *Allocator) insert(i int32) {
 	a.up(class.free, len(class.free)-1)
 }
 
-// remove takes a free block out of its pool.
+// remove removes a free block from its pool.
 func (a *Allocator) remove(i int32) {
 	b := &a.blocks[i]
 	pool := &a.pools[b.pool]
 	a.takeOut(pool, pool.seek(b.size), int(b.place))
 }
 
-// takeOut takes out the block at a place of class c.
+// takeOut removes the block at index at of class c.
 func (a *Allocator) takeOut(pool *pool, c, at int) {
 	class := pool.at(c)
 	last := len(class.free) - 1
@@ -120,8 +120,8 @@ func (a *Allocator) takeOut(pool *pool, c, at int) {
 	}
 }
 
-// up moves a block towards the first, past blocks with higher addresses. It returns the
-// block's index.
+// up moves a block up the heap, past blocks with higher addresses. It returns the block's
+// new index.
 func (a *Allocator) up(free []place, at int) int {
 	moved := free[at]
 	for at > 0 {
@@ -136,7 +136,7 @@ func (a *Allocator) up(free []place, at int) int {
 	return at
 }
 
-// down moves a block away from the first, past blocks with lower addresses.
+// down moves a block down the heap, past blocks with lower addresses.
 func (a *Allocator) down(free []place, at int) {
 	moved := free[at]
 	for {

@@ -7,7 +7,7 @@ import (
 
 // Training has the facts that a trace lacks: the optimizer and the workspaces.
 type Training struct {
-	// CuBLAS is the workspace of the matrix library in bytes, allocated first.
+	// CuBLAS is the size of cuBLAS's workspace in bytes. It is allocated first.
 	CuBLAS int64
 	// States is the number of tensors that the optimizer keeps for each parameter. Copies
 	// is the number that it allocates and frees at every step.
@@ -17,7 +17,7 @@ type Training struct {
 	Activations, Weights float64
 }
 
-// maxCalls bounds how often the workspace of one convolution is taken.
+// maxCalls is the largest number of times that one convolution's workspace is allocated.
 const maxCalls = 1000
 
 // Replay runs a trace through a new allocator. It fails with [ErrOutOfMemory]. It

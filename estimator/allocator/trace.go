@@ -15,8 +15,9 @@ type Event struct {
 	Op Op
 	// ID is the number of a block. Bytes is the size of the block or parameter.
 	ID, Bytes int64
-	// In, Out and Weight are the bytes that a convolution reads and writes, and
-	// of its weights. It is called Calls times. A dense one may need a workspace.
+	// In and Out are the bytes that a convolution reads and writes. Weight is the size of
+	// its weights in bytes. The convolution is called Calls times. A dense convolution may
+	// need a workspace.
 	In, Out, Weight, Calls int64
 	Dense                  bool
 	// Name of a mark: model, iterN, bwdN, stepN, end. At stepN the optimizer
@@ -75,7 +76,7 @@ func ReadTrace(r io.Reader) ([]Event, error) {
 	return events, nil
 }
 
-// fields is the number of fields of each operation, its letter included.
+// fields has the number of fields of each operation, including its letter.
 var fields = map[Op]int{Parameter: 2, Allocate: 3, Release: 2, Mark: 2, Convolution: 6}
 
 func parseEvent(f []string) (Event, error) {
