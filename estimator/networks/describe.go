@@ -14,12 +14,12 @@ import (
 
 // Description is a submission's description of the network in a file.
 type Description struct {
-	// Name is for people.
+	// Name is the model's name in messages.
 	Name string
 	// Network is the input of [described.Read].
 	Network json.RawMessage
-	// Settings are the remaining settings: an import applies the settings that change
-	// layers.
+	// Settings are the remaining settings. An import has already applied the settings that
+	// change layers.
 	Settings models.Overrides
 	// Warnings list the assumptions.
 	Warnings []string
@@ -76,7 +76,7 @@ func configText(path string) ([]byte, error) {
 	case filepath.Base(path) == "config.json" && len(text) > hf.MaxFile:
 		return nil, in(path, &models.Error{What: "larger than 1 MiB; a config.json has some kilobytes"})
 	case filepath.Base(path) == "config.json" && len(text) > 0 && !json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
-		_, err := hf.Compact(text, models.Overrides{}) // which says what is wrong with it
+		_, err := hf.Compact(text, models.Overrides{}) // for its error
 		return nil, in(path, err)
 	}
 	return nil, nil

@@ -36,7 +36,7 @@ func Find(ref string, o models.Overrides) (*models.Config, error) {
 	return ReadFile(ref, o)
 }
 
-// IsFile reports whether path is a file. A file counts before a model of the
+// IsFile reports whether path is a file. A file takes precedence over a model of the
 // catalogue with the same name.
 func IsFile(path string) bool {
 	info, err := os.Stat(path)
@@ -54,9 +54,9 @@ func ReadFile(path string, o models.Overrides) (*models.Config, error) {
 }
 
 // Read reads a network from r: a configuration, or a config.json of the transformers
-// library; it recognizes the format by the content. name is the file's, for messages and
-// as the model's name. The sizes in o are for files that lack them. The result is valid;
-// its Warnings list the assumptions.
+// library. It recognizes the format by the content. name is the name of the file, used in
+// messages and as the model's name. The sizes in o apply if the file has none. The result
+// is valid; its Warnings list the assumptions.
 func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(r, models.MaxFile+1))
 	switch {
@@ -81,8 +81,8 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 	return c, in(name, err)
 }
 
-// notJSON says what to use in place of a file that is not JSON: an ONNX file or the
-// printed summary of a module, which have too little of the training in them.
+// notJSON says what to use instead of a file that is not JSON, such as an ONNX file or the
+// printed summary of a module. Such files say too little about the training.
 func notJSON(text []byte) string {
 	kind := "neither a model configuration nor a config.json of transformers"
 	if !utf8.Valid(text[:min(len(text), 512)]) || bytes.IndexByte(text[:min(len(text), 512)], 0) >= 0 || text[0] < '\t' {
@@ -91,7 +91,7 @@ func notJSON(text []byte) string {
 	return kind + "; estimate the program itself (carma estimate --probe IMAGE -- COMMAND), or by --params, --batch and --family"
 }
 
-// titled is the name of the model of a file: a config.json is called as its folder.
+// titled returns the model's name for a file. For a config.json it is the folder's name.
 func titled(name string) string {
 	if filepath.Base(name) == "config.json" {
 		if folder := filepath.Base(filepath.Dir(name)); folder != "." && folder != string(filepath.Separator) {

@@ -1,6 +1,6 @@
-// Package described is a network's description that travels with a submission. The
-// command line reads files as its user and makes descriptions of them; the daemon
-// reads descriptions and no files.
+// Package described encodes the description of a network that a submission includes. The
+// command line reads the user's files and makes descriptions from them. The daemon reads
+// only descriptions, no files.
 //
 // A description is a JSON value: the object of a config.json of the transformers
 // library, the object of a model configuration (docs/estimators.md), or a text with such
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// Most is the size of a description in bytes, as it travels and is kept.
+	// Most is the maximum size of an encoded description in bytes.
 	Most = 64 << 10
-	// mostUnpacked is the size of its object. A network of 1,000 layers takes some
-	// 100 KiB.
+	// mostUnpacked is the maximum size of a description's object in bytes. The object of a
+	// network of 1,000 layers has some 100 KiB.
 	mostUnpacked = 8 << 20
-	// packFrom is the size from which a config.json is packed. Layers always are:
-	// nobody reads them.
+	// packFrom is the size in bytes from which a config.json is packed. Layers are always
+	// packed, because nobody reads them.
 	packFrom = 4 << 10
 )
 
@@ -60,7 +60,7 @@ func OfLayers(c *models.Config) (json.RawMessage, error) {
 	return pack(short.Bytes())
 }
 
-// pack makes an object small enough to travel.
+// pack compresses an object.
 func pack(object []byte) (json.RawMessage, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
@@ -84,7 +84,7 @@ func tooLarge(bytes int) error {
 	return &models.Error{What: fmt.Sprintf("its description takes %d KiB, at most %d KiB travel with a task; carma estimate takes it, and --mem books its answer", (bytes+1023)>>10, Most>>10)}
 }
 
-// unpack is the object of a description.
+// unpack returns the object of a description.
 func unpack(d json.RawMessage) ([]byte, error) {
 	if len(d) > Most {
 		return nil, tooLarge(len(d))
@@ -115,7 +115,7 @@ func unpack(d json.RawMessage) ([]byte, error) {
 	return object, nil
 }
 
-// Read builds the network of a description. name is its name for people. kind is the
+// Read builds the network of a description. name is its name in messages. kind is the
 // model_type of a config.json with the types of its stored weights, or empty if the
 // network is described by its layers.
 func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config, kind string, err error) {

@@ -11,25 +11,26 @@ import (
 // Weights summarizes the headers of a model's safetensors files: the number of parameters
 // of each stored type. It travels in the object of a config.json as [weightsKey].
 type Weights struct {
-	File  string   `json:"file"` // without its folder
+	File  string   `json:"file"` // name of the file without its folder
 	Types []Stored `json:"types"`
 }
 
-// Stored is parameters of one type.
+// Stored is the number of parameters of one type.
 type Stored struct {
 	Type       string `json:"type"` // BF16, 4 bits (bitsandbytes), ...
 	Bits       int    `json:"bits"`
 	Parameters int64  `json:"parameters"`
 }
 
-// weightsKey is the field of the weights. No config.json of the library has it.
+// weightsKey is the name of the field for the weights. No config.json of the library uses
+// this name.
 const weightsKey = "safetensors"
 
 // mostTypes is the largest number of number types in a description. The format has some
-// twenty, and quantized ones.
+// twenty types, and there are quantized types in addition.
 const mostTypes = 64
 
-// Parameters is the number of all.
+// Parameters returns the number of parameters of all types.
 func (w *Weights) Parameters() (sum int64) {
 	for _, t := range w.Types {
 		sum += t.Parameters
@@ -37,7 +38,7 @@ func (w *Weights) Parameters() (sum int64) {
 	return sum
 }
 
-// String names the types, the most first.
+// String names the types, the most frequent first.
 func (w *Weights) String() string {
 	var parts []string
 	for _, t := range w.Types {
@@ -46,7 +47,7 @@ func (w *Weights) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// check refuses what no file has: descriptions come from anywhere.
+// check refuses values that no file can have, because descriptions are untrusted input.
 func (w *Weights) check() error {
 	wrong := func(format string, args ...any) error {
 		return &models.Error{Field: weightsKey, What: fmt.Sprintf(format, args...)}
@@ -71,7 +72,7 @@ func (w *Weights) check() error {
 
 // Build builds a network with o, and compares it with its weights. If adapters are
 // trained and o does not set the bits of the frozen rest, it has the bits of the weights.
-// w may be nil: no weights.
+// w is nil if there are no weights.
 func (w *Weights) Build(o models.Overrides, build func(models.Overrides) (*models.Config, error)) (*models.Config, error) {
 	if w == nil {
 		return build(o)
@@ -92,7 +93,7 @@ func (w *Weights) Build(o models.Overrides, build func(models.Overrides) (*model
 	return c, nil
 }
 
-// compare notes where a network and its weights differ.
+// compare adds warnings about differences between a network and its weights.
 func (w *Weights) compare(c *models.Config) {
 	itself := c.Params()
 	if trained := c.TrainableParams(); trained < itself {
@@ -153,8 +154,8 @@ func stores(c *models.Config, bits int) bool {
 	return false
 }
 
-// with puts the weights into the object of a config.json. A nil w removes the weights
-// from it.
+// with adds the weights to the object of a config.json. If w is nil, with removes the
+// weights from the object.
 func (w *Weights) with(object []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {

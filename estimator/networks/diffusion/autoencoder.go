@@ -45,7 +45,7 @@ func (a *Autoencoder) frozen(g *graph.Graph, image int64, wide bool) int {
 	return g.Stored("decoder", x, params)
 }
 
-// Config is the training of the autoencoder on the reconstruction of images.
+// Config returns the training of the autoencoder to reconstruct images.
 func (a *Autoencoder) Config(name string, o models.Overrides) (*models.Config, error) {
 	e := graph.Network{Name: name, Kind: models.Conv, Batch: 1, Size: graph.Sizes{Image: 256}, Build: func(g *graph.Graph, s graph.Sizes) {
 		if s.Image%64 != 0 {
@@ -85,7 +85,7 @@ func (a *Autoencoder) encode(g *graph.Graph, in int) int {
 	return x
 }
 
-// middle is the mid block: attention with one head between two residual blocks.
+// middle adds the mid block: attention with one head between two residual blocks.
 func (a *Autoencoder) middle(g *graph.Graph, x int) int {
 	defer g.Module("mid_block")()
 	c := g.Shape(x)[0]

@@ -11,19 +11,20 @@ import (
 // Diffusion is the training of a network that predicts noise, as the scripts of the
 // diffusers library train it. Exactly one of UNet, MMDiT and Flux is set.
 //
-// With mixed precision all that is frozen has 16 bits. Adapters have 32, and the step
-// runs under autocast then.
+// With mixed precision, frozen layers have 16 bits. Adapters have 32 bits, and the step
+// then runs under autocast.
 type Diffusion struct {
 	Name  string
 	UNet  *UNet
 	MMDiT *MMDiT
 	Flux  *Flux
-	// VAE makes the latents of the images of each step, or is nil if they were made
-	// before.
+	// VAE encodes the images of each step to latents. It is nil if the latents were
+	// computed before the training.
 	VAE *Autoencoder
-	// WideVAE: the VAE stays in 32 bits.
+	// WideVAE says that the VAE has 32 bits even with mixed precision.
 	WideVAE bool
-	// Text are the encoders of the prompts, or none if the prompts were encoded before.
+	// Text are the encoders of the prompts. It is empty if the prompts were encoded before
+	// the training.
 	Text []*PromptEncoder
 	// Image is the default side of an image in pixels.
 	Image int64
@@ -35,7 +36,7 @@ const (
 	clipTokens     = 77
 )
 
-// Config is the training of the network, by default with a batch of 1.
+// Config returns the training of the network. Its default batch size is 1.
 func (d *Diffusion) Config(o models.Overrides) (*models.Config, error) {
 	return d.entry(d.Name).Config("", o)
 }
@@ -94,7 +95,7 @@ func (d *Diffusion) channels() int64 {
 	return 16
 }
 
-// prompts are the encoded prompts and their sum.
+// prompts adds the encoded prompts and their pooled embedding.
 func (d *Diffusion) prompts(g *graph.Graph) (text, pooled int) {
 	tokens, width, sum := int64(clipTokens), int64(0), int64(1280)
 	switch {
@@ -116,7 +117,7 @@ func (d *Diffusion) prompts(g *graph.Graph) (text, pooled int) {
 	return text, g.NewInput(0, sum)
 }
 
-// targets are the layers that get adapters, as in the library's scripts.
+// targets returns the layers that get adapters in the library's scripts.
 func (d *Diffusion) targets() []string {
 	names := []string{"to_q", "to_k", "to_v", "to_out"}
 	if d.UNet == nil {
@@ -152,8 +153,8 @@ func (d *Diffusion) finish(c *models.Config) {
 	}
 }
 
-// held says that variables of the program hold values until layer i. Without a
-// gradient nothing else does.
+// held keeps values alive until layer i, as variables of the program do. It applies to
+// frozen layers, because nothing else keeps values without a gradient.
 func held(g *graph.Graph, i int, values ...int) {
 	if g.Frozen != nil {
 		g.Layers[i].Inputs = append(g.Layers[i].Inputs, values...)

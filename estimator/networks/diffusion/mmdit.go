@@ -8,16 +8,16 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// MMDiT is an SD3Transformer2DModel of the diffusers library: tokens of the image
-// and of the prompt go through blocks side by side.
+// MMDiT is an SD3Transformer2DModel of the diffusers library. Each block processes the
+// tokens of the image and the tokens of the prompt.
 type MMDiT struct {
 	Depth, Heads, Head int64
 	Text, Pooled       int64 // widths of the prompt and of its sum
-	Tokens             int64 // of the prompt
+	Tokens             int64 // number of tokens of the prompt
 	Positions          int64 // side of the table of positions, in patches
-	Channels           int64 // of a latent
+	Channels           int64 // number of channels of a latent
 	Norm               bool  // queries and keys are normed
-	Dual               int64 // the first blocks have a second attention of the image's tokens
+	Dual               int64 // number of first blocks with a second attention, among the image's tokens
 }
 
 func (m *MMDiT) build(g *graph.Graph, latents, text, pooled int) int {
@@ -66,15 +66,16 @@ func (m *MMDiT) block(g *graph.Graph, name string, x, context, time int, i int64
 	return x, feed(g, "ff_context", context, time)
 }
 
-// joint is the attention of the image's and the prompt's tokens together.
+// joint is attention over the tokens of the image and of the prompt together.
 type joint struct {
 	heads  int64
 	norm   bool
 	rotary bool
 }
 
-// attention is without a prompt if c is negative. out: the prompt's tokens, or else
-// the image's, are projected too.
+// attention adds the attention of the tokens x and the prompt c. If c is negative, there
+// is no prompt. out says that the prompt's tokens, or without a prompt the image's tokens,
+// get an output projection.
 func (j joint) attention(g *graph.Graph, name string, x, c int, out bool) (int, int) {
 	defer g.Module(name)()
 	width, n := g.Last(x), g.Shape(x)[0]
@@ -112,7 +113,7 @@ func (j joint) attention(g *graph.Graph, name string, x, c int, out bool) (int, 
 	return side, text
 }
 
-// timeAndText are the embeddings of time, of guidance, and of the sum of the prompt.
+// timeAndText adds the embeddings of the time, of the guidance and of the pooled prompt.
 func timeAndText(g *graph.Graph, pooled int, width, sum int64, guidance bool) int {
 	defer g.Module("time_text_embed")()
 	embed := func(name string, in int) int {
@@ -126,8 +127,8 @@ func timeAndText(g *graph.Graph, pooled int, width, sum int64, guidance bool) in
 	return g.Plus("add", x, embed("text_embedder", pooled))
 }
 
-// modulated is a layer norm whose scale and shift come from the time; parts is the number
-// of vectors that its linear layer makes.
+// modulated adds a layer norm whose scale and shift are computed from the time. parts is
+// the number of vectors that its linear layer computes.
 func modulated(g *graph.Graph, name string, x, time int, parts int64) int {
 	defer g.Module(name)()
 	vectors := g.Linear("linear", g.Unary(models.SiLU, "silu", time), parts*g.Last(x), true)
@@ -135,8 +136,8 @@ func modulated(g *graph.Graph, name string, x, time int, parts int64) int {
 	return modulation(g, "modulate", n, vectors)
 }
 
-// modulation multiplies and adds vectors. Their gradient needs the tensors that they
-// multiply.
+// modulation multiplies tokens by a vector and adds a vector. The gradient of the factor
+// needs the tokens.
 func modulation(g *graph.Graph, name string, x, time int) int {
 	return g.Plus(name+".shift", gated(g, name+".scale", x, time), time)
 }
@@ -151,7 +152,7 @@ func gated(g *graph.Graph, name string, x, time int) int {
 	return g.Keeping(i, keeps)
 }
 
-// feed is the feed-forward part of a block with its norm and gate.
+// feed adds the feed-forward part of a block with its norm and gate.
 func feed(g *graph.Graph, name string, in, time int) int {
 	defer g.Module(name)()
 	x := g.Add(models.Layer{Name: "norm", Type: models.LayerNorm, Inputs: []int{in}, Out: slices.Clone(g.Shape(in))})
@@ -161,30 +162,30 @@ func feed(g *graph.Graph, name string, in, time int) int {
 	return g.Plus("add", in, gated(g, "gate", x, time))
 }
 
-// buffer is a table of a number of values that is not trained. A part of it is used.
+// buffer adds an untrained table, of which only a part is used. numbers is its size.
 func buffer(g *graph.Graph, name string, numbers int64, shape ...int64) int {
 	i := g.Op(models.Copy, name, shape, graph.Data)
 	g.Layers[i].Params, g.Layers[i].Frozen, g.Layers[i].Bits, g.Layers[i].Whole = []int64{numbers}, true, 32, true
 	return i
 }
 
-// fusedNorm is PyTorch's RMSNorm of each head of key numbers.
+// fusedNorm adds PyTorch's RMSNorm over each head, which has key numbers.
 func fusedNorm(g *graph.Graph, name string, in int, key int64) int {
 	return g.Add(models.Layer{Name: name, Type: models.RMSNorm, Inputs: []int{in}, Out: slices.Clone(g.Shape(in)), Params: []int64{key}})
 }
 
-// turn is a rotary embedding as the diffusers library computes it, in 32 bits.
+// turn adds a rotary embedding as the diffusers library computes it, in 32 bits.
 func turn(g *graph.Graph, name string, in int) int {
 	defer g.Module("rotary_" + name)()
 	return g.Plus("add", g.Scale("cos", in), g.Scale("sin", g.Unary(models.Concat, "stack", in)))
 }
 
-// Flux is a FluxTransformer2DModel of the diffusers library: blocks side by side,
-// then blocks of all tokens together.
+// Flux is a FluxTransformer2DModel of the diffusers library. Its first blocks process the
+// tokens of the image and of the prompt separately, the other blocks all tokens together.
 type Flux struct {
 	Double, Single, Heads, Head int64
 	Text, Pooled, Tokens        int64
-	Channels                    int64 // of a patch
+	Channels                    int64 // number of channels of a patch
 	Guidance                    bool
 }
 

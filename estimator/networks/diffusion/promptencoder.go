@@ -10,7 +10,7 @@ import (
 // PromptEncoder is the text part of CLIP.
 type PromptEncoder struct {
 	Width, Inner, Depth, Heads int64
-	Projection                 int64 // of the last token, or 0 if there is none
+	Projection                 int64 // width of the last token's projection, or 0 if none
 	Tokens                     int64
 }
 

@@ -21,7 +21,7 @@ type UNet struct {
 	Down, Up     []bool // levels with attention
 	Middle       bool   // attention in the middle
 	Linear       bool   // the projections around the blocks are linear layers
-	Added        int64  // width of the vector that is added to the time, or 0 if there is none
+	Added        int64  // width of the vector that is added to the time embedding, or 0 if none
 }
 
 // build adds the network. latents and text are indices of layers or inputs.
@@ -67,7 +67,7 @@ func (u *UNet) build(g *graph.Graph, latents, text int) int {
 	return g.Conv("conv_out", x, graph.Window{Out: u.Out, Kernel: 3, Pad: 1, Bias: true})
 }
 
-// stage is a residual block, and the transformer blocks after it.
+// stage adds a residual block and the transformer blocks after it.
 func (u *UNet) stage(g *graph.Graph, k int64, x, time, text int, out int64, level int, attention bool) int {
 	x = resBlock(g, fmt.Sprintf("resnets.%d", k), x, time, out)
 	if attention {
@@ -86,8 +86,8 @@ func (u *UNet) middle(g *graph.Graph, x, time, text int) int {
 	return resBlock(g, "resnets.1", x, time, u.Channels[last])
 }
 
-// resBlock is a ResnetBlock2D. time is a negative number that is no input if there is
-// no time.
+// resBlock adds a ResnetBlock2D. If there is no time embedding, time is a negative number
+// that is not the index of an input.
 func resBlock(g *graph.Graph, name string, in, time int, out int64) int {
 	defer g.StartBlock(name)()
 	x := g.Unary(models.SiLU, "act1", g.GroupNorm("norm1", in))
@@ -107,7 +107,7 @@ func resBlock(g *graph.Graph, name string, in, time int, out int64) int {
 	return scaled
 }
 
-// transformer is a Transformer2DModel.
+// transformer adds a Transformer2DModel.
 func (u *UNet) transformer(g *graph.Graph, name string, in, text int, heads, depth int64) int {
 	defer g.Module(name)()
 	s := g.Shape(in)
@@ -129,8 +129,8 @@ func (u *UNet) transformer(g *graph.Graph, name string, in, text int, heads, dep
 	return g.Plus("add", x, in)
 }
 
-// block is a BasicTransformerBlock: attention to itself and to the prompt, and a
-// gated part.
+// block adds a BasicTransformerBlock: self-attention, cross-attention to the prompt, and a
+// gated feed-forward part.
 func (u *UNet) block(g *graph.Graph, name string, in, text int, heads int64) int {
 	defer g.StartBlock(name)()
 	x := g.LayerNorm("norm1", in)

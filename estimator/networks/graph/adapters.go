@@ -9,14 +9,14 @@ import (
 	"carma/configs/models"
 )
 
-// allLinear is the word for adapters at every linear layer but the last.
+// allLinear selects every linear layer but the last for adapters.
 const allLinear = "all-linear"
 
-// heads are the names of last layers, which all-linear leaves out, as PEFT does.
+// heads are names of last layers. Like PEFT, all-linear selects no layer with such a name.
 var heads = []string{"lm_head", "decoder", "classifier", "head", "heads", "fc", "score"}
 
-// Adapted adds a linear layer that gets an adapter if no layers were asked for by
-// name.
+// Adapted adds a linear layer that gets an adapter by default, if the user names no
+// layers.
 func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
 	if g.Rank == 0 || len(g.Targets) > 0 {
 		return g.Linear(name, in, out, bias)
@@ -24,8 +24,8 @@ func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
 	return g.adapter(name, in, out, bias)
 }
 
-// targeted reports whether the layer of that name was asked for. The last part of
-// the name counts.
+// targeted reports whether the user requested an adapter for the layer called name. Only
+// the last part of the name counts.
 func (g *Graph) targeted(name string) bool {
 	if g.Rank == 0 {
 		return false
@@ -59,17 +59,17 @@ func (g *Graph) adapter(name string, in int, out int64, bias bool) int {
 	return g.Plus("lora_add", base, g.Scale("lora_scale", up))
 }
 
-// magnitude scales each column of the network's and of the adapter's output, by learned
-// numbers of 32 bits (DoRA, arXiv 2402.09353, as PEFT computes it). Both are kept for
-// their gradient. The norms of the weights are computed in each forward pass, and none of
-// that is kept.
+// magnitude scales each column of the sum of the network's and the adapter's output by
+// learned 32-bit numbers (DoRA, arXiv 2402.09353, as PEFT computes it). The outputs and
+// the numbers are kept for the gradients. Each forward pass computes the norms of the
+// weights and keeps nothing of that computation.
 func (g *Graph) magnitude(base, up int, out int64) int {
 	i := g.Op(models.Mul, "lora_magnitude", g.Shape(base), base, up)
 	g.Layers[i].Params, g.Layers[i].Bits = []int64{out}, 32
 	return g.Keeping(i, models.Keeps{Inputs: []int{0, 1}})
 }
 
-// adapts refuses adapters that would train nothing.
+// checkAdapters refuses adapters that would train nothing.
 func (g *Graph) checkAdapters() error {
 	switch {
 	case g.Rank == 0 && g.dora:

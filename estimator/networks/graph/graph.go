@@ -7,26 +7,26 @@ import (
 	"carma/configs/models"
 )
 
-// Names by which layers refer to the model's inputs.
+// Indexes of the model's first and second input.
 const (
 	Data   = -1
 	Second = -2
 )
 
 // Graph collects the layers of one network. Its methods add operations and return their
-// indices. A method that takes a name takes that within the current module.
+// indexes. Names are relative to the current module.
 type Graph struct {
 	Inputs  []models.Input
 	Layers  []models.Layer
 	Scope   string   // path of the module being built
-	Targets []string // names of the layers that get adapters; a builder's default if none
+	Targets []string // names of the layers that get adapters, or none for the builder's default
 	Rank    int64    // rank of the adapters, or 0 if everything is trained
 	Fixed   bool     // batch norms are fixed
 	Frozen  *int     // bits of added layers that are frozen and run without autocast, or nil if they are not frozen
 
 	room
-	block, blocks int             // number of the checkpointed block, 0 outside of all; how many there are
-	linears       map[string]bool // names of all linear layers, noted where targets are
+	block, blocks int             // number of the current checkpointed block, or 0 if none; number of all blocks
+	linears       map[string]bool // names of all linear layers, collected if there are targets
 	dora          bool            // adapters have a magnitude
 	adapts        int             // adapters added so far
 	// err is the first thing that could not be built. Later layers get dimensions of 1, and
@@ -34,14 +34,14 @@ type Graph struct {
 	err error
 }
 
-// Fail notes why the network cannot be built. The first call counts.
+// Fail records why the network cannot be built. Only the first call counts.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.err == nil {
 		g.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Module enters a module below the current one; leave returns to that.
+// Module enters a module below the current one. leave returns to the previous module.
 func (g *Graph) Module(name string) (leave func()) {
 	before := g.Scope
 	g.Scope = g.path(name)
@@ -70,8 +70,8 @@ func (g *Graph) path(name string) string {
 	return g.name(g.Scope, name)
 }
 
-// Input declares a tensor of the batch; bytes is the size of an element. Token
-// ids and labels have 8.
+// Input declares a tensor of the batch with elements of the given bytes. Elements of token
+// ids and labels have 8 bytes.
 func (g *Graph) Input(bytes int, shape ...int64) {
 	g.Inputs = append(g.Inputs, models.Input{Shape: shape, Bytes: bytes})
 }
@@ -248,23 +248,23 @@ func (g *Graph) NarrowCrossEntropy(name string, logits, labels int) int {
 	return i
 }
 
-// Unused adds layers whose output no loss takes: their weights get no gradient, and so
-// no states of the optimizer.
+// Unused adds layers whose output no loss uses. Their weights get no gradient, so the
+// optimizer has no states for them.
 func (g *Graph) Unused(add func()) {
 	from := len(g.Layers)
 	add()
 	g.Untrained(from)
 }
 
-// Untrained makes the weights of the layers that were added since from not trained.
+// Untrained freezes the weights of the layers from index from on.
 func (g *Graph) Untrained(from int) {
 	for i := range g.Layers[from:] {
 		g.Layers[from+i].Frozen = len(g.Layers[from+i].Params) > 0
 	}
 }
 
-// Trained adds layers that are trained beside adapters too, as PEFT does with the
-// layers of a new head.
+// Trained adds layers that are trained in addition to adapters, as PEFT trains the layers
+// of a new head.
 func (g *Graph) Trained(add func()) {
 	rank := g.Rank
 	g.Rank = 0
@@ -286,7 +286,7 @@ func (g *Graph) Freeze(bits int) (leave func()) {
 	return func() { g.Frozen, g.Rank, g.Targets = before, rank, targets }
 }
 
-// Stored adds parameters that no layer of the step uses.
+// Stored adds frozen parameters that no layer of the step uses.
 func (g *Graph) Stored(name string, in int, params []int64) int {
 	return g.Add(models.Layer{Name: name, Type: models.View, Inputs: []int{in}, Out: slices.Clone(g.Shape(in)), Params: params, Keeps: &models.Keeps{}, Frozen: true})
 }
@@ -299,7 +299,8 @@ func (g *Graph) Total(loss int, scores ...int) {
 	g.Layers[i].Holds = scores
 }
 
-// Unblocked makes the layers since from run once also with checkpointing.
+// Unblocked excludes the layers from index from on from checkpointing, so that they run
+// only once.
 func (g *Graph) Unblocked(from int) {
 	for i := range g.Layers[from:] {
 		g.Layers[from+i].Block = 0

@@ -2,8 +2,8 @@ package graph
 
 import "slices"
 
-// Names of heads: the last layers of a model and its loss. They follow the class names of
-// the transformers library: BertForMaskedLM has the head masked-lm.
+// Names of heads. A head is the last layers of a model and its loss. The names follow the
+// class names of the transformers library: BertForMaskedLM has the head masked-lm.
 const (
 	MaskedLM               = "masked-lm"
 	CausalLM               = "causal-lm"
@@ -15,9 +15,9 @@ const (
 	ImageClassification    = "image-classification"
 	Contrastive            = "contrastive"            // of texts and images (CLIP)
 	ObjectDetection        = "object-detection"       // by learned queries (DETR)
-	Segmentation           = "segmentation"           // the same, with masks
-	MaskGeneration         = "mask-generation"        // SAM, whose encoders of the image and of the prompts are trained too
-	MaskDecoder            = "mask-decoder"           // SAM, whose encoders are frozen
+	Segmentation           = "segmentation"           // object detection with masks (DETR)
+	MaskGeneration         = "mask-generation"        // SAM with trained image and prompt encoders
+	MaskDecoder            = "mask-decoder"           // SAM with frozen encoders
 	Seq2SeqLM              = "conditional-generation" // from text or sound to text: the next token of the target
 	CTC                    = "ctc"                    // speech to text, by the connectionist temporal classification
 	InstanceSegmentation   = "instance-segmentation"  // MaskFormer

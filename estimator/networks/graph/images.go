@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// Window is a convolution or a pool. Zero values mean: a kernel of 1, width equal
-// to height, stride 1, no padding, one group.
+// Window describes a convolution or a pool. Its zero value has a kernel of 1, a width equal
+// to the height, stride 1, no padding and one group.
 type Window struct {
 	Out           int64 // channels
 	Kernel, Width int64
@@ -76,7 +76,7 @@ func (g *Graph) Mean(name string, in int) int {
 	return g.Op(models.Mean, name, []int64{g.Shape(in)[0], 1, 1}, in)
 }
 
-// BatchNorm adds a batch norm, or where those are fixed their factors.
+// BatchNorm adds a batch norm, or a fixed batch norm if g.Fixed is set.
 func (g *Graph) BatchNorm(name string, in int) int {
 	c := g.Shape(in)[0]
 	if g.Fixed {
@@ -87,8 +87,8 @@ func (g *Graph) BatchNorm(name string, in int) int {
 	})
 }
 
-// fixedNorm is a batch norm that is not trained (torchvision's FrozenBatchNorm2d): each
-// channel is multiplied by a number of 32 bits, and one is added. Its numbers are no
+// fixedNorm adds a batch norm that is not trained (torchvision's FrozenBatchNorm2d). It
+// multiplies each channel by a 32-bit number and adds another one. These numbers are not
 // parameters. The result has 32 bits under autocast too.
 func (g *Graph) fixedNorm(name string, in int) int {
 	factors := g.Add(models.Layer{Name: name + ".scale", Type: models.OtherLayer, Inputs: []int{Data}, Out: []int64{g.Shape(in)[0]}, Whole: true})
@@ -113,7 +113,7 @@ func (g *Graph) Photo(channels int64, s Sizes) {
 	g.Input(8, 1)
 }
 
-// NewClasses ends a network with a new head, which is trained beside adapters too.
+// NewClasses ends a network with a new head, which is trained in addition to adapters.
 func (g *Graph) NewClasses(name string, vector int, s Sizes) {
 	g.Trained(func() { g.Classify(g.Plain(name, vector, s.Classes, true)) })
 }
@@ -121,11 +121,11 @@ func (g *Graph) NewClasses(name string, vector int, s Sizes) {
 // Classify ends an image classifier with its loss.
 func (g *Graph) Classify(logits int) { g.CrossEntropy("loss", logits, Second) }
 
-// ImageNet has the sizes of its photos and classes.
+// ImageNet has the image size and the number of classes of ImageNet.
 var ImageNet = Sizes{Image: 224, Classes: 1000}
 
-// Classifier is a network that makes a vector of each photo; the layer named last makes
-// scores of the classes of it.
+// Classifier returns a network that computes a vector for each image with the function
+// vector. The layer named last computes the scores of the classes from the vector.
 func Classifier(name, last string, vector func(g *Graph) int) Network {
 	return Network{Name: name, Kind: models.Conv, Batch: 32, Size: ImageNet, Build: func(g *Graph, s Sizes) {
 		g.Photo(3, s)
@@ -156,11 +156,11 @@ func (g *Graph) GroupNorm(name string, in int) int {
 	return g.Add(models.Layer{Name: name, Type: models.GroupNorm, Inputs: []int{in}, Out: slices.Clone(g.Shape(in)), Params: []int64{n, n}})
 }
 
-// W1 is a kernel of 1 x 1.
+// W1 returns a convolution with a kernel of 1 x 1.
 func W1(out int64) Window { return Window{Out: out} }
 
-// W3 is a kernel of 3 x 3 that keeps the size.
+// W3 returns a convolution with a kernel of 3 x 3 that keeps the image's size.
 func W3(out int64) Window { return Window{Out: out, Kernel: 3, Pad: 1} }
 
-// W3Biased is W3 with a bias.
+// W3Biased returns W3 with a bias.
 func W3Biased(out int64) Window { return Window{Out: out, Kernel: 3, Pad: 1, Bias: true} }

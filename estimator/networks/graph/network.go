@@ -12,30 +12,30 @@ type Group struct {
 	Entries           []Network
 }
 
-// Network is one that has a name in the catalogue or a configuration of the hub.
+// Network is a network with a name in the catalogue or with a configuration of the hub.
 type Network struct {
 	Name    string
 	Aliases []string
 	Kind    models.Family
 	Batch   int
 	Size    Sizes // the defaults
-	Longest int64 // longest sequence with its positions, or 0 for no limit
+	Longest int64 // longest sequence that the network has positions for, or 0 for no limit
 	Build   func(*Graph, Sizes)
-	// With takes the sizes behind a colon in the name; Values has their names and
-	// largest values.
+	// With applies the sizes after a colon in the name. Values maps the names of these
+	// sizes to their largest values.
 	With   func(e *Network, values map[string]int64)
 	Values map[string]int64
-	// Finish changes the configuration by the precision, unless nil.
+	// Finish adapts the configuration to the precision, or is nil.
 	Finish func(*models.Config)
 }
 
-// Called adds other names.
+// Called returns the network with further names.
 func (e Network) Called(aliases ...string) Network {
 	e.Aliases = aliases
 	return e
 }
 
-// Headed is a network with a number of classes if its head has one.
+// Headed returns the network with a number of classes if its head has classes.
 func (e Network) Headed(head string, classes int64) Network {
 	if HasClasses(head) {
 		e.Size.Classes = classes
@@ -43,8 +43,8 @@ func (e Network) Headed(head string, classes int64) Network {
 	return e
 }
 
-// Config returns the configuration of the training of the network, with its sizes and
-// settings changed by a data set (empty: none) and by o.
+// Config returns the configuration of the network's training. The data set, unless empty,
+// and o change its sizes and settings.
 func (e Network) Config(set string, o models.Overrides) (*models.Config, error) {
 	size, err := e.sized(set, o)
 	if err != nil {

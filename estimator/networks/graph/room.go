@@ -2,25 +2,24 @@ package graph
 
 import "strings"
 
-// roomSize is the number of numbers, or bytes of names, that are kept in one piece of
-// memory.
+// roomSize is the number of numbers, or bytes of names, that share one Go allocation.
 const roomSize = 4096
 
-// room keeps the shapes, inputs and names of layers one after the other. A large network
-// has some ten thousand of them; as pieces of memory of their own they are most of the
-// work of the garbage collector after an estimate.
+// room stores the shapes, inputs and names of layers in few Go allocations. A large network
+// has some ten thousand of them. As separate allocations they caused most of the garbage
+// collector's work after an estimate.
 type room struct {
 	numbers []int64
 	indices []int
 	names   strings.Builder
 }
 
-// sizes is a copy of a list that nobody else has, with more at its end.
+// sizes returns a copy of list, extended by more.
 func (r *room) sizes(list []int64, more ...int64) []int64 {
 	return kept(&r.numbers, list, more)
 }
 
-// places is a copy of a list.
+// places returns a copy of a list.
 func (r *room) places(list []int) []int { return kept(&r.indices, list, nil) }
 
 // kept copies list and more into the shared memory of all. An append to the copy
@@ -38,7 +37,7 @@ func kept[T any](all *[]T, list, more []T) []T {
 	return (*all)[start : start+n : start+n]
 }
 
-// name joins two parts of a name by a dot.
+// name joins two parts of a name with a dot.
 func (r *room) name(scope, name string) string {
 	n := len(scope) + 1 + len(name)
 	if r.names.Cap()-r.names.Len() < n {

@@ -10,8 +10,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// dataset is the settings that a data set changes. An image or sequence of 0
-// leaves the network's own size.
+// dataset has the settings that a data set changes. If image or sequence is 0, the
+// network's own size applies.
 type dataset struct {
 	text           bool
 	image, classes int64
@@ -35,7 +35,8 @@ var datasets = map[string]dataset{
 	"criteo":       {},
 }
 
-// A larger value is a typing error, and products with it would overflow.
+// Limits of the sizes. A larger value is a typing error, and products with it would
+// overflow.
 const (
 	mostPixels  = 1 << 16
 	mostTokens  = 1 << 20

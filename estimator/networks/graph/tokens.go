@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// Linear adds a fully connected layer over the last dimension, with an adapter if
-// one was asked for by name.
+// Linear adds a fully connected layer over the last dimension. The layer gets an adapter
+// if the user requests one by the layer's name.
 func (g *Graph) Linear(name string, in int, out int64, bias bool) int {
 	if g.targeted(name) {
 		return g.adapter(name, in, out, bias)
@@ -30,8 +30,8 @@ func (g *Graph) Plain(name string, in int, out int64, bias bool) int {
 	return g.Add(l)
 }
 
-// Tied adds a linear layer that shares its weight with the table of tokens. A
-// bias is its own; then it counts as the layer's only parameters.
+// Tied adds a linear layer that shares its weight with the token embedding. If it has a
+// bias, the bias is the layer's only parameter.
 func (g *Graph) Tied(name string, in int, out int64, bias bool) int {
 	i := g.Plain(name, in, out, bias)
 	if bias {

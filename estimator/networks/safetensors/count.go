@@ -10,24 +10,24 @@ import (
 
 // Weights summarizes the headers of a model's files.
 type Weights struct {
-	// Parameters are numbers of the model, however many bits they have. Tables and
-	// counters that are no parameters are left out.
+	// Parameters is the number of the model's parameters of all types. Buffers such as
+	// tables and counters are not counted.
 	Parameters int64
-	// Types are the numbers of parameters by stored type, the most first: BF16, 4 bits
-	// (bitsandbytes), ...
+	// Types has the number of parameters of each stored type, such as BF16 or 4 bits
+	// (bitsandbytes), the most frequent first.
 	Types []Stored
 	// Notes are sentences about facts that a header lacks.
 	Notes []string
 }
 
-// Stored is parameters of one type.
+// Stored is the number of parameters of one type.
 type Stored struct {
 	Type       string
-	Bits       int // of each
+	Bits       int // of each parameter
 	Parameters int64
 }
 
-// String names the types, the most first.
+// String names the types, the most frequent first.
 func (w *Weights) String() string {
 	var parts []string
 	for _, t := range w.Types {
@@ -48,7 +48,7 @@ func (c *counter) add(kind string, bits int, numbers int64) {
 	c.types[kind] = Stored{kind, bits, c.types[kind].Parameters + numbers}
 }
 
-// count makes the figures of all tensors of a model.
+// count summarizes all tensors of a model.
 func count(all map[string]tensor) *Weights {
 	c := &counter{all: all, types: map[string]Stored{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -63,8 +63,8 @@ func count(all map[string]tensor) *Weights {
 
 func (c *counter) has(name string) bool { _, ok := c.all[name]; return ok }
 
-// tensor counts one tensor. Quantized ones have the forms that bitsandbytes, GPTQ, AWQ
-// and the transformers library write.
+// tensor counts one tensor. It knows the quantized formats of bitsandbytes, GPTQ, AWQ and
+// the transformers library.
 func (c *counter) tensor(name string, t tensor) {
 	module, last := "", name
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -95,8 +95,8 @@ func (c *counter) note(text string) {
 }
 
 // packed counts a matrix of GPTQ or AWQ: numbers of 2 to 8 bits in words of 32. GPTQ
-// packs rows, so its words have the columns of the scales; AWQ packs columns. The zero
-// points are packed along columns by both, which shows the bits.
+// packs rows, so its words have as many columns as the scales; AWQ packs columns. Both pack
+// the zero points along columns, so their shape gives the number of bits.
 func (c *counter) packed(module string, t tensor) {
 	scales, zeros := c.all[module+".scales"], c.all[module+".qzeros"]
 	each := int64(4)
@@ -130,8 +130,8 @@ func (c *counter) helper(name, module, last string) bool {
 	return strings.Contains(last, "bitsandbytes__") || strings.HasSuffix(last, "_scales") && c.has(strings.TrimSuffix(name, "_scales")+"_blocks")
 }
 
-// number reports whether numbers of a type can be parameters. Whole numbers are ids,
-// masks and counters.
+// number reports whether numbers of a type can be parameters. Integers are ids, masks and
+// counters.
 func number(kind string) bool {
 	return strings.HasPrefix(kind, "F") || kind == "BF16" || kind == "C64"
 }

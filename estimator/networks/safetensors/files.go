@@ -33,13 +33,13 @@ func In(folder string) string {
 	return ""
 }
 
-// escaped makes a folder's name one that Glob takes as it is.
+// escaped escapes the special characters of Glob in a folder's name.
 func escaped(folder string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`).Replace(folder)
 }
 
 // Read counts the parameters of a safetensors file, or of all files of an index. Errors
-// are of one line.
+// have one line.
 func Read(path string) (*Weights, error) {
 	all := map[string]tensor{}
 	if !strings.HasSuffix(path, index) {
@@ -60,7 +60,7 @@ func Read(path string) (*Weights, error) {
 	return count(all), nil
 }
 
-// readIndex is the files that an index names, in order.
+// readIndex returns the files that an index names, in order.
 func readIndex(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"carma/configs/models"
 )
 
-// Limits of what is read. Headers of large models have a few MiB.
+// Limits of a header. Headers of large models have a few MiB.
 const (
 	maxHeader  = 32 << 20
 	maxTensors = 1_000_000
@@ -28,8 +28,8 @@ type tensor struct {
 	numbers int64
 }
 
-// bits of a number by type. Those of one byte and more are in the format; the small ones
-// are since its version 0.6.
+// bits has the number of bits of each type. The types below one byte are in the format
+// since version 0.6.
 var bits = map[string]int64{
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E5M2FNUZ": 8, "F8_E4M3FNUZ": 8,
 	"I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
@@ -76,7 +76,7 @@ func header(name string, r io.Reader, size int64, all map[string]tensor) error {
 		if err != nil {
 			return wrong(name, "its header is not JSON: %v", err)
 		}
-		name1, _ := key.(string) // names of objects are texts
+		name1, _ := key.(string) // keys of objects are strings
 		if name1 == "__metadata__" {
 			var any json.RawMessage
 			if err := d.Decode(&any); err != nil {
@@ -105,8 +105,8 @@ func header(name string, r io.Reader, size int64, all map[string]tensor) error {
 	return nil
 }
 
-// check returns the fault of a tensor, or empty. room is the size of the file's data in
-// bytes. It counts the tensor's numbers.
+// check returns what is wrong with a tensor, or empty. room is the size of the file's data
+// in bytes. check also counts the tensor's numbers.
 func (t *tensor) check(room int64) string {
 	each, ok := bits[t.Type]
 	if !ok {
@@ -133,5 +133,5 @@ func (t *tensor) check(room int64) string {
 	return ""
 }
 
-// bytes is the size of its numbers in the file.
+// bytes returns the size of the tensor's data in the file.
 func (t *tensor) bytes() int64 { return t.Offsets[1] - t.Offsets[0] }

@@ -22,8 +22,8 @@ type archive struct {
 	Chunks     []chunk
 }
 
-// chunk has the tables of some models, sorted by name: gob values, deflated. Models with
-// similar names have similar tables, so together they take less.
+// chunk has the tables of some models, sorted by name, as deflated gob values. Models with
+// similar names have similar tables, which compress better together.
 type chunk struct {
 	Names  []string
 	Tables []byte
@@ -35,12 +35,12 @@ const perChunk = 4
 var tables = sync.OnceValue(func() *archive {
 	var a archive
 	if err := gob.NewDecoder(bytes.NewReader(embedded)).Decode(&a); err != nil {
-		panic("timm's tables: " + err.Error()) // a test reads the file too
+		panic("timm's tables: " + err.Error()) // a test makes sure that this cannot happen
 	}
 	return &a
 })
 
-// chunk returns the one that has a model, or nil.
+// chunk returns the chunk with the table of a model, or nil.
 func (a *archive) chunk(name string) *chunk {
 	i := slices.IndexFunc(a.Chunks, func(c chunk) bool { return c.Names[len(c.Names)-1] >= name })
 	if i < 0 || !slices.Contains(a.Chunks[i].Names, name) {
