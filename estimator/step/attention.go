@@ -1,9 +1,9 @@
 package step
 
-// scores allocates the tensors that layer i keeps besides storages. Attention in single
-// operations takes the softmax of its scores in 32 bits. These exist meanwhile: the
-// scores themselves, or a copy of 16-bit ones. Without a gradient all of it exists for a
-// moment only.
+// scores allocates the tensors that layer i keeps besides storages. Unfused attention
+// computes the softmax of its scores in 32 bits. During the softmax, the scores or a
+// 32-bit copy of 16-bit scores also exist. Without a gradient, the layer keeps none of
+// these tensors.
 func (r *run) scores(i int, l *layer) error {
 	n := l.scored
 	if !l.grad {
@@ -28,8 +28,8 @@ func (r *run) scores(i int, l *layer) error {
 	return nil
 }
 
-// scoreGradients allocates the gradients of the softmax's result and of its input, for
-// attention in single operations: both have 32 bits.
+// scoreGradients allocates the gradients of the output and the input of the softmax in
+// unfused attention. Both have 32 bits.
 func (r *run) scoreGradients(l *layer) error {
 	if l.scored == 0 {
 		return nil

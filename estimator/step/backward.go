@@ -63,7 +63,7 @@ func (r *run) recompute(from, to int) error {
 		return err
 	}
 	away := r.away
-	r.away = false // within a block nothing goes to the host
+	r.away = false // within a block, nothing is offloaded to the host
 	for i := from; i < to; i++ {
 		if err := r.layer(i, true); err != nil {
 			return err
@@ -152,8 +152,8 @@ func (r *run) inputGradients(l *layer) error {
 	return nil
 }
 
-// product is the gradient of a factor that was stretched to the size of the output,
-// before it is summed up.
+// product allocates and frees the gradient of a broadcast factor before it is summed up:
+// it has the size of the output.
 func (r *run) product(l *layer, v int32) error {
 	if l.kind != models.Mul || r.values[v].bytes >= l.out {
 		return nil
@@ -240,8 +240,8 @@ func (r *run) piece(c chunk) int32 {
 	return int32(len(r.pieces) - 1)
 }
 
-// accumulate adds the gradient g to the gradient of value v. It does so in place
-// if nobody else uses that, otherwise in new memory.
+// accumulate adds the gradient g to the gradient of value v. It adds in place if no other
+// value shares the gradient of v, otherwise in new memory.
 func (r *run) accumulate(v, g int32) error {
 	old := r.grads[v]
 	switch {

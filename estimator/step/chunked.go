@@ -6,19 +6,19 @@ import (
 	"carma/configs/models"
 )
 
-// chunked is a cross-entropy that never has the logits of all tokens: it multiplies
-// some rows with the head at a time, and computes their gradients at once, in the
-// forward pass (torch.nn.functional.linear_cross_entropy in its compact way; Liger's
-// fused linear cross-entropy, arXiv 2410.10989, section 3.2, does the same). Sizes are
-// in bytes.
+// chunked is a cross-entropy that never allocates the logits of all tokens. In the forward
+// pass it multiplies the head with a chunk of rows at a time, and immediately computes the
+// chunk's gradients (torch.nn.functional.linear_cross_entropy with its compact method;
+// Liger's fused linear cross-entropy, arXiv 2410.10989, section 3.2, does the same). Sizes
+// are in bytes.
 type chunked struct {
-	input   int64 // the gradient of what the head takes
+	input   int64 // the gradient of the head's input
 	head    int32 // the head's weight
-	scratch int64 // logits of the rows, in 32 bits, and as the head takes them
+	scratch int64 // logits of a chunk, in 32 bits and in the type of the head
 }
 
-// chunk plans the last cross-entropy in chunks: the logits take no memory. The error
-// names what is between the head and the loss.
+// chunk plans the last cross-entropy in chunks, so that the logits of all tokens take no
+// memory. The error names a layer between the head and the loss that prevents that.
 func (p *planner) chunk(c *models.Config) error {
 	if p.train.Loss != "chunked" {
 		return nil
@@ -46,14 +46,14 @@ func (p *planner) chunk(c *models.Config) error {
 	}
 }
 
-// flatten makes a layer of the logits one without memory.
+// flatten makes a layer of the logits use no memory.
 func (p *planner) flatten(l *layer) {
 	v := &p.values[l.value]
 	p.storages[v.storage].bytes, v.bytes, l.out, l.extra, l.kept = 0, 0, 0, 0, nil
 }
 
-// chunksOf sizes the chunks of a head: as many rows that their logits have about as many
-// numbers as all that the head takes.
+// chunksOf sizes the chunks of a head. The logits of a chunk have about as many numbers as
+// the head's whole input.
 func (p *planner) chunksOf(l *models.Layer, head *layer) *chunked {
 	in := p.values[head.inputs[0]]
 	width := l.Out[len(l.Out)-1]

@@ -48,7 +48,7 @@ func (p *planner) workspace(l *models.Layer, out *layer) {
 			area *= max(k, 1)
 		}
 		if area > 1 && l.Groups <= 1 {
-			out.scratch = 1 // a dense convolution: the environment has the size
+			out.scratch = 1 // a dense convolution; the environment has the workspace's size
 		}
 	case models.Linear, models.MatMul, models.Attention, models.Recurrent:
 		p.products = true

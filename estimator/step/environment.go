@@ -5,7 +5,7 @@ import "carma/estimator/allocator"
 // Environment has the facts that the memory of a training depends on besides the
 // model: about the framework, the driver and the GPU. Sizes are in bytes.
 type Environment struct {
-	// Name: a100-2024, a100-2025-09, ...
+	// Name is the environment's name, such as a100-2024 or a100-2025-09.
 	Name string `json:"name"`
 	// Capacity is the memory of the GPU that processes can have, or 0 if unlimited.
 	Capacity int64 `json:"capacity"`
@@ -33,7 +33,7 @@ type Environment struct {
 	Allocator allocator.Options `json:"allocator"`
 }
 
-// ContextFor is the memory of a process without any tensor, in bytes.
+// ContextFor returns the memory of a process without any tensor, in bytes.
 func (e *Environment) ContextFor(convolutions bool) int64 {
 	if convolutions {
 		return e.Context + e.ConvContext

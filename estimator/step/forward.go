@@ -1,7 +1,7 @@
 package step
 
-// forward runs the layers from up to, but without, to. Without keeping it is the
-// first pass over a checkpointed block: only values that other blocks use stay.
+// forward runs the layers from from to to-1. If keeping is false, it is the first run of a
+// checkpointed block, after which only values that other blocks use remain.
 func (r *run) forward(from, to int, keeping bool) error {
 	for i := from; i < to; i++ {
 		if err := r.at(r.layers[i].block, r.back); err != nil {
@@ -69,7 +69,7 @@ func (r *run) layer(i int, keeping bool) error {
 			r.saves[k]++
 		}
 	}
-	if !keeping || !l.grad { // autocast keeps copies of weights that are trained only
+	if !keeping || !l.grad { // autocast keeps copies of trained weights only
 		r.releaseExtras(i)
 	}
 	r.finish(i, l)
@@ -94,7 +94,7 @@ func (r *run) releaseExtras(i int) {
 // finish frees the storages that layer i was the last to use.
 func (r *run) finish(i int, l *layer) {
 	if i == len(r.layers)-1 {
-		return // the script keeps the loss and what it is computed from
+		return // the script keeps the loss and the loss's inputs
 	}
 	r.end(i, r.values[l.value].storage)
 	for _, v := range l.inputs {
@@ -112,7 +112,7 @@ func (r *run) end(i int, s int32) {
 	}
 }
 
-// blockEnd is the index after the last layer of i's block.
+// blockEnd returns the index after the last layer of i's block.
 func (r *run) blockEnd(i int) int {
 	b := r.layers[i].block
 	for i < len(r.layers) && r.layers[i].block == b {
@@ -121,8 +121,8 @@ func (r *run) blockEnd(i int) int {
 	return i
 }
 
-// keepBlockInputs marks the inputs of a block as kept (n = 1), or ends that (n =
-// -1). from and to bound the block's layers.
+// keepBlockInputs marks the inputs of a block as kept (n = 1) or as no longer kept
+// (n = -1). The block has the layers from to to-1.
 func (r *run) keepBlockInputs(from, to int, n int32) {
 	if r.away {
 		return

@@ -2,13 +2,13 @@ package step
 
 import "carma/configs/models"
 
-// gathering is FSDP2's memory besides a GPU's own parts (fully_shard of each block and of
-// the rest, PyTorch 2.15). The parts of a block are gathered into one buffer and copied
-// out of it into the weights, which live while the block runs. In the backward pass the
-// buffer of the block before is fetched meanwhile. Gradients are whole until the block's
-// end; then they are copied into a buffer that is added up over the GPUs, and that stays
-// until the next block's. Weights are freed before. Parameters in no block stay whole for
-// the pass.
+// gathering is FSDP2's memory besides a GPU's own shards (fully_shard of each block and of
+// the rest, PyTorch 2.15). FSDP2 gathers the shards of a block into one buffer and copies
+// them to the weights, which live while the block runs. During the backward pass of a
+// block, it prefetches the buffer of the preceding block. Gradients are whole until the end
+// of the block. Then the weights are freed, and the gradients are copied into a buffer that
+// is reduced over the GPUs and lives until the next block's buffer replaces it. Parameters
+// outside of blocks stay whole during the pass.
 type gathering struct {
 	blocks                    map[int]gathered
 	inside                    int // the block that runs, or 0
@@ -17,8 +17,8 @@ type gathering struct {
 	reduced                   chunk
 }
 
-// gathered is the bytes of a block's weights and gradients when they are whole, and of
-// the buffer in which gradients are added up.
+// gathered has the bytes of a block's whole weights, of its whole gradients, and of the
+// buffer in which the gradients are reduced.
 type gathered struct{ weights, grads, reduced int64 }
 
 // fsdp reports whether the parts of blocks are gathered by FSDP.
@@ -26,8 +26,8 @@ func (r *run) fsdp() bool {
 	return r.shards > 1 && (r.train.Parallel == models.FSDP || r.train.Parallel == models.FSDPGrad)
 }
 
-// gatherable sizes the blocks. With mixed precision (amp) gradients are added up in 32
-// bits.
+// gatherable returns the sizes of the blocks. With mixed precision (amp), gradients are
+// reduced in 32 bits.
 func (r *run) gatherable() map[int]gathered {
 	blocks := map[int]gathered{}
 	for i := range r.weights {
@@ -43,7 +43,8 @@ func (r *run) gatherable() map[int]gathered {
 	return blocks
 }
 
-// at records that layers of a block run now, or of none if 0. back: in the backward pass.
+// at records that layers of a block run now, or layers outside of blocks if block is 0.
+// back says that it is the backward pass.
 func (r *run) at(block int, back bool) (err error) {
 	g := &r.gathering
 	if !r.fsdp() || block == g.inside {
@@ -102,14 +103,14 @@ func (r *run) leave(back bool) (err error) {
 	return nil
 }
 
-// gatherRest gathers the weights in no block, for a pass.
+// gatherRest gathers the weights outside of blocks, for a pass.
 func (r *run) gatherRest() (err error) {
 	r.gathering = gathering{blocks: r.gatherable(), whole: map[int]*chunk{}}
 	r.gathering.rest, err = r.take(r.gathering.blocks[0].weights, Weights)
 	return err
 }
 
-// reduceRest reduces the gradients of weights in no block, at the end of a pass.
+// reduceRest reduces the gradients of weights outside of blocks, at the end of a pass.
 func (r *run) reduceRest() error {
 	if !r.fsdp() {
 		return nil

@@ -1,12 +1,12 @@
 package step
 
-// mostLive is the largest number of weights that ZeRO 3 gathers. From the second step on
-// it fetches ahead as far as this (stage3_max_live_parameters), and a weight within this
-// distance of its next use stays (stage3_max_reuse_distance).
+// mostLive is the largest number of parameters that ZeRO 3 gathers. From the second step
+// on, ZeRO 3 prefetches up to this number (stage3_max_live_parameters), and keeps a weight
+// that is used again within this distance (stage3_max_reuse_distance).
 const mostLive = 1_000_000_000
 
-// live are the weights that ZeRO 3 has put together. Those of the network's end stand for
-// whichever there are.
+// live has the weights that ZeRO 3 has gathered. For simplicity the simulation gathers the
+// last weights of the network.
 type live struct {
 	whole []chunk // by weight
 	bytes int64
@@ -31,8 +31,8 @@ func (r *run) putTogether() error {
 	return nil
 }
 
-// passed lets weights go that no gradient is computed with any more, after layer l. The
-// remaining weights are fetched as far as allowed.
+// passed frees gathered weights after the gradients of layer l: as much as exceeds the
+// weights of the layers whose gradients are still to be computed.
 func (r *run) passed(l *layer) {
 	if r.stage() != 3 || len(l.weights) == 0 {
 		return

@@ -11,7 +11,8 @@ type keeps struct {
 	perOut int64
 }
 
-// rules are by the layer's type. A layer that is not listed keeps nothing.
+// rules maps a layer's type to the tensors that it keeps. A type that is not listed keeps
+// nothing.
 var rules = map[string]keeps{
 	models.Convolution:   {input: true},
 	models.ConvTranspose: {input: true},
@@ -51,8 +52,8 @@ var rules = map[string]keeps{
 	models.Pow:     {input: true},
 }
 
-// resultRules are for layers that write in place. The listed ones can use their
-// result for the gradient. The others keep a copy of the overwritten input.
+// resultRules lists the types of layers that can compute their gradient from their result.
+// In place, layers of other types keep a copy of the overwritten input.
 var resultRules = map[string]bool{
 	models.ReLU: true, models.LeakyReLU: true, models.ELU: true, models.SELU: true,
 	models.Tanh: true, models.Sigmoid: true, models.Softmax: true,
@@ -77,10 +78,10 @@ func elementwise(t string) bool {
 	return false
 }
 
-// needsInput reports whether the layer must keep its inputs. Those of a linear layer
-// serve only the gradient of its weights, so it keeps none if these are frozen. A
-// convolution has one formula for all its gradients (derivatives.yaml), and keeps them;
-// an 8-bit product of bitsandbytes has another place for it (quantized.go).
+// needsInput reports whether the layer must keep its inputs. A linear layer needs them
+// only for the gradient of its weights, so it keeps none if the weights are frozen. A
+// convolution has one formula for all its gradients (derivatives.yaml), and keeps its
+// inputs. An 8-bit product of bitsandbytes stores its input elsewhere (quantized.go).
 func needsInput(l *models.Layer) bool {
 	return l.Type != models.Linear || !l.Frozen && len(l.Params) > 0
 }

@@ -27,7 +27,7 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 	if k.input && needsInput(l) {
 		for at, f := range out.inputs {
 			switch v := p.values[f]; {
-			case at > 2 && l.Type == models.Attention && p.unfused(l): // added to the scores, which keeps nothing
+			case at > 2 && l.Type == models.Attention && p.unfused(l): // adding it to the scores keeps nothing
 			case p.widens(l) && v.element == 2:
 				copies += 2 * float64(v.bytes)
 			case masked && at > 0 && at < 3 && !p.made(f, models.Copy): // keys and values, repeated for each head
@@ -36,7 +36,7 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 				copies += float64(v.bytes)
 			case p.casts(l) && v.element == 4:
 				copies += float64(min(v.bytes, p.storages[v.storage].bytes)) / 2
-			case l.Bits == 32 && v.element == 2: // an adapter's; there and back again
+			case l.Bits == 32 && v.element == 2: // an adapter converts it to 32 bits and back
 				copies += float64(v.bytes)
 			default:
 				out.kept = append(out.kept, v.storage)
@@ -58,21 +58,21 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 	}
 }
 
-// reserve is the bytes that a recurrent layer keeps besides its input and output: what
-// cuDNN keeps for itself, and the first states.
+// reserve returns the bytes that a recurrent layer keeps besides its input and output:
+// cuDNN's reserve space and the initial states.
 func (p *planner) reserve(l *models.Layer, v value, n int64) float64 {
 	numbers, masks := l.Cell.Reserve(n)
 	return (float64(numbers)+float64(l.Cell.States())*float64(p.batch))*float64(v.element) + float64(masks)
 }
 
-// made reports whether a layer of that kind has made a value.
+// made reports whether value is the output of a layer of that kind.
 func (p *planner) made(value int32, kind string) bool {
 	i := int(value) - p.inputs
 	return i >= 0 && i < len(p.layers) && p.layers[i].kind == kind
 }
 
 // casts reports whether autocast gives the layer 16-bit copies of 32-bit inputs. Each
-// layer gets copies of its own, and keeps these.
+// layer gets its own copies and keeps them.
 func (p *planner) casts(l *models.Layer) bool {
 	return p.autocast && !l.NoAutocast && halves(l)
 }
@@ -91,8 +91,8 @@ func full(kind string) bool {
 	return false
 }
 
-// halves reports whether autocast computes an operation in 16 bits. bitsandbytes'
-// products of 4 and 8 bits give their output the numbers of their input (Linear4bit and
+// halves reports whether autocast computes an operation in 16 bits. The output of
+// bitsandbytes' 4-bit and 8-bit products has the type of their input (Linear4bit and
 // MatMul8bitLt of 0.50).
 func halves(l *models.Layer) bool {
 	if l.Bits == 8 || l.Bits == 4 {
@@ -105,7 +105,7 @@ func halves(l *models.Layer) bool {
 	return false
 }
 
-// keepWide keeps inputs in 32 bits, and returns the bytes of the copies that needs.
+// keepWide keeps inputs in 32 bits. It returns the bytes of the necessary copies.
 func (p *planner) keepWide(inputs []int, out *layer) (copies float64) {
 	for _, at := range inputs {
 		if at < 0 || at >= len(out.inputs) {
@@ -120,21 +120,21 @@ func (p *planner) keepWide(inputs []int, out *layer) (copies float64) {
 	return copies
 }
 
-// scores is the bytes that attention keeps besides its operands. A fused kernel
-// keeps one sum per row. Otherwise these are the scores after the softmax, which is
-// computed in 32 bits.
+// scores returns the bytes that attention keeps besides its operands. A fused kernel keeps
+// one sum per row. Unfused attention keeps the scores after the softmax, which is computed
+// in 32 bits.
 func (p *planner) scores(l *models.Layer, out *layer) float64 {
 	heads, rows, columns := p.grid(l, out)
 	v := p.values[out.inputs[0]]
 	if !p.unfused(l) {
-		if p.masked(l) { // the mask in the numbers of the queries, made in each layer
+		if p.masked(l) { // each layer makes the mask in the type of the queries
 			return (4*heads*rows + rows*columns*float64(v.element)) * p.samples()
 		}
 		return 4 * heads * rows * p.samples()
 	}
 	each := 4.0 // after the softmax, in 32 bits
 	if p.values[out.value].element == 2 {
-		each += 2 // and as the next product takes them
+		each += 2 // and the 16-bit copy for the next product
 	}
 	return each * heads * rows * columns * p.samples()
 }
@@ -149,7 +149,7 @@ func (p *planner) grid(l *models.Layer, out *layer) (heads, rows, columns float6
 	rows = float64(ahead(l.Out))
 	columns = rows
 	switch {
-	case len(l.Inputs) > 3 && l.Inputs[3] >= 0: // a mask or bias: within a window it is as wide as that
+	case len(l.Inputs) > 3 && l.Inputs[3] >= 0: // a mask or bias; with windows, it has the window's width
 		columns = float64(last(p.config.Layers[l.Inputs[3]].Out))
 	case len(l.Inputs) > 1 && l.Inputs[1] >= 0 && len(p.config.Layers[l.Inputs[1]].Out) > 1: // keys
 		columns = float64(ahead(p.config.Layers[l.Inputs[1]].Out))
@@ -157,7 +157,7 @@ func (p *planner) grid(l *models.Layer, out *layer) (heads, rows, columns float6
 	return heads, rows, columns
 }
 
-// ahead is the last dimension but one, 1 if there is none.
+// ahead returns the second last dimension, or 1 if there is none.
 func ahead(shape []int64) int64 {
 	if len(shape) < 2 {
 		return 1
@@ -172,7 +172,7 @@ func last(shape []int64) int64 {
 	return shape[len(shape)-1]
 }
 
-// unfused reports whether attention is done in single operations.
+// unfused reports whether attention is computed without a fused kernel.
 func (p *planner) unfused(l *models.Layer) bool {
 	switch p.train.Attention {
 	case "eager":

@@ -1,6 +1,6 @@
 package step
 
-// listed is a copy of a list in memory that many share.
+// listed copies a list into memory that all lists of the plan share.
 func (p *planner) listed(list []int32) []int32 {
 	if len(list) == 0 {
 		return nil

@@ -18,9 +18,10 @@ func (p *planner) loss() {
 	p.values = append(p.values, v)
 }
 
-// wide is the size of a loss's logits in the numbers that it computes with, in bytes.
-// The cross-entropy does so in 32 bits: most causal language models convert 16-bit
-// logits before it, and of others autocast converts the softmax (see [run.logSoftmax]).
+// wide returns the size in bytes of a loss's logits in the type that the loss computes
+// with. The cross-entropy computes in 32 bits: most causal language models convert 16-bit
+// logits before the loss, and for other models autocast converts the softmax (see
+// [run.logSoftmax]).
 func (r *run) wide(l *layer) int64 {
 	value := &r.values[l.inputs[0]]
 	if value.element == 2 && !l.narrow {
@@ -29,14 +30,15 @@ func (r *run) wide(l *layer) int64 {
 	return value.bytes
 }
 
-// logSoftmax runs the first half of the cross-entropy of layer i. Its output is
-// kept, the copy of 16-bit logits is not.
+// logSoftmax runs the log-softmax of the cross-entropy of layer i. Its output is kept. The
+// 32-bit copy of 16-bit logits is not kept.
 func (r *run) logSoftmax(i int, logits int32) error {
 	n := r.wide(&r.layers[i])
 	var converted chunk
 	if r.layers[i].mixed && n > r.values[logits].bytes {
-		// The cross-entropy asks for a softmax of its logits' 16 bits, so autocast leaves
-		// that alone, and converts it for the loss (ATen/native/LossNLL.cpp): both are kept.
+		// The cross-entropy requests the softmax in the 16 bits of its logits. So autocast
+		// does not convert the softmax, but converts its output for the loss
+		// (ATen/native/LossNLL.cpp). Both are kept.
 		return r.extra(i, n+r.values[logits].bytes)
 	}
 	if n > r.values[logits].bytes {
@@ -70,7 +72,7 @@ func (r *run) lossGradient(l *layer) error {
 		return err
 	}
 	if l.mixed && n > r.values[v].bytes {
-		r.release(&inner) // more than the softmax's gradient and its own, when the copy is gone
+		r.release(&inner) // the sum above exceeds the gradients of the softmax and of its input without the copy
 		gradient, err := r.take(r.values[v].bytes, Activations)
 		if err != nil {
 			return err

@@ -2,20 +2,21 @@ package step
 
 import "carma/configs/models"
 
-// Offloading as PyTorch and DeepSpeed do it:
+// Offloading follows PyTorch and DeepSpeed:
 //
-// The optimizer's states are on the host, with their 32-bit copies of weights, and the
-// step runs there: nothing of it is on the GPU. With ZeRO, gradients are copied to the
-// host as soon as they are added up (ZeRO-Offload, arXiv 2101.06840, section 4); else
-// they stay (torchao's CPUOffloadOptimizer without offload_gradients).
+// With an offloaded optimizer, its states and the 32-bit copies of weights are on the
+// host. The optimizer's step runs on the host and uses no GPU memory. With ZeRO, gradients
+// are copied to the host as soon as they are reduced (ZeRO-Offload, arXiv 2101.06840,
+// section 4). Otherwise they stay on the GPU (torchao's CPUOffloadOptimizer without
+// offload_gradients).
 //
-// Parameters are on the host with their gradients; blocks are copied to the GPU while
-// they are used (FSDP's CPUOffloadPolicy, ZeRO-Infinity, arXiv 2104.07857).
+// Offloaded parameters are on the host with their gradients. Each block is copied to the
+// GPU while it is used (FSDP's CPUOffloadPolicy, ZeRO-Infinity, arXiv 2104.07857).
 //
-// Activations: what autograd keeps is copied to the host when it is kept, and comes
-// back, a layer's at a time, when its gradient is computed
-// (torch.autograd.graph.save_on_cpu). With checkpointing these are the blocks' inputs;
-// within a block nothing is copied. A weight is not copied.
+// Offloaded activations: the tensors that autograd keeps are copied to the host, and copied
+// back, one layer at a time, when the layer's gradient is computed
+// (torch.autograd.graph.save_on_cpu). With checkpointing, only the blocks' inputs are
+// copied, nothing within a block. Weights are not copied.
 
 // hostStates reports whether the optimizer's states are on the host.
 func (r *run) hostStates() bool { return r.train.Offloads(models.OffloadOptimizer) }
@@ -30,7 +31,7 @@ func (r *run) hostGradients() bool {
 
 func (r *run) hostWeights() bool { return r.train.Offloads(models.OffloadParameters) }
 
-// fetch brings back what layer i has kept.
+// fetch copies the tensors that layer i keeps back to the GPU.
 func (r *run) fetch(i int) error {
 	l := &r.layers[i]
 	n := l.extra + l.clone + l.cast
@@ -43,8 +44,8 @@ func (r *run) fetch(i int) error {
 	return r.extra(i, n)
 }
 
-// fetchInputs brings back the inputs of a checkpointed block, whose layers are from up
-// to, but without, to.
+// fetchInputs copies the inputs of a checkpointed block back to the GPU. The block has the
+// layers from to to-1.
 func (r *run) fetchInputs(from, to int) (chunk, error) {
 	if !r.away {
 		return chunk{}, nil

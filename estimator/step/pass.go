@@ -1,11 +1,11 @@
 package step
 
-// script has the tensors that the user's program holds between passes.
+// script has the tensors that the variables of the user's program hold between passes.
 type script struct{ batch, results []chunk }
 
 // passes returns the number of forward and backward passes that are simulated for a step
-// of the optimizer. The second one adds its gradients to the gradients of the first.
-// Further passes repeat the second.
+// of the optimizer. The second pass adds its gradients to the gradients of the first.
+// Further passes would repeat the second.
 func (r *run) passes() int { return max(min(r.train.Accumulate, 2), 1) }
 
 // pass runs forwards and backwards once. The first pass of a step begins without
@@ -24,12 +24,12 @@ func (r *run) pass(s *script, first, last bool) error {
 	if err != nil {
 		return err
 	}
-	before := r.nodes // the old loss has them until there is the next
+	before := r.nodes // the old loss holds these nodes until the next loss exists
 	r.nodes = nil
 	if err := r.forward(0, len(r.layers), true); err != nil {
 		return err
 	}
-	r.releaseAll(s.results) // the same for the old results
+	r.releaseAll(s.results) // the old results also live until the new ones exist
 	r.releaseAll(before)
 	if first && r.train.ZeroGrad == "backward" {
 		r.zeroGrad()

@@ -9,20 +9,20 @@ import (
 	"carma/estimator/allocator"
 )
 
-// Plan is a configuration prepared for simulation. Sizes are in bytes, for the
-// batch of one GPU. Storages stand for tensors.
+// Plan is a configuration prepared for simulation. Sizes are in bytes, for the batch of
+// one GPU. Each tensor has a storage.
 type Plan struct {
 	layers   []layer
 	values   []value // the model's inputs, then the layers' outputs
 	storages []storage
 	inputs   int     // number of values that are inputs of the model
-	cached   []int32 // values that the model returns for a cache, which the script holds
+	cached   []int32 // values of the cache that the model returns and the script holds
 	weights  []weight
-	// lists has the lists of the layers one after the other, which is fewer pieces of
-	// memory.
+	// lists stores the lists of all layers one after the other, which takes fewer Go
+	// allocations.
 	lists    []int32
-	convs    bool // there is a convolution, so its library is loaded
-	products bool // there is a product of matrices
+	convs    bool // the model has a convolution, so cuDNN is loaded
+	products bool // the model has a product of matrices
 	shards   int64
 	train    models.Train
 }
@@ -38,27 +38,26 @@ type layer struct {
 	inputs  []int32 // values; the storage of an input is values[...].storage
 	holds   []int32 // values that the program still refers to
 	value   int32
-	tied    int32 // a weight of another layer that it uses too, or none
+	tied    int32 // weight of another layer that this layer shares, or none
 	out     int64 // bytes of the output; 0 for a view
 	clone   int64 // bytes of the kept copy of an overwritten input
 	kept    []int32
 	extra   int64 // bytes kept in addition
 	scratch int64 // workspace in each direction
-	scored  int64 // bytes of the scores in 32 bits, of attention in single operations
+	scored  int64 // bytes of the 32-bit scores of unfused attention, or 0
 	weights []int32
-	cast    int64 // bytes of 16-bit copies of its weights
-	// dequantized is the size in bytes of a quantized weight in the form that its
-	// gradient's product takes. meanwhile is the memory that exists while the layer is
-	// computed.
+	cast    int64 // bytes of 16-bit copies of the layer's weights
+	// dequantized is the size in bytes of the dequantized weight in the product of its
+	// gradient. meanwhile is the temporary memory while the layer is computed, in bytes.
 	dequantized, meanwhile int64
-	attached               int32    // a storage that its node keeps, or none
-	chunks                 *chunked // of a cross-entropy in chunks
+	attached               int32    // storage that the layer's autograd node keeps, or none
+	chunks                 *chunked // the plan of a chunked cross-entropy, or nil
 	block                  int
 	alias                  bool // the output is in the memory of the first input
 	passes                 bool // the gradient of the inputs is the gradient of the output
 	grad                   bool // the output needs a gradient
 	narrow                 bool // a cross-entropy of 16-bit numbers
-	mixed                  bool // the same under autocast
+	mixed                  bool // a cross-entropy of 16-bit numbers under autocast
 }
 
 // storage is a piece of memory that one or more values share.
@@ -72,10 +71,10 @@ type value struct {
 	bytes   int64
 	element int64
 	grad    bool
-	part    bool // each GPU has a part of it
+	part    bool // each GPU has a part of the value
 }
 
-// errAt is an error that names the layer.
+// errAt returns an error that names the layer.
 func errAt(i int, l *models.Layer, format string, args ...any) error {
 	name := l.Name
 	if name == "" {
@@ -84,7 +83,7 @@ func errAt(i int, l *models.Layer, format string, args ...any) error {
 	return fmt.Errorf("layer %d (%s): %s", i+1, name, fmt.Sprintf(format, args...))
 }
 
-// elements multiplies a shape with a batch; not ok: it is too large.
+// elements multiplies a shape with a batch. It returns false if the product is too large.
 func elements(shape []int64, batch int64) (int64, bool) {
 	n := batch
 	for _, d := range shape {
@@ -96,8 +95,8 @@ func elements(shape []int64, batch int64) (int64, bool) {
 	return n, n <= allocator.MaxRequest
 }
 
-// perGPU is the number of samples on one GPU, or on the GPUs that the tokens of each
-// are spread over.
+// perGPU returns the number of samples on one GPU. With sequence parallelism it returns
+// the number of samples on a group of GPUs that share the tokens of each sample.
 func perGPU(t models.Train) int64 {
 	b := int64(max(t.Batch, 1))
 	if n := int64(t.GPUs / max(t.SequenceParallel, 1)); n > 1 && t.Parallel.TensorParallel() == 0 && t.Parallel != "" && t.Parallel != models.NotParallel {
@@ -114,11 +113,11 @@ type planner struct {
 	autocast bool
 	tokens   int64   // GPUs that the tokens of each sample are spread over, at least 1
 	tensor   int64   // GPUs that each layer is split over, or 0
-	list     []int32 // of a layer, that is being made
+	list     []int32 // buffer for a list of the layer being planned
 }
 
-// underAutocast reports whether the training runs under autocast. With adapters of 32
-// bits beside 16-bit weights it does, because the products need one type.
+// underAutocast reports whether the training runs under autocast. A training of 32-bit
+// adapters on 16-bit weights does, because products need operands of one type.
 func underAutocast(c *models.Config) bool {
 	switch c.Train.Precision {
 	case models.AMP:
@@ -181,7 +180,7 @@ func (p *planner) used(v int32, i int) {
 	s.lastUse = max(s.lastUse, int32(i))
 }
 
-// float is the size of a weight's numbers, in bytes.
+// float returns the size of a weight's numbers in bytes.
 func (p *planner) float() int64 {
 	switch p.train.Precision {
 	case models.BF16, models.FP16:
@@ -195,8 +194,8 @@ func (p *planner) store(bytes int64) int32 {
 	return int32(len(p.storages) - 1)
 }
 
-// input resolves an index of [models.Layer.Inputs] to a value; not ok: there is
-// no such value.
+// input resolves an index of [models.Layer.Inputs] to a value, or returns false if there
+// is no such value.
 func (p *planner) input(i, at int) (int32, bool) {
 	if at < 0 {
 		v := -at - 1
@@ -259,7 +258,7 @@ func (p *planner) add(i int, l *models.Layer) error {
 		return err
 	}
 	out.alias = l.Type == models.View || l.InPlace
-	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // what was spread over the samples is summed up
+	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // the gradient of an input broadcast over samples is summed up
 	sixteen := l.Type == models.CrossEntropy && l.Bits == 16
 	out.narrow, out.mixed = sixteen && !p.autocast, sixteen && p.autocast
 	if l.Cached && p.train.Cache && !p.train.Checkpointing {

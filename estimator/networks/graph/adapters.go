@@ -59,7 +59,7 @@ func (g *Graph) adapter(name string, in int, out int64, bias bool) int {
 	return g.Plus("lora_add", base, g.Scale("lora_scale", up))
 }
 
-// magnitude scales each column of the sum of the network's and the adapter's output by
+// magnitude scales each column of the network's output and of the adapter's output by
 // learned 32-bit numbers (DoRA, arXiv 2402.09353, as PEFT computes it). The outputs and
 // the numbers are kept for the gradients. Each forward pass computes the norms of the
 // weights and keeps nothing of that computation.
