@@ -29,21 +29,22 @@ const Default = "a100-2025-09"
 // Environment is one generation of software on one kind of GPU.
 type Environment struct {
 	step.Environment
-	// About describes it. Fitted names the source of the constants.
+	// About describes the environment. Fitted names the source of the constants.
 	About  string `json:"about"`
 	Fitted string `json:"fitted"`
-	// NCCL is the memory of a communicator on each GPU, for trainings on several, or 0 if
-	// the figures have none.
+	// NCCL is the memory of a communicator on each GPU of a training on several GPUs, or 0
+	// if not measured.
 	NCCL int64 `json:"nccl,omitempty"`
-	// GPUs are parts of the names of GPU models. If no environment is configured, a
-	// machine with such GPUs gets this one. With none no machine does.
+	// GPUs are parts of the names of GPU models. A machine with such GPUs uses this
+	// environment if none is configured. If GPUs is empty, only machines that configure
+	// the environment use it.
 	GPUs []string `json:"gpus,omitempty"`
 }
 
 var all = sync.OnceValue(func() []Environment {
 	es, err := Read(strings.NewReader(string(shipped)))
 	if err != nil {
-		panic("environments.json: " + err.Error()) // a test reads the file too
+		panic("environments.json: " + err.Error()) // a test makes sure that this cannot happen
 	}
 	return es
 })
@@ -58,7 +59,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns a shipped environment; an empty name is [Default].
+// Named returns a shipped environment. An empty name stands for [Default].
 func Named(name string) (Environment, error) {
 	if name == "" {
 		name = Default
@@ -71,9 +72,8 @@ func Named(name string) (Environment, error) {
 	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, suggest.Names(name, Names(), 1)[0])
 }
 
-// For returns the name of the environment for a machine with these models of GPUs, as
-// their driver names them. It is empty if there is none, or the GPUs are of several
-// kinds.
+// For returns the name of the environment for a machine with these GPU models, as the
+// driver names them. It returns empty if no environment fits all GPUs.
 func For(models []string) string {
 	if len(models) == 0 {
 		return ""

@@ -27,7 +27,7 @@ type Measured struct {
 	NCCL    int64 `json:"nccl,omitempty"`
 	// Spread is the largest difference between two measurements of a figure.
 	Spread int64 `json:"spread"`
-	// Torch and CUDA are versions, for people.
+	// Torch and CUDA are versions, for messages.
 	Torch string `json:"torch,omitempty"`
 	CUDA  string `json:"cuda,omitempty"`
 	// Error says why nothing was measured, or is empty.
@@ -40,13 +40,13 @@ const Mark = "carma-calibrate "
 const (
 	mib        = 1 << 20
 	mostFigure = 64 << 30
-	// mostSpread is the largest accepted difference between two measurements: the driver
-	// gives memory in pieces of 2 MiB.
+	// mostSpread is the largest accepted difference between two measurements. The driver
+	// allocates memory in pieces of 2 MiB.
 	mostSpread = 32 * mib
 )
 
 // ReadMeasured finds the figures in the lines that the program has printed. It refuses
-// what no machine has, and measurements that differ.
+// values that no machine has, and figures whose measurements differ too much.
 func ReadMeasured(lines []string) (m Measured, err error) {
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, Mark) })
 	if i < 0 {
@@ -69,8 +69,8 @@ func ReadMeasured(lines []string) (m Measured, err error) {
 	return m, nil
 }
 
-// Of returns base with the figures of a machine whose GPUs are of these models and give
-// processes capacity bytes, measured at an instant.
+// Of returns base with the figures m, which were measured at the time at. models are the
+// machine's GPU models, capacity is the memory of a GPU that processes can use, in bytes.
 func (m Measured) Of(base Environment, models []string, capacity int64, at time.Time) (Environment, error) {
 	e := base
 	e.Name = "here-" + at.UTC().Format("2006-01-02-1504")
@@ -81,10 +81,10 @@ func (m Measured) Of(base Environment, models []string, capacity int64, at time.
 	return e, e.check()
 }
 
-// keptIn is the file of a data folder that has the machine's own environment.
+// keptIn returns the file in a data folder that stores the machine's own environment.
 func keptIn(folder string) string { return filepath.Join(folder, "environment.json") }
 
-// Keep writes the machine's own environment into a data folder: all of it, or nothing.
+// Keep writes the machine's own environment into a data folder. The write is atomic.
 func Keep(folder string, e Environment) error {
 	body, err := json.MarshalIndent([]Environment{e}, "", "  ")
 	if err != nil {
@@ -93,8 +93,8 @@ func Keep(folder string, e Environment) error {
 	return atomicwriter.WriteFile(keptIn(folder), append(body, '\n'), 0o644)
 }
 
-// Kept reads the machine's own environment; not ok: it has none, or was measured on
-// other GPUs than these.
+// Kept reads the machine's own environment. It returns false if there is none, or if it
+// was measured on other GPU models.
 func Kept(folder string, models []string) (e Environment, ok bool, err error) {
 	f, err := os.Open(keptIn(folder))
 	if errors.Is(err, fs.ErrNotExist) {

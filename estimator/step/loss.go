@@ -72,7 +72,7 @@ func (r *run) lossGradient(l *layer) error {
 		return err
 	}
 	if l.mixed && n > r.values[v].bytes {
-		r.release(&inner) // the sum above exceeds the gradients of the softmax and of its input without the copy
+		r.release(&inner) // inner takes as much as the 16-bit gradients of the softmax's output and input
 		gradient, err := r.take(r.values[v].bytes, Activations)
 		if err != nil {
 			return err

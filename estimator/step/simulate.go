@@ -9,8 +9,8 @@ import (
 )
 
 // iterations is the number of training steps that are simulated. Reserved memory peaks in
-// the second: then the gradients of the first still exist, and the optimizer has its
-// states.
+// the second step, because the optimizer then has its states and the gradients of the first
+// step still exist.
 const iterations = 2
 
 // Kind is the use of memory.
@@ -28,23 +28,23 @@ const (
 
 // Result is the memory of a training on one GPU, in bytes.
 type Result struct {
-	// Context is the process without tensors. Reserved is the peak of the
-	// allocator's memory, Allocated the peak of the tensors' part of it.
+	// Context is the memory of the process without tensors. Reserved is the peak of the
+	// allocator's memory. Allocated is the peak of the tensors' memory.
 	Context, Reserved, Allocated int64
 	// Parts make up Allocated at its peak, by [Kind].
 	Parts [kinds]int64
-	// Flushes counts how often the cache went back to the driver to avoid running
-	// out of memory.
+	// Flushes is the number of times that the allocator returned its cache to the driver
+	// to avoid running out of memory.
 	Flushes int
-	// Paged are states of the optimizer in unified memory. They take room that is
-	// left, and are in no other figure.
+	// Paged is the size of the optimizer's states in unified memory. They use only free GPU
+	// memory, and no other figure includes them.
 	Paged int64
-	// OutOfMemory: the training does not fit into the environment's limit. The
-	// figures are those until then.
+	// OutOfMemory says that the training does not fit into the environment's limit. The
+	// figures cover the steps before the failed allocation.
 	OutOfMemory bool
 }
 
-// Total is the process's memory as a monitor sees it, in bytes.
+// Total returns the process's memory as a monitor shows it, in bytes.
 func (r Result) Total() int64 { return r.Context + r.Reserved }
 
 // Simulate runs two training steps of c. An error names the layer that cannot be
@@ -76,7 +76,7 @@ func (p *Plan) Simulate(env *Environment) (Result, error) {
 	return result, err
 }
 
-// chunk is an allocation and its use.
+// chunk is an allocation with its kind of use.
 type chunk struct {
 	block allocator.Block
 	bytes int64
@@ -95,29 +95,29 @@ type run struct {
 
 	memory []chunk // by storage
 	alive  []bool  // by storage: the forward pass may still use it
-	saves  []int32 // by storage: how many layers keep it
-	pinned []bool  // by storage: a node keeps it
-	nodes  []chunk // what nodes of the last pass keep
+	saves  []int32 // by storage: the number of layers that keep it
+	pinned []bool  // by storage: an autograd node keeps it
+	nodes  []chunk // chunks that autograd nodes of the last pass keep
 	extras []extras
 	grads  []int32 // by value: index into pieces, or -1
 	pieces []piece
 	spare  []int32
 
 	weight, gradient, state []chunk
-	partial                 []partial // by weight: a gradient that waits for others of it
+	partial                 []partial // by weight: the sum of its gradients so far, if layers share the weight
 	held                    []chunk   // copies within the optimizer's step
 	gathering               gathering
 	zero                    zero
 	live                    live
 	flat                    chunk // gradients in 16 bits of a recurrent layer's weights
 	back                    bool  // the backward pass has begun
-	away                    bool  // what is kept goes to the host
+	away                    bool  // kept tensors are offloaded to the host
 	started                 bool  // the optimizer has its states
-	paged                   int64 // bytes of them that are paged
+	paged                   int64 // bytes of paged states
 }
 
-// extras are the further tensors that a layer keeps besides storages: a copy of an
-// overwritten input, 16-bit weights, masks, and the log-softmax.
+// extras are the tensors that a layer keeps besides storages: a copy of an overwritten
+// input, 16-bit weights, masks, and the log-softmax.
 type extras struct {
 	chunks [mostExtras]chunk
 	n      int
@@ -244,7 +244,7 @@ func (r *run) gather() (chunk, error) {
 	return r.take(int64(r.train.GPUs)*r.values[last.inputs[0]].bytes, Activations)
 }
 
-// detach passes the loss, its inputs, and the cache to the script.
+// detach marks the loss, its inputs and the cache as held by the script.
 func (r *run) detach() []chunk {
 	if len(r.layers) == 0 {
 		return nil

@@ -7,11 +7,11 @@ import "carma/configs/models"
 const (
 	// blockwise is the number of values that share one scale of 4 bytes in 8-bit states.
 	blockwise = 256
-	// leastIn8 is the smallest size of a weight whose states have 8 bits, in numbers.
+	// leastIn8 is the size, in numbers, of the smallest weight with 8-bit states.
 	leastIn8 = 4096
-	// leastPaged is the smallest size of a weight whose states are paged, in numbers:
-	// they are in unified memory, which is on the GPU while there is space, else on the
-	// host.
+	// leastPaged is the size, in numbers, of the smallest weight with paged states. Paged
+	// states are in unified memory, which is on the GPU while the GPU has space, otherwise
+	// on the host.
 	leastPaged = 100_000
 )
 
@@ -44,7 +44,7 @@ func statesOf(o models.Optimizer, w *weight) []int64 {
 	return []int64{w.bytes, w.bytes}
 }
 
-// pagedOf is the bytes of a weight's states that are paged.
+// pagedOf returns the bytes of a weight's paged states.
 func pagedOf(o models.Optimizer, w *weight) int64 {
 	switch {
 	case w.numbers() < leastPaged:
@@ -57,8 +57,8 @@ func pagedOf(o models.Optimizer, w *weight) int64 {
 	return 0
 }
 
-// in8 is the bytes of one state of 8 bits. Small weights, and tables of tokens, have
-// states of 32 bits.
+// in8 returns the bytes of one state of an 8-bit optimizer. Small weights and token
+// embeddings have states of 32 bits.
 func in8(w *weight) int64 {
 	n := w.numbers()
 	if n < leastIn8 || w.table {
@@ -67,9 +67,9 @@ func in8(w *weight) int64 {
 	return n + 4*((n+blockwise-1)/blockwise)
 }
 
-// factored is Adafactor's states: sums of a matrix's rows and columns, or as much as
-// a vector (transformers.optimization.Adafactor; without its first moment, which the
-// trainer leaves out).
+// factored returns the sizes of Adafactor's states: the sums of a matrix's rows and of its
+// columns, or for a vector one state of the vector's size (transformers.optimization.Adafactor
+// without the first moment, which the trainer disables).
 func factored(w *weight) []int64 {
 	if w.rows == 0 {
 		return []int64{4 * w.numbers()}
@@ -78,7 +78,8 @@ func factored(w *weight) []int64 {
 }
 
 // temporary returns the memory that the optimizer's step holds for a weight besides its
-// states, in bytes. together: for all weights at once (foreach), else for one at a time.
+// states, in bytes. together says that the step holds it for all weights at once (foreach),
+// otherwise for one weight at a time.
 func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 	switch t.Optimizer {
 	case models.SGD, models.SGDMomentum, models.NoOptimizer:
@@ -89,8 +90,8 @@ func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 		if t.Implementation == "for-loop" {
 			return w.bytes, false // torch.optim.Adafactor: the update
 		}
-		// The squares and the update. For a 16-bit weight also it and its gradient in
-		// 32 bits.
+		// The squares and the update; for a 16-bit weight also 32-bit copies of the weight
+		// and its gradient.
 		if w.element == 2 {
 			return 4 * 4 * w.numbers(), false
 		}
@@ -109,9 +110,9 @@ func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 	return w.bytes, true
 }
 
-// orthogonal returns the memory that Muon's Newton-Schulz iteration holds for a matrix:
-// the update, and in 16 bits the old and the new iterate with two products of its shorter
-// side, or one iterate with three (torch.optim.Muon).
+// orthogonal returns the memory that Muon's Newton-Schulz iteration holds for a matrix. It
+// is the update and, in 16 bits, the larger of two sets: the old and the new iterate with
+// two square products of the shorter side, or one iterate with three (torch.optim.Muon).
 func orthogonal(w *weight) int64 {
 	n := w.numbers()
 	side := min(w.rows, n/w.rows)

@@ -6,12 +6,13 @@ import (
 	"carma/configs/models"
 )
 
-// Tensor parallelism (tp:N) as Megatron-LM has it (arXiv 1909.08053, section 3) and
-// PyTorch's ColwiseParallel and RowwiseParallel: within a block, a linear layer that
-// takes whole tokens is split by columns, so that each GPU has a part of its output; one
-// that takes such a part is split by rows, and its output is added up, so it is whole.
-// Operations between them work on parts; attention has a part of the heads. Norms,
-// residual sums, tables and the head are on each GPU as a whole.
+// Tensor parallelism (tp:N) follows Megatron-LM (arXiv 1909.08053, section 3) and PyTorch's
+// ColwiseParallel and RowwiseParallel. Within a block, a linear layer whose input is whole
+// tokens is split by columns, so that each GPU has a part of its output. A linear layer
+// whose input is such a part is split by rows. Its outputs are added up over the GPUs, so
+// that each GPU has the whole sum. Operations between the two layers work on parts, and
+// attention on a part of the heads. Norms, residual sums, tables and the head are whole on
+// each GPU.
 
 // splits reports whether a layer's weights and its output are split over the GPUs.
 func (p *planner) splits(i int, l *models.Layer, from []int32) (weights, out bool, err error) {
@@ -34,7 +35,7 @@ func (p *planner) allParts(from []int32) bool {
 	return !slices.ContainsFunc(from, func(v int32) bool { return !p.values[v].part })
 }
 
-// undivided is the error for a network that tp:N divides nothing of.
+// undivided returns an error if tp:N splits no layer of the network.
 func (p *planner) undivided() error {
 	if p.tensor < 2 || slices.ContainsFunc(p.values, func(v value) bool { return v.part }) {
 		return nil

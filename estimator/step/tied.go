@@ -1,15 +1,15 @@
 package step
 
-// partial is the gradient of a tied weight while layers that share it are still to
-// come.
+// partial is the gradient of a tied weight until the backward pass has run all layers that
+// share the weight.
 type partial struct {
 	chunk
-	// view: it is the transposed result of a product. PyTorch adds to such a gradient
-	// in new memory; to others in place.
+	// view says that the gradient is the transposed result of a product. PyTorch adds to
+	// such a gradient in new memory, and to other gradients in place.
 	view bool
 }
 
-// sum adds a gradient to one that waits, if there is one, and takes that away.
+// sum adds a gradient to the partial gradient waits, if there is one, and clears waits.
 func (r *run) sum(waits *partial, c chunk) (chunk, error) {
 	old := *waits
 	*waits = partial{}

@@ -6,11 +6,11 @@ import (
 	"carma/configs/models"
 )
 
-// Sequence parallelism as DeepSpeed-Ulysses (arXiv 2309.14509) and ring attention (arXiv
-// 2310.01889) have it: each GPU has an equal part of every sample's tokens, and all
-// weights or its shard of them. Ulysses exchanges tokens for heads at the attention,
-// which takes a part of the heads then. So whatever there is of a sample is divided, and
-// what is exchanged meanwhile is not counted.
+// Sequence parallelism follows DeepSpeed-Ulysses (arXiv 2309.14509) and ring attention
+// (arXiv 2310.01889). Each GPU has an equal part of every sample's tokens, and all weights
+// or its shard of them. For attention, Ulysses redistributes the activations, so that each
+// GPU has all tokens of a part of the heads. So all memory of samples is divided by the
+// number of GPUs. Buffers of the exchange are not counted.
 
 // spread returns each GPU's part of n numbers of samples.
 func (p *planner) spread(n int64) int64 { return (n + p.tokens - 1) / p.tokens }
@@ -19,8 +19,8 @@ func (p *planner) spread(n int64) int64 { return (n + p.tokens - 1) / p.tokens }
 // fraction.
 func (p *planner) samples() float64 { return float64(p.batch) / float64(p.tokens) }
 
-// unspread is the error for a network without attention: it has no tokens, or takes them
-// one after the other.
+// unspread returns an error for a network without attention, because such a network has no
+// tokens or processes them one after the other.
 func (p *planner) unspread() error {
 	if p.tokens < 2 || slices.ContainsFunc(p.config.Layers, func(l models.Layer) bool { return l.Type == models.Attention }) {
 		return nil

@@ -5,24 +5,24 @@ import (
 	"carma/estimator/allocator"
 )
 
-// quantizedBlock is the number of values of a 4-bit matrix that share a scale of 8 bits;
-// 256 of these scales share one of 32 bits (QLoRA, arXiv 2305.14314, section 3). An 8-bit
-// matrix has a scale for each row, which is negligible.
+// quantizedBlock is the number of values of a 4-bit matrix that share an 8-bit scale. 256
+// of these scales share a 32-bit scale (QLoRA, arXiv 2305.14314, section 3). The scales of
+// an 8-bit matrix, one for each row, are negligible.
 const quantizedBlock = 64
 
-// none is no weight.
+// none stands for no weight or no storage.
 const none = int32(-1)
 
 type weight struct {
 	bytes     int64
-	element   int64 // bytes of a number, at least 1
+	element   int64 // bytes of one number, at least 1
 	trainable bool
-	block     int   // of its layer, or 0
-	rows      int64 // of a matrix, or 0 for any other weight
-	table     bool  // of tokens
+	block     int   // block of the weight's layer, or 0
+	rows      int64 // number of rows of a matrix, or 0 for another weight
+	table     bool  // a token embedding
 }
 
-// hidden reports whether it is a matrix within a block. Muon updates these.
+// hidden reports whether a weight is a matrix within a block. Muon updates such weights.
 func (w *weight) hidden() bool { return w.rows > 0 && w.block > 0 && !w.table }
 
 // numbers returns the number of values in the weight.
@@ -65,8 +65,8 @@ func (p *planner) addWeights(i int, l *models.Layer, out *layer, split bool) err
 	return nil
 }
 
-// matrix returns the number of rows of a layer's first parameter of n numbers, or 0 if it
-// is not a single matrix: experts have one each.
+// matrix returns the number of rows of a layer's first parameter, which has n numbers. It
+// returns 0 if the parameter is not a single matrix, as for experts with a matrix each.
 func (p *planner) matrix(i int, l *models.Layer, n int64) int64 {
 	if len(l.Out) == 0 {
 		return 0
@@ -98,9 +98,9 @@ func (p *planner) shape(i int, l *models.Layer) []int64 {
 	return nil
 }
 
-// owner returns the weight of n numbers that a tied layer shares: the first such table of
-// tokens, because the layers do not say which. It returns none if no such table is
-// trained.
+// owner returns the weight of n numbers that a tied layer shares. It is the first trained
+// token embedding of n numbers, because the layers do not say which. It is none if there is
+// no such embedding.
 func (p *planner) owner(n int64) int32 {
 	for i := range p.weights {
 		if w := &p.weights[i]; w.table && w.trainable && w.numbers() == n {
@@ -110,8 +110,8 @@ func (p *planner) owner(n int64) int32 {
 	return none
 }
 
-// copied is the bytes of the 16-bit copy that autocast makes of n numbers of a weight.
-// Weights that are put together from the GPUs' parts are so in 16 bits.
+// copied returns the bytes of the 16-bit copy that autocast makes of n numbers of a weight.
+// Gathered weights need no copy, because they are gathered in 16 bits.
 func (p *planner) copied(n int64, l *models.Layer) int64 {
 	if p.train.Precision != models.AMP || l.NoAutocast || l.Bits == 16 || gathers(p.train.Parallel) || l.Type != models.Linear && l.Type != models.Convolution && l.Type != models.Recurrent {
 		return 0
@@ -119,7 +119,7 @@ func (p *planner) copied(n int64, l *models.Layer) int64 {
 	return 2 * n
 }
 
-// stored is a parameter tensor of n numbers as layer l stores it.
+// stored returns the weight for a parameter of n numbers that layer l stores.
 func (p *planner) stored(n int64, l *models.Layer) weight {
 	switch l.Bits {
 	case 4:
@@ -133,7 +133,7 @@ func (p *planner) stored(n int64, l *models.Layer) weight {
 	return weight{bytes: n * p.float(), element: p.float(), trainable: true}
 }
 
-// follow makes the copy of the trained weights that follows them (EMA).
+// follow allocates the moving average of the trained weights (EMA).
 func (r *run) follow() error {
 	for i := range r.weights {
 		w := &r.weights[i]

@@ -2,14 +2,14 @@ package step
 
 import "carma/configs/models"
 
-// Memory of DeepSpeed 0.19's ZeRO besides each GPU's part of states and weights
+// zero is the memory of DeepSpeed 0.19's ZeRO besides each GPU's part of states and weights
 // (runtime/zero/stage_1_and_2.py, stage3.py). Gradients are collected in a bucket of a
-// fixed size, which is reduced over the GPUs; the part that a GPU updates is copied to a
-// buffer of its own. Stages 2 and 3 collect each gradient as soon as it exists, stage 1
-// at the end of the step's last backward pass. The bucket of stages 1 and 2 is allocated
-// with the first gradient and freed after the last; the bucket of stage 3 and its buffer
-// stay. For the step, a GPU's gradients are put together into one vector, which becomes
-// one of 32 bits, and the optimizer updates one vector.
+// fixed size, which is reduced over the GPUs. The part that a GPU updates is then copied to
+// a separate buffer. Stages 2 and 3 collect each gradient as soon as it exists, stage 1
+// collects all at the end of the step's last backward pass. The bucket of stages 1 and 2 is
+// allocated with the first gradient and freed after the last. The bucket and the buffer of
+// stage 3 stay. For the step, a GPU's gradients are concatenated to one vector, which is
+// converted to 32 bits, and the optimizer updates one vector.
 type zero struct {
 	bucket, part chunk
 	collected    int64 // numbers in the bucket
@@ -35,8 +35,8 @@ func (r *run) stage() int {
 	return 0
 }
 
-// halves is the bytes of a number of DeepSpeed's buffers: it makes all weights of a
-// 16-bit training 16 bits wide.
+// halves returns the bytes of a number in DeepSpeed's buffers. In a 16-bit training,
+// DeepSpeed converts all weights to 16 bits.
 func (r *run) halves() int64 {
 	if p := r.train.Precision; p == models.BF16 || p == models.FP16 {
 		return 2
@@ -44,7 +44,8 @@ func (r *run) halves() int64 {
 	return 4
 }
 
-// partition is the bytes of the GPU's part of all trained weights, as they are stored.
+// partition returns the bytes of the GPU's part of all trained weights, in their stored
+// type.
 func (r *run) partition() (bytes int64) {
 	for i := range r.weights {
 		if w := &r.weights[i]; w.trainable {
@@ -54,8 +55,9 @@ func (r *run) partition() (bytes int64) {
 	return bytes
 }
 
-// lasting makes what stays from the beginning on: the bucket of stage 3 and its buffer
-// of gradients, and with offloaded states a buffer for the largest gradient.
+// lasting allocates the buffers that live during the whole training: for stage 3 the bucket
+// and the buffer of gradients, and for other stages with offloaded states a buffer of the
+// size of the largest gradient.
 func (r *run) lasting() (err error) {
 	var largest int64
 	for i := range r.weights {
@@ -89,7 +91,7 @@ func (r *run) collect(w *weight, c *chunk) (err error) {
 	return r.fill(w, c)
 }
 
-// fill copies a gradient into the bucket, and empties that before if it is full.
+// fill copies a gradient into the bucket. If the bucket is full, fill empties it first.
 func (r *run) fill(w *weight, c *chunk) error {
 	z := &r.zero
 	if n := w.numbers(); z.collected+n > reduceBucket {
@@ -102,7 +104,7 @@ func (r *run) fill(w *weight, c *chunk) error {
 	return nil
 }
 
-// scatter adds up the bucket over the GPUs, in a copy of it.
+// scatter reduces the bucket over the GPUs, in a copy of the bucket.
 func (r *run) scatter() (err error) {
 	n := r.zero.collected
 	r.zero.collected = 0
@@ -113,7 +115,7 @@ func (r *run) scatter() (err error) {
 	return err
 }
 
-// collected ends a backward pass. last: the last one of a step.
+// collected ends a backward pass. last says that the pass is the last of a step.
 func (r *run) collected(last bool) error {
 	stage, z := r.stage(), &r.zero
 	switch {
@@ -137,7 +139,7 @@ func (r *run) collected(last bool) error {
 	return err
 }
 
-// flatten makes the vector of a GPU's gradients in 32 bits, for the step.
+// flatten allocates the 32-bit vector of a GPU's gradients for the optimizer's step.
 func (r *run) flatten() error {
 	if r.stage() == 0 {
 		return nil
