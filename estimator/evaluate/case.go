@@ -16,22 +16,22 @@ import (
 type Case struct {
 	// Set is the kind of file: real, cnn, mlp, timm or xmem.
 	Set string
-	// Name of the row, for people. Rows of one Group must not be split between
-	// fitting and testing: a model at all its batch sizes.
+	// Name is the row's name in messages. Rows of one Group, such as a model at all its
+	// batch sizes, must not be split between fitting and testing.
 	Name, Group string
-	// Row is its line in the file.
+	// Row is the row's line in the file.
 	Row int
 	// Config is the model, or nil if carma does not know it.
 	Config *models.Config
-	// Batch size as the file has it.
+	// Batch is the batch size in the file.
 	Batch int
 	// FakeTensor is the peak of a FakeTensor tracker in bytes, or 0.
 	FakeTensor int64
-	// Environment of the measurement, or empty if not stated.
+	// Environment is the environment of the measurement, or empty if not stated.
 	Environment string
-	// Measured peak in bytes, as nvidia-smi prints it.
+	// Measured is the measured peak in bytes, as nvidia-smi prints it.
 	Measured int64
-	// Truncated: the run ended out of memory, so Measured is not its peak.
+	// Truncated says that the run ended out of memory, so that Measured is not its peak.
 	Truncated bool
 	// Published are estimates in the file, by estimator, in bytes.
 	Published map[string]int64
@@ -45,7 +45,7 @@ const (
 	Timm = "timm"
 )
 
-// maxRows is the most rows that a file may have.
+// maxRows is the largest number of rows in a file.
 const maxRows = 1_000_000
 
 // Lookup builds a model of the catalogue.
@@ -112,8 +112,8 @@ func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	}
 }
 
-// once keeps the last of the rows with the same measurement of a real model in
-// the same environment, because the tables repeat each other.
+// once keeps only the last of several rows for the same measurement of a real model in the
+// same environment, because the tables repeat measurements.
 func once(cases []Case) []Case {
 	type key struct {
 		group, environment string
@@ -148,7 +148,7 @@ type row struct {
 	line    int
 }
 
-// text is a field; a missing column is empty.
+// text returns a field, or empty if the column is missing.
 func (r row) text(column string) string {
 	if i, ok := r.columns[column]; ok && i < len(r.fields) {
 		return strings.Clone(strings.TrimSpace(r.fields[i]))
@@ -156,7 +156,7 @@ func (r row) text(column string) string {
 	return ""
 }
 
-// integer is a field, which must be from low to high.
+// integer returns a field, which must be an integer from low to high.
 func (r row) integer(column string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(r.text(column), 10, 64)
 	if err != nil || n < low || n > high {

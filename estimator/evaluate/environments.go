@@ -12,8 +12,8 @@ type Scored struct {
 	Environment string  `json:"environment"` // empty if the file does not state it
 	Trainings   int     `json:"trainings"`
 	Scores      []Score `json:"scores"`
-	// Seen are scores with runs of the same training at other batch sizes: of
-	// carma's own method beside them, and of these runs alone.
+	// Seen are scores of estimates from runs of the same training at other batch sizes:
+	// with carma's own method, and from these runs alone.
 	Seen      []Score `json:"-"`
 	Published []Score `json:"published,omitempty"`
 }

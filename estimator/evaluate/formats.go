@@ -96,7 +96,7 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 		FakeTensor: tracked, Measured: measured, Environment: A100Timm, Truncated: r.text("oom_suspect") == "1",
 		Published: map[string]int64{"faketensor": tracked},
 	}
-	c.Config, _ = look("timm/"+r.text("model"), models.Overrides{Batch: int(batch)}) // a model that carma does not know is estimated from the tracker's peak
+	c.Config, _ = look("timm/"+r.text("model"), models.Overrides{Batch: int(batch)}) // an unknown model is estimated from the tracker's peak
 	return c, true, nil
 }
 
@@ -150,8 +150,8 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 		}
 	}
 	if c.Config, err3 = look(j.name, with); err3 != nil {
-		model, _, _ := strings.Cut(j.name, "/") // carma does not know the data set: the model's default sizes
+		model, _, _ := strings.Cut(j.name, "/") // for an unknown data set, use the model's default sizes
 		c.Config, err3 = look(model, with)
 	}
-	return c, err3 == nil, nil // an unknown model is no error of the file
+	return c, err3 == nil, nil // a file may have unknown models
 }

@@ -8,14 +8,14 @@ import (
 	"carma/estimator/methods"
 )
 
-// historyMost is the most trainings of an environment that are corrected by all the
-// others: the work grows with the square.
+// historyMost is the largest number of trainings of an environment that are corrected by
+// all others, because the work grows with the square of the number.
 const historyMost = 500
 
-// RunHistory scores a method whose estimates earlier runs on the machine correct. It
-// knows all other runs of the cases, which must be of one environment and one family of
-// networks. If same, these include runs of the same model with other settings; otherwise
-// only runs of other models.
+// RunHistory scores a method whose estimates are corrected by earlier runs on the machine.
+// The earlier runs are all other cases. All cases must be of one environment and one family
+// of networks. If same is true, the earlier runs include runs of the same model with other
+// settings, otherwise only runs of other models.
 func RunHistory(cases []Case, m methods.Method, fallback string, confidence float64, same bool) (Score, error) {
 	score := Score{Method: m.Name() + ", other models run here before"}
 	if same {

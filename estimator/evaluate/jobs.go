@@ -11,12 +11,12 @@ import (
 type job struct {
 	name string
 	with models.Overrides
-	// each: the table has the batch size of one GPU.
+	// each says that the table has the batch size of one GPU.
 	each bool
 }
 
-// jobs are by the tables' names. A model without "/" and data set has one data
-// set in the catalogue.
+// jobs maps the tables' names to jobs. A name without "/" and a data set belongs to a model
+// with one data set in the catalogue.
 var jobs = map[string]job{
 	"mobilenet/cifar100":           {name: "mobilenet_v3_small/cifar100"},
 	"UNet/voc":                     {name: "unet"},
@@ -57,8 +57,8 @@ func jobOf(model string) (job, bool) {
 	return job{}, false
 }
 
-// Measured returns the network of a measured training, a name of the catalogue,
-// and its settings. The batch size is the measurement's.
+// Measured returns the catalogue's name for the network of a measured training, and the
+// training's settings with the measured batch size.
 func Measured(model, dataset string, batch, gpus int) (name string, with models.Overrides) {
 	j, ok := jobOf(model)
 	if !ok {
@@ -67,8 +67,8 @@ func Measured(model, dataset string, batch, gpus int) (name string, with models.
 	return j.name, j.at(batch, gpus)
 }
 
-// MeasuredWith are the settings of a catalogued model's measured trainings that
-// differ from the catalogue's defaults.
+// MeasuredWith returns the settings of a catalogued model's measured trainings that differ
+// from the catalogue's defaults.
 func MeasuredWith(model string) models.Overrides {
 	name, _, _ := strings.Cut(model, "/")
 	j, _ := jobOf(name)

@@ -69,8 +69,8 @@ func split(params, out int64) []int64 {
 	return []int64{params - out, out}
 }
 
-// kernel is the side of the square kernel of a convolution with a bias, from its
-// parameters and channels.
+// kernel computes the side of a convolution's square kernel from the number of parameters
+// and the channels.
 func kernel(params, in, out int64) []int64 {
 	for k := int64(1); k <= 11; k++ {
 		if params == k*k*in*out+out || params == k*k*in*out {

@@ -14,10 +14,10 @@ import (
 // to the measured peak.
 type Score struct {
 	Method string `json:"estimator"`
-	// Rows is the number of rows that it answered, Of the number of all rows.
+	// Rows is the number of rows that the method answered. Of is the number of all rows.
 	Rows int `json:"rows"`
 	Of   int `json:"of"`
-	// Mean and Median of |point / measured - 1|.
+	// Mean and Median are the mean and the median of |point / measured - 1|.
 	Mean   float64 `json:"mean_error"`
 	Median float64 `json:"median_error"`
 	// Under is the share of points below the measured peak, BoundUnder the share
@@ -25,7 +25,7 @@ type Score struct {
 	Under      float64 `json:"under"`
 	BoundUnder float64 `json:"bound_under"`
 	Overhead   float64 `json:"bound_overhead"`
-	// Failed counts the rows on which it failed. First is the first failure.
+	// Failed is the number of rows on which the method failed. First is the first failure.
 	Failed int    `json:"failed,omitempty"`
 	First  string `json:"first_failure,omitempty"`
 }
@@ -42,8 +42,8 @@ type Outcome struct {
 	Error    float64 `json:"error"`
 }
 
-// Run scores every method on every case that was not truncated. A row without an
-// environment is asked in fallback.
+// Run scores every method on every case that was not truncated. The environment of cases
+// without one is fallback.
 func Run(cases []Case, all []methods.Method, fallback string, confidence float64) ([]Score, []Outcome, error) {
 	var outcomes []Outcome
 	scores := make([]Score, len(all))
@@ -87,7 +87,8 @@ func Run(cases []Case, all []methods.Method, fallback string, confidence float64
 	return scores, outcomes, nil
 }
 
-// clamped is the bound that is allocated: one above the GPU's memory means all of it.
+// clamped returns the bound that is allocated. A bound above the GPU's memory is reduced to
+// this memory.
 func clamped(a methods.Answer, capacity int64) int64 {
 	if capacity > 0 && a.Upper > capacity {
 		return max(capacity, a.Point)
@@ -121,7 +122,7 @@ func Published(cases []Case) []Score {
 	return scores
 }
 
-// tally sums errors up.
+// tally sums errors.
 type tally struct {
 	errors            []float64
 	under, boundUnder int

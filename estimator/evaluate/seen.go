@@ -44,9 +44,9 @@ func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64
 	return score, nil
 }
 
-// RunAlone scores estimates from n measured runs of a training at other batch
-// sizes and nothing else. The runs are the next smaller ones; if those are too
-// few, larger ones.
+// RunAlone scores estimates from only n measured runs of a training at other batch sizes.
+// It uses the runs at the next smaller batch sizes, and at larger batch sizes if there are
+// too few.
 func RunAlone(cases []Case, n int) Score {
 	score := Score{Method: fmt.Sprintf("nothing known, %d other batch sizes seen", n)}
 	if n == 1 {
@@ -72,7 +72,7 @@ func RunAlone(cases []Case, n int) Score {
 	return score
 }
 
-// ask asks a method about a case. A method without an answer gives 0.
+// ask returns a method's answer for a case, or 0 if the method has no answer.
 func ask(c *Case, m methods.Method, fallback string, confidence float64) (methods.Answer, error) {
 	env, err := environment.Named(cmp.Or(c.Environment, fallback))
 	if err != nil {
@@ -97,8 +97,8 @@ func otherBatch(cases []Case, c *Case) *Case {
 	return nil
 }
 
-// otherBatches are the runs of the same training at other batch sizes. Smaller
-// ones come first, the nearest of them at the front; then the larger ones.
+// otherBatches returns the runs of the same training at other batch sizes. Smaller batch
+// sizes come before larger ones, and the nearest first.
 func otherBatches(cases []Case, c *Case) []*Case {
 	var others []*Case
 	for i := range cases {
@@ -111,7 +111,8 @@ func otherBatches(cases []Case, c *Case) []*Case {
 	return others
 }
 
-// distance is in doublings; a larger batch size comes after all smaller ones.
+// distance returns a sort key from the distance in doublings. A larger batch size sorts
+// after all smaller ones.
 func distance(other, batch int) float64 {
 	d := math.Abs(math.Log2(float64(other) / float64(batch)))
 	if other > batch {

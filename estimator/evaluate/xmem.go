@@ -10,7 +10,7 @@ import (
 // Xmem is the set of the runs that were measured for the xMem estimator.
 const Xmem = "xmem"
 
-// xmemEnvironments are by the end of the GPU's name in the file.
+// xmemEnvironments maps the end of the GPU's name in the file to the environment.
 var xmemEnvironments = map[string]string{"RTX 3060": RTX3060Xmem, "RTX 4060": RTX4060Xmem, "A100-SXM4-40GB": A100Xmem}
 
 // Environments of xMem's measurements.
@@ -20,15 +20,16 @@ const (
 	A100Xmem    = "xmem-a100"
 )
 
-// xmemNames are the networks whose names are not the catalogue's. T5 is the catalogue's:
-// the library of then computed its attention in single operations.
+// xmemNames maps the file's names of networks to names of the catalogue, where they differ.
+// The catalogue's T5 fits, because the library of that time computed T5's attention without
+// a fused kernel.
 var xmemNames = map[string]string{
 	"MobeNetV3Small": "mobilenet_v3_small", "MobeNetV3Large": "mobilenet_v3_large",
 	"T5-small": "t5_small", "T5-base": "t5_base",
 	"RegNetX400MF": "regnet_x_400mf", "RegNetY400MF": "regnet_y_400mf",
 }
 
-// xmemCase reads a run of xMem's. Images have 86 pixels a side. A line of text has at
+// xmemCase reads a run of the xMem data. Its images have 86 x 86 pixels. Its texts have at
 // most 128 tokens.
 func xmemCase(r row, look Lookup) (Case, bool, error) {
 	if r.text("ground_bytes") == "" {

@@ -11,7 +11,7 @@ import (
 // Products and sums of smaller sizes do not overflow.
 const most = int64(1) << 56
 
-// sum adds sizes. If one is out of range, the whole sum is.
+// sum adds sizes. The sum is out of range if one of the sizes is.
 type sum struct {
 	n   int64
 	bad bool
@@ -74,8 +74,8 @@ func config(s methods.Subject) (*models.Config, counts, error) {
 	return c, n, nil
 }
 
-// elements is the product of a shape. Every dimension is at least 1; not ok: out
-// of range.
+// elements returns the product of a shape. It returns false if a dimension is below 1 or
+// the product is out of range.
 func elements(shape []int64) (int64, bool) {
 	n := sum{}
 	for _, d := range shape {
@@ -87,7 +87,7 @@ func elements(shape []int64) (int64, bool) {
 	return n.n, !n.bad
 }
 
-// exactly is an answer whose bound is its point.
+// exactly returns an answer whose bound is its point.
 func exactly(parts ...methods.Part) (methods.Answer, error) {
 	var all sum
 	for _, p := range parts {

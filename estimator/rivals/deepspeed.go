@@ -16,14 +16,14 @@ import (
 //	stage 2   4 P + 16 P / N   estimate_zero2_model_states_mem_needs, no offload
 //	stage 3   4 L + 18 P / N   estimate_zero3_model_states_mem_needs, no offload
 //
-// It has no activations, no context and no workspace. Frozen weights count like
-// trained ones, as in DeepSpeed's functions.
+// The formula leaves out activations, context and workspaces. Frozen weights count like
+// trained weights, as in DeepSpeed's functions.
 type DeepSpeed struct{}
 
-// Name is deepspeed.
+// Name returns deepspeed.
 func (DeepSpeed) Name() string { return "deepspeed" }
 
-// Source names its publication.
+// Source names the method's publication.
 func (DeepSpeed) Source() string {
 	return "ZeRO, arXiv 1910.02054; DeepSpeed documentation, memory requirements"
 }

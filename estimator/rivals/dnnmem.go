@@ -24,20 +24,20 @@ const (
 //   - The framework's allocator rounds to blocks of 512 B in segments of 2 MiB and
 //     more.
 //
-// The paper's full text was not at hand. Our reading:
+// The paper's full text was not available. This is our interpretation:
 //
 //   - An operator's gradient needs all its inputs and its output, so both live
 //     until it is computed. Masks and indices are not counted.
 //   - The workspace is the environment's, or none, instead of cuDNN's answer.
 //   - The context is the environment's, or 600 MiB, 850 MiB with convolutions.
-//   - Parallel training is estimated by one GPU's batch with whole weights.
+//   - Parallel training is estimated as a training of one GPU's batch with whole weights.
 //   - The optimizer's step has no temporaries.
 type DNNMem struct{}
 
-// Name is dnnmem.
+// Name returns dnnmem.
 func (DNNMem) Name() string { return "dnnmem" }
 
-// Source names its publication.
+// Source names the method's publication.
 func (DNNMem) Source() string {
 	return "Gao et al., ESEC/FSE '20, DOI 10.1145/3368089.3417050; partly our reading"
 }
@@ -81,8 +81,8 @@ func sumOf(parts []int64) (n int64) {
 	return n
 }
 
-// scores is the size of the matrix of scores in attention without a fused kernel,
-// in bytes per sample.
+// scores returns the size of the score matrix in attention without a fused kernel, in
+// bytes per sample.
 func scores(l *models.Layer) int64 {
 	if l.Type != models.Attention || !l.Unfused || len(l.Out) < 2 {
 		return 0
@@ -91,7 +91,7 @@ func scores(l *models.Layer) int64 {
 	var n sum
 	n.add(4, max(l.Heads, 1), rows, rows)
 	if n.bad {
-		return most // too large: the simulation refuses it
+		return most // too large; the simulation refuses this size
 	}
 	return n.n
 }

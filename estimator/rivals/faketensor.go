@@ -19,14 +19,14 @@ import (
 // detached copies. Inputs saved by a layer are counted, because the graph keeps
 // their tensor object alive. The indices of max pooling are counted too.
 //
-// If a tracker was run on exactly this configuration, its number is the answer.
-// Which tensors Python still knows is our reading of the published numbers.
+// If a tracker was run on exactly this configuration, the answer is its number. We
+// inferred from the published numbers which tensors Python still knows.
 type FakeTensor struct{}
 
-// Name is faketensor.
+// Name returns faketensor.
 func (FakeTensor) Name() string { return "faketensor" }
 
-// Source names its publication.
+// Source names the method's publication.
 func (FakeTensor) Source() string {
 	return "PyTorch FakeTensorMode with a memory tracker, as tabulated in itu-rad/GPUMemNet; simulated here"
 }
@@ -59,7 +59,7 @@ func (FakeTensor) Estimate(s methods.Subject) (methods.Answer, error) {
 	)
 }
 
-// alone is c with other layers, on one GPU, with that GPU's batch.
+// alone returns c with other layers and the optimizer o, on one GPU with that GPU's batch.
 func alone(c *models.Config, n counts, layers []models.Layer, o models.Optimizer) *models.Config {
 	one := *c
 	one.Layers = layers
@@ -70,9 +70,8 @@ func alone(c *models.Config, n counts, layers []models.Layer, o models.Optimizer
 	return &one
 }
 
-// closed appends a loss of this type, and after it a loss of that loss's number.
-// With the second one the simulation frees the input of the first like any other
-// tensor.
+// closed appends a loss of the type kind, and a second loss whose input is the first. With
+// the second loss, the simulation frees the input of the first like any other tensor.
 func closed(layers []models.Layer, kind string) []models.Layer {
 	if k := len(layers); k == 0 || layers[k-1].Type != kind && layers[k-1].Type != models.Loss {
 		layers = append(layers, models.Layer{Type: kind, Out: []int64{1}, Whole: true, Keeps: &models.Keeps{}})

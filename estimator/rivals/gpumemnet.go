@@ -10,21 +10,21 @@ import (
 	"carma/estimator/rivals/gpumemnet"
 )
 
-// GPUMemNet is the published classifier, trained again by us. It predicts a class
-// of memory; the estimate is the upper edge of the class.
+// GPUMemNet is the published classifier, retrained by this project. It predicts a class of
+// memory. The estimate is the upper edge of the class.
 type GPUMemNet struct {
-	// Design to ask. The zero value is the family's design with the more accurate
-	// held-out folds.
+	// Design is the design that answers. The zero value stands for the family's design
+	// with the higher accuracy on the held-out folds.
 	Design gpumemnet.Design
 }
 
-// Classifiers are GPUMemNet's designs by name: the better one of each family, and
-// the one over the layers.
+// Classifiers returns two methods: GPUMemNet with the more accurate design of each family,
+// and GPUMemNet with the transformer design.
 func Classifiers() []methods.Method {
 	return []methods.Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
 }
 
-// Name is gpumemnet, with the name of a chosen design.
+// Name returns gpumemnet, and the design's name if g.Design names one.
 func (g GPUMemNet) Name() string {
 	if g.Design == gpumemnet.Better {
 		return "gpumemnet"
@@ -32,7 +32,7 @@ func (g GPUMemNet) Name() string {
 	return "gpumemnet-" + string(g.Design)
 }
 
-// Source of the method.
+// Source names the method's publication.
 func (GPUMemNet) Source() string {
 	return "Yousefzadeh-Asl-Miandoab et al., EuroMLSys '26, DOI 10.1145/3805621.3807621; trained by this project (estimator/rivals/gpumemnet)"
 }
@@ -61,5 +61,5 @@ func (g GPUMemNet) Estimate(s methods.Subject) (methods.Answer, error) {
 	return a, nil
 }
 
-// lastEdge is the lower edge of the highest class, which has no upper one.
+// lastEdge is the lower edge of the highest class, which has no upper edge.
 const lastEdge = 40_000 << 20

@@ -7,8 +7,8 @@ import (
 	"carma/configs/models"
 )
 
-// features is the number of features. They are the same as in
-// estimator/training/features.py, in its order. A golden file compares the two.
+// features is the number of features. The features and their order are the same as in
+// estimator/training/features.py. A test compares both with a golden file.
 const features = 16
 
 var (
@@ -32,10 +32,10 @@ var (
 	mlpActivations = slices.Insert(slices.Clone(convActivations), 2, identity)
 )
 
-// identity is the activation of an MLP that has none.
+// identity is the activation of an MLP without activations.
 const identity = "identity"
 
-// batch is the number of samples on one GPU.
+// batch returns the number of samples on one GPU.
 func batch(c models.Config) float64 {
 	gpus := max(c.Train.GPUs, 1)
 	return float64((c.Train.Batch + gpus - 1) / gpus)
@@ -60,8 +60,8 @@ func params(l models.Layer) float64 {
 	return n
 }
 
-// summary returns the features of a valid configuration. In one, layers refer to
-// layers before them or to an input.
+// summary returns the features of a valid configuration, in which layers refer to earlier
+// layers or to an input.
 func summary(c models.Config) []float32 {
 	b := batch(c)
 	var depth, total, activations, convs, linears, normCount, dropouts, pair, largest, heaviest, masks float64
@@ -138,8 +138,8 @@ func summary(c models.Config) []float32 {
 	return result
 }
 
-// activation is the code of the most frequent activation. Of equally frequent
-// ones the first by name counts.
+// activation returns the code of the most frequent activation. Among equally frequent
+// activations, the first by name counts.
 func activation(c models.Config) (sin, cos float64) {
 	names, most := convActivations, models.ReLU
 	if c.Family == models.MLP {

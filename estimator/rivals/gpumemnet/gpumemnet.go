@@ -2,8 +2,8 @@
 // models learned from the GPUMemNet data, for MLPs and for plain CNNs. There are
 // two designs: an ensemble of MLPs over sums of the layers, and an ensemble of
 // transformers over the layers themselves. estimator/training trains the models;
-// README.md is their card. The answers hold for the data's conditions: one A100
-// 40 GB, FP32, Adam. A result lists what lies outside of them.
+// README.md is their model card. The answers hold for the data's conditions: one A100
+// 40 GB, FP32, Adam. A result lists where a network is outside of these conditions.
 package gpumemnet
 
 import (
@@ -19,10 +19,10 @@ import (
 	"carma/estimator/onnx"
 )
 
-// ErrNoData: the models have no data for this family of networks.
+// ErrNoData reports that no model was trained on this family of networks.
 var ErrNoData = errors.New("no data for this family")
 
-// ErrTooLong: the network has more layers than the transformers can take.
+// ErrTooLong reports that the network has more layers than the transformers accept.
 var ErrTooLong = errors.New("too many layers")
 
 // Design is one of the published designs.
@@ -40,7 +40,7 @@ const (
 type Result struct {
 	// Design is the design that answered.
 	Design Design
-	// Class is the likeliest class, from 0; the last one has no upper edge.
+	// Class is the likeliest class, from 0. The last class has no upper edge.
 	Class int
 	// Upper is the class's upper edge, or 0 if it has none.
 	Upper units.Bytes
@@ -59,9 +59,9 @@ type network struct {
 	card    card
 }
 
-// card is the file that the training wrote beside a model.
+// card is the metadata file that the training wrote for a model.
 type card struct {
-	// Accuracy on rows that were not learned from: the mean of the folds.
+	// Accuracy is the mean accuracy on the held-out rows of the folds.
 	Accuracy float64   `json:"accuracy"`
 	Edges    []int64   `json:"edges_mib"`
 	Features []string  `json:"features"`
@@ -89,8 +89,7 @@ func load(name string, inputs, outputs []string) (n network, err error) {
 	return n, nil
 }
 
-// networks are the models by family and design. A model is loaded at its first
-// answer.
+// networks returns the models by family and design. It loads the models at the first call.
 var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, error) {
 	all := map[models.Family]map[Design]network{}
 	for _, f := range []models.Family{models.MLP, models.Conv} {
@@ -107,7 +106,7 @@ var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, err
 	return all, nil
 })
 
-// better is a family's design with the more accurate folds.
+// better returns a family's design with the higher accuracy.
 func better(of map[Design]network) Design {
 	if of[Transformer].card.Accuracy > of[MLPs].card.Accuracy {
 		return Transformer
