@@ -35,7 +35,7 @@ type Origin struct {
 	Where string `json:"where,omitempty"`
 }
 
-// String returns the origin for people, like "/etc/carma/config.yaml:3".
+// String returns the origin in the form of messages, such as "/etc/carma/config.yaml:3".
 func (o Origin) String() string {
 	switch {
 	case o.Where == "":
@@ -46,10 +46,10 @@ func (o Origin) String() string {
 	return o.Where
 }
 
-// Origins are the origins of all keys.
+// Origins maps each key to its origin.
 type Origins map[string]Origin
 
-// Error is a wrong setting.
+// Error reports an invalid setting.
 type Error struct {
 	Origin Origin
 	Key    string // empty if no single key has the error
@@ -71,7 +71,7 @@ type Setting struct {
 	Value string `json:"value"`
 	Origin
 	Usage string `json:"-"`
-	// First: the key matters when a server is set up.
+	// First says that the key matters when a server is set up.
 	First bool `json:"-"`
 }
 
@@ -140,7 +140,7 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 	return config, origins, nil
 }
 
-// load sets one key of config from its strongest place, and notes its origin.
+// load sets one key of config from its strongest place, and records its origin.
 func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config *Config) error {
 	if _, ok := origins[k.name]; !ok {
 		origins[k.name] = Origin{Kind: FromDefault}
@@ -221,8 +221,8 @@ func checkEnvironment() error {
 	return nil
 }
 
-// mergeFile overrides values of v with the values of a YAML file. must: the file must
-// exist.
+// mergeFile overrides values of v with the values of a YAML file. must says that the file
+// must exist.
 func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
@@ -279,8 +279,8 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 	return values, lines, nil
 }
 
-// gone are the settings of earlier versions: the value that now always holds, and
-// what replaced the setting.
+// gone has the settings of earlier versions that were removed: the value that now always
+// applies, and the replacement of the setting.
 var gone = map[string]struct{ value, what string }{
 	"estimator": {"carma", "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)"},
 }

@@ -22,8 +22,8 @@ func Names() []string {
 	return names
 }
 
-// Content returns the Compose file of a suite and the name of that file; not ok:
-// there is no such suite.
+// Content returns the Compose file of a suite and the name of that file, or false if there
+// is no such suite.
 func Content(name string) (content []byte, file string, ok bool) {
 	file = name + ending
 	content, err := files.ReadFile(file)

@@ -14,8 +14,8 @@ import (
 // csvNames are further column names, besides the names of fields.
 var csvNames = map[string]string{"arrival_s": "at", "task": "workload"}
 
-// passedOver are ignored columns of the original's tables: their values follow
-// from the task.
+// passedOver are ignored columns of the original's tables. Their values follow from the
+// task.
 var passedOver = []string{"model", "dataset", "batch_size", "epochs"}
 
 func (p *parser) csv(content []byte) error {
@@ -62,7 +62,7 @@ func (p *parser) csv(content []byte) error {
 	}
 }
 
-// header returns the field of each column; "": ignored.
+// header returns the field of each column, or "" for an ignored column.
 func (p *parser) header(names []string) ([]string, error) {
 	var columns []string
 	for _, name := range names {

@@ -17,12 +17,13 @@ import (
 // GenerateOptions describe the trace that [Generate] makes.
 type GenerateOptions struct {
 	Seed  uint64
-	Tasks int // 1 to 100,000, 60 if 0
-	// Mix has the shares of light, medium and heavy tasks, [mixes.Default] if zero.
+	Tasks int // 1 to 100,000, or 0 for 60
+	// Mix has the shares of light, medium and heavy tasks. The zero value stands for
+	// [mixes.Default].
 	Mix mixes.Mix
-	// Load is the GPU time of all tasks alone, divided by the GPU time of GPUs GPUs from
-	// the first arrival to the last. The gaps are stretched to reach it, or stay if it is
-	// 0.
+	// Load is the wanted offered load on GPUs GPUs: the GPU time of all tasks without
+	// co-location, divided by the GPU time from the first arrival to the last. All gaps are
+	// scaled to reach this load. If Load is 0, they are not scaled.
 	Load float64
 	GPUs int // number of GPUs for Load; at least 1
 }
@@ -105,7 +106,7 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 	return gaps
 })
 
-// mix is the mix to draw from.
+// mix returns the mix to draw from.
 func (o GenerateOptions) mix() mixes.Mix {
 	if o.Mix == (mixes.Mix{}) {
 		return mixes.Default
@@ -113,7 +114,7 @@ func (o GenerateOptions) mix() mixes.Mix {
 	return o.Mix
 }
 
-// generated is the beginning of the names of generated traces.
+
 const generated = "generated-"
 
 func (o GenerateOptions) name() string {

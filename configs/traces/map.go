@@ -13,8 +13,8 @@ import (
 	"carma/configs/workloads"
 )
 
-// Arrivals returns the load of a trace. A run time is the time of the task's workload
-// alone, in the trace's campaign.
+// Arrivals returns the load of a trace. Each run time is the measured run time of the
+// task's workload without co-location, in the trace's campaign.
 func (t Trace) Arrivals() (arrivals.List, error) {
 	var l arrivals.List
 	for _, task := range t.Tasks {
@@ -34,12 +34,12 @@ func (t Trace) Arrivals() (arrivals.List, error) {
 // MapOptions say how [Map] chooses workloads.
 type MapOptions struct {
 	Name, Source string
-	Campaign     string // "v1" or "v2"; "": the default
+	Campaign     string // "v1" or "v2", or "" for the default
 	Seed         uint64
 	Mix          mixes.Mix // [mixes.Default] if zero
-	// Match takes the nearest workload instead of a random one: first by its
-	// GPUs, then by its run time alone. Of those within a tenth of the nearest
-	// run time, one is drawn.
+	// Match selects the nearest workload instead of a random one, first by its number of
+	// GPUs, then by its run time without co-location. If several workloads are within a
+	// tenth of the nearest run time, one of them is drawn.
 	Match bool
 	// Load, if not 0, stretches or shrinks all gaps by one factor, see
 	// [GenerateOptions]; GPUs is the number of GPUs that it refers to, at least 1.
@@ -91,11 +91,11 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 	return t, nil
 }
 
-// alike is the ratio of run times up to which a draw decides.
+// alike is the largest ratio of run times at which workloads count as equally near.
 const alike = 1.1
 
-// nearestTo is the workload that is nearest by GPUs, then by the ratio of run
-// times. Of equally near ones, dice decide.
+// nearestTo returns the workload that is nearest by its number of GPUs, then by the ratio
+// of run times. It draws one of several equally near workloads.
 func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d mixes.Dice) workloads.Profile {
 	type candidate struct {
 		w         workloads.Profile
@@ -114,8 +114,8 @@ func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d m
 	return list[d.Below(len(list))].w
 }
 
-// ratio is the logarithm of the ratio of two times, at least 0. A time below a
-// second counts as a second.
+// ratio returns the absolute value of the logarithm of the ratio of two times. A time below
+// a second counts as a second.
 func ratio(a, b time.Duration) float64 {
 	return math.Abs(math.Log(max(a, time.Second).Seconds() / max(b, time.Second).Seconds()))
 }

@@ -30,7 +30,7 @@ func Write(w io.Writer, t Trace) error {
 	return b.Flush()
 }
 
-// values are a task's values that differ from the defaults, as key: value.
+// values returns a task's values that differ from the defaults, as "key: value".
 func (t Task) values() []string {
 	list := []string{"at: " + seconds(t), "workload: " + scalar(t.Workload)}
 	if w, err := workloads.Find(t.Workload); err != nil || w.GPUs != t.GPUs {

@@ -100,8 +100,8 @@ func (p *parser) tasks(list *yaml.Node) error {
 
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the keys and values of a mapping. Anchors and merges are not
-// allowed: one line would stand for another.
+// pairs returns the keys and values of a mapping. Anchors and merges are not allowed,
+// because a value would then come from another line than the one in its errors.
 func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, p.errorf(n.Line, "not %s: keys and values are missing", what)

@@ -52,7 +52,7 @@ func Nearest(name string) []string {
 	return suggest.Names(name, names, 3)
 }
 
-// ByModel returns the profiles of a model, sorted by name; none if there is no
+// ByModel returns the profiles of a model, sorted by name, or none if there is no
 // such model. Case, hyphens, underscores, dots and spaces do not matter:
 // resnet50, ResNet-50 and res_net 50 are one model.
 func ByModel(model string) []Profile {

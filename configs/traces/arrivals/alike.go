@@ -7,12 +7,13 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// alike is the ratio of run times up to which two tasks count as alike.
+// alike is the largest ratio of the run times of two tasks that count as alike.
 const alike = 1.1
 
-// Alike measures how often tasks repeat others: tasks of one user on as many GPUs whose
-// run times differ by at most a tenth. Next is the share of tasks that repeat their
-// user's previous one. Pairs is the same share over all pairs of tasks of one user: the
+// Alike measures how often tasks repeat other tasks. Two tasks are alike if they have the
+// same user and number of GPUs, and their run times differ by at most a tenth. Next is the
+// share of tasks that are like their user's previous task. Pairs is the share of pairs of
+// tasks that are alike, over all pairs of tasks of one user. It is the
 // value that Next would have if users submitted their tasks in any order. Tasks whose run
 // time is unknown do not count. Both are 0 if there is nothing to compare.
 func (l List) Alike() (next, pairs float64) {

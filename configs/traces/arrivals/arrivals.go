@@ -7,7 +7,7 @@
 //	arrival_s,gpus,run_s,state,job,user
 //	0,1,3723,done,application_1,u1
 //
-// Times are in seconds, arrivals since the first one. run_s is empty if it is
+// Times are in seconds. arrival_s counts from the first arrival. run_s is empty if
 // unknown. Columns may be in any order; only the first three are required.
 package arrivals
 
@@ -28,7 +28,7 @@ import (
 
 // Arrival is one task of a load.
 type Arrival struct {
-	At        time.Duration // since the first
+	At        time.Duration // since the first arrival
 	GPUs      int           // at least 1
 	RunTime   time.Duration // or joblog.Unknown
 	State     joblog.State  // empty if not given
@@ -58,7 +58,7 @@ func (l *List) Sort() {
 	}
 }
 
-// Span is the time from the first arrival to the last.
+// Span returns the time from the first arrival to the last.
 func (l List) Span() time.Duration {
 	if len(l.Arrivals) == 0 {
 		return 0
@@ -90,7 +90,7 @@ func Write(w io.Writer, remark string, l List) error {
 	return out.Error()
 }
 
-// plain makes untrusted text one line.
+// plain removes control characters from untrusted text, so that it stays on one line.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -100,8 +100,8 @@ func plain(s string) string {
 	}, s)
 }
 
-// Read reads a table and calls broken for every invalid line. It fails if reading
-// fails, or if this is no such table.
+// Read reads a table and calls broken for every invalid line. It fails if reading fails, or
+// if the file is not such a table.
 func Read(r io.Reader, broken func(line int, what string)) (List, error) {
 	t, err := joblog.NewTable(r, columns[:3]...)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // succeeded.
 type Choice struct {
 	Failed, Killed bool
-	MaxGPUs        int    // 0 is any number
-	User           string // all users if empty
+	MaxGPUs        int    // or 0 for any number
+	User           string // or empty for all users
 }
 
 // Choose returns the tasks that may be sampled, and how many are left out for
@@ -54,7 +54,7 @@ func (l List) Choose(c Choice) (chosen List, left []string) {
 	return chosen, left
 }
 
-// Users are the names of all users, sorted.
+// Users returns the names of all users, sorted.
 func (l List) Users() []string {
 	var names []string
 	for _, one := range l.Arrivals {
@@ -65,8 +65,8 @@ func (l List) Users() []string {
 	return names
 }
 
-// Starts is the number of first tasks at which a window can begin and be full: at
-// least one. The window's own start does not count.
+// Starts returns the number of tasks at which the window w can begin and be full, at least
+// 1. It ignores w.Start.
 func (l List) Starts(w Window) int {
 	n := len(l.Arrivals)
 	if w.Tasks > 0 {

@@ -8,7 +8,7 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// Gaps are the times between one arrival and the next, sorted.
+// Gaps returns the times between consecutive arrivals, sorted.
 func (l List) Gaps() []time.Duration {
 	var gaps []time.Duration
 	for i := 1; i < len(l.Arrivals); i++ {
@@ -18,7 +18,7 @@ func (l List) Gaps() []time.Duration {
 	return gaps
 }
 
-// RunTimes are the known run times, sorted.
+// RunTimes returns the known run times, sorted.
 func (l List) RunTimes() []time.Duration {
 	var runs []time.Duration
 	for i := range l.Arrivals {
@@ -39,8 +39,8 @@ func (l List) GPUMix() map[int]int {
 	return mix
 }
 
-// KolmogorovSmirnov is the largest difference between the empirical distribution
-// functions of two sorted lists, 0 to 1. It is 0 if a list is empty.
+// KolmogorovSmirnov returns the largest difference between the empirical distribution
+// functions of two sorted lists, from 0 to 1, or 0 if a list is empty.
 func KolmogorovSmirnov(a, b []time.Duration) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -59,8 +59,8 @@ func KolmogorovSmirnov(a, b []time.Duration) float64 {
 	return most
 }
 
-// TotalVariation is half the sum of the differences between the shares of two
-// counts, 0 to 1. It is 0 if one is empty.
+// TotalVariation returns half the sum of the differences between the shares of two counts,
+// from 0 to 1, or 0 if a count is empty.
 func TotalVariation(a, b map[int]int) float64 {
 	n, m := count(a), count(b)
 	if n == 0 || m == 0 {
@@ -89,7 +89,8 @@ func count(mix map[int]int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// chance is the field of [Fidelity]; 0 if a list is empty.
+// chance returns ChanceGaps or ChanceRunTimes of [Fidelity] for lists of n and m values, or
+// 0 if a list is empty.
 func chance(n, m int) float64 {
 	if n == 0 || m == 0 {
 		return 0

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Window is the part of a list that a sample takes. At least one of Length and
-// Tasks is set; the one that is reached first ends the sample.
+// Window is the part of a list that a sample takes. At least one of Length and Tasks is
+// set. The limit that is reached first ends the sample.
 type Window struct {
 	Start  time.Duration // since the list's first arrival
-	Length time.Duration // to the end if 0
-	Tasks  int           // all if 0
+	Length time.Duration // or 0 for no limit
+	Tasks  int           // or 0 for no limit
 }
 
 // Sample returns the tasks of a window: they arrive at its start or later, and

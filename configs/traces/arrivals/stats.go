@@ -13,8 +13,8 @@ type Spread struct {
 	Min, P5, Median, Mean, P95, Longest time.Duration
 }
 
-// SpreadOf describes a sorted list; all fields are 0 if it is empty. A percentile is the
-// smallest value that is not below the given percentage of all values.
+// SpreadOf describes a sorted list. All fields are 0 if the list is empty. A percentile is
+// the smallest value that is not below the given percentage of all values.
 func SpreadOf(sorted []time.Duration) Spread {
 	n := len(sorted)
 	if n == 0 {
@@ -31,7 +31,7 @@ func SpreadOf(sorted []time.Duration) Spread {
 	}
 }
 
-// Work is the GPU time of all tasks whose run time is known, in seconds.
+// Work returns the GPU time of all tasks with a known run time, in seconds.
 func (l List) Work() float64 {
 	sum := 0.0
 	for i := range l.Arrivals {
@@ -42,9 +42,9 @@ func (l List) Work() float64 {
 	return sum
 }
 
-// Load is the offered load on a number of GPUs: the GPU time of all tasks divided by the
-// GPU time from the first arrival to the last. At 1 the GPUs can just do the work, one
-// task at a time. It is 0 if all tasks arrive at once.
+// Load returns the offered load on a number of GPUs: the GPU time of all tasks divided by
+// the GPU time from the first arrival to the last. At a load of 1 the GPUs can just do the
+// work with one task at a time. Load is 0 if all tasks arrive at once.
 func (l List) Load(gpus int) float64 {
 	if l.Span() == 0 {
 		return 0

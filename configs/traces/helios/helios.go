@@ -28,8 +28,8 @@ import (
 // end_time are there.
 var need = []string{"job_id", "gpu_num", "state", "submit_time"}
 
-// states are Slurm's states. A job that exceeded its time or lost its node counts
-// as failed, as for the log's authors.
+// states maps Slurm's states to our states. As in the log authors' analysis, a job that
+// exceeded its time limit or lost its node counts as failed.
 var states = map[string]joblog.State{
 	"COMPLETED": joblog.Done, "CANCELLED": joblog.Killed, "FAILED": joblog.Failed,
 	"TIMEOUT": joblog.Failed, "NODE_FAIL": joblog.Failed, "SUSPENDED": joblog.Other,
@@ -37,8 +37,8 @@ var states = map[string]joblog.State{
 
 var stateNames = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "SUSPENDED"}
 
-// Read reads a log. It fails if reading fails, or if this is no such log; then
-// the error begins with the number of the line.
+// Read reads a log. It fails if reading fails or if the file is not such a log. In the
+// second case the error begins with the number of the line.
 func Read(r io.Reader, to joblog.Sink) error {
 	t, err := joblog.NewTable(r, need...)
 	if err != nil {
@@ -71,7 +71,7 @@ func parse(t *joblog.Table) (joblog.Job, error) {
 	return j, err
 }
 
-// runTime is the duration column or, if that is empty, end less start.
+// runTime returns the duration column or, if it is empty, the time from start to end.
 func runTime(t *joblog.Table) (time.Duration, error) {
 	if text := t.Get("duration"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)

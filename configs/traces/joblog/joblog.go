@@ -2,8 +2,8 @@
 // as logs write them, and tables of comma-separated values that are read line by
 // line. The formats are in the packages philly, helios and arrivals.
 //
-// A reader calls one function for each job and another for each broken entry. It
-// never stops at a broken entry; its caller decides.
+// A reader calls one function for each job and another function for each broken entry. It
+// never stops at a broken entry, because the caller decides whether that is an error.
 package joblog
 
 import (
@@ -21,7 +21,7 @@ const (
 	Done   State = "done"
 	Failed State = "failed"
 	Killed State = "killed"
-	// Other is a state that does not show whether the job succeeded: it was suspended.
+	// Other is a state that does not show whether the job succeeded, such as suspended.
 	Other State = "other"
 )
 
@@ -34,7 +34,7 @@ type Job struct {
 	State     State
 	Submitted time.Time     // as UTC; the logs name no zone
 	GPUs      int           // 0 if none, or not in the log
-	RunTime   time.Duration // from the first start to the last end; or Unknown
+	RunTime   time.Duration // from the first start to the last end, or Unknown
 	Line      int           // first line of the job in the file, from 1
 }
 
@@ -69,8 +69,8 @@ func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 // MaxTime bounds arrivals and run times. A longer one is a mistake in the log.
 const MaxTime = 10 * 365 * 24 * time.Hour
 
-// Between is the run time between two times of the logs. It fails if one is no
-// time, or if end is before start or more than [MaxTime] after it.
+// Between returns the run time between two times of a log. It fails if one of them is not a
+// time, or if end is before start or more than [MaxTime] after start.
 func Between(start, end string) (time.Duration, error) {
 	from, err := ParseTime(start)
 	if err != nil {

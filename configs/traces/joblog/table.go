@@ -14,8 +14,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// Table reads comma-separated values with a header, line by line, so that a
-// broken line loses only itself. A quoted value must be on one line.
+// Table reads comma-separated values with a header, line by line, so that a broken line
+// does not affect other lines. A quoted value must be on one line.
 type Table struct {
 	r       *bufio.Reader
 	line    int
@@ -25,9 +25,8 @@ type Table struct {
 	text    []byte
 }
 
-// NewTable reads the header. Columns are found by name; their order and case do
-// not matter. The columns in need must be there. Lines that begin with # are
-// ignored.
+// NewTable reads the header. The order and the case of the columns' names do not matter.
+// The columns in need are required. Lines that begin with # are ignored.
 func NewTable(r io.Reader, need ...string) (*Table, error) {
 	t := &Table{r: bufio.NewReaderSize(r, 64<<10), columns: map[string]int{}}
 	line, err := t.read()
@@ -59,9 +58,9 @@ func NewTable(r io.Reader, need ...string) (*Table, error) {
 // Has reports whether the table has a column.
 func (t *Table) Has(column string) bool { _, ok := t.columns[column]; return ok }
 
-// Next goes to the next line that is not empty. It returns io.EOF after the last
-// one. A *[LineError] means that this line is broken and the next one can be
-// read. Any other error is final.
+// Next goes to the next line that is not empty. It returns io.EOF after the last line. A
+// *[LineError] means that this line is broken and the next line can be read. Any other
+// error is final.
 func (t *Table) Next() error {
 	line, err := t.read()
 	if err != nil {
@@ -76,8 +75,8 @@ func (t *Table) Next() error {
 	return nil
 }
 
-// Rows reads the rest of a table: add gets the rows that parse accepts, in order, and
-// broken the others. It fails only if reading fails.
+// Rows reads the rest of a table. It calls add for the rows that parse accepts, in order,
+// and broken for the other rows. It fails only if reading fails.
 func Rows[T any](t *Table, parse func(*Table) (T, error), add func(T), broken func(line int, what string)) error {
 	for {
 		var bad *LineError
@@ -98,7 +97,7 @@ func Rows[T any](t *Table, parse func(*Table) (T, error), add func(T), broken fu
 	}
 }
 
-// GPUs is a number of GPUs in a column, at least least.
+// GPUs returns the number of GPUs in a column, which must be at least least.
 func (t *Table) GPUs(column string, least int) (int, error) {
 	n, err := strconv.Atoi(t.Get(column))
 	if err != nil || n < least || n > MaxGPUs {
@@ -107,11 +106,11 @@ func (t *Table) GPUs(column string, least int) (int, error) {
 	return n, nil
 }
 
-// Line is the number of the line that Next went to.
+
 func (t *Table) Line() int { return t.line }
 
-// Get is the value in a column; "": there is no such column. It stays valid after
-// Next.
+// Get returns the value in a column, or "" if there is no such column. The value stays
+// valid after Next.
 func (t *Table) Get(column string) string {
 	i, ok := t.columns[column]
 	if !ok {
@@ -120,7 +119,7 @@ func (t *Table) Get(column string) string {
 	return strings.TrimSpace(t.values[i])
 }
 
-// LineError is a broken line.
+// LineError reports a broken line.
 type LineError struct {
 	Line int
 	What string

@@ -23,11 +23,11 @@ import (
 	"carma/configs/traces/sia"
 )
 
-// Load is the arrivals of a log, a list of arrivals or a trace.
+// Load has the arrivals of a log, a list of arrivals or a trace.
 type Load struct {
 	Name, Format string
-	// Entries is the number of entries in the file, with those without GPUs and
-	// the broken ones.
+	// Entries is the number of entries in the file, including entries without GPUs and
+	// broken entries.
 	Entries int
 	List    arrivals.List // the entries on GPUs
 	NoGPUs  int
@@ -49,7 +49,7 @@ func (f *Faults) add(line int, what string) {
 	}
 }
 
-// String returns the first faults, for people.
+// String describes the first faults.
 func (f *Faults) String() string {
 	s := strings.Join(f.first, "; ")
 	if more := f.Count - len(f.first); more > 0 {
@@ -61,7 +61,7 @@ func (f *Faults) String() string {
 // Shipped returns the arrivals of a trace that ships with carma.
 func Shipped(name string) (*Load, error) { return ofTrace(traces.Read(name)) }
 
-// Read reads any file that has arrivals. path is its name; - is standard input.
+// Read reads any file that has arrivals. path is the file's name, or - for standard input.
 // With skipBroken, broken entries are left out; otherwise they are an error.
 func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	in := bufio.NewReaderSize(from, 256<<10)
@@ -177,7 +177,7 @@ func (l *Load) read(in io.Reader) (err error) {
 	return err
 }
 
-// add adds a job. Until they are sorted, arrivals are since the first job of the
+// add adds a job. Until the list is sorted, arrival times count from the first job of the
 // file.
 func (l *Load) add(j joblog.Job) {
 	l.Entries++

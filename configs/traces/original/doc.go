@@ -16,9 +16,9 @@
 // estimates of Horus, FakeTensor and GPUMemNet; 40000 means none. The last four
 // lines may be missing.
 //
-// Facts of our traces that do not fit into these forms are kept in comments that begin
-// with "# carma:", so that a trace is read back as it was. In the script these are name,
-// campaign, description and source; behind a submission, the task's name, user, priority
-// and mem, if they differ from what would be read. Line 1 of a .rad file has the
-// workload.
+// Comments that begin with "# carma:" have the facts of carma's traces that these formats
+// lack, so that a trace can be read back unchanged. A comment in the script has the trace's
+// name, campaign, description and source. A comment after a submission has the task's name,
+// user, priority and mem, if they differ from the values that the submission gives. Line 1
+// of a .rad file names the workload.
 package original

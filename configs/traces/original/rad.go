@@ -18,12 +18,12 @@ type Rad struct {
 	Dataset     string
 	Batch       int
 	GPUs        int
-	// Peak is measured, the others are estimates, in MiB per GPU. NoEstimate
-	// means none. All are 0 if the file ends before them.
+	// Peak is the measured peak. The other values are estimates, or NoEstimate. All are in
+	// MiB per GPU, and all are 0 if the file does not have these lines.
 	Peak, Horus, FakeTensor, GPUMemNet float64
 }
 
-// NoEstimate is written if there is no estimate: a whole A100.
+// NoEstimate stands for a missing estimate. It is the memory of a whole A100.
 const NoEstimate = 40000
 
 // Limits on untrusted input.
@@ -67,8 +67,8 @@ func ParseRad(name string, r io.Reader) (Rad, error) {
 	return f, nil
 }
 
-// radLines are the lines of a .rad file without empty ones at its end. There must
-// be at least 8.
+// radLines returns the lines of a .rad file without empty lines at the end. It fails if
+// there are fewer than 8 lines.
 func radLines(name string, r io.Reader) ([]string, error) {
 	var lines []string
 	s := bufio.NewScanner(r)

@@ -25,7 +25,7 @@ type Submit struct {
 	Line  int
 }
 
-// maxSubmits is the most submissions of a script, as of a trace.
+// maxSubmits is the largest number of submissions in a script, the same as in a trace.
 const maxSubmits = 100_000
 
 // ParseScript reads a script. Errors begin with name and the line.
@@ -55,7 +55,7 @@ type scriptParser struct {
 	script Script
 }
 
-// take takes one line.
+// take parses one line.
 func (p *scriptParser) take(line string) error {
 	commands, comment, err := split(line)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *scriptParser) sleep(times []string) error {
 	return nil
 }
 
-// defaultTask is the file that submit.py takes if none is given.
+// defaultTask is the file that submit.py uses by default.
 const defaultTask = "task.txt"
 
 func (p *scriptParser) submit(words []string) error {

@@ -22,13 +22,13 @@ type Options struct {
 	// found at the path in the script, relative to the script's folder or else to the
 	// current one.
 	Rads string
-	// Campaign of a script that names none: "v1", "v2" or "".
+	// Campaign is the campaign for scripts that name none: "v1", "v2" or "".
 	Campaign string
 }
 
 // ReadScript reads a script and the .rad files that it names. A .rad file may be
-// missing if the catalogue has a workload of its name, as it has of all the
-// original's own.
+// missing if the catalogue has a workload of its name, as for all .rad files of the
+// original.
 func ReadScript(path string, r io.Reader, o Options) (traces.Trace, error) {
 	s, err := ParseScript(path, r)
 	if err != nil {
@@ -80,7 +80,7 @@ func ReadRad(path string, o Options) (traces.Trace, error) {
 	return t, nil
 }
 
-// base is a file's name without folder and ending.
+// base returns a file's name without folder and ending.
 func base(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
@@ -134,9 +134,9 @@ func (o Options) kind(script, rad string) (kind, error) {
 	return kind{w, w.GPUs}, nil
 }
 
-// workload finds the workload of a .rad file. It is the one that line 1 names; or
-// the one with the file's name; or the only one with the command's program, batch
-// size and GPUs.
+// workload finds the workload of a .rad file. It is the workload that line 1 names, or else
+// the workload with the file's name, or else the only workload with the command's program,
+// batch size and GPUs.
 func (f Rad) workload(name string) (workloads.Profile, error) {
 	notes, err := parseNotes(f.Comment)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f Rad) workload(name string) (workloads.Profile, error) {
 		name, cmp.Or(f.program(), "line 3"), f.Batch, f.GPUs, mark, strings.Join(workloads.Nearest(name), ", "))
 }
 
-// program is the program in the command, without folders and ending.
+// program returns the name of the command's program without folders and ending.
 func (f Rad) program() string {
 	for word := range strings.FieldsSeq(f.Command) {
 		if strings.HasSuffix(word, ".py") {
@@ -235,7 +235,7 @@ func FromTrace(t traces.Trace) (Files, error) {
 	return out, nil
 }
 
-// radName is the task's own name if the original knows the workload by that name,
+// radName returns the task's own name if the original uses that name for the workload,
 // otherwise the workload's name.
 func radName(w workloads.Profile, t traces.Task) string {
 	name := w.Name
@@ -248,7 +248,7 @@ func radName(w workloads.Profile, t traces.Task) string {
 	return name
 }
 
-// notes are the facts about a task that its .rad file lacks.
+// notes returns the facts about a task that its .rad file lacks.
 func notes(t traces.Task, rad string) Notes {
 	n := Notes{}
 	if t.Name != rad {

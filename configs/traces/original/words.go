@@ -72,11 +72,11 @@ func quote(s string) string {
 	return "'" + s + "'" // our file names have no quotation marks
 }
 
-// Notes are the content of a comment "# carma: key=value ...". A value that is
-// not plain is quoted as in Go.
+// Notes has the keys and values of a comment "# carma: key=value ...". Values with special
+// characters are quoted as in Go.
 type Notes map[string]string
 
-// mark is the beginning of such a comment.
+// mark is the beginning of a comment with notes.
 const mark = "# carma:"
 
 var noteKeys = []string{"name", "campaign", "description", "source", "user", "priority", "mem", "workload"}

@@ -1,16 +1,16 @@
-// Package sia reads job tables in the form of Sia's simulator (GitHub
-// siasosp23/artifacts, sia-simulator/traces), which others use too. One of them
-// has 82,247 jobs of Microsoft's Philly cluster.
+// Package sia reads job tables in the format of Sia's simulator (GitHub
+// siasosp23/artifacts, sia-simulator/traces), which other simulators use too. One of these
+// tables has 82,247 jobs of Microsoft's Philly cluster.
 //
 // The table has a line for each job:
 //
 //	timestamp,duration,num_gpus,gpu_time,cluster
 //	2017-10-09 07:01:55,66.0,1,66.0,11cb48
 //
-// timestamp is the submission, without a zone; duration is in seconds. cluster is
-// the virtual cluster, which stands for the user, as users are not in it; nor is
-// how jobs ended. gpu_time is their product and is ignored, as are other columns.
-// Columns may be in any order; the first three are required.
+// timestamp is the time of submission, without a zone. duration is in seconds. cluster is
+// the virtual cluster. It stands for the user, because the table has no users. The table
+// has no final states of jobs. gpu_time is duration times num_gpus. It and other columns
+// are ignored. Columns may be in any order; the first three are required.
 package sia
 
 import (
@@ -23,8 +23,8 @@ import (
 
 var need = []string{"timestamp", "duration", "num_gpus"}
 
-// Read reads a table. It fails if reading fails, or if this is no such table; then
-// the error begins with the number of the line.
+// Read reads a table. It fails if reading fails or if the file is not such a table. In the
+// second case the error begins with the number of the line.
 func Read(r io.Reader, to joblog.Sink) error {
 	t, err := joblog.NewTable(r, need...)
 	if err != nil {

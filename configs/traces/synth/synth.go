@@ -1,6 +1,6 @@
-// Package synth writes logs of invented jobs in the forms of the public ones, for
-// tests, benchmarks and the docs. No value in them was measured: gaps and run
-// times are drawn from exponential and log-normal distributions.
+// Package synth writes synthetic logs in the formats of the public logs, for tests,
+// benchmarks and the docs. No value in them was measured: gaps and run times are drawn from
+// exponential and log-normal distributions.
 package synth
 
 import (
@@ -19,7 +19,7 @@ type Options struct {
 	Seed uint64
 }
 
-// job is one invented job.
+// job is one synthetic job.
 type job struct {
 	number            int
 	submitted         time.Time

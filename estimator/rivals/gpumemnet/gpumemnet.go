@@ -89,7 +89,7 @@ func load(name string, inputs, outputs []string) (n network, err error) {
 	return n, nil
 }
 
-// networks returns the models by family and design. It loads the models at the first call.
+// networks returns the models by family and design. It loads all models at the first call.
 var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, error) {
 	all := map[models.Family]map[Design]network{}
 	for _, f := range []models.Family{models.MLP, models.Conv} {
