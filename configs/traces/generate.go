@@ -114,7 +114,7 @@ func (o GenerateOptions) mix() mixes.Mix {
 	return o.Mix
 }
 
-
+// generated is the prefix of the names of generated traces.
 const generated = "generated-"
 
 func (o GenerateOptions) name() string {

@@ -30,8 +30,8 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 	return openAt(ctx, "/", config, clock, opt, log)
 }
 
-// openAt is openGPUs; root is the folder in which files of a driver or a card are
-// searched.
+// openAt is openGPUs with root as the folder in which it searches for files of a driver or a
+// GPU.
 func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
@@ -73,8 +73,8 @@ func openReal(ctx context.Context, only []string, config configs.Config, log zer
 	return source, nil
 }
 
-// mayPretend refuses to simulate GPUs unasked where there are some, or their driver,
-// that cannot be used.
+// mayPretend refuses to simulate GPUs by default on a machine that has GPUs or their driver,
+// but cannot use them.
 func mayPretend(none *cards.NoDriver, root string) error {
 	sign := gpu.NVIDIAHere(root)
 	if sign == "" {
@@ -83,7 +83,7 @@ func mayPretend(none *cards.NoDriver, root string) error {
 	return cli.Usagef(none.Hint, "there is %s, but the GPUs cannot be read: %s", sign, none.What)
 }
 
-// forReal refuses what only simulated GPUs can do.
+// forReal refuses settings that only simulated GPUs support.
 func forReal(config configs.Config) error {
 	if config.Speed != 1 {
 		return cli.Usagef("leave --speed out, or simulate: --gpus sim:"+servers.Default, "--speed %v needs simulated GPUs", config.Speed)

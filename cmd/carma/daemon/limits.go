@@ -11,8 +11,8 @@ import (
 	"carma/runner/limits"
 )
 
-// setLimits completes the daemon's options with how the configuration wants the
-// GPU memory of tasks bounded. The options of MPS come before.
+// setLimits sets the daemon's options for limiting the GPU memory of tasks. The options of
+// MPS must be set before.
 func setLimits(config configs.Config, opt *runner.Options) error {
 	dir, err := filepath.Abs(filepath.Join(config.DataDir, "limits"))
 	if err != nil {
@@ -29,7 +29,8 @@ func setLimits(config configs.Config, opt *runner.Options) error {
 	return nil
 }
 
-// limitError makes limits that this machine does not have a usage error.
+// limitError converts an error about limits that this machine does not support to a usage
+// error.
 func limitError(err error) error {
 	var cannot *runner.CannotLimitError
 	if errors.As(err, &cannot) {

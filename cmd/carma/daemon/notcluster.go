@@ -11,8 +11,7 @@ import (
 // containers/kubernetes/test proves it.
 const claimStays = "on a cluster its claim keeps the GPU memory for as long as its pod is there, so nobody else could have it"
 
-// notOnCluster are settings that a user may ask for and that a cluster does not support,
-// by their effect.
+// notOnCluster are settings that a user may request and that a cluster does not support.
 var notOnCluster = []struct {
 	keys    []string
 	what    string // after "on a cluster"
@@ -40,11 +39,11 @@ var notOnCluster = []struct {
 	},
 }
 
-// harmless are values that ask for nothing, whatever the default is.
+// harmless are values that request nothing, whatever the default is.
 var harmless = []string{"off", "false"}
 
-// checkCluster refuses a setting that a cluster has not, if somebody asks for it. The
-// default's value asks for nothing: written or not, the daemon does the same.
+// checkCluster refuses a requested setting that a cluster does not support. A default value
+// is no request, even if the configuration states it.
 func checkCluster(config configs.Config, from configs.Origins) error {
 	if !inCluster(config) {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // manager is the service manager that started the daemon: systemd, or another that
-// speaks sd_notify(3). Without one its methods do nothing.
+// speaks sd_notify(3). Without a service manager its methods do nothing.
 type manager struct {
 	socket string        // or empty if there is none
 	every  time.Duration // watchdog timeout, or 0 if there is none
@@ -22,7 +22,7 @@ type manager struct {
 }
 
 // findManager reads the manager's variables, and removes them from the environment:
-// programs that the daemon starts must not send messages for it.
+// programs that the daemon starts must not send messages in the daemon's name.
 func findManager(log zerolog.Logger) *manager {
 	m := &manager{socket: os.Getenv("NOTIFY_SOCKET"), log: log}
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
@@ -56,7 +56,7 @@ func (m *manager) tell(assignments ...string) {
 
 // watch reports to the service manager when the daemon is ready, then that it lives,
 // until ctx ends. turn asks the daemon's loop for a round and returns when the round has
-// ended: a daemon whose loop is blocked sends no sign of life, even if its process lives.
+// ended. So a daemon whose loop is blocked sends no keep-alive, even if its process lives.
 func (m *manager) watch(ctx context.Context, status string, turn func(context.Context) error) {
 	if m.socket == "" || turn(ctx) != nil {
 		return

@@ -17,7 +17,7 @@ import (
 type reloading struct {
 	asked <-chan os.Signal
 	load  func() (configs.Config, error)
-	// The service manager hears of each reading; status is its text after one.
+	// The daemon informs the service manager of each reload. status is the text after it.
 	service *manager
 	status  string
 }
@@ -48,7 +48,7 @@ func (l reloading) run(ctx context.Context, r changing, config configs.Config, l
 	}
 }
 
-// again reads the configuration once, and returns the one in force after it.
+// again reads the configuration once, and returns the configuration then in force.
 func (l reloading) again(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) (configs.Config, error) {
 	next, err := l.load()
 	if err != nil {
@@ -74,8 +74,8 @@ func (l reloading) again(ctx context.Context, r changing, config configs.Config,
 	return taken, nil
 }
 
-// like adapts a configuration that was read again to the driver that the daemon runs with:
-// another one needs a restart, and until then turns nothing off or on.
+// like adapts a reloaded configuration to the driver that the daemon runs with. Another
+// driver needs a restart, and changes no other setting until then.
 func like(running, next configs.Config) configs.Config {
 	named := next.Driver
 	next.Driver = running.Driver
@@ -84,7 +84,7 @@ func like(running, next configs.Config) configs.Config {
 	return next
 }
 
-// liveOf are the options of a configuration that can change while the daemon runs.
+// liveOf returns the options of a configuration that can change while the daemon runs.
 func liveOf(config configs.Config) runner.Live {
 	limits := outputLimits(config)
 	return runner.Live{

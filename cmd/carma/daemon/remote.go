@@ -33,7 +33,7 @@ func openRemote(config configs.Config, r *runner.Runner, log zerolog.Logger) err
 	return nil
 }
 
-// certificate is the administrator's, or one of the daemon's own.
+// certificate returns the administrator's certificate, or one that the daemon makes.
 func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
 	if config.ListenCertificate != "" {
 		return certs.Files(config.ListenCertificate, config.ListenKey, func(err error) {
@@ -48,7 +48,7 @@ func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
 	return own.Get, nil
 }
 
-// namesOf are the names and addresses by which clients may reach the daemon.
+// namesOf returns the names and addresses by which clients may reach the daemon.
 func namesOf(config configs.Config) []string {
 	names := append([]string{"localhost", "127.0.0.1", "::1"}, config.ListenNames...)
 	if host, err := os.Hostname(); err == nil {
@@ -57,7 +57,7 @@ func namesOf(config configs.Config) []string {
 	if host, _, err := net.SplitHostPort(config.Listen); err == nil {
 		names = append(names, host)
 	}
-	addresses, _ := net.InterfaceAddrs() // addresses that cannot be read are missing
+	addresses, _ := net.InterfaceAddrs() // leave out addresses that cannot be read
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok {
 			names = append(names, ip.IP.String())

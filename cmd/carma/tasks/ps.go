@@ -47,7 +47,7 @@ const psExample = `  carma ps
   carma ps -a --format 'table ID,NAME,START,END,COMMAND'
   carma stop $(carma ps -q -l sweep=7)`
 
-// Ps is carma ps.
+// Ps returns the command carma ps.
 func Ps(a *cli.App) *cobra.Command {
 	p := ps{app: a}
 	cmd := &cobra.Command{
@@ -82,7 +82,7 @@ type ps struct {
 	form              string
 	json              *bool
 	watch             *time.Duration
-	screen            io.Writer // as wide as the table may be
+	screen            io.Writer // its width limits the table
 }
 
 func (p *ps) run(cmd *cobra.Command, args []string) error {
@@ -148,7 +148,8 @@ func (p *ps) width() int {
 	return cli.WidthOf(p.screen)
 }
 
-// table prints the tasks, a row each if open, and then what troubles the daemon.
+// table prints the tasks and then the daemon's troubles. open says that each task has its
+// own row.
 func (p *ps) table(list []api.Task, info *api.Info, open bool) error {
 	rows := folded(list)
 	if open {
@@ -176,7 +177,7 @@ func chosenFormat(cmd *cobra.Command, text string) (*format, error) {
 	return parseFormat(text)
 }
 
-// sayOnce leaves it to the lines below the table what all the tasks wait for.
+// sayOnce removes the reasons from the tasks' rows that the lines below the table state.
 func sayOnce(list []api.Task, trouble []api.Trouble) {
 	for i := range list {
 		for _, x := range trouble {
@@ -187,11 +188,11 @@ func sayOnce(list []api.Task, trouble []api.Trouble) {
 	}
 }
 
-// wide is the width from which on a table shows slowdowns and energy.
+// wide is the smallest width of a table with slowdowns and energy.
 const wide = 100
 
-// Table shows tasks as of now, the daemon's time, a row for each; a width of 0 is no
-// limit.
+// Table returns a table with a row for each task. now is the daemon's time. A width of 0
+// means no limit.
 func Table(list []api.Task, now time.Time, width int) *cli.Table {
 	rows := opened(list)
 	return table(shown(rows, now, width), rows, now)
@@ -205,7 +206,7 @@ func used(joules float64) string {
 	return units.Joules(joules).String()
 }
 
-// Where a task runs, or how many GPUs it waits for.
+// Where returns the GPUs on which a task runs, or the number of GPUs that it waits for.
 func Where(t *api.Task) string {
 	if t.Submit.NoGPU {
 		return "none"
@@ -219,8 +220,8 @@ func Where(t *api.Task) string {
 	return "-"
 }
 
-// Need is the memory in GiB that is allocated to a task, or that it waits for, on each
-// GPU.
+// Need returns the memory in GiB that is allocated to a task on each GPU, or that the task
+// waits for.
 func Need(t *api.Task) string {
 	switch {
 	case t.Submit.NoGPU:
@@ -228,7 +229,7 @@ func Need(t *api.Task) string {
 	case t.Phase == string(mapper.Estimating):
 		return "?"
 	case cli.Placed(t) && !t.Alone && cli.LastAttempt(t) != nil && cli.LastAttempt(t).Grant > 0:
-		return cli.GiB(cli.LastAttempt(t).Grant) // as gpus and why have it
+		return cli.GiB(cli.LastAttempt(t).Grant) // the figure that gpus and why show
 	case t.Need == 0:
 		return "whole"
 	}
@@ -250,7 +251,7 @@ func TimeOf(t *api.Task, now time.Time) time.Duration {
 	return now.Sub(t.Submitted)
 }
 
-// Hint is the one thing to know about a task.
+// Hint returns the most important fact about a task.
 func Hint(t *api.Task) string {
 	switch {
 	case t.Finished():

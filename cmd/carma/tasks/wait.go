@@ -15,10 +15,10 @@ import (
 	"carma/runner/api"
 )
 
-// exitTimeout is the exit code after --timeout. The program timeout has the same.
+// exitTimeout is the exit code after --timeout, the same as that of the program timeout.
 const exitTimeout = 124
 
-// Wait is carma wait.
+// Wait returns the command carma wait.
 func Wait(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "wait [flags] TASK... | --mine | --group NAME",
@@ -97,8 +97,8 @@ func waitFor(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Cl
 	return waitAny(ctx, a, client, refs)
 }
 
-// chosen returns the tasks that flags choose: all of a group if only a group is given,
-// else the tasks that have not finished.
+// chosen returns the tasks that flags select. If only a group is given, these are all tasks
+// of the group, otherwise the selected unfinished tasks.
 func chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector) (list []api.Task, err error) {
 	err = cli.BeginPatience(a.Say).Do(ctx, func() (err error) {
 		if s.Group != "" && !s.Many() {
@@ -115,14 +115,14 @@ func chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selecto
 	return list, err
 }
 
-// waitNamed waits for each task and prints its code; it exits with the last that is
-// not 0.
+// waitNamed waits for each task and prints its exit code. It exits with the last code that
+// is not 0.
 func waitNamed(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.Client, refs []string) error {
 	code := cli.ExitOK
 	err := a.Each(cmd, refs, func(ref string) error {
 		task, err := attach.UntilFinished(ctx, a, client, ref)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return cli.CodeError(exitTimeout) // the caller says so, once for all tasks
+			return cli.CodeError(exitTimeout) // the caller reports it once for all tasks
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -160,7 +160,8 @@ func waitAll(ctx context.Context, a *cli.App, client *api.Client, all []api.Task
 	return nil
 }
 
-// groupCode is the exit code for finished tasks of a group: the highest.
+// groupCode returns the exit code for finished tasks of a group, the highest of the tasks'
+// codes.
 func groupCode(tasks []api.Task) int {
 	worst := cli.ExitOK
 	for i := range tasks {
@@ -169,12 +170,13 @@ func groupCode(tasks []api.Task) int {
 	return worst
 }
 
-// lookAgain is the time for which waitAny relies on the stream of changes alone. The next
-// look finds a change that came between a look and the stream.
+// lookAgain is the time for which waitAny relies only on the stream of changes. Then it
+// reads the tasks again, to find changes between the previous read and the begin of the
+// stream.
 const lookAgain = 2 * time.Second
 
-// waitAny waits for the first of some tasks that finishes. It needs one connection,
-// however many they are.
+// waitAny waits for the first of some tasks that finishes. It needs only one connection for
+// any number of tasks.
 func waitAny(ctx context.Context, a *cli.App, client *api.Client, refs []string) error {
 	asked := map[int64]bool{} // look-up only
 	var end *api.Task

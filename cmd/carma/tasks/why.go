@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// Why is carma why.
+// Why returns the command carma why.
 func Why(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "why TASK",
@@ -93,8 +93,8 @@ func WhyText(w *api.Why, t *api.Task) string {
 	return b.String()
 }
 
-// commandText describes the GPUs and checkpoints of a task's command line: what happens
-// to its work if it is run again.
+// commandText describes the GPUs and checkpoints in a task's command line. The checkpoints
+// decide what happens to the task's work if it is rerun.
 func commandText(s *api.Says) string {
 	if s == nil {
 		return ""
@@ -140,8 +140,8 @@ func witnessText(at *api.Attempt) string {
 	return b.String()
 }
 
-// accountText is the priority of an unfinished task and what its user has, as far as
-// that decides when it starts.
+// accountText describes the priority of an unfinished task and its user's resources, if
+// they affect when the task starts.
 func accountText(w *api.Why) string {
 	var b strings.Builder
 	if w.Priority != "" && (w.Position > 0 || w.Priority != "normal") {
@@ -177,11 +177,11 @@ func accountText(w *api.Why) string {
 	return b.String()
 }
 
-// preallocates is the advice for a program that reserves most of a card.
+// preallocates is the advice for a program that reserves most of a GPU's memory.
 const preallocates = "memory: it took most of the card at its start and has not changed since, as JAX and TensorFlow do unless told otherwise; " +
 	"leave XLA_PYTHON_CLIENT_PREALLOCATE and TF_FORCE_GPU_ALLOW_GROWTH to carma (memory-caps: growth), or say --exclusive"
 
-// standing is the state of a task as the end of a sentence.
+// standing returns the state of a task as the end of a sentence.
 func standing(w *api.Why, t *api.Task) string {
 	switch {
 	case cli.Placed(t):
@@ -237,7 +237,7 @@ func granted(at *api.Attempt) string {
 	return units.Bytes(at.Grant).String()
 }
 
-// course says how an attempt went. away: it is suspended now.
+// course describes how an attempt went. away says that the attempt is suspended now.
 func course(at *api.Attempt, now time.Time, away bool) string {
 	var s string
 	switch {
@@ -261,7 +261,7 @@ func course(at *api.Attempt, now time.Time, away bool) string {
 	if at.EnergyJ > 0 {
 		s += ", " + used(at.EnergyJ)
 	}
-	stopped := at.Outcome == "stopped" && at.Reason != "" // why carma stopped it says more than that it did
+	stopped := at.Outcome == "stopped" && at.Reason != "" // the reason says more than the outcome
 	if at.Message != "" && at.Outcome != "ok" && !stopped {
 		s += " (" + cli.Printable(at.Message) + ")"
 	}

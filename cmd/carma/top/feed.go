@@ -12,11 +12,11 @@ import (
 	"carma/runner/api"
 )
 
-// feed sends changes to the view. One goroutine reads the GPUs and the tasks on them
-// every interval. It reads the whole queue, which may be long, only after an event about
-// a change, and now and then, because reasons change without one. Another reads the
-// events. A third asks when the waiting tasks on the screen are expected to start, one
-// after the other.
+// feed sends changes to the view. One goroutine reads the GPUs and the tasks on them every
+// interval. It reads the whole queue, which may be long, after an event about a change. It
+// also reads the queue from time to time without an event, because reasons change without
+// events. A second goroutine reads the events. A third requests the expected starts of the
+// waiting tasks on the screen, one after the other.
 type feed struct {
 	d        daemon
 	interval time.Duration

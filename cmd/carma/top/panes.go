@@ -25,21 +25,21 @@ type pane struct {
 	asked time.Time // when the daemon was asked last
 
 	first int // the line at the top
-	side  int // cells that are scrolled to the right
+	side  int // number of cells scrolled to the right
 	// Output.
 	serial int
 	end    func() // ends the stream
 	next   chan logged
 	log    []string
-	piece  string // of a line that has not ended
-	tail   bool   // the last lines are shown, as they come
+	piece  string // beginning of a line that has not ended
+	tail   bool   // the pane follows the output
 	over   string
 }
 
-// keptLines is the number of lines of output that are kept.
+// keptLines is the largest number of lines of output that are kept.
 const keptLines = 5000
 
-// body is the text of the pane, and its title.
+// body returns the title and the text of the pane.
 func (p *pane) body(m *model) (head string, lines []string) {
 	switch m.screen {
 	case allGPUs:
@@ -155,7 +155,7 @@ func amount(bytes int64) string {
 	return units.Bytes(bytes).String()
 }
 
-// gpuBody has each GPU with all that is on it.
+// gpuBody returns a text about each GPU and everything that runs on it.
 func (m *model) gpuBody() (lines []string) {
 	head, rows := m.gpuRows(m.gpus, false)
 	lines = append(lines, title.of(head))
@@ -224,7 +224,7 @@ func (p *pane) told(m *model, a *told) {
 	}
 }
 
-// logged puts in lines of output, and waits for the next.
+// logged adds lines of output, and waits for more.
 func (p *pane) logged(m *model, l *logged) tea.Cmd {
 	if l.serial != p.serial || m.screen != output {
 		return nil
@@ -246,7 +246,7 @@ func (p *pane) logged(m *model, l *logged) tea.Cmd {
 // longestLine bounds a line that does not end, in bytes.
 const longestLine = 16 << 10
 
-// add puts in a line of output, or the next piece of one.
+// add adds a line of output, or the next piece of a line.
 func (p *pane) add(l *api.LogLine) {
 	if p.piece != "" && len(p.log) > 0 {
 		p.log = p.log[:len(p.log)-1]
@@ -258,8 +258,8 @@ func (p *pane) add(l *api.LogLine) {
 	p.log = append(p.log, logLine(text, l.Stream))
 }
 
-// logLine is a line of output without what would move the cursor: of a progress bar
-// that writes over itself, the last.
+// logLine returns a line of output without characters that would move the cursor. Of a
+// progress bar that overwrites itself, only the last text remains.
 func logLine(text, stream string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if at := strings.LastIndexByte(text, '\r'); at >= 0 {

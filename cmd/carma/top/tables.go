@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// gpuTable has a row for each GPU; if there are too many, the last row stands for the
+// gpuTable has a row for each GPU. If there are too many GPUs, the last row summarizes the
 // rest.
 func (m *model) gpuTable() []string {
 	rows := m.gpuLines()
@@ -33,7 +33,7 @@ func (m *model) gpuTable() []string {
 	return lines
 }
 
-// gpuRows lays out GPUs; with their tasks in the last column, or not.
+// gpuRows lays out GPUs. named says that the last column has their tasks.
 func (m *model) gpuRows(gpus []api.GPU, named bool) (head string, lines []string) {
 	g := m.glyphs
 	columns := []column{
@@ -96,14 +96,14 @@ func (m *model) present(v *api.GPU, width int) string {
 	return as.of(m.glyphs.fit(cli.Printable(parts[0]), width)) // words, of a fault or a reservation
 }
 
-// window are the tasks of a list that are on the screen.
+// window returns the tasks of a list that are on the screen.
 func (m *model) window(part int) []*api.Task {
 	l := &m.lists[part]
 	from := min(l.first, len(l.tasks))
 	return l.tasks[from:min(from+l.rows, len(l.tasks))]
 }
 
-// heading is the title of a list's column of names: how many there are.
+// heading returns the title of a list's column of names, with the number of tasks.
 func (m *model) heading(part int, word string) string {
 	l := &m.lists[part]
 	if len(l.tasks) < l.all {
@@ -139,7 +139,7 @@ func (m *model) startedTable() []string {
 	return m.listed(started, columns, rows, "nothing runs")
 }
 
-// waitingTable is the queue: why each waits, and when it is expected to start.
+// waitingTable lists the queue: why each task waits, and when it is expected to start.
 func (m *model) waitingTable() []string {
 	head := m.heading(waiting, "WAITING")
 	columns := []column{
@@ -169,7 +169,7 @@ func position(t *api.Task) string {
 	return strconv.Itoa(t.Position)
 }
 
-// reason is the one thing to know about a task, without its place in the queue.
+// reason returns the most important fact about a task, without its position in the queue.
 func reason(t *api.Task) string {
 	if t.Position > 0 && t.Suspension == nil {
 		return t.Waits
@@ -177,7 +177,8 @@ func reason(t *api.Task) string {
 	return tasks.Hint(t)
 }
 
-// about is a line for the task at the cursor: what its row had no room for.
+// about returns a line with facts about the task at the cursor that its row has no room
+// for.
 func (m *model) about() string {
 	t := m.tasks[m.task]
 	if t == nil {
@@ -193,7 +194,7 @@ func (m *model) about() string {
 	return text + t.Phase
 }
 
-// listed is a list with its titles, and the cursor in it.
+// listed returns the lines of a list with its titles and the cursor.
 func (m *model) listed(part int, columns []column, rows [][]cell, none string) []string {
 	head, spans, lines := m.glyphs.grid(columns, rows, m.width-1)
 	m.heads[part] = spans
@@ -214,7 +215,7 @@ func (m *model) listed(part int, columns []column, rows [][]cell, none string) [
 	return out
 }
 
-// far is the share of a task that is done, or its count, and the time that is left.
+// far returns a task's progress as a share or a count, and the remaining time.
 func far(t *api.Task, now int64) (done, left string) {
 	p := t.Progress
 	if p == nil {

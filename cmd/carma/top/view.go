@@ -23,13 +23,13 @@ const (
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen, v.WindowTitle = true, "carma top"
-	if m.mouse { // else the terminal's own selecting works
+	if m.mouse { // without the mouse, text can be selected in the terminal
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	return v
 }
 
-// lines returns the lines of the screen: height of them, none wider than width.
+// lines returns the lines of the screen. There are height lines, none wider than width.
 func (m *model) lines() []string {
 	if m.width == 0 || m.height == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (m *model) lines() []string {
 	return append(lines[:m.height-len(last)], last...)
 }
 
-// top is the first line, and the troubles below it.
+// top returns the first line and the troubles below it.
 func (m *model) top() []string {
 	where := m.info.Source
 	if where != "" {
@@ -89,11 +89,11 @@ func (m *model) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// troublesShown is the number of lines for troubles.
+// troublesShown is the largest number of lines for troubles.
 const troublesShown = 2
 
-// troubles are the lines about what keeps tasks from starting, or the view from
-// knowing.
+// troubles returns the lines about problems that keep tasks from starting or the view from
+// reading the daemon's state.
 func (m *model) troubles() (lines []string) {
 	if m.lost != "" {
 		lines = append(lines, fmt.Sprintf("%s since %s; what is shown is old; trying again", m.lost, m.since.Local().Format("15:04:05")))
@@ -154,8 +154,7 @@ func (m *model) layout() {
 	}
 }
 
-// bottom is the last line, or the last two: a question, what came of a key, or the
-// keys.
+// bottom returns the last one or two lines: a question, the result of a key, or the keys.
 func (m *model) bottom() (lines []string) {
 	lines = []string{""}
 	over := func(text string, as sgr) {
@@ -187,7 +186,7 @@ func (m *model) bottom() (lines []string) {
 	return lines
 }
 
-// keys are the most useful ones of the screen; as many as fit, none cut.
+// keys returns the most useful keys of the screen, as many as fit in full.
 func (m *model) keys() string {
 	all := []string{"? help", "q quit", "enter details", "l logs", "w why", "x stop", "/ filter", "m mine", "g GPUs", "o sort", "h hold", "r release", "z suspend", "u resume", "t first", "b last"}
 	switch m.screen {
@@ -206,7 +205,7 @@ func (m *model) keys() string {
 	return strings.TrimSpace(text)
 }
 
-// small is a summary for a window that is too small for the lists.
+// small returns a summary for a window that is too small for the lists.
 func (m *model) small() []string {
 	lines := wrapped("carma: "+m.counts(), m.width)
 	counts := len(lines)

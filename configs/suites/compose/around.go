@@ -18,7 +18,7 @@ import (
 
 const defaultNetwork = "default"
 
-// joins are a service's places in the networks of the suite.
+// joins returns a service's connections to the networks of the suite.
 func (t *translator) joins(c types.ServiceConfig) (all []api.NetworkPlace) {
 	switch mode := c.NetworkMode; {
 	case mode == "none":
@@ -68,7 +68,7 @@ func (t *translator) joins(c types.ServiceConfig) (all []api.NetworkPlace) {
 	return all
 }
 
-// within reads whose network a service shares, loopback and ports included.
+// within reads which service's network a service shares, including loopback and ports.
 func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 	of, shares := strings.CutPrefix(c.NetworkMode, "service:")
 	if !shares {
@@ -98,7 +98,7 @@ func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 
 var goodAlias = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
-// networkName is a network's name in the suite: its key, or for one that suites
+// networkName returns a network's name in the suite: its key, or for a network that suites
 // share its own name.
 func (t *translator) networkName(key string) string {
 	if n := t.project.Networks[key]; bool(n.External) || n.Name != "" && n.Name != t.project.Name+"_"+key {
@@ -107,7 +107,7 @@ func (t *translator) networkName(key string) string {
 	return key
 }
 
-// volumeName is the same for a volume. One without a name has none.
+// volumeName is like networkName for a volume. It returns empty for an anonymous volume.
 func (t *translator) volumeName(key string) string {
 	if v := t.project.Volumes[key]; key != "" && (bool(v.External) || v.Name != "" && v.Name != t.project.Name+"_"+key) {
 		return cmp.Or(v.Name, key)
@@ -115,8 +115,8 @@ func (t *translator) volumeName(key string) string {
 	return key
 }
 
-// beside collects the networks and volumes that the services use. A suite without
-// helpers, volumes, files and networks of its own needs nothing beside its tasks.
+// beside collects the networks and volumes that the services use. A suite without its own
+// helpers, volumes, files and networks needs nothing besides its tasks.
 func (t *translator) beside(s *Suite) {
 	var used []api.Joined
 	for _, h := range s.Helpers {
@@ -157,7 +157,7 @@ func (t *translator) beside(s *Suite) {
 	}
 }
 
-// noNetworks warns of networks that tasks alone do not get.
+// noNetworks warns of networks if the suite has only tasks, which then get none.
 func (t *translator) noNetworks(s *Suite) {
 	for _, service := range s.Services {
 		c := t.project.Services[service.Name]

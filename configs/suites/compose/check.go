@@ -28,8 +28,8 @@ func (c *checker) say(line int, key, text string) {
 	c.warnings = append(c.warnings, &Error{File: file, Line: at, Key: key, Text: text})
 }
 
-// told returns the warnings by line, each once: a service that several others extend is
-// visited several times.
+// told returns the warnings by line, without duplicates. There may be duplicates because a
+// service that several others extend is visited several times.
 func (c *checker) told() []string {
 	byLine(c.warnings)
 	var all []string
@@ -53,7 +53,7 @@ func (c *checker) refuse(line int, key, why string) {
 	}
 }
 
-// err is the first refusal in the file, with the places of the others.
+// err returns the first refusal in the file, with the places of the others.
 func (c *checker) err() error {
 	if len(c.refused) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (c *checker) err() error {
 // keys applies the rules to the keys of a mapping.
 func (c *checker) keys(n *yaml.Node, at string, rules map[string]rule) {
 	if n == nil || n.Kind != yaml.MappingNode {
-		return // the loader reports what is wrong with it
+		return // the loader reports the fault
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -118,8 +118,7 @@ func (c *checker) under(v *yaml.Node, key string, r rule) {
 	}
 }
 
-// saysNothing reports whether a value asks for nothing, like false or an empty
-// list.
+// saysNothing reports whether a value requests nothing, like false or an empty list.
 func saysNothing(v *yaml.Node) bool {
 	switch v.Kind {
 	case yaml.ScalarNode:

@@ -14,7 +14,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Error is a fault in a Compose file, with its place.
+// Error reports a fault in a Compose file, with its place.
 type Error = taskfile.Error
 
 // Limits of a file: its size in bytes, and its number of values after aliases are
@@ -43,8 +43,8 @@ func Read(name string, from io.Reader) ([]byte, error) {
 type document struct {
 	file string
 	root *yaml.Node
-	// others are the files that are merged into it, and the files that it includes or
-	// extends; see place.
+	// others are the files that are merged into the document, and the files that it
+	// includes or extends; see place.
 	others []string
 	// unset are the variables that are not set, where they are used.
 	unset []*Error
@@ -138,7 +138,7 @@ func (f *flattener) flat(n *yaml.Node, depth int) (*yaml.Node, error) {
 	return flat, nil
 }
 
-// mapping copies keys and values. Merged ones come after the mapping's own.
+// mapping copies keys and values. Merged keys come after the mapping's own keys.
 func (f *flattener) mapping(flat, n *yaml.Node, depth int) error {
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -205,7 +205,7 @@ func (d *document) find(path ...string) (value *yaml.Node, line int) {
 	return value, line
 }
 
-// services are the names of the services, in the file's order.
+// services returns the names of the services, in the file's order.
 func (d *document) services() []string {
 	var names []string
 	if all, _ := d.find("services"); all != nil && all.Kind == yaml.MappingNode {

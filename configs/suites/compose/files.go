@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// perFile is more than a file has lines. The lines of the n-th other file begin at n
-	// times this, so that a line identifies its file.
+	// perFile is larger than the number of lines of any file. The lines of the n-th other
+	// file count from n*perFile, so that a line number identifies the file.
 	perFile = 10 * MaxSize
 	// maxFiles is the largest number of other files that a suite may include or extend.
 	maxFiles = 32
@@ -105,7 +105,7 @@ func shift(n *yaml.Node, by int) {
 func (g *gatherer) include(ctx context.Context, root *yaml.Node, folder string, depth int) error {
 	_, list := get(root, "include")
 	if list == nil || list.Kind != yaml.SequenceNode {
-		return nil // the loader reports what is wrong with it
+		return nil // the loader reports the fault
 	}
 	for _, item := range list.Content {
 		if depth > maxFiles {
@@ -116,7 +116,7 @@ func (g *gatherer) include(ctx context.Context, root *yaml.Node, folder string, 
 			return err
 		}
 		if other == nil {
-			continue // the loader reports what is wrong with it
+			continue // the loader reports the fault
 		}
 		if err := g.include(ctx, other, below, depth+1); err != nil {
 			return err
@@ -131,8 +131,8 @@ func (g *gatherer) include(ctx context.Context, root *yaml.Node, folder string, 
 	return nil
 }
 
-// included reads one entry of include: a file, or several that are merged. below is
-// the folder from which their paths count.
+// included reads one entry of include: a file, or several files that are merged. Their
+// paths are relative to the folder below.
 func (g *gatherer) included(item *yaml.Node, folder string) (other *yaml.Node, below string, err error) {
 	paths := item
 	if _, v := get(item, "path"); v != nil {
@@ -270,7 +270,7 @@ func (c *checker) lineage(name string) [][]string {
 	}
 }
 
-// placedIn gives an error of another reader the file that its line stands for.
+// placedIn adds the file of the line to an error of another reader.
 func (d *document) placedIn(err error) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
@@ -279,7 +279,7 @@ func (d *document) placedIn(err error) error {
 	return err
 }
 
-// keyText is a path as people write it.
+// keyText returns a path in the form of messages.
 func keyText(path []string) string {
 	text := ""
 	for _, p := range path {

@@ -37,8 +37,8 @@ func Find(o Options) ([]string, error) {
 	}
 }
 
-// WithOverride is a file, with the file of overrides beside it if both have
-// Compose's own names.
+// WithOverride returns a file, followed by the override file next to it if both files have
+// Compose's default names.
 func WithOverride(path string) []string {
 	if !slices.Contains(cli.DefaultFileNames, filepath.Base(path)) {
 		return []string{path}

@@ -47,7 +47,7 @@ func (t *translator) fit(c types.ServiceConfig, r *api.Submit) {
 	}
 	for _, d := range c.Devices {
 		if _, is := gpuDevice(d.Source); is {
-			continue // it is read with the number of GPUs
+			continue // gpus reads this key
 		}
 		text := d.Source
 		if d.Target != "" {
@@ -63,7 +63,7 @@ func (t *translator) fit(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// portText writes a port as docker run takes it.
+// portText formats a port like docker run's --publish.
 func portText(p types.ServicePortConfig) string {
 	text := fmt.Sprint(p.Target)
 	switch {

@@ -13,17 +13,18 @@ import (
 
 // gpuAsk is a service's request for GPUs, in all spellings together.
 type gpuAsk struct {
-	// asks is set if it asks for GPUs, none if it says that it wants no GPUs.
+	// asks says that the service requests GPUs, none that it explicitly requests no GPUs.
 	asks, none bool
-	// all GPUs, or count; count is 0 if not given.
+	// all says that the service requests all GPUs. Otherwise count is the requested number,
+	// or 0 if not given.
 	all   bool
 	count int
-	// keys has the path of the request, and the entries if it is a list of requests.
+	// keys is the path of the request. requests has its entries if it is a list.
 	keys     []string
 	requests []types.DeviceRequest
-	// twice: the service has requests at both places.
+	// twice says that the service has requests both in gpus and in reservations.devices.
 	twice bool
-	// looks is the sign that a service without a request uses GPUs, or empty.
+	// looks names the sign that a service without a request uses GPUs, or is empty.
 	looks string
 }
 
@@ -128,7 +129,7 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 	t.unsaid(c, s, &a)
 }
 
-// maxGPUs is the most GPUs of one task.
+// maxGPUs is the largest number of GPUs of one task.
 const maxGPUs = 1024
 
 // requested reads a list of requests for devices. It returns false for a refused one.
@@ -149,7 +150,7 @@ func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) boo
 		case len(r.IDs) > 0:
 			line, key := t.itemAt(c.Name, a.keys, i, "device_ids")
 			ids := strings.ReplaceAll(strings.Join(r.IDs, ","), "nvidia.com/gpu=", "")
-			n := strings.Count(ids, ",") + 1 // an engine takes "0,1" as two as well
+			n := strings.Count(ids, ",") + 1 // engines also read "0,1" as two devices
 			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are; in its place x-carma: {gpus: %q} takes these", ids, n, "device="+ids))
 			s.Submit.GPUs += n
 		case r.Count < 0:
@@ -167,7 +168,8 @@ func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) boo
 	return true
 }
 
-// visible warns of devices and variables that choose GPUs. own: x-carma gives the number.
+// visible warns of devices and variables that select GPUs. own says that x-carma gives the
+// number of GPUs.
 func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	line, key := t.at(c.Name, "environment")
 	if _, given := c.Environment[visibleDevices]; given && !a.none {
@@ -232,8 +234,8 @@ func listed(text string) (n int) {
 	return n
 }
 
-// itemAt is the line of a key in the i-th entry of a list, and the full path of
-// the key.
+// itemAt returns the line of a key in the i-th entry of a list, and the full path of the
+// key.
 func (t *translator) itemAt(service string, keys []string, i int, below string) (int, string) {
 	line, at := t.at(service, keys...)
 	if list, _ := t.find(strings.Split(at, ".")...); list != nil && i < len(list.Content) {
@@ -259,7 +261,7 @@ func notGPU(r types.DeviceRequest) (why, key string) {
 	return "", ""
 }
 
-// isCapability reports whether a capability is one by which Docker picks NVIDIA's driver.
+// isCapability reports whether Docker selects NVIDIA's driver by this capability.
 func isCapability(name string) bool {
 	return slices.Contains([]string{"gpu", "nvidia", "compute", "compat32", "graphics", "utility", "video", "display", "ngx"}, name)
 }

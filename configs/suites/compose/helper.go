@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// helperExtension are the keys that x-carma of a helper may have: its share of the
-// machine.
+// helperExtension are the keys that x-carma of a helper may have. They set the helper's
+// share of the machine.
 var helperExtension = []string{"cpus", "cpus-reserve", "host-mem", "host-reserve", "pids", "shm-size", "pull", "stop-grace"}
 
 // addHelper adds a service that runs beside the tasks.
@@ -47,7 +47,8 @@ func (t *translator) addHelper(s *Suite, c types.ServiceConfig) {
 	s.Helpers = append(s.Helpers, service)
 }
 
-// lonely handles the number of a helper's containers; it is true for none.
+// lonely checks the number of a helper's containers. It returns true if the helper gets no
+// container.
 func (t *translator) lonely(c types.ServiceConfig, s *Service) bool {
 	if n := s.Replicas; n < 0 || n > api.MaxHelpers {
 		t.refuseAt(c.Name, fmt.Sprintf("%d replicas; a helper can have from 0 to %d", n, api.MaxHelpers), "scale")
@@ -60,7 +61,7 @@ func (t *translator) lonely(c types.ServiceConfig, s *Service) bool {
 	return s.Replicas == 0
 }
 
-// runs reads how its container runs.
+// runs reads how the helper's container runs.
 func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 	h.Hostname, h.StopSignal, h.ReadOnly, h.Terminal, h.Stdin = c.Hostname, c.StopSignal, c.ReadOnly, c.Tty, c.StdinOpen
 	h.Init = c.Init != nil && *c.Init
@@ -93,7 +94,7 @@ func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 	t.security(c)
 }
 
-// before reads which helpers come before this one.
+// before reads which helpers must start before this helper.
 func (t *translator) before(c types.ServiceConfig, h *api.Helper) {
 	for _, d := range t.comesAfter(c) {
 		if t.isTask[d.of] {
@@ -104,8 +105,8 @@ func (t *translator) before(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// again reads when it is started again. As under Compose, what is below deploy counts
-// more.
+// again reads when the helper is restarted. As in Compose, the keys below deploy take
+// precedence.
 func (t *translator) again(c types.ServiceConfig, h *api.Helper) {
 	h.Restart = c.Restart
 	if c.Deploy == nil || c.Deploy.RestartPolicy == nil {
@@ -125,7 +126,8 @@ func (t *translator) again(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// ports reads which of its ports this machine reaches: at 127.0.0.1 only.
+// ports reads which ports of the helper are published. They are published on 127.0.0.1
+// only.
 func (t *translator) ports(c types.ServiceConfig, h *api.Helper) {
 	for _, p := range c.Ports {
 		if p.HostIP != "" && p.HostIP != "0.0.0.0" && p.HostIP != "::" && !strings.HasPrefix(p.HostIP, "127.") && p.HostIP != "::1" && p.HostIP != "localhost" {
@@ -151,7 +153,7 @@ func (t *translator) ports(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// health reads the check of its health.
+// health reads the helper's health check.
 func (t *translator) health(c types.ServiceConfig, h *api.Helper) {
 	k := c.HealthCheck
 	if k == nil {
@@ -172,11 +174,11 @@ func (t *translator) health(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// usual are capabilities that programs ask for and run without: the engine's default, and
-// the one to choose priorities.
+// usual are capabilities that programs request but do not need: the engine's default, and
+// the capability to set priorities.
 var usual = []string{"AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_NICE"}
 
-// powers reads its capabilities.
+// powers reads the helper's capabilities.
 func (t *translator) powers(c types.ServiceConfig, h *api.Helper) {
 	h.CapDrop, h.CapAdd = c.CapDrop, t.capabilities(c, slices.Concat(api.HelperCapabilities, api.MoreCapabilities))
 }

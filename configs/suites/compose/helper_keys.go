@@ -70,7 +70,7 @@ var (
 	})
 )
 
-// named is a mapping of names to mappings with these keys.
+// named returns the rule for a mapping of names to mappings with these keys.
 func named(below map[string]rule) rule { return rule{below: below, named: true} }
 
 var placeKeys = map[string]rule{

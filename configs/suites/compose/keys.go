@@ -19,7 +19,7 @@ type rule struct {
 	// below are the keys below, if the value is a mapping or a list of mappings. If nil,
 	// the value is treated as a whole.
 	below map[string]rule
-	// named: the value is a mapping of names to mappings with the keys below.
+	// named says that the value is a mapping of names to mappings with the keys below.
 	named bool
 }
 
@@ -28,8 +28,8 @@ func okWith(below map[string]rule) rule { return rule{below: below} }
 func warn(why string) rule              { return rule{verdict: warned, why: why} }
 func refuse(why string) rule            { return rule{verdict: refused, why: why} }
 
-// alike adds the rules of keys that mean the same as flags of docker run and that
-// carma has not, in the words of the flags.
+// alike adds rules for keys that mean the same as flags of docker run that carma lacks. The
+// rules use the flags' messages.
 func alike(rules map[string]rule) map[string]rule {
 	for _, f := range dockerflags.All() {
 		for _, key := range f.Keys {

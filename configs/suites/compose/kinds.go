@@ -15,8 +15,8 @@ const (
 )
 
 // tasks returns which services are tasks; the others are helpers. A service is a task if
-// it reserves GPUs, has settings of its own in x-carma, or waits for the end of a task;
-// then it has no GPU. x-carma: {task: true} and {helper: true} decide otherwise. A
+// it reserves GPUs, has its own settings in x-carma, or waits for the end of a task; in the
+// last case it has no GPU. x-carma: {task: true} and {helper: true} override this. A
 // TensorBoard needs no GPU, so it is a helper although it reserves some. If no service is
 // a task by its own words, settings at the top of the file make all of them tasks.
 func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
@@ -57,8 +57,9 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 	return is
 }
 
-// isTensorBoard reports whether a service runs TensorBoard, which shows what others train.
-// Files of programs reserve all GPUs for it, too, because its image has them.
+// isTensorBoard reports whether a service runs TensorBoard, which shows the trainings of
+// other services. Compose files of projects often reserve all GPUs for it too, because it
+// uses the image of the training.
 func isTensorBoard(c types.ServiceConfig) bool {
 	words := slices.Concat(c.Entrypoint, c.Command)
 	return len(words) > 0 && filepath.Base(words[0]) == "tensorboard"

@@ -46,7 +46,7 @@ func (t *translator) setLimits(service string, r *api.Submit, cpus float32, memo
 	case cpus == 0:
 	case !(cpus >= 0.01 && cpus <= 1e6):
 		t.refuseAt(service, fmt.Sprintf("%v is not a number of processors from 0.01 on; write for example 4 or 1.5", cpus), strings.Split(ofCPUs, ".")...)
-	default: // so that 0.1 stays 0.1
+	default: // avoids rounding: 0.1 stays 0.1
 		r.CPUs, _ = strconv.ParseFloat(strconv.FormatFloat(float64(cpus), 'g', -1, 32), 64)
 	}
 	switch {

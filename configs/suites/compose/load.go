@@ -195,7 +195,7 @@ func (c *checker) first() error {
 
 // load runs Compose's own loader.
 func (d *document) load(ctx context.Context, content []byte, name string, env map[string]string, o Options) (*types.Project, error) {
-	logrus.SetOutput(io.Discard) // its warnings are given here, with lines
+	logrus.SetOutput(io.Discard) // this package gives these warnings, with lines
 	files := []types.ConfigFile{{Filename: filepath.Join(o.Folder, filepath.Base(d.file)), Content: content}}
 	for _, f := range o.Over {
 		files = append(files, types.ConfigFile{Filename: f.Path, Content: f.Content})
@@ -271,7 +271,7 @@ func (d *document) envFileIn(text string) []string {
 	return nil
 }
 
-// scalars are all single values in a tree.
+// scalars returns all scalar values in a tree.
 func scalars(n *yaml.Node) []string {
 	if n == nil {
 		return nil

@@ -49,7 +49,7 @@ func merge(to, from *yaml.Node, path []string) *yaml.Node {
 	case to.Kind == yaml.SequenceNode && from.Kind == yaml.SequenceNode:
 		from = settled(from)
 		all := copyNode(to)
-		if among(path, mounted) { // one of the same target goes
+		if among(path, mounted) { // replaces an entry with the same target
 			all.Content = slices.DeleteFunc(slices.Clone(to.Content), func(old *yaml.Node) bool {
 				return slices.ContainsFunc(from.Content, func(n *yaml.Node) bool { return target(n) == target(old) })
 			})
@@ -116,7 +116,7 @@ func copyNode(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// asMapping is a list of names as a mapping with them as keys.
+// asMapping converts a list of names to a mapping with the names as keys.
 func asMapping(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		return n
@@ -130,7 +130,7 @@ func asMapping(n *yaml.Node) *yaml.Node {
 	return m
 }
 
-// inFolderKey is a build that is only a folder, with its key.
+// inFolderKey converts a build that is only a folder to a mapping with its key.
 func inFolderKey(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		return n

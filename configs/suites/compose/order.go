@@ -51,8 +51,8 @@ func (c *checker) service(s types.ServiceConfig, rules map[string]rule) {
 	}
 }
 
-// at is the line and the full path of a service's key. The key may be in a
-// service that it extends.
+// at returns the line and the full path of a service's key. The key may be in a service
+// that the service extends.
 func (c *checker) at(service string, keys ...string) (line int, key string) {
 	for _, base := range c.lineage(service) {
 		path := append(slices.Clone(base), keys...)

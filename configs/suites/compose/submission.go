@@ -6,9 +6,9 @@ import (
 	"carma/runner/api"
 )
 
-// Submission is the suite as one request: the tasks of each service, one per
-// replica. It has none if the suite has only helpers. It fails if there is nothing
-// at all, or too much.
+// Submission returns the suite as one request, with a task for each replica of a service.
+// It has no tasks if the suite has only helpers. It fails if the suite is empty or has too
+// many tasks.
 func (s *Suite) Submission() (api.Submission, error) {
 	request := api.Submission{Group: s.Name}
 	for i := range s.Services {

@@ -7,11 +7,11 @@ import (
 	"carma/runner/api"
 )
 
-// Suite is a Compose file as tasks.
+// Suite is a Compose file, translated to tasks and helpers.
 type Suite struct {
 	// Name is the project's name, and the name of the tasks' group.
 	Name string
-	// Services are in an order in which each comes after the services that it waits for.
+	// Services are sorted so that each comes after the services that it waits for.
 	Services []Service
 	// Helpers are the services that run beside the tasks, in the same order.
 	Helpers []Service
@@ -51,21 +51,22 @@ func (s *Suite) await(w api.HelperWait) {
 	}
 }
 
-// Service is one service as tasks, or as a helper.
+// Service is a service that becomes tasks or a helper.
 type Service struct {
 	Name string
-	// Task is its request; its Line is the service's first line in the file.
+	// Task is the request for the service. Task.Line is the service's first line in the
+	// file.
 	taskfile.Task
-	// Replicas is the number of its tasks.
+	// Replicas is the number of the service's tasks or containers.
 	Replicas int
-	// AllGPUs: it asks for all GPUs of the machine, however many there are.
+	// AllGPUs says that the service requests all GPUs of the machine.
 	AllGPUs bool
 	// Helper has the settings of a helper that Submit lacks, or is nil for a task.
 	Helper *api.Helper
 	// Build says how its image is built, or is nil if it is not built.
 	Build *Build
-	// Create are missing folders of the host that it mounts. Like Compose, carma
-	// makes them.
+	// Create are missing host folders that the service mounts. Like Compose, carma creates
+	// them.
 	Create []string
 }
 
@@ -77,7 +78,7 @@ type Build struct {
 	Tags                                         []string
 	ShmSize                                      int64 // bytes
 	NoCache, Pull                                bool
-	// Always: build even if the image exists.
+	// Always says that the image is built even if it exists.
 	Always bool
 }
 
@@ -89,7 +90,7 @@ type File struct {
 
 // Options are settings from outside the file.
 type Options struct {
-	Name     string   // name of the project; the file's or its folder's if empty
+	Name     string   // name of the project, or empty for the name in the file or of the folder
 	EnvFiles []string // instead of .env in the file's folder
 	Profiles []string // active profiles
 	Environ  []string // KEY=value

@@ -76,7 +76,7 @@ func (t *translator) common(c types.ServiceConfig) Service {
 		r.Labels = maps.Clone(map[string]string(c.Labels))
 	}
 	if c.StopGracePeriod != nil {
-		// 0 would mean the daemon's grace, so the shortest one is taken.
+		// 0 would mean the daemon's default, so use the shortest grace period.
 		r.StopGrace = max(time.Nanosecond, time.Duration(*c.StopGracePeriod))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Environment)) {
@@ -155,8 +155,8 @@ func (t *translator) platform(c types.ServiceConfig) {
 	}
 }
 
-// user passes on the user of a task. Only root may choose another user: another's task runs
-// as its submitter, as it does where the image has a user.
+// user sets the user of a task. Only root may choose another user. A task of any other
+// submitter runs as the submitter, even if the image sets a user.
 func (t *translator) user(c types.ServiceConfig, r *api.Submit) {
 	uid := strconv.Itoa(t.options.UID)
 	switch own := uid + ":" + strconv.Itoa(t.options.GID); {
@@ -168,7 +168,7 @@ func (t *translator) user(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// conditions are Compose's conditions, with carma's names.
+// conditions maps Compose's conditions to carma's.
 var conditions = map[string]string{
 	types.ServiceConditionStarted:               "started",
 	types.ServiceConditionHealthy:               "healthy",
@@ -190,7 +190,7 @@ func (t *translator) dependencies(c types.ServiceConfig, s *Suite, r *api.Submit
 	}
 }
 
-// dependency is a service that comes before another.
+// dependency is a service that another service waits for.
 type dependency struct{ of, condition string }
 
 // comesAfter lists the services that run and that a service waits for.
@@ -281,7 +281,7 @@ func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	if t.err != nil {
 		return
 	}
-	if given.Submit.Bare() { // the image is docker compose's
+	if given.Submit.Bare() { // the image comes from Compose's keys
 		given.Submit.Image, given.Submit.Pull, s.Build = "", "", nil
 	}
 	s.Task = given

@@ -102,7 +102,7 @@ func tmpfsOptions(o *types.ServiceVolumeTmpfs) string {
 	return ":" + strings.Join(all, ",")
 }
 
-// volumeAt is the line and the path of the mount with this target.
+// volumeAt returns the line and the path of the mount with this target.
 func (t *translator) volumeAt(service, target string) (int, string) {
 	for _, base := range t.lineage(service) {
 		list, _ := t.find(append(slices.Clone(base), "volumes")...)

@@ -106,7 +106,7 @@ func (t *Table) GPUs(column string, least int) (int, error) {
 	return n, nil
 }
 
-
+// Line returns the number of the current line.
 func (t *Table) Line() int { return t.line }
 
 // Get returns the value in a column, or "" if there is no such column. The value stays
