@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// Quota is carma quota.
+// Quota returns the command carma quota.
 func Quota(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "quota [flags] [USER|@GROUP...]",
@@ -58,7 +58,7 @@ changes at SIGHUP.`,
 	return cmd
 }
 
-// who is the name of an account as people write it: a user, or @group.
+// who returns the name of an account as users write it: a user, or @group.
 func who(a *api.Account) string {
 	if a.Group != "" {
 		return "@" + a.Group
@@ -66,7 +66,8 @@ func who(a *api.Account) string {
 	return a.User
 }
 
-// chosen are the accounts of some names, in that order; no names: all.
+// chosen returns the accounts with these names, in the names' order, or all accounts if
+// there are no names.
 func chosen(all []api.Account, names []string) ([]api.Account, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -109,7 +110,7 @@ func quotaTable(all []api.Account) *cli.Table {
 
 func gib(b int64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", units.Bytes(b).GiB()), ".0") }
 
-// of is "2 of 4", or "2" without a limit.
+// of returns a text like "2 of 4", or "2" if there is no limit.
 func of(have string, limited bool, limit string) string {
 	if !limited {
 		return have

@@ -1,4 +1,5 @@
-// Package account is carma report: what users, groups, images and GPUs have come to.
+// Package account has the commands carma report and carma quota. The report sums GPU time,
+// memory, energy and outcomes of tasks by user, group, image or GPU.
 package account
 
 import (
@@ -18,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// Report is carma report.
+// Report returns the command carma report.
 func Report(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report [flags]",
@@ -126,7 +127,7 @@ func removed(cmd *cobra.Command, client *api.Client, s *pick.Selector, since, un
 	return slices.DeleteFunc(all, func(u api.Used) bool { return !s.OfRemoved(&u) }), err
 }
 
-// hoursColumn is the place of GPU-HOURS.
+// hoursColumn is the index of the column GPU-HOURS.
 const hoursColumn = 5
 
 func reportTable(by string, rows []Usage) *cli.Table {

@@ -40,10 +40,10 @@ type Usage struct {
 	last   int64 // the task that was counted last
 }
 
-// span is a part of time; a zero end is open.
+// span is a period of time. A zero start or end means no limit.
 type span struct{ since, until time.Time }
 
-// within is the part of from to to that lies in the span.
+// within returns the part of the time between from and to that is in the span.
 func (s span) within(from, to time.Time) time.Duration {
 	if !s.since.IsZero() && from.Before(s.since) {
 		from = s.since
@@ -54,7 +54,7 @@ func (s span) within(from, to time.Time) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// kinds are the keys by which usage can be summed, in the order of help.
+// kinds are the keys by which usage can be summed, in the order of the help text.
 var kinds = []string{"user", "account", "group", "image", "gpu"}
 
 // ledger sums up usage by name.

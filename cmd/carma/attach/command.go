@@ -26,7 +26,7 @@ func KeysFlag(cmd *cobra.Command) *[]byte {
 	return &keys
 }
 
-// Command is carma attach.
+// Command returns the command carma attach.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "attach [flags] [TASK]",
@@ -103,7 +103,7 @@ func interactive(ctx context.Context, client *api.Client, args []string) (api.Ta
 	return list[i], nil
 }
 
-// Exec is carma exec.
+// Exec returns the command carma exec.
 func Exec(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "exec [flags] TASK COMMAND [ARG...]",

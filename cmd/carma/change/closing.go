@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// Drain is carma drain.
+// Drain returns the command carma drain.
 func Drain(a *cli.App) *cobra.Command {
 	var q api.CloseRequest
 	cmd := gpus(a, &q, &cobra.Command{
@@ -38,7 +38,7 @@ cannot be suspended (docs/tasks.md) goes on where it is.`,
 	return cmd
 }
 
-// Undrain is carma undrain.
+// Undrain returns the command carma undrain.
 func Undrain(a *cli.App) *cobra.Command {
 	q := api.CloseRequest{Open: true}
 	return gpus(a, &q, &cobra.Command{
@@ -110,7 +110,7 @@ func sayOpen(a *cli.App, q *api.CloseRequest, before []api.GPU) {
 	}
 }
 
-// Pause is carma pause.
+// Pause returns the command carma pause.
 func Pause(a *cli.App) *cobra.Command {
 	var q api.CloseRequest
 	cmd := launching(a, &q, &cobra.Command{
@@ -125,7 +125,7 @@ admins.`,
 	return cmd
 }
 
-// Unpause is carma unpause.
+// Unpause returns the command carma unpause.
 func Unpause(a *cli.App) *cobra.Command {
 	q := api.CloseRequest{Open: true}
 	return launching(a, &q, &cobra.Command{Use: "unpause", Short: "Launch tasks again", Long: `Launch tasks again. For admins.`})

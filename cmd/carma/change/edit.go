@@ -89,7 +89,7 @@ func read(content []byte) (*api.Submit, error) {
 	return &t.Submit, nil
 }
 
-// overlay gives a submission what differs between two others.
+// overlay applies the differences between two submissions to a third one.
 func overlay(s, before, after *api.Submit) {
 	for _, f := range api.Fields() {
 		switch {

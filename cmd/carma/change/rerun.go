@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// Rerun is carma rerun.
+// Rerun returns the command carma rerun.
 func Rerun(a *cli.App) *cobra.Command {
 	var changed api.Submit
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// Reserve is carma reserve.
+// Reserve returns the command carma reserve.
 func Reserve(a *cli.App) *cobra.Command {
 	var q api.ReserveRequest
 	var from, to, mem string
@@ -100,7 +100,7 @@ A time is a time of day, a date, both, or how long from now: 22:00, 2d,
 	return cmd
 }
 
-// Reservations is carma reservations.
+// Reservations returns the command carma reservations.
 func Reservations(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reservations [flags]", GroupID: cli.GroupServer, Args: cli.NoArgs,
@@ -141,7 +141,7 @@ func Reservations(a *cli.App) *cobra.Command {
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// Unreserve is carma unreserve.
+// Unreserve returns the command carma unreserve.
 func Unreserve(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "unreserve ID...", GroupID: cli.GroupServer,
@@ -172,7 +172,7 @@ func Unreserve(a *cli.App) *cobra.Command {
 	}
 }
 
-// Move is carma move.
+// Move returns the command carma move.
 func Move(a *cli.App) *cobra.Command {
 	var q api.PinRequest
 	cmd := &cobra.Command{

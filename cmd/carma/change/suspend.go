@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// Suspend is carma suspend.
+// Suspend returns the command carma suspend.
 func Suspend(a *cli.App) *cobra.Command {
 	var note api.Note
 	async := false
@@ -55,7 +55,7 @@ own checkpoint, if it writes one.
 	return cmd
 }
 
-// leaving says what becomes of a task that was to be suspended.
+// leaving describes the result of a request to suspend a task.
 func leaving(t *api.Task) string {
 	s := t.Suspension
 	switch {
@@ -69,7 +69,7 @@ func leaving(t *api.Task) string {
 	return fmt.Sprintf("task %d is %s: %s are in host memory", t.ID, t.Phase, units.Bytes(s.Host))
 }
 
-// Resume is carma resume.
+// Resume returns the command carma resume.
 func Resume(a *cli.App) *cobra.Command {
 	waits := false
 	cmd := each(a, &cobra.Command{

@@ -16,7 +16,7 @@ import (
 // chosenByFlags is said by each command for tasks that flags choose too.
 const chosenByFlags = `--mine, --user, --group, --label and --filter choose among the unfinished tasks`
 
-// Hold is carma hold.
+// Hold returns the command carma hold.
 func Hold(a *cli.App) *cobra.Command {
 	var note api.Note
 	cmd := each(a, &cobra.Command{
@@ -34,7 +34,7 @@ A suspended one does not come back while it is held.
 	return cmd
 }
 
-// Release is carma release.
+// Release returns the command carma release.
 func Release(a *cli.App) *cobra.Command {
 	return each(a, &cobra.Command{
 		Use:   "release [flags] TASK... | --mine | --group NAME",
@@ -48,7 +48,7 @@ number, or on waiting for other tasks or its delay.
 	}})
 }
 
-// Requeue is carma requeue.
+// Requeue returns the command carma requeue.
 func Requeue(a *cli.App) *cobra.Command {
 	var q api.RequeueRequest
 	async, tries := false, map[string]int{} // look-up only
@@ -85,7 +85,7 @@ be sent back too. Returns when they have stopped.
 // Top is carma top, Bottom is carma bottom.
 func Top(a *cli.App) *cobra.Command { return seat(a, "top", "before", false) }
 
-// Bottom is carma bottom.
+// Bottom returns the command carma bottom.
 func Bottom(a *cli.App) *cobra.Command { return seat(a, "bottom", "behind", true) }
 
 func seat(a *cli.App, name, where string, last bool) *cobra.Command {

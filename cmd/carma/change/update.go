@@ -22,7 +22,7 @@ import (
 // fieldsToChange are the fields of a submission that can be changed later.
 var fieldsToChange = []string{"name", "priority", "retries", "time", "slot", "mem", "est-model", "batch-size", "gpus", "exclusive", "host-mem", "host-reserve", "cpus", "cpus-reserve"}
 
-// Update is carma update.
+// Update returns the command carma update.
 func Update(a *cli.App) *cobra.Command {
 	var to api.Submit
 	var after, label, unlabel []string
@@ -117,7 +117,7 @@ A running task goes back to waiting by carma requeue --hold.
 	return cmd
 }
 
-// given sets in an update what flags have given.
+// given sets the fields of an update that flags give.
 func given(changed func(string) bool, to *api.Submit, u *api.Update) {
 	take(changed("name"), &u.Name, &to.Name)
 	take(changed("priority"), &u.Priority, &to.Priority)

@@ -25,12 +25,12 @@ type App struct {
 	saying   sync.Mutex
 }
 
-// New is the app of a program's streams and version.
+// New returns the app with a program's streams and version.
 func New(in io.Reader, out, err io.Writer, version string) *App {
 	return &App{In: in, Out: out, Err: err, Version: version}
 }
 
-// Client returns the client of the configured daemon; nothing is sent yet.
+// Client returns the client of the configured daemon. It does not connect.
 func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 	config, from, err := configs.Load(cmd.Flags())
 	if err != nil {

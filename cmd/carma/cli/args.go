@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArgs is for a command without arguments.
+// NoArgs checks that a command has no arguments.
 func NoArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef("it takes none", "unexpected argument %q", args[0])

@@ -18,7 +18,7 @@ const (
 	GroupOther       = "other"
 )
 
-// Groups are the groups in the order of carma --help.
+// Groups has the groups of commands in the order of carma --help.
 func Groups() []*cobra.Group {
 	return []*cobra.Group{
 		{ID: GroupTasks, Title: "Tasks"}, {ID: GroupMemory, Title: "Memory"}, {ID: GroupServer, Title: "Server"},
@@ -46,10 +46,10 @@ func Parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 
 const parent = "parent"
 
-// IsParent reports whether a command is only there for others; see [Parent].
+// IsParent reports whether a command only has subcommands; see [Parent].
 func IsParent(cmd *cobra.Command) bool { return cmd.Annotations[parent] != "" }
 
-// Unknown is the error for words that begin with no command of parent's.
+// Unknown returns the error for words that do not begin with a subcommand of parent.
 func Unknown(parent *cobra.Command, args ...string) error {
 	var names []string
 	for _, c := range parent.Commands() {

@@ -13,7 +13,7 @@ import (
 // that is updated in place. Safe for concurrent use.
 type Console struct {
 	Out, err io.Writer
-	// Live: stderr is a terminal; else there is no status line.
+	// Live says that stderr is a terminal. Otherwise there is no status line.
 	Live  bool
 	Stamp bool // print the time before each line
 
@@ -75,7 +75,7 @@ func (c *Console) Status(text string) {
 	}
 	c.erase()
 	if text != "" {
-		// Room is left for the ^C that a terminal prints behind it.
+		// This leaves room for the ^C that a terminal prints after the text.
 		fmt.Fprint(c.err, Shorten(Printable(text), cmp.Or(WidthOf(c.err), usualWidth)-len("^C")))
 		c.drawn = true
 	}

@@ -122,7 +122,8 @@ func Relabelled(args []string) (lines []string) {
 	return lines
 }
 
-// settled is a mount with its source made absolute, if both ends are possible.
+// settled returns a mount with an absolute source, or an error if source or target is
+// invalid.
 func settled(m api.Mount, flag string) (api.Mount, error) {
 	if !filepath.IsAbs(m.Target) {
 		return m, Usagef("it is a folder in the container", "%s: target %s is not absolute", flag, m.Target)

@@ -27,7 +27,7 @@ const (
 	ExitDetached = 130
 )
 
-// UsageError is a wrong command line: the fault, and the fix.
+// UsageError reports an invalid command line and how to fix it.
 type UsageError struct {
 	What, Hint string
 }
@@ -39,7 +39,7 @@ func (e *UsageError) Error() string {
 	return e.What + "; " + e.Hint
 }
 
-// Usagef returns a *UsageError; an empty hint is none.
+// Usagef returns a *UsageError. An empty hint means no hint.
 func Usagef(hint, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...), hint}
 }
@@ -75,7 +75,7 @@ func (a *App) Report(cmd *cobra.Command, err error) int {
 	return code
 }
 
-// Describe is an error in one line, with what to do.
+// Describe returns an error and its remedy in one line.
 func Describe(err error) string { return OneLine(withHint(err)) }
 
 func withHint(err error) string {
@@ -94,7 +94,7 @@ func withHint(err error) string {
 	return err.Error() + "; start one: carma daemon"
 }
 
-// CodeOf is the exit code that an error asks for.
+// CodeOf returns the exit code for an error.
 func CodeOf(err error) int {
 	var (
 		usage  *UsageError

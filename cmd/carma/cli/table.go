@@ -96,7 +96,7 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// Natural is the width of the table when nothing is cut.
+// Natural returns the width of the table when nothing is cut.
 func (t *Table) Natural() int {
 	sum := 2 * (len(t.Columns) - 1)
 	for _, w := range t.widths(0) {

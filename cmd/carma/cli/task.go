@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// Indexes is the display form of a set of GPUs: 0,2.
+// Indexes formats a set of GPUs, such as 0,2.
 func Indexes(gpus []api.GPURef) string {
 	gpus = slices.SortedFunc(slices.Values(gpus), func(a, b api.GPURef) int { return a.Index - b.Index })
 	parts := make([]string, len(gpus))
@@ -21,7 +21,7 @@ func Indexes(gpus []api.GPURef) string {
 	return strings.Join(parts, ",")
 }
 
-// Beside is "on GPU 0", "on GPUs 0,2" or "without a GPU".
+// Beside returns "on GPU 0", "on GPUs 0,2" or "without a GPU".
 func Beside(gpus []api.GPURef) string {
 	if len(gpus) == 0 {
 		return "without a GPU"
@@ -29,7 +29,7 @@ func Beside(gpus []api.GPURef) string {
 	return "on " + OnGPUs(gpus)
 }
 
-// OnGPUs is "GPU 0" or "GPUs 0,2".
+// OnGPUs returns "GPU 0" or "GPUs 0,2".
 func OnGPUs(gpus []api.GPURef) string {
 	if len(gpus) == 1 {
 		return "GPU " + Indexes(gpus)
@@ -37,7 +37,7 @@ func OnGPUs(gpus []api.GPURef) string {
 	return "GPUs " + Indexes(gpus)
 }
 
-// IdleText says that a running task does nothing, and what follows.
+// IdleText says that a running task is idle, and the consequences.
 func IdleText(i *api.Idle) string {
 	text := "it has done nothing since " + i.Since.Local().Format("15:04 on 2 January")
 	if i.Unused {
@@ -82,7 +82,7 @@ func Ending(t *api.Task) string {
 	return t.Phase + ": " + why
 }
 
-// TaskCode is the exit code of a command that stands for a finished task.
+// TaskCode returns the exit code of a command that exits like a finished task.
 func TaskCode(t *api.Task) int {
 	switch {
 	case t.Phase == string(mapper.Succeeded):

@@ -26,7 +26,7 @@ func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
 
-// Count is 1 task, 3 tasks.
+// Count returns a text like 1 task or 3 tasks.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -34,7 +34,7 @@ func Count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-// Ordinal is 1st, 2nd, 3rd, 4th.
+// Ordinal returns 1st, 2nd, 3rd, 4th and so on.
 func Ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -50,7 +50,7 @@ func Ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// Age is a time in two units at most: 42s, 12m, 3h04m, 5d02h.
+// Age formats a time in at most two units: 42s, 12m, 3h04m, 5d02h.
 func Age(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {
@@ -68,5 +68,5 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
 }
 
-// GiB is an amount of memory in GiB without the unit, for columns.
+// GiB formats an amount of memory in GiB without the unit, for columns.
 func GiB(bytes int64) string { return fmt.Sprintf("%.1f", units.Bytes(bytes).GiB()) }

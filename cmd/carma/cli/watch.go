@@ -15,7 +15,7 @@ import (
 	"carma/internal/units"
 )
 
-// leastWatch is the shortest time between two tables.
+// leastWatch is the shortest interval between two tables.
 const leastWatch = 200 * time.Millisecond
 
 // WatchFlag adds --watch to a command that prints a table. It is zero to print the table

@@ -36,7 +36,7 @@ const (
 	checkFailure = "failure"
 )
 
-// Command is carma doctor.
+// Command returns the command carma doctor.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "doctor [flags]",

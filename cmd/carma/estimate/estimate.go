@@ -40,7 +40,7 @@ type options struct {
 	json        *bool
 }
 
-// Command is carma estimate.
+// Command returns the command carma estimate.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "estimate [flags] MODEL|FILE|IMAGE [-- COMMAND...]",
@@ -165,7 +165,7 @@ func (o *options) scores(a *cli.App, cmd *cobra.Command, args []string) error {
 	return scoreHistory(a, cmd, *o.json)
 }
 
-// subject is the configuration to estimate.
+// subject returns the configuration to estimate.
 func subject(a *cli.App, cmd *cobra.Command, o options, args []string) (*models.Config, error) {
 	if !o.probing {
 		if len(args) > 1 {
@@ -202,7 +202,7 @@ func subject(a *cli.App, cmd *cobra.Command, o options, args []string) (*models.
 	return changed, nil
 }
 
-// methods are the estimators asked for.
+// methods returns the requested estimators.
 func (o *options) methods() ([]methods.Method, error) {
 	all := rivals.All(booking.Own())
 	if len(o.estimators) == 0 || slices.Contains(o.estimators, "all") {

@@ -17,7 +17,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// Models is carma models.
+// Models returns the command carma models.
 func Models(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "models COMMAND",

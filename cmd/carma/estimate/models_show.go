@@ -136,7 +136,7 @@ func shapeText(shape []int64) string {
 	return strings.Join(parts, " x ")
 }
 
-// thousands is 1,234,567.
+// thousands formats a number like 1,234,567.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -145,7 +145,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// millions is 25.6M.
+// millions formats a number like 25.6M.
 func millions(n int64) string {
 	switch {
 	case n >= 1e9:

@@ -23,7 +23,7 @@ type report struct {
 	Train       models.Train  `json:"train"`
 	Environment string        `json:"environment"`
 	Confidence  float64       `json:"confidence"`
-	// Measured is the peak of this very training in bytes, or 0 if unknown.
+	// Measured is the measured peak of the same training in bytes, or 0 if unknown.
 	Measured  int64       `json:"measured_bytes,omitempty"`
 	Estimates []estimated `json:"estimates"`
 
@@ -139,7 +139,7 @@ func partsText(parts []methods.Part) string {
 	return strings.Join(out, ", ")
 }
 
-// trainText is a training's settings in a few words.
+// trainText describes a training's settings in a few words.
 func trainText(t models.Train) string {
 	words := []string{fmt.Sprintf("batch %d", t.Batch), orDefault(string(t.Optimizer), models.Optimizers()), orDefault(string(t.Precision), models.Precisions())}
 	if t.Accumulate > 1 {

@@ -12,7 +12,7 @@ import (
 	"carma/runner"
 )
 
-// History is carma history.
+// History returns the command carma history.
 func History(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "history [flags] [TASK] | verify",

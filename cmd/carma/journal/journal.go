@@ -14,7 +14,7 @@ import (
 	"carma/runner/journal"
 )
 
-// Command is carma journal.
+// Command returns the command carma journal.
 func Command(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "journal COMMAND",

@@ -17,7 +17,7 @@ import (
 	"carma/runner/api"
 )
 
-// Command is carma mcp.
+// Command returns the command carma mcp.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "mcp",
@@ -80,7 +80,7 @@ func Server(client *api.Client, version string) *mcp.Server {
 	return s
 }
 
-// reads is a tool that changes nothing.
+// reads describes a tool that changes nothing.
 func reads(name, what string) *mcp.Tool {
 	return &mcp.Tool{Name: name, Description: what, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
 }

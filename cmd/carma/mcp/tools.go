@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// taskLine is a task in a list. The whole of one, which is long, is for show.
+// taskLine is a task in a list. The tool show returns the complete task, which is long.
 type taskLine struct {
 	ID        int64     `json:"id"`
 	Name      string    `json:"name"`
@@ -69,7 +69,7 @@ type waitIn struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"at most so long, up to 600; without it 60"`
 }
 
-// mostWait is the longest that one call waits: clients give up on slow tools.
+// mostWait is the longest time that one call waits, because clients give up on slow tools.
 const mostWait = 600
 
 func (t tools) wait(ctx context.Context, _ *mcp.CallToolRequest, in waitIn) (*mcp.CallToolResult, any, error) {
@@ -134,7 +134,7 @@ type submitIn struct {
 	Settings map[string]string `json:"settings,omitempty" jsonschema:"further options of carma run without the dashes, each a text: gpus, mem (for example 12G), est-model, batch-size, priority, time, retries, exclusive, host-mem, cpus, ..."`
 }
 
-// request is the submission that the input asks for.
+// request returns the submission that the input describes.
 func (in *submitIn) request() (api.Submit, error) {
 	s := api.Submit{Image: in.Image, Command: in.Command, Conda: in.Conda, Venv: in.Venv, Host: in.Host, WorkDir: in.Workdir, Name: in.Name}
 	if s.Image == "" && s.Conda == "" && s.Venv == "" && !s.Host {

@@ -21,7 +21,7 @@ import (
 	"carma/runner/mps"
 )
 
-// Command is carma mps.
+// Command returns the command carma mps.
 func Command(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "mps COMMAND",

@@ -40,7 +40,7 @@ func addFileFlags(flags *pflag.FlagSet) *replayFiles {
 	return f
 }
 
-// check refuses, before a long replay, what could not be written after it.
+// check refuses, before a long replay, files that could not be written after it.
 func (f *replayFiles) check(inputs []string, traces int) error {
 	if f.flags.Changed("svg") && traces > 1 {
 		return cli.Usagef("name one trace, or write --html, which takes several", "--svg is a picture of one trace, not of %d", traces)
@@ -126,7 +126,7 @@ func (f *replayFiles) pictures(all []report.Data) error {
 	return nil
 }
 
-// report is the data of the HTML report.
+// report returns the data of the HTML report.
 func (v *virtualReplay) report() ([]report.Data, error) {
 	var out []report.Data
 	for _, p := range v.parts {
@@ -160,7 +160,7 @@ func (v *part) report(r *study.Replayed) (report.Data, error) {
 	return d, nil
 }
 
-// facts are the conditions of all rows, also where they are the default ones.
+// facts returns the conditions of all rows, including default conditions.
 func (v *part) facts() []string {
 	c := v.Conditions()
 	var facts []string

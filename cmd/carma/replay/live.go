@@ -238,7 +238,7 @@ func (r *liveReplay) show(list []api.Task) {
 		bar(done, total, 20), r.submitted, total, waiting, running, done, cli.Age(r.now.Sub(r.start))))
 }
 
-// bar is [#####...............].
+// bar returns a progress bar like [#####...............].
 func bar(done, total, width int) string {
 	full := width * done / max(1, total)
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"

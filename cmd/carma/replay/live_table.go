@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// replayed is a replay that went to its end.
+// replayed is a completed replay.
 type replayed struct {
 	Trace, Run, Image, Policy, Source string
 
@@ -43,7 +43,7 @@ func (d *replayed) text() string {
 	return b.String()
 }
 
-// exact is a time to the second: 7h02m05s.
+// exact formats a time to the second, such as 7h02m05s.
 func exact(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {
@@ -123,7 +123,7 @@ func recordOf(t *api.Task) sim.Record {
 	return r
 }
 
-// instant is 0 for a time that has not come.
+// instant returns 0 for a time that has not been reached.
 func instant(t time.Time) units.Instant {
 	if t.IsZero() {
 		return 0

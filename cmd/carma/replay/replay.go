@@ -15,7 +15,7 @@ import (
 	"carma/mapper/sim/study"
 )
 
-// Command is carma replay.
+// Command returns the command carma replay.
 func Command(a *cli.App) *cobra.Command {
 	var measured pairsFlags
 	cmd := &cobra.Command{

@@ -137,7 +137,7 @@ func (v *part) printOverall(w io.Writer) error {
 	return v.printSuspended(w, all)
 }
 
-// number is a ratio for a column; - where there is none.
+// number formats a ratio for a column, or returns - if there is none.
 func number(format string, v float64) string {
 	if v == 0 {
 		return "-"

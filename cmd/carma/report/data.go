@@ -24,8 +24,8 @@ type sectionData struct {
 	Names                []string
 	Tasks                taskColumns
 	Runs                 []runData
-	// Many: the tasks are too many to list. Evenly spaced quantiles of their times
-	// replace them, and there are no attempts.
+	// Many says that there are too many tasks to list. Evenly spaced quantiles of their
+	// times replace them, and there are no attempts.
 	Many bool
 }
 
@@ -45,7 +45,7 @@ type taskColumns struct {
 	Number map[mapper.TaskID]int `json:"-"` // place in the columns; look-up only
 }
 
-// runData is one policy.
+// runData has the data of one policy.
 type runData struct {
 	ID, Policy, Colour string
 	GPUs               []gpuData
@@ -70,11 +70,11 @@ type spanColumns struct {
 	At, Start, Length           []float64
 }
 
-// outcomes are the numbers of outcomes in spanColumns.
+// outcomes maps outcomes to their numbers in spanColumns.
 var outcomes = map[sim.Outcome]int{sim.OutcomeOK: 0, sim.OutcomeOOM: 1, sim.OutcomeOther: 2, sim.OutcomeAway: 3} // look-up only
 
-// gpuData is a GPU. Memory is in GiB, SM activity in per cent. Only the first have
-// curves.
+// gpuData has the data of a GPU. Memory is in GiB, SM activity in per cent. Only the first
+// GPUs have curves.
 type gpuData struct {
 	Index                 int
 	Capacity              float64
@@ -230,7 +230,7 @@ func outcomesOf(tasks []Task) (c outcomeColumns) {
 	return c
 }
 
-// thinned are some of the values, sorted, at equal distances, the last among them.
+// thinned returns evenly spaced quantiles of the values, sorted, including the largest.
 func thinned(values []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	if len(sorted) <= stoodFor {
@@ -243,7 +243,7 @@ func thinned(values []float64) []float64 {
 	return out
 }
 
-// curveOf is a curve in its unit times a factor, rounded to parts.
+// curveOf returns a curve multiplied by factor and rounded to parts.
 func curveOf(line *sim.Timeline, c sim.Curve, factor, parts float64) *curveData {
 	out := &curveData{Y: []float64{}, End: tenth(seconds(line, line.End))}
 	if len(c) > exact {

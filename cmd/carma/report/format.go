@@ -45,7 +45,7 @@ func Megajoules(j float64) string {
 	return fmt.Sprintf("%.2f", j/1e6)
 }
 
-// Ratio is one figure relative to another; nothing where that is not known.
+// Ratio formats the ratio of one figure to another, or returns empty if it is unknown.
 func Ratio(r float64) string {
 	if r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
 		return ""
@@ -56,7 +56,7 @@ func Ratio(r float64) string {
 // energy is one in joules.
 func energy(j float64) string { return units.Joules(j).String() }
 
-// quotient is one time relative to another; 0 where there is none.
+// quotient returns the ratio of one time to another, or 0 if there is none.
 func quotient(a, b time.Duration) float64 {
 	if b <= 0 {
 		return 0

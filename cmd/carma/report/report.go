@@ -28,7 +28,7 @@ type Data struct {
 	Trace, Description string
 	Server             string
 	GPUs               []GPU
-	// Facts are further conditions of the replay, for people: "estimator oracle".
+	// Facts are further conditions of the replay as texts, such as "estimator oracle".
 	Facts []string
 	// Runs are in the order in which they are shown. All have the same tasks, in the
 	// same order.

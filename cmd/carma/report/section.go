@@ -92,7 +92,7 @@ func newRunView(r *Run, class string) runView {
 	return v
 }
 
-// facts are the conditions of a replay, each a short phrase.
+// facts returns the conditions of a replay, each as a short phrase.
 func facts(d *Data) []string {
 	var out []string
 	if len(d.Runs) > 0 {

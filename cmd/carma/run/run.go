@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// Command is carma run.
+// Command returns the command carma run.
 func Command(a *cli.App) *cobra.Command {
 	r := command{app: a}
 	cmd := &cobra.Command{

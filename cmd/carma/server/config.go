@@ -9,7 +9,7 @@ import (
 	"carma/configs"
 )
 
-// Config is carma config.
+// Config returns the command carma config.
 func Config(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config [flags]",

@@ -16,7 +16,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Context is carma context.
+// Context returns the command carma context.
 func Context(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "context",

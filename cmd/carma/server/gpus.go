@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// GPUs is carma gpus.
+// GPUs returns the command carma gpus.
 func GPUs(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "gpus [flags]",

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// Info is carma info.
+// Info returns the command carma info.
 func Info(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "info [flags]",

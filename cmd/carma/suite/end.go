@@ -213,7 +213,7 @@ func tailOf(ctx context.Context, client *api.Client, t *api.Task) string {
 	return b.String()
 }
 
-// xmlText is a text without the characters that XML has no way to write.
+// xmlText removes the characters that XML cannot represent.
 func xmlText(s string) string { return cli.Printable(s) }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(max(0, d.Seconds()), 'f', 3, 64) }

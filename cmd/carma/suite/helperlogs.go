@@ -102,7 +102,7 @@ func stay(ctx context.Context, a *cli.App, client *api.Client, name string) erro
 	return nil
 }
 
-// some are the helpers of some services, and the names that are left.
+// some returns the helpers of the named services, and the names that are not helpers.
 func some(s *api.SuiteState, services []string) (helpers []api.HelperState, rest []string) {
 	if len(services) == 0 {
 		return s.Helpers, nil

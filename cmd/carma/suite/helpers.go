@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// lookEvery is the time between two looks at a suite that comes up.
+// lookEvery is the time between two requests for the state of a starting suite.
 const lookEvery = 200 * time.Millisecond
 
 // notFound reports whether the daemon knows no such thing.

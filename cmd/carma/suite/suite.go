@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// Command is carma suite.
+// Command returns the command carma suite.
 func Command(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "suite COMMAND",
@@ -68,8 +68,8 @@ func load(ctx context.Context, a *cli.App, s *named, args []string) (*compose.Su
 	return loaded, nil
 }
 
-// group is the name of the suite that a command line means, and the arguments
-// that are left: services, if there may be more.
+// group returns the name of the suite that a command line selects, and the remaining
+// arguments: services, if the command accepts them.
 func group(a *cli.App, s *named, args []string, more bool) (string, []string, error) {
 	if s.name != "" {
 		return s.name, args, nil

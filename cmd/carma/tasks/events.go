@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// Events is carma events.
+// Events returns the command carma events.
 func Events(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "events [flags]",

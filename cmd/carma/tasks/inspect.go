@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// Inspect is carma inspect.
+// Inspect returns the command carma inspect.
 func Inspect(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "inspect TASK...",

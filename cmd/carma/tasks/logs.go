@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// Logs is carma logs.
+// Logs returns the command carma logs.
 func Logs(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "logs [flags] TASK",

@@ -11,7 +11,7 @@ import (
 	"carma/runner/api"
 )
 
-// Port is carma port.
+// Port returns the command carma port.
 func Port(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "port TASK [PORT[/tcp|/udp]]",

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// Rm is carma rm.
+// Rm returns the command carma rm.
 func Rm(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rm [flags] TASK... | --finished",
@@ -100,7 +100,7 @@ func removeAll(cmd *cobra.Command, a *cli.App, client *api.Client, list []api.Ta
 	})
 }
 
-// Prune is carma prune.
+// Prune returns the command carma prune.
 func Prune(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "prune [flags]",

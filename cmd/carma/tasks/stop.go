@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// Stop is carma stop.
+// Stop returns the command carma stop.
 func Stop(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "stop [flags] TASK... | --mine | --group NAME",

@@ -29,8 +29,8 @@ type feed struct {
 }
 
 const (
-	// wholeLeast and wholeMost are the times between two requests for all tasks: after a
-	// change of the queue, and without one.
+	// wholeLeast and wholeMost are the times between two requests for all tasks, after a
+	// change of the queue and without a change.
 	wholeLeast, wholeMost = 4 * time.Second, 15 * time.Second
 	// eventsBundled is for how long events are gathered: a sweep has hundreds at once.
 	eventsBundled = 200 * time.Millisecond

@@ -254,7 +254,7 @@ func (s *loadStats) writePicture(w io.Writer) {
 	}
 }
 
-// page is the report's data.
+// page has the report's data.
 func page(l *load.Load, s *loadStats) report.Load {
 	over := l.List.Over(htmlBins)
 	p := report.Load{

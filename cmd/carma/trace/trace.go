@@ -16,7 +16,7 @@ import (
 	"carma/configs/traces/mixes"
 )
 
-// Command is carma trace.
+// Command returns the command carma trace.
 func Command(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
 		Use:     "trace COMMAND",
@@ -53,7 +53,7 @@ func addOut(cmd *cobra.Command, what string) *outFlag {
 	return o
 }
 
-// check refuses, before there is work, what could not be written after it.
+// check refuses, before the work begins, an output that could not be written after it.
 func (o *outFlag) check(inputs []string) error {
 	if !o.flags.Changed("out") {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// Command is carma web.
+// Command returns the command carma web.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "web [flags]",
@@ -63,11 +63,12 @@ this machine only with its setting web: 127.0.0.1:PORT.`,
 	return cmd
 }
 
-// pageURL is the page's address. Browsers do not send the part after #.
+// pageURL returns the page's address. Browsers do not send the part after # to the server.
 func pageURL(at, ticket string) string { return "http://" + at + "/#login=" + ticket }
 
-// print prints the address here, and what to do at a laptop. In a pipe it is one
-// line: the address here, or else the laptop's; the rest goes to standard error.
+// print prints the page's address on this machine, and how to open the page on a laptop. In
+// a pipe, standard output has only one line: the address on this machine, or else the
+// address on the laptop. The rest goes to standard error.
 func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
 	to, laptop := login.Socket, pageURL(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), login.Ticket)
 	if login.Address != "" {
