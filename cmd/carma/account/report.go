@@ -1,5 +1,5 @@
-// Package account has the commands carma report and carma quota. The report sums GPU time,
-// memory, energy and outcomes of tasks by user, group, image or GPU.
+// Package account has the commands carma report and carma quota. The report sums the usage
+// of tasks by user, account, group, image or GPU.
 package account
 
 import (

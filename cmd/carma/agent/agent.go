@@ -90,5 +90,5 @@ docs/kubernetes.md says what a cluster needs.`,
 	return cmd
 }
 
-// simulatedOnly are the flags that mean something with --simulate only.
+// simulatedOnly are the flags that have an effect only with --simulate.
 var simulatedOnly = []string{"speed", "kubelet", "cdi", "dir"}

@@ -13,7 +13,7 @@ import (
 	"carma/containers/engines"
 )
 
-// Open opens what runs the containers. Nothing is sent yet.
+// Open returns the configured container engine. It does not connect.
 func Open(config configs.Config) (containers.Driver, error) {
 	engine, ok := engines.Named(config.Driver)
 	if !ok { // the configuration has been checked: another program has it

@@ -73,7 +73,7 @@ func here(folder string) place {
 	return place{folder, home, "/", os.Getenv}
 }
 
-// inUse are the installations that the submitter's shell uses.
+// inUse returns the installations that the submitter's shell uses.
 func (p place) inUse() (list []string) {
 	add := func(dir string) {
 		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && !slices.Contains(list, dir) {
@@ -110,7 +110,7 @@ func (p place) roots() (list []string) {
 	return list
 }
 
-// rootOf is the root that an environment belongs to.
+// rootOf returns the root that an environment belongs to.
 func rootOf(prefix string) string {
 	if envs := filepath.Dir(filepath.Clean(prefix)); filepath.Base(envs) == "envs" {
 		return filepath.Dir(envs)
@@ -218,7 +218,7 @@ func (p place) in(looked []string) string {
 	return " in " + strings.Join(list, ", ")
 }
 
-// some are the first names of a list.
+// some returns the first names of a list.
 func some(names []string) string {
 	const most = 12
 	if len(names) <= most {

@@ -31,13 +31,14 @@ type loadData struct {
 	Gaps, RunTimes []float64 // sorted
 }
 
-// shares is a table of one kind of counts.
+// shares is a table of counts of one kind.
 type shares struct {
 	Title string
 	List  []shareRow
 }
 
-// shareRow is a line of it: Percent of all tasks, and Bar, the percentage of the longest bar.
+// shareRow is a line of shares. Percent is the percentage of all tasks, Bar the length of
+// the bar in per cent of the longest bar.
 type shareRow struct {
 	Share
 	Percent, Bar float64

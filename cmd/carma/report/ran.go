@@ -72,7 +72,7 @@ func WritePicture(w io.Writer, d Data, shown []Run) error {
 	return err
 }
 
-// picture is one that is being drawn.
+// picture is a picture that is being drawn.
 type picture struct {
 	kinds        kindRanks
 	x            timeAxis
@@ -133,7 +133,7 @@ func (p *picture) axis(top, bottom float64) {
 	}
 }
 
-// attempt names one of a task.
+// attempt identifies an attempt of a task.
 type attempt struct {
 	task mapper.TaskID
 	n    int

@@ -23,7 +23,7 @@ type cell struct {
 	Best         bool
 }
 
-// reference is the run that ratios are to, the one that the console names.
+// reference returns the run to which ratios are relative. The console names the same run.
 func (d *Data) reference() *Run {
 	if d.Reference != nil {
 		return d.Reference

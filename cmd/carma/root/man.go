@@ -51,10 +51,10 @@ func addPages(pages map[string]string, cmd *cobra.Command, version string) {
 	}
 }
 
-// pageOf is the name of a command's page: carma-suite-up.
+// pageOf returns the name of a command's page, such as carma-suite-up.
 func pageOf(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is a command's page, in the language of man(7).
+// manPage returns a command's page in the format of man(7).
 func manPage(cmd *cobra.Command, version string) string {
 	var b strings.Builder
 	manHead(&b, pageOf(cmd), 1, version, strings.ToLower(cmd.Short[:1])+cmd.Short[1:])
@@ -172,7 +172,7 @@ func writeRoff(b *strings.Builder, text string) {
 	}
 }
 
-// roff makes text safe for man: its signs, and lines that would be commands.
+// roff escapes special characters, and lines that man would read as commands.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `"`, `\(dq`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`, "'", `\(aq`).Replace(text)
 	lines := strings.Split(text, "\n")

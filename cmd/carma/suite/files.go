@@ -103,18 +103,18 @@ func isSuite(ref string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// sources are the content of a suite's files, and where they count from.
+// sources has the content of a suite's files, and the base of their relative paths.
 type sources struct {
 	compose.File // the first; the others are in Over
 	compose.Options
 	// rest are the arguments that name no file.
 	rest []string
-	// found are the names of the files that were not named.
+	// found are the names of the files that were found by default.
 	found []string
 }
 
-// open reads the Compose files that a command line means; - is standard input. more:
-// arguments may also be services.
+// open reads the Compose files that a command line selects; - is standard input. more says
+// that arguments may also be services.
 func (s *named) open(in io.Reader, args []string, more bool) (*sources, error) {
 	o, err := s.options()
 	if err != nil {

@@ -102,7 +102,8 @@ func stay(ctx context.Context, a *cli.App, client *api.Client, name string) erro
 	return nil
 }
 
-// some returns the helpers of the named services, and the names that are not helpers.
+// some returns the helpers of the named services, or all helpers if no service is named. rest
+// has the names that are not helpers.
 func some(s *api.SuiteState, services []string) (helpers []api.HelperState, rest []string) {
 	if len(services) == 0 {
 		return s.Helpers, nil

@@ -105,7 +105,7 @@ func table(some []column, rows []row, now time.Time) *cli.Table {
 	return t
 }
 
-// clock is a moment for people: to the minute, in their zone.
+// clock formats a time to the minute, in the user's time zone.
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -120,7 +120,7 @@ func code(t *api.Task) string {
 	return strconv.Itoa(*t.ExitCode)
 }
 
-// spent is the energy of a task that has ended.
+// spent returns the energy of an ended task.
 func spent(t *api.Task) string {
 	if !t.Finished() {
 		return ""
@@ -154,7 +154,7 @@ func command(t *api.Task) string {
 	return strings.Join(slices.Concat(t.Submit.Entrypoint, t.Submit.Command), " ")
 }
 
-// labelled are the labels as key=value, sorted.
+// labelled returns the labels as key=value, sorted.
 func labelled(t *api.Task) string {
 	var all []string
 	for k, v := range t.Submit.Labels {

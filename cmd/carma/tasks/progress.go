@@ -53,10 +53,10 @@ func Slowed(t *api.Task) string {
 	return fmt.Sprintf("%s%.1fx", mark, s.Value)
 }
 
-// percent is a share without letting it be whole before it is.
+// percent formats a share. It returns 100 % only for a complete share.
 func percent(share float64) string { return strconv.Itoa(int(100*share)) + "%" }
 
-// count is a number of steps or samples.
+// count formats a number of steps or samples.
 func count(n float64) string {
 	if n == math.Trunc(n) && n < 1e15 {
 		return strconv.FormatInt(int64(n), 10)

@@ -13,7 +13,7 @@ import (
 // row is a line of a table: a task, or tasks of an array or a sweep that are in
 // the same phase and have no GPU.
 type row struct {
-	*api.Task // the one that goes first
+	*api.Task // the first task in the order of the queue
 	all       []*api.Task
 }
 
@@ -62,7 +62,7 @@ func before(t, other *api.Task) bool {
 	return t.ID < other.ID
 }
 
-// ids is the number of a task, or the lowest and the highest of several.
+// ids returns the number of a task, or the lowest and the highest number of several tasks.
 func (r *row) ids() string {
 	low, high := r.ID, r.ID
 	for _, t := range r.all {
@@ -74,7 +74,7 @@ func (r *row) ids() string {
 	return fmt.Sprintf("%d-%d", low, high)
 }
 
-// name is the name of a task, or exp-[3-100] for exp-3 to exp-100.
+// name returns the name of a task, or exp-[3-100] for exp-3 to exp-100.
 func (r *row) name() string {
 	if len(r.all) == 1 {
 		return r.Task.Name

@@ -32,12 +32,13 @@ const (
 	// wholeLeast and wholeMost are the times between two requests for all tasks, after a
 	// change of the queue and without a change.
 	wholeLeast, wholeMost = 4 * time.Second, 15 * time.Second
-	// eventsBundled is for how long events are gathered: a sweep has hundreds at once.
+	// eventsBundled is the time for which events are gathered, because a sweep has hundreds
+	// at once.
 	eventsBundled = 200 * time.Millisecond
-	// retried is the pause before a daemon that does not answer is asked again.
+	// retried is the pause before the next request to a daemon that does not answer.
 	retried = time.Second
-	// startPause is between two questions for an expected start, startAge how old one
-	// may be. The daemon plays its queue for each.
+	// startPause is the pause between two requests for an expected start, because the
+	// daemon simulates its queue for each. startAge is the largest age of an answer.
 	startPause, startAge = 500 * time.Millisecond, 15 * time.Second
 )
 
@@ -54,7 +55,7 @@ func (f *feed) run(ctx context.Context) {
 	all.Wait()
 }
 
-// now has the feed look at once.
+// now makes the feed request the state at once.
 func (f *feed) now() {
 	nudge(f.queue)
 	nudge(f.soon)
@@ -95,11 +96,10 @@ func (f *feed) looks(ctx context.Context) {
 	}
 }
 
-// placed are the phases in which something changes without an event: progress, and the
-// use of GPUs.
+// placed are the phases in which the progress and the use of GPUs change without an event.
 const placed = "launching,running,suspending,suspended,resuming,stopping"
 
-// look asks for the state of everything, or of all but the queue.
+// look requests the whole state, or the state without the queue.
 func (f *feed) look(ctx context.Context, whole bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -121,7 +121,7 @@ func (f *feed) look(ctx context.Context, whole bool) (err error) {
 	return nil
 }
 
-// events reads what happens, and begins again when the stream ends.
+// events reads the stream of events, and reconnects when the stream ends.
 func (f *feed) events(ctx context.Context) {
 	for ctx.Err() == nil {
 		tasks := make(chan api.Task, 64)
@@ -142,7 +142,7 @@ func (f *feed) events(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(retried):
-			nudge(f.queue) // what happened meanwhile is not known
+			nudge(f.queue) // events between the two streams are unknown
 		}
 	}
 }
