@@ -13,7 +13,7 @@ import (
 // row is a line of a table: a task, or tasks of an array or a sweep that are in
 // the same phase and have no GPU.
 type row struct {
-	*api.Task // the first task in the order of the queue
+	*api.Task // the first task, see before
 	all       []*api.Task
 }
 

@@ -7,10 +7,10 @@ import (
 	"carma/configs/models"
 )
 
-// Compact returns a config.json in one line, with the fields that its network depends
-// on, with the changes of o and without. The rest (names of labels, the version of the
-// library) is left out. It refuses what [Read] refuses. If a builder reads a field in
-// another way than by the methods of fields, the whole object is kept.
+// Compact returns a config.json in one line, with only the fields that its network depends
+// on, either with or without the changes of o. The other fields (names of labels, the
+// version of the library) are left out. It refuses what [Read] refuses. If a builder reads
+// a field without the methods of fields, Compact keeps the whole object.
 func Compact(text []byte, o models.Overrides) ([]byte, error) {
 	f, err := parse(text)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"carma/configs/models"
 )
 
-// MaxFile is the size of a config.json that is read, in bytes.
+// MaxFile is the maximum size of a config.json in bytes.
 const MaxFile = 1 << 20
 
-// fields are the fields of a config.json. A value is read on request; the first wrong one
-// becomes the error.
+// fields has the fields of a config.json. A value is checked when it is read. err is the
+// error of the first invalid value.
 type fields struct {
 	values map[string]any
 	err    error
 	notes  []string           // for the configuration's warnings
-	read   map[string]bool    // the requested ones
-	parts  map[string]*fields // the same for nested objects
+	read   map[string]bool    // names of the fields that were read
+	parts  map[string]*fields // the fields of nested objects
 }
 
 // value returns a field; ok is false if it does not exist.
@@ -36,7 +36,7 @@ func (f *fields) value(name string) (v any, ok bool) {
 	return v, ok
 }
 
-// wrong is an error about a field.
+// wrong returns an error about a field.
 func wrong(field, format string, args ...any) error {
 	return &models.Error{Field: field, What: fmt.Sprintf(format, args...)}
 }
@@ -64,7 +64,7 @@ func parse(data []byte) (*fields, error) {
 	return f, nil
 }
 
-// text is a text; missing: what otherwise holds.
+// text returns a text field, or otherwise if the field is missing.
 func (f *fields) text(name, otherwise string) string {
 	v, ok := f.value(name)
 	if !ok || v == nil {
@@ -89,7 +89,7 @@ func (f *fields) flag(name string, otherwise bool) bool {
 	return b
 }
 
-// positive reports whether a number is given and not -1, which stands for none.
+// positive reports whether a number is given and is not -1, which stands for none.
 func (f *fields) positive(name string) bool {
 	v, _ := f.value(name)
 	n, ok := v.(json.Number)
@@ -120,11 +120,11 @@ func (f *fields) chance(name string, otherwise float64) bool {
 	return x != 0
 }
 
-// most is the largest number that a field may have: products of three of them do not
+// most is the largest number that a field may have. Products of three such numbers do not
 // overflow.
 const most = 1 << 20
 
-// whole is a whole number of at least 1.
+// whole returns an integer field, which must be at least 1.
 func (f *fields) whole(name string, otherwise int64) int64 {
 	n := f.orZero(name, otherwise)
 	if n == 0 && f.err == nil {
@@ -137,7 +137,7 @@ func (f *fields) whole(name string, otherwise int64) int64 {
 	return max(n, 1)
 }
 
-// orZero is a whole number; null counts as missing.
+// orZero returns an integer field, which may be 0. null counts as missing.
 func (f *fields) orZero(name string, otherwise int64) int64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {
@@ -156,8 +156,8 @@ func (f *fields) orZero(name string, otherwise int64) int64 {
 	return int64(x)
 }
 
-// square is the side of a square in pixels: a whole number of at least 1, or a list of its
-// height and width.
+// square returns the side of a square in pixels. The field is an integer of at least 1, or
+// a list of height and width.
 func (f *fields) square(name string, otherwise int64) int64 {
 	v, _ := f.value(name)
 	list, ok := v.([]any)
@@ -177,7 +177,7 @@ func (f *fields) square(name string, otherwise int64) int64 {
 	return sides[0]
 }
 
-// number is a number of at least 0; null counts as missing.
+// number returns a number field, which must be at least 0. null counts as missing.
 func (f *fields) number(name string, otherwise float64) float64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {
@@ -198,7 +198,7 @@ func (f *fields) given(name string) bool {
 	return ok && v != nil
 }
 
-// part is an object within the configuration, like text_config.
+// part returns an object within the configuration, like text_config.
 func (f *fields) part(name string) (*fields, bool) {
 	v, ok := f.values[name].(map[string]any)
 	part := f.parts[name]

@@ -69,7 +69,7 @@ func (f *fields) resNet(name, head string) *vision.ResNetEncoder {
 	return r
 }
 
-// single is an activation that is one operation.
+// single returns an activation that must be one operation.
 func (f *fields) single(name, otherwise string) string {
 	a := f.activation(name, otherwise)
 	if a == "new_gelu" || a == "quick_gelu" {

@@ -6,7 +6,7 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// decoder is the builder of a causal language model.
+// decoder returns the builder of a causal language model.
 func decoder(set func(*fields, *transformer.Decoder)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
 		d := &transformer.Decoder{Name: name, Head: f.head(o, graph.CausalLM, graph.SequenceClassification), Classes: f.classes()}
@@ -21,7 +21,7 @@ func decoder(set func(*fields, *transformer.Decoder)) builder {
 	}
 }
 
-// activations are the types of layers for hidden_act.
+// activations maps hidden_act to types of layers.
 var activations = map[string]string{
 	"silu": models.SiLU, "swish": models.SiLU, "gelu": models.GELU, "gelu_pytorch_tanh": models.GELU, "gelu_fast": models.GELU,
 	"relu": models.ReLU, "gelu_new": "new_gelu", "relu2": models.ReLU,
@@ -37,7 +37,7 @@ func (f *fields) activation(name, otherwise string) string {
 	return models.SiLU
 }
 
-// split is the width of each of the heads.
+// split returns the width of each head.
 func (f *fields) split(width, heads int64) int64 {
 	if heads > width {
 		f.fail("num_attention_heads", "%d heads do not fit into a width of %d", heads, width)
@@ -64,7 +64,7 @@ func (f *fields) depthOr(name string, otherwise int64) int64 {
 	return min(n, deepest)
 }
 
-// llama are RMS norms, rotary positions, grouped queries and gated linear units.
+// llama sets RMS norms, rotary positions, grouped queries and gated linear units.
 func llama(f *fields, d *transformer.Decoder) {
 	d.Width, d.Inner = f.whole("hidden_size", 0), f.whole("intermediate_size", 0)
 	d.Depth = f.depth("num_hidden_layers")

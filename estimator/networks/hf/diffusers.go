@@ -52,8 +52,8 @@ const (
 	mostPlies  = 64
 )
 
-// levels is a list of whole numbers, or one number for all n levels. If n is 0, the list
-// says how many there are; it has at least one.
+// levels returns a list of integers, or one integer for all n levels. If n is 0, the list
+// has any number of entries, at least one.
 func (f *fields) levels(name string, n int, otherwise ...int64) []int64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {
@@ -81,7 +81,7 @@ func (f *fields) levels(name string, n int, otherwise ...int64) []int64 {
 	return out
 }
 
-// words are texts, one for each of n levels.
+// words returns texts, one for each of n levels.
 func (f *fields) words(name string, n int, otherwise ...string) []string {
 	v, ok := f.value(name)
 	if !ok || v == nil {
@@ -121,7 +121,7 @@ func (f *fields) attends(name, with, without string, n int, otherwise ...string)
 	return out
 }
 
-// side is the side of an image for a latent of that sample_size.
+// side returns the side of an image from the side of its latent, sample_size.
 func (f *fields) side(otherwise int64) int64 {
 	n := f.orZero("sample_size", otherwise)
 	if n == 0 || n > 1024 {
@@ -170,7 +170,7 @@ func unetCondition(f *fields, name string, o models.Overrides) (*models.Config, 
 	return (&diffusion.Diffusion{Name: name, UNet: u, Image: f.side(64)}).Config(o)
 }
 
-// plies is the number of layers of a block.
+// plies returns the number of layers of a block.
 func (f *fields) plies(name string, otherwise int64) int64 {
 	n := f.whole(name, otherwise)
 	if n > mostPlies {

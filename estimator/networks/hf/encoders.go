@@ -21,7 +21,7 @@ func encoder(set func(*fields, *transformer.TextEncoder), more ...string) builde
 	}
 }
 
-// bert are norms after each sum, three tables of embeddings, and biases everywhere.
+// bert sets norms after each sum, three tables of embeddings, and biases everywhere.
 func bert(f *fields, t *transformer.TextEncoder) {
 	t.Width, t.Inner = f.whole("hidden_size", 768), f.whole("intermediate_size", 3072)
 	t.Depth = f.depthOr("num_hidden_layers", 12)

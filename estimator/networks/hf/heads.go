@@ -51,7 +51,7 @@ func (f *fields) ownHead(known []string) string {
 	return known[0]
 }
 
-// kebab is MaskedLM as masked-lm.
+// kebab converts names like MaskedLM to masked-lm.
 func kebab(class string) string {
 	var b strings.Builder
 	before := rune(0)

@@ -32,7 +32,7 @@ type hubModel struct {
 	Catalogue string `json:"catalogue"`
 }
 
-// table is the list, in the order of the file.
+// table returns the models in the order of the files.
 var table = sync.OnceValue(func() []*hubModel {
 	var all []*hubModel
 	for _, text := range [][]byte{hubJSON, othersJSON} {
@@ -45,7 +45,7 @@ var table = sync.OnceValue(func() []*hubModel {
 	return all
 })
 
-// hub is the table by name in small letters.
+// hub maps lower-case names to models.
 var hub = sync.OnceValue(func() map[string]*hubModel {
 	byName := map[string]*hubModel{}
 	for _, m := range table() {

@@ -9,7 +9,7 @@ import (
 // imageHeads are the heads of image encoders.
 var imageHeads = []string{graph.ImageClassification, graph.BaseModel}
 
-// imageEncoder is the builder of a Transformer of patches.
+// imageEncoder returns the builder of a vision Transformer, whose tokens are patches.
 func imageEncoder(set func(*fields, *transformer.ImageEncoder), heads ...string) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
 		v := &transformer.ImageEncoder{Name: name, Head: f.head(o, heads...), Classes: f.classes()}
@@ -103,7 +103,7 @@ func dinov3(f *fields, v *transformer.ImageEncoder) {
 	v.Projections.Up, v.Projections.Down = "up_proj", "down_proj"
 }
 
-// towers is the builder of an encoder of texts beside one of images.
+// towers returns the builder of a text encoder with an image encoder.
 func towers(set func(f, text, vision *fields, t *transformer.Towers)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
 		head := f.head(o, graph.Contrastive, graph.ImageClassification)
@@ -143,7 +143,7 @@ func siglip(f, text, vision *fields, t *transformer.Towers) {
 	t.Scalars = 2
 }
 
-// tower is the encoder of texts beside one of images.
+// tower reads the text encoder of such a model.
 func (f *fields) tower(t *transformer.TextEncoder, width, heads, words, longest int64, activation string) {
 	t.Width = f.whole("hidden_size", width)
 	t.Inner, t.Depth = f.whole("intermediate_size", 4*width), f.depthOr("num_hidden_layers", 12)

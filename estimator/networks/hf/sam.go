@@ -33,7 +33,7 @@ type part struct {
 	fields *fields
 }
 
-// faultIn is the first error in the parts of a configuration, with the path to it.
+// faultIn returns the first error in the parts of a configuration, with the path to it.
 func faultIn(parts ...part) error {
 	for _, p := range parts {
 		if fault, ok := p.fields.err.(*models.Error); ok {
@@ -44,7 +44,7 @@ func faultIn(parts ...part) error {
 	return nil
 }
 
-// object is an object within the configuration; missing: one without fields.
+// object returns an object within the configuration. A missing object has no fields.
 func (f *fields) object(name string) *fields {
 	part, ok := f.part(name)
 	if !ok && f.given(name) {
@@ -92,7 +92,7 @@ func (f *fields) samDecoder(d *detection.SAMDecoder) {
 	d.QualityInner = f.whole("iou_head_hidden_dim", 256)
 }
 
-// blocks is a list of numbers of blocks, from 0.
+// blocks returns a list of block indexes, which count from 0.
 func (f *fields) blocks(name string, otherwise ...int64) []int64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {

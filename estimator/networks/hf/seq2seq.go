@@ -6,7 +6,7 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// seq2seq is the builder of an encoder and a decoder.
+// seq2seq returns the builder of an encoder with a decoder.
 func seq2seq(set func(*fields, *transformer.Seq2Seq)) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
 		f.head(o, graph.Seq2SeqLM)
@@ -89,7 +89,7 @@ func pegasus(f *fields, m *transformer.Seq2Seq) {
 	m.Positions, m.FixedPositions, m.EntryNorm = m.Longest, true, false
 }
 
-// whisper hears thirty seconds as 1,500 tokens.
+// whisper encodes thirty seconds of sound as 1,500 tokens.
 func whisper(f *fields, m *transformer.Seq2Seq) {
 	f.layersOf(&m.Encoder, "encoder", 384, 6, 1536)
 	f.layersOf(&m.Decoder, "decoder", 384, 6, 1536)

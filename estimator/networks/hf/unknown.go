@@ -8,8 +8,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// unknown is the error for an architecture that is not known. It still says how many
-// parameters the fields make, which bounds the memory.
+// unknown returns the error for an unknown architecture. The error estimates the number of
+// parameters from the fields, because it bounds the memory.
 func (f *fields) unknown(kind string) error {
 	if kind == "" {
 		return wrong("model_type", "missing; it names the architecture, for example llama")
@@ -77,7 +77,7 @@ func (f *fields) first(names ...string) float64 {
 	return 0
 }
 
-// figure is a number of parameters as --params takes it, rounded.
+// figure formats a rounded number of parameters for --params.
 func figure(n float64) string {
 	if n >= 1e9 {
 		return fmt.Sprintf("%.3gB", n/1e9)

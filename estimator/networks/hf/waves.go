@@ -39,7 +39,7 @@ func wav2vec2(f *fields, name string, o models.Overrides) (*models.Config, error
 	return w.Config(o)
 }
 
-// wholes is a list of whole numbers, 100 at most.
+// wholes returns a list of at most 100 integers.
 func (f *fields) wholes(name string, otherwise ...int64) []int64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {
