@@ -28,7 +28,7 @@ func WeightsAlone(ref string) string {
 	return weights
 }
 
-// weighed is the config.json of ref, and the weights beside it.
+// weighed returns the config.json of ref and the weights next to it.
 func weighed(ref string) (config, weights string) {
 	weights = Weights(ref)
 	if safetensors.Is(ref) {

@@ -25,7 +25,7 @@ type Table struct {
 	Layers []models.Layer `json:"layers"`
 }
 
-// ErrNotFound: there is no table of this model.
+// ErrNotFound reports that there is no table of a model.
 var ErrNotFound = errors.New("no such timm model")
 
 // Names lists the models, sorted.
