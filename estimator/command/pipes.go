@@ -10,8 +10,8 @@ import (
 // feeders are programs whose failure in a pipeline is not worth a warning.
 var feeders = strings.Fields("echo printf yes cat zcat gzip gunzip ls find seq head tail curl wget tar true : grep sed awk sort date env nvidia-smi")
 
-// pipes records the pipelines that hide a failure: their exit status is that of the last
-// part, even if a program before it fails.
+// pipes records the pipelines that hide a failure: their exit status is the exit status
+// of the last part, even if a program before it fails.
 func (r *reader) pipes(all []shell.Pipe) {
 	for _, p := range all {
 		if p.Failing {

@@ -12,8 +12,8 @@ import (
 
 // schemaVersion is the newest schema this code knows, kept in the database as
 // user_version. A change adds a step to migrations and never edits one. Each step changes
-// the description of a table, so that a damaged version number can be told apart from a
-// newer schema.
+// the description of a table, which distinguishes a damaged version number from a newer
+// schema.
 const schemaVersion = 4
 
 // featureSchema is the first schema with a list of features in the head.

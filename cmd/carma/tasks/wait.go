@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// exitTimeout is the exit code after --timeout, the same as that of the program timeout.
+// exitTimeout is the exit code after --timeout, the same as the exit code of timeout(1).
 const exitTimeout = 124
 
 // Wait returns the command carma wait.
