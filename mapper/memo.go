@@ -27,7 +27,7 @@ type memo struct {
 	bound      slowdownBound
 	candidates []int         // the numbers of the scored candidates
 	answers    []scoreResult // their results, in the same order
-	index      []int32       // positions in newcomers, plus 1, hashed by number; its length is a power of two
+	index      []int32       // positions in candidates, plus 1, hashed by number; its length is a power of two
 }
 
 // find returns the position of a candidate's result, or -1.
