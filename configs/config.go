@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/bare"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Config has all settings.
@@ -172,7 +172,7 @@ type Config struct {
 	HighPriority                 string
 
 	// Mapper are the mapper's options. Their defaults depend on the policy.
-	Mapper mapper.Options
+	Mapper model.Options
 
 	// LogLevel: debug, info, warn or error.
 	LogLevel string

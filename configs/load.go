@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carma/internal/suggest"
+	"carma/mapper"
 )
 
 // Kind is the kind of place that a value came from.
@@ -185,7 +186,7 @@ func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config 
 		}
 	}
 	// All keys before were valid, so this key is at fault.
-	if err := config.Mapper.Validate(); err != nil {
+	if err := mapper.Validate(config.Mapper); err != nil {
 		return wrong(errors.New(strings.TrimPrefix(err.Error(), k.name+" ")))
 	}
 	return nil

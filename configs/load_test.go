@@ -378,7 +378,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if err := c.Mapper.Validate(); err != nil {
+		if err := mapper.Validate(c.Mapper); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		for _, s := range Settings(c, from) {

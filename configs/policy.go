@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // launchesAtOnce keeps an engine busy that makes some containers at a time, as a cluster
@@ -14,12 +15,12 @@ const launchesAtOnce = 64
 // mapperDefaults returns a policy's default options, with no value left to another
 // default. The order is by fair share: a policy's own order, used in replays, is for the
 // tasks of one user.
-func mapperDefaults(policy string) mapper.Options {
+func mapperDefaults(policy string) model.Options {
 	o := mapper.DefaultsOf(policy)
-	o.Booking = cmp.Or(o.Booking, mapper.Bookings[0])
-	o.Order = map[string]string{mapper.OrderSJF: mapper.OrderFairSJF}[o.Order] // a server has several users
-	o.Order = cmp.Or(o.Order, mapper.OrderFair)
-	o.Recovery = cmp.Or(o.Recovery, mapper.Recoveries[0])
+	o.Booking = cmp.Or(o.Booking, model.Bookings[0])
+	o.Order = map[string]string{model.OrderSJF: model.OrderFairSJF}[o.Order] // a server has several users
+	o.Order = cmp.Or(o.Order, model.OrderFair)
+	o.Recovery = cmp.Or(o.Recovery, model.Recoveries[0])
 	o.LaunchesAtOnce = launchesAtOnce
 	return o
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // quotas reads a list of limits, each of a user or @ACCOUNT, in any order:
 // "ada:gpus=4 mem=80G".
-func quotas(raw any) ([]mapper.Quota, error) {
+func quotas(raw any) ([]model.Quota, error) {
 	var words []string
 	if m, ok := raw.(map[string]any); ok { // {ada: gpus=4} has the same meaning
 		for name, v := range m {
@@ -25,7 +25,7 @@ func quotas(raw any) ([]mapper.Quota, error) {
 			return nil, fmt.Errorf("%s is not a list of limits; write for example [ada:gpus=4, @students:tasks=20]", quote(raw))
 		}
 	}
-	var all []mapper.Quota
+	var all []model.Quota
 	for _, word := range words {
 		q, err := quota(word)
 		if err != nil {
@@ -33,21 +33,21 @@ func quotas(raw any) ([]mapper.Quota, error) {
 		}
 		all = append(all, q)
 	}
-	slices.SortStableFunc(all, func(a, b mapper.Quota) int {
+	slices.SortStableFunc(all, func(a, b model.Quota) int {
 		return cmp.Or(strings.Compare(mark(a), mark(b)), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }
 
 // mark sorts users before accounts.
-func mark(q mapper.Quota) string {
+func mark(q model.Quota) string {
 	if q.Account {
 		return "@"
 	}
 	return ""
 }
 
-func quota(word string) (q mapper.Quota, err error) {
+func quota(word string) (q model.Quota, err error) {
 	name, limits, ok := strings.Cut(word, ":")
 	q.Name, q.Account = strings.CutPrefix(strings.TrimSpace(name), "@")
 	if !ok || q.Name == "" || strings.TrimSpace(limits) == "" {
@@ -62,7 +62,7 @@ func quota(word string) (q mapper.Quota, err error) {
 			q.GPUs, err = atMost(value)
 		case "mem":
 			if value == "none" {
-				q.Memory = mapper.NoQuota
+				q.Memory = model.NoQuota
 			} else if q.Memory, err = units.ParseAmount(value); err == nil && q.Memory <= 0 {
 				err = fmt.Errorf("%q leaves nothing; write for example 80G, or none for no limit", value)
 			}
@@ -78,7 +78,7 @@ func quota(word string) (q mapper.Quota, err error) {
 
 func atMost(value string) (int, error) {
 	if value == "none" {
-		return mapper.NoQuota, nil
+		return model.NoQuota, nil
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
@@ -87,7 +87,7 @@ func atMost(value string) (int, error) {
 	return n, nil
 }
 
-func showQuotas(all []mapper.Quota) string {
+func showQuotas(all []model.Quota) string {
 	words := make([]string, len(all))
 	for i, q := range all {
 		words[i] = mark(q) + q.Name + ":" + strings.Join(limits(q), " ")
@@ -95,7 +95,7 @@ func showQuotas(all []mapper.Quota) string {
 	return strings.Join(words, ",")
 }
 
-func limits(q mapper.Quota) (all []string) {
+func limits(q model.Quota) (all []string) {
 	add := func(key string, n int64, shown string) {
 		switch {
 		case n < 0:

@@ -6,18 +6,18 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 func TestQuotas(t *testing.T) {
 	for _, row := range []struct {
 		text, shown, wrong string
-		want               []mapper.Quota
+		want               []model.Quota
 	}{
 		{text: `["@students:tasks=20", "ada:gpus=4 mem=80G"]`, shown: "ada:gpus=4 mem=80G,@students:tasks=20",
-			want: []mapper.Quota{{Name: "ada", GPUs: 4, Memory: 80 * units.GiB}, {Name: "students", Account: true, Tasks: 20}}},
-		{text: "{ada: gpus=none}", shown: "ada:gpus=none", want: []mapper.Quota{{Name: "ada", GPUs: mapper.NoQuota}}},
-		{text: "bob:tasks=1 mem=none", shown: "bob:tasks=1 mem=none", want: []mapper.Quota{{Name: "bob", Tasks: 1, Memory: mapper.NoQuota}}},
+			want: []model.Quota{{Name: "ada", GPUs: 4, Memory: 80 * units.GiB}, {Name: "students", Account: true, Tasks: 20}}},
+		{text: "{ada: gpus=none}", shown: "ada:gpus=none", want: []model.Quota{{Name: "ada", GPUs: model.NoQuota}}},
+		{text: "bob:tasks=1 mem=none", shown: "bob:tasks=1 mem=none", want: []model.Quota{{Name: "bob", Tasks: 1, Memory: model.NoQuota}}},
 		{text: "[]", shown: ""},
 		{text: "[ada]", wrong: `"ada" is no limit of a user or group; write for example ada:gpus=4 or @students:tasks=20`},
 		{text: `["ada:"]`, wrong: `"ada:" is no limit of a user or group; write for example ada:gpus=4 or @students:tasks=20`},

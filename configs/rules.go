@@ -7,10 +7,11 @@ import (
 
 	"carma/internal/suggest"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // SetRule sets one of the mapper's options from a text KEY=VALUE.
-func SetRule(o *mapper.Options, setting string) error {
+func SetRule(o *model.Options, setting string) error {
 	name, value, ok := strings.Cut(setting, "=")
 	if !ok {
 		return fmt.Errorf("%q is not KEY=VALUE; write for example order=fair", setting)
@@ -34,7 +35,7 @@ func SetRule(o *mapper.Options, setting string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if err := c.Mapper.Validate(); err != nil {
+	if err := mapper.Validate(c.Mapper); err != nil {
 		return err
 	}
 	*o = c.Mapper

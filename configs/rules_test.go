@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 func TestSetRule(t *testing.T) {
@@ -16,7 +16,7 @@ func TestSetRule(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	if o.Order != mapper.OrderFair || o.LookAhead != 3 || o.MinFree != 5*units.GiB || o.Slot.Hours() != 2 || !o.Learn {
+	if o.Order != model.OrderFair || o.LookAhead != 3 || o.MinFree != 5*units.GiB || o.Slot.Hours() != 2 || !o.Learn {
 		t.Errorf("%+v", o)
 	}
 	for setting, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // set parses raw into the field at p. raw is a string of a flag or the
@@ -60,13 +60,13 @@ func set(p, raw any) error {
 			return err
 		}
 		*p = v
-	case *[]mapper.Weight:
+	case *[]model.Weight:
 		v, err := weights(raw)
 		if err != nil {
 			return err
 		}
 		*p = v
-	case *[]mapper.Quota:
+	case *[]model.Quota:
 		v, err := quotas(raw)
 		if err != nil {
 			return err
@@ -148,9 +148,9 @@ func show(p any) string {
 		return showBytes(*p)
 	case *[]string:
 		return strings.Join(*p, ", ")
-	case *[]mapper.Weight:
+	case *[]model.Weight:
 		return showWeights(*p)
-	case *[]mapper.Quota:
+	case *[]model.Quota:
 		return showQuotas(*p)
 	case *time.Duration:
 		return showDuration(*p)
@@ -204,7 +204,7 @@ func kindOf(p any) string {
 		return "duration"
 	case *units.Bytes:
 		return "memory"
-	case *[]string, *[]mapper.Weight, *[]mapper.Quota:
+	case *[]string, *[]model.Weight, *[]model.Quota:
 		return "list"
 	}
 	return "string"

@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 func TestWeights(t *testing.T) {
 	for _, row := range []struct {
 		text, shown, wrong string
-		want               []mapper.Weight
+		want               []model.Weight
 	}{
-		{text: "[bob=0.5, ada=2]", shown: "ada=2,bob=0.5", want: []mapper.Weight{{User: "ada", Weight: 2}, {User: "bob", Weight: 0.5}}},
-		{text: "ada = 2, bob = 1", shown: "ada=2,bob=1", want: []mapper.Weight{{User: "ada", Weight: 2}, {User: "bob", Weight: 1}}},
-		{text: "{ada: 2}", shown: "ada=2", want: []mapper.Weight{{User: "ada", Weight: 2}}},
+		{text: "[bob=0.5, ada=2]", shown: "ada=2,bob=0.5", want: []model.Weight{{User: "ada", Weight: 2}, {User: "bob", Weight: 0.5}}},
+		{text: "ada = 2, bob = 1", shown: "ada=2,bob=1", want: []model.Weight{{User: "ada", Weight: 2}, {User: "bob", Weight: 1}}},
+		{text: "{ada: 2}", shown: "ada=2", want: []model.Weight{{User: "ada", Weight: 2}}},
 		{text: "[]", shown: ""},
 		{text: "[ada]", wrong: `"ada" is not a user's weight; write for example ada=2`},
 		{text: "[=2]", wrong: `"=2" is not a user's weight; write for example ada=2`},

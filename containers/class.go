@@ -11,7 +11,7 @@ import (
 var re = lazyregexp.New
 
 // Class says how a container's run ended, as far as the next decision depends on it.
-// mapper.Class has the same values.
+// model.Class has the same values.
 type Class string
 
 // The classes.

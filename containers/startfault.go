@@ -11,7 +11,7 @@ import (
 // Scope says what must be fixed before a container can start.
 type Scope string
 
-// The scopes. mapper.BreakerScope has the same values, except ScopeTask.
+// The scopes. model.BreakerScope has the same values, except ScopeTask.
 const (
 	ScopeTask      Scope = "task"      // the task's request
 	ScopeEngine    Scope = "engine"    // the container engine, or the parts of the machine that it needs

@@ -11,6 +11,7 @@ import (
 	"carma/configs/models"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Query has the known facts about a task.
@@ -61,7 +62,7 @@ type Few struct {
 
 // Methods of an estimate.
 const (
-	Declared  = string(mapper.Declared)
+	Declared  = string(model.Declared)
 	Measured  = "catalogue"
 	WholeGPUs = "whole-gpu"
 	NoGPU     = "no-gpu" // the task gets no GPU
@@ -87,7 +88,7 @@ type Estimate struct {
 	// Plain is the estimate before earlier runs here corrected it, or empty if a run
 	// cannot measure it. Same and Others count the runs of the model and of others that
 	// have corrected it.
-	Plain        mapper.RawEstimate
+	Plain        model.RawEstimate
 	Same, Others int
 	// Share is the part of a GPU's whole memory that the task takes by design, in
 	// millionths, or 0. If it is set, Memory is the amount on the smallest GPU.

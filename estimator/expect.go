@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Origins of an expectation.
@@ -19,9 +19,9 @@ const (
 // the zero value if the model has no profile. The run time is the median over all profiles
 // of the model on that data set and that many GPUs, because the length of this task's
 // training is unknown.
-func (c *Catalogue) Expect(q Query) mapper.Expected {
+func (c *Catalogue) Expect(q Query) model.Expected {
 	if q.Model == "" { // most tasks name no model
-		return mapper.Expected{}
+		return model.Expected{}
 	}
 	e, ok := c.workload(fold(q.Model))
 	if ok && (q.Batch == 0 || q.Batch == e.Batch || e.Model == "") {
@@ -33,7 +33,7 @@ func (c *Catalogue) Expect(q Query) mapper.Expected {
 	}
 	entries = slices.DeleteFunc(onGPUs(entries, max(q.GPUs, 1)), func(e Entry) bool { return len(e.Loads) == 0 })
 	if !known || len(entries) == 0 {
-		return mapper.Expected{}
+		return model.Expected{}
 	}
 	batch := cmp.Or(q.Batch, largest(entries).Batch)
 	e = slices.MinFunc(entries, func(a, b Entry) int { return cmp.Compare(distance(a.Batch, batch), distance(b.Batch, batch)) })
@@ -48,9 +48,9 @@ func distance(a, b int) float64 {
 	return math.Abs(math.Log(float64(max(a, 1)) / float64(max(b, 1))))
 }
 
-func (c *Catalogue) expected(e Entry, source string) mapper.Expected {
+func (c *Catalogue) expected(e Entry, source string) model.Expected {
 	if len(e.Loads) == 0 {
-		return mapper.Expected{}
+		return model.Expected{}
 	}
 	var times []time.Duration
 	for _, o := range c.entries {
@@ -58,7 +58,7 @@ func (c *Catalogue) expected(e Entry, source string) mapper.Expected {
 			times = append(times, o.RunTime)
 		}
 	}
-	out := mapper.Expected{Loads: slices.Clone(e.Loads), Source: source}
+	out := model.Expected{Loads: slices.Clone(e.Loads), Source: source}
 	if slices.Sort(times); len(times) > 0 {
 		out.RunTime = times[len(times)/2]
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // attributeLoad estimates the activity of the tasks on a GPU whose activity is not
@@ -11,7 +12,7 @@ import (
 // assumed to be equally busy. It picks the activity that best explains the samples of the
 // GPU and the measured slowdown of the neighbours. Samples alone do not tell a busy task
 // from a slightly less busy one that slows its neighbours down much less.
-func (ln *learner) attributeLoad(g *GPU) {
+func (ln *learner) attributeLoad(g *model.GPU) {
 	var strangers []int
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Unseen || r.Bound && !g.Coarse {
@@ -24,7 +25,7 @@ func (ln *learner) attributeLoad(g *GPU) {
 	told := -1.0
 	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
 		strangers = append(strangers, last)
-		if e := &ln.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != SourceSeen) {
+		if e := &ln.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
 			told = g.Residents[last].Load.SMACT
 		}
 	}
@@ -43,35 +44,23 @@ func (ln *learner) attributeLoad(g *GPU) {
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
-				ln.tasks[r.Task].expect(g, best)
+				ln.tasks[r.Task].SetExpectedLoad(g, best)
 			}
-			ln.placer.predict([]*GPU{g})
+			ln.placer.predict([]*model.GPU{g})
 		}
 		return
 	}
 	if g.Coarse && !x.measures() {
-		doubt = max(doubt, coarseDoubt)
+		doubt = max(doubt, model.CoarseDoubt)
 	}
 	if len(strangers) > 1 {
 		doubt = max(doubt, mixedDoubt)
 	}
 	for _, i := range strangers {
 		r := &g.Residents[i]
-		r.Believed, r.BelievedAt = posterior{}, g.ChangedAt
+		r.Believed, r.BelievedAt = model.Posterior{}, g.ChangedAt
 		ln.observed(g, r, best, doubt)
 	}
-}
-
-// expect sets the activity that is expected of a task on one of its GPUs, also for later
-// attempts.
-func (t *Task) expect(g *GPU, load interference.Load) {
-	all := make([]interference.Load, t.GPUs)
-	for i, grant := range t.Current().Grants {
-		if all[i] = t.load(i); grant.GPU == g.ID {
-			all[i] = load
-		}
-	}
-	t.Expected.Loads = all
 }
 
 // The activities that are tried: first in steps of soughtWide, then around the best one
@@ -160,25 +149,25 @@ const (
 // estimated.
 type attribution struct {
 	p         *predictor
-	g         *GPU
+	g         *model.GPU
 	strangers []bool
 	step      float64
 	several   bool       // they are on several GPUs
 	told      bool       // their activity was known before, and is only corrected
 	mix       classPrior // the likely classes of the strangers, and what was assumed of them before
-	belief    posterior
+	belief    model.Posterior
 	prior     float64 // their likely SM activity, or 0 if not known
 	demands   []loadDemand
 	measured  []float64 // log speed; NaN: not measured
 	sd        []float64
 }
 
-func (pr *predictor) attribution(g *GPU, strangers []int) *attribution {
+func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
 	x := &attribution{p: pr, g: g, strangers: make([]bool, len(g.Residents))}
 	for _, i := range strangers {
 		x.strangers[i] = true
 		t := pr.tasks[g.Residents[i].Task]
-		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, pr.priorOf(t)
+		x.step, x.several, x.mix = t.StepTime(), t.GPUs > 1, pr.priorOf(t)
 		if likely, ok := pr.likely(t); ok {
 			x.prior = likely
 		}
@@ -246,7 +235,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 		return load, sum + x.coarsely(total, load, speeds)
 	}
 	if !x.told && len(x.demands) > 1 { // alone, samples show all of it
-		sum += x.belief.against(sm, x.mix)
+		sum += against(x.belief, sm, x.mix)
 	}
 	off := (min(total, 1) - x.g.SMACT) / scoreError
 	return load, sum + off*off
@@ -268,24 +257,15 @@ func (x *attribution) explained() bool {
 	return math.Abs(min(total, 1)-x.g.SMACT) <= scoreError
 }
 
-// stepTime returns the time of a training step alone, in seconds, from the task's output,
-// or 0 if not known.
-func (t *Task) stepTime() float64 {
-	if t.Pace.Steps && t.Pace.Alone > 0 {
-		return 1 / t.Pace.Alone
-	}
-	return 0
-}
-
 // observed stores the measured activity of a task on a GPU. Once all its GPUs are
 // measured, this replaces the task's expected load, unless the samples were coarse.
-func (ln *learner) observed(g *GPU, r *Resident, load interference.Load, doubt float64) {
+func (ln *learner) observed(g *model.GPU, r *model.Resident, load interference.Load, doubt float64) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
 	t := ln.tasks[r.Task]
 	var all []interference.Load
 	worst := 0.0
 	for _, grant := range t.Current().Grants {
-		own := ln.byID[grant.GPU].resident(t.ID)
+		own := ln.byID[grant.GPU].Resident(t.ID)
 		if own.Unseen || own.Bound {
 			all = nil
 			break
@@ -294,12 +274,12 @@ func (ln *learner) observed(g *GPU, r *Resident, load interference.Load, doubt f
 	}
 	if all != nil {
 		first := len(t.Expected.Loads) == 0
-		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, SourceSeen
+		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, model.SourceSeen
 		if first {
 			ln.predictor.countClass(t, all[0])
 			ln.propagateLoad(t)
 		}
 	}
-	ln.placer.predict([]*GPU{g})
+	ln.placer.predict([]*model.GPU{g})
 	ln.dirty = true
 }

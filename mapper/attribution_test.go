@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // stranger places a task with unknown load and run time on GPU-0.
-func (w *world) stranger(name string) TaskID {
+func (w *world) stranger(name string) model.TaskID {
 	w.t.Helper()
 	opt := w.s.opt
 	other := opt
 	other.Policy = "magm"
-	w.step(Configured{At: w.now, Options: other})
+	w.step(model.Configured{At: w.now, Options: other})
 	w.openOnly(0)
-	id := w.expecting(Expected{}, kind(name, ""))
+	id := w.expecting(model.Expected{}, kind(name, ""))
 	w.wantOn(id, 0)
 	w.openOnly(-1)
-	w.step(Configured{At: w.now, Options: opt})
+	w.step(model.Configured{At: w.now, Options: opt})
 	return id
 }
 
@@ -70,7 +71,7 @@ func TestUnmix(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
-			var others []TaskID
+			var others []model.TaskID
 			for _, l := range row.others {
 				id := w.put(0, l, "")
 				others = append(others, id)
@@ -86,7 +87,7 @@ func TestUnmix(t *testing.T) {
 			}
 			a := w.stranger("")
 			speeds := w.shows(append(all, row.is)...)
-			w.wait(settling + time.Minute)
+			w.wait(model.SettleTime + time.Minute)
 			if row.measure {
 				for i, id := range others {
 					w.tells(id, 100*speeds[i])
@@ -97,7 +98,7 @@ func TestUnmix(t *testing.T) {
 			if math.Abs(got.SMACT-row.is.SMACT) > row.within {
 				t.Errorf("it is taken for SMACT %.3f, and is %.3f", got.SMACT, row.is.SMACT)
 			}
-			if e := w.task(a).Expected; len(e.Loads) != 1 || e.Source != SourceSeen || e.Loads[0] != got {
+			if e := w.task(a).Expected; len(e.Loads) != 1 || e.Source != model.SourceSeen || e.Loads[0] != got {
 				t.Errorf("expected of it is %+v", e)
 			}
 			if w.s.predictor.unseen(w.s.byID["GPU-0"]) != 0 {
@@ -116,11 +117,11 @@ func TestUnmixBySpeed(t *testing.T) {
 		b := w.put(0, faint, "")
 		w.shows(faint)
 		w.wait(2 * time.Minute)
-		w.paces(Throughput{Task: b, Rate: 100, Error: 0.03})
+		w.paces(model.Throughput{Task: b, Rate: 100, Error: 0.03})
 		a := w.stranger("")
 		w.seen(interference.Load{SMACT: 0.855, DRAMA: 0.33, SMOCC: 0.38}, 0) // between the two
 		w.wait(2 * time.Minute)
-		w.paces(Throughput{Task: b, Rate: 100 * slowed, Error: 0.03})
+		w.paces(model.Throughput{Task: b, Rate: 100 * slowed, Error: 0.03})
 		w.look()
 		return w.loadOf(a)
 	}
@@ -137,7 +138,7 @@ func TestUnmixDoubt(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.stranger("")
 	w.shows(faint)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	one := w.task(a).Doubt
 
@@ -145,7 +146,7 @@ func TestUnmixDoubt(t *testing.T) {
 	a = w.stranger("")
 	b := w.stranger("")
 	w.shows(faint, faint)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	if d := w.task(a).Doubt; d < mixedDoubt || d <= one || one < seenDoubt || w.task(b).Doubt != d {
 		t.Errorf("the doubt is %v for one, %v and %v for two", one, d, w.task(b).Doubt)
@@ -176,7 +177,7 @@ func TestToldIsCorrected(t *testing.T) {
 			w.put(0, faint, "")
 			a := w.put(0, row.told, "")
 			w.shows(faint, row.is)
-			w.wait(settling + time.Minute)
+			w.wait(model.SettleTime + time.Minute)
 			if row.tells {
 				w.tells(a, 3)
 			}
@@ -184,7 +185,7 @@ func TestToldIsCorrected(t *testing.T) {
 			if got := w.loadOf(a).SMACT; got < row.from-1e-9 || got > row.to+1e-9 {
 				t.Errorf("it is taken for %.3f, want %.2f to %.2f", got, row.from, row.to)
 			}
-			if got, want := w.task(a).load(0).SMACT, w.loadOf(a).SMACT; got != want {
+			if got, want := w.task(a).LoadOn(0).SMACT, w.loadOf(a).SMACT; got != want {
 				t.Errorf("expected of its next attempt is %.3f, seen was %.3f", got, want)
 			}
 		})
@@ -200,8 +201,8 @@ func TestNotSeenTooSoon(t *testing.T) {
 	w.wait(2 * time.Minute)
 	w.tells(b, 100)
 	a := w.stranger("a")
-	w.wait(settling - 1)
-	w.paces(Throughput{Task: b, Rate: 40, Since: w.now.Add(-settling / 2)})
+	w.wait(model.SettleTime - 1)
+	w.paces(model.Throughput{Task: b, Rate: 40, Since: w.now.Add(-model.SettleTime / 2)})
 	if w.s.predictor.unseen(w.s.byID["GPU-0"]) != a || !w.s.predictor.pairs.IsZero() {
 		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.predictor.pairs.all)
 	}
@@ -209,14 +210,14 @@ func TestNotSeenTooSoon(t *testing.T) {
 
 // shared returns a sample of GPU-0 with tasks of these loads, with the share of time in
 // which the kernels of each task run.
-func (w *world) shared(ids []TaskID, all ...interference.Load) GPUSample {
+func (w *world) shared(ids []model.TaskID, all ...interference.Load) model.GPUSample {
 	speeds := interference.Speeds(all)
-	s := GPUSample{ID: "GPU-0"}
+	s := model.GPUSample{ID: "GPU-0"}
 	for i, l := range all {
 		s.SMACT += l.SMACT * speeds[i]
 		s.SMOCC += l.SMOCC * speeds[i]
 		s.DRAMA += l.DRAMA * speeds[i]
-		s.Tasks = append(s.Tasks, TaskUse{Task: ids[i], Active: 1 - l.Gap(speeds[i]), Timed: true})
+		s.Tasks = append(s.Tasks, model.TaskUse{Task: ids[i], Active: 1 - l.Gap(speeds[i]), Timed: true})
 	}
 	s.SMACT = min(1, s.SMACT)
 	return s
@@ -236,7 +237,7 @@ func TestUnmixByTimes(t *testing.T) {
 		w.shows(other)
 		w.wait(2 * time.Minute)
 		a := w.stranger("")
-		s := w.shared([]TaskID{b, a}, other, is)
+		s := w.shared([]model.TaskID{b, a}, other, is)
 		if coarse {
 			s.SMACT, s.SMOCC, s.Coarse = 1, 1, true
 		}
@@ -245,9 +246,9 @@ func TestUnmixByTimes(t *testing.T) {
 		}
 		w.sample(s)
 		if rate {
-			w.paces(Throughput{Task: a, Rate: 100, Error: 0.03})
+			w.paces(model.Throughput{Task: a, Rate: 100, Error: 0.03})
 		}
-		w.wait(settling + time.Minute)
+		w.wait(model.SettleTime + time.Minute)
 		w.look()
 		return w.loadOf(a).SMACT
 	}
@@ -274,19 +275,19 @@ func TestTimesComeAndGo(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, faint, "")
 	for _, row := range []struct {
-		use  TaskUse
+		use  model.TaskUse
 		want float64
 		told bool
 	}{
-		{TaskUse{Task: a, Active: 0.4, Timed: true}, 0.4, true}, {TaskUse{Task: a, Timed: true}, 0, true}, {TaskUse{Task: a, Active: 7, Timed: true}, 1, true},
-		{TaskUse{Task: a, Active: math.NaN(), Timed: true}, 0, true}, {TaskUse{Task: a, Active: 0.4}, 0, false},
+		{model.TaskUse{Task: a, Active: 0.4, Timed: true}, 0.4, true}, {model.TaskUse{Task: a, Timed: true}, 0, true}, {model.TaskUse{Task: a, Active: 7, Timed: true}, 1, true},
+		{model.TaskUse{Task: a, Active: math.NaN(), Timed: true}, 0, true}, {model.TaskUse{Task: a, Active: 0.4}, 0, false},
 	} {
-		w.sample(GPUSample{ID: "GPU-0", Tasks: []TaskUse{row.use}})
-		if r := w.s.byID["GPU-0"].resident(a); r.Active != row.want || r.Timed != row.told {
+		w.sample(model.GPUSample{ID: "GPU-0", Tasks: []model.TaskUse{row.use}})
+		if r := w.s.byID["GPU-0"].Resident(a); r.Active != row.want || r.Timed != row.told {
 			t.Errorf("%+v: %v, told %v", row.use, r.Active, r.Timed)
 		}
 	}
-	if b, err := json.Marshal(TaskUse{Task: 1, Used: 2}); err != nil || string(b) != `{"task":1,"used":2}` {
+	if b, err := json.Marshal(model.TaskUse{Task: 1, Used: 2}); err != nil || string(b) != `{"task":1,"used":2}` {
 		t.Errorf("without times the journal has %s, %v", b, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Audit checks the invariants that hold after every step and returns the
@@ -46,7 +47,7 @@ func (s *State) Audit() error {
 		return err
 	}
 	for _, g := range s.gpus {
-		if g.NominatedFor != 0 && (waiting[g.NominatedFor] == 0 || !s.opt.preempts()) {
+		if g.NominatedFor != 0 && (waiting[g.NominatedFor] == 0 || !s.opt.Preempts()) {
 			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.NominatedFor)
 		}
 	}
@@ -57,8 +58,8 @@ func (s *State) Audit() error {
 }
 
 // waitingTasks counts for each task the queues that have it.
-func (q *schedulingQueue) waitingTasks() map[TaskID]int {
-	waiting := map[TaskID]int{}
+func (q *schedulingQueue) waitingTasks() map[model.TaskID]int {
+	waiting := map[model.TaskID]int{}
 	for i := range q.waiting.lanes {
 		for _, t := range q.waiting.lanes[i].waiting() {
 			waiting[t.ID]++
@@ -69,10 +70,10 @@ func (q *schedulingQueue) waitingTasks() map[TaskID]int {
 
 // auditPlaces checks that the ledger, the tasks and the queues agree about where each
 // task is.
-func (s *State) auditPlaces(waiting map[TaskID]int) error {
-	places := map[TaskID]int{}
+func (s *State) auditPlaces(waiting map[model.TaskID]int) error {
+	places := map[model.TaskID]int{}
 	for i, g := range s.gpus {
-		if s.byID[g.ID] != g || g.pos != i || i > 0 && compareGPUs(s.gpus[i-1], g) >= 0 {
+		if s.byID[g.ID] != g || g.Pos() != i || i > 0 && compareGPUs(s.gpus[i-1], g) >= 0 {
 			return fmt.Errorf("GPU %d (%s) is not where it belongs in the ledger", g.Index, g.ID)
 		}
 		if err := s.auditGPU(g); err != nil {
@@ -100,7 +101,7 @@ func (s *State) auditPlaces(waiting map[TaskID]int) error {
 	return nil
 }
 
-func (l *ledger) auditGPU(g *GPU) error {
+func (l *ledger) auditGPU(g *model.GPU) error {
 	var sum units.Bytes
 	for _, r := range g.Residents {
 		sum += r.Grant
@@ -117,10 +118,8 @@ func (l *ledger) auditGPU(g *GPU) error {
 	if g.Capacity != g.Capacity.Clamp() || g.OtherProcesses != g.OtherProcesses.Clamp() {
 		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.OtherProcesses)
 	}
-	fresh := g.clone()
-	fresh.settle()
-	if g.committed != fresh.committed || g.warmUntil != fresh.warmUntil {
-		return fmt.Errorf("GPU %d: %s committed until %d, kept as %s until %d", g.Index, fresh.committed, fresh.warmUntil, g.committed, g.warmUntil)
+	if err := g.CheckSums(); err != nil {
+		return err
 	}
 	if sum != g.Reserved {
 		return fmt.Errorf("GPU %d: reserved is %d bytes, the grants sum to %d", g.Index, g.Reserved, sum)
@@ -131,10 +130,10 @@ func (l *ledger) auditGPU(g *GPU) error {
 	return nil
 }
 
-func (l *ledger) auditTask(t *Task, places, waits int) error {
+func (l *ledger) auditTask(t *model.Task, places, waits int) error {
 	n := 0
 	for _, a := range t.Attempts {
-		if n += a.starts(); a.N != n {
+		if n += a.NumStarts(); a.N != n {
 			return fmt.Errorf("task %d: attempt %d has the number %d", t.ID, n, a.N)
 		}
 	}
@@ -143,13 +142,13 @@ func (l *ledger) auditTask(t *Task, places, waits int) error {
 		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.NextGrant, l.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)
-	case (t.Suspension == nil) == (t.Phase == Suspending || t.Phase == Suspended || t.Phase == Resuming) && t.Phase != Stopping:
+	case (t.Suspension == nil) == (t.Phase == model.Suspending || t.Phase == model.Suspended || t.Phase == model.Resuming) && t.Phase != model.Stopping:
 		return fmt.Errorf("task %d (%s) has the suspension %+v", t.ID, t.Phase, t.Suspension)
-	case t.Phase == Suspended:
-		if a := t.Suspension; (waits == 1) != t.waiting() || waits > 1 || places != 0 || len(t.Attempts) == 0 || a.Since == 0 || len(a.From) != t.GPUs {
+	case t.Phase == model.Suspended:
+		if a := t.Suspension; (waits == 1) != t.Waiting() || waits > 1 || places != 0 || len(t.Attempts) == 0 || a.Since == 0 || len(a.From) != t.GPUs {
 			return fmt.Errorf("task %d is suspended, in %d queues and on %d GPUs: %+v", t.ID, waits, places, t.Suspension)
 		}
-	case t.Phase == Queued || t.Phase == Recovering:
+	case t.Phase == model.Queued || t.Phase == model.Recovering:
 		if waits != 1 || places != 0 {
 			return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
 		}
@@ -158,27 +157,27 @@ func (l *ledger) auditTask(t *Task, places, waits int) error {
 			return fmt.Errorf("task %d (%s) wants %d GPUs, has grants on %d and is on %d", t.ID, t.Phase, t.GPUs, len(grants), places)
 		}
 		return l.auditGrants(t, t.Current().Grants)
-	case t.Phase != Estimating && t.Phase != Held || waits != 0 || places != 0:
+	case t.Phase != model.Estimating && t.Phase != model.Held || waits != 0 || places != 0:
 		return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
 	}
 	return nil
 }
 
-func (l *ledger) auditGrants(t *Task, grants []Grant) error {
-	if a := t.Current(); t.GPUs == 0 || a.Host != (HostShare{}) {
-		if h := l.host(a.Host.Node); h == nil || h.resident(t.ID) == nil {
+func (l *ledger) auditGrants(t *model.Task, grants []model.Grant) error {
+	if a := t.Current(); t.GPUs == 0 || a.Host != (model.HostShare{}) {
+		if h := l.host(a.Host.Node); h == nil || h.Resident(t.ID) == nil {
 			return fmt.Errorf("task %d is not on the page of its machine %q", t.ID, a.Host.Node)
 		}
 	}
 	for i, grant := range grants {
 		g := l.byID[grant.GPU]
-		if g == nil || g.resident(t.ID) == nil || g.resident(t.ID).Grant != grant.Memory {
+		if g == nil || g.Resident(t.ID) == nil || g.Resident(t.ID).Grant != grant.Memory {
 			return fmt.Errorf("task %d has a grant on %s that is not booked there", t.ID, grant.GPU)
 		}
 		if g.Node != l.byID[grants[0].GPU].Node {
 			return fmt.Errorf("task %d has GPUs on two machines", t.ID)
 		}
-		if slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == grant.GPU }) {
+		if slices.ContainsFunc(grants[:i], func(o model.Grant) bool { return o.GPU == grant.GPU }) {
 			return fmt.Errorf("task %d has GPU %d twice", t.ID, g.Index)
 		}
 	}
@@ -187,19 +186,19 @@ func (l *ledger) auditGrants(t *Task, grants []Grant) error {
 
 // AuditLaunch checks a launch of the latest step: together with the observed memory of
 // other processes, the new grants fit on each of its GPUs.
-func (l *ledger) AuditLaunch(d Launch) error {
+func (l *ledger) AuditLaunch(d model.Launch) error {
 	if h := l.host(d.Host.Node); h != nil && h.Known && (h.Booked > h.Memory || d.Host.CPUs > 0 && h.CPUsBooked > h.CPUs) {
 		return fmt.Errorf("machine %q: task %d launched with %s of %s and %d of %d CPUs booked", h.Node, d.Task, h.Booked, h.Memory, h.CPUsBooked, h.CPUs)
 	}
 	for _, grant := range d.Grants {
 		g := l.byID[grant.GPU]
-		if g == nil || g.resident(d.Task) == nil {
+		if g == nil || g.Resident(d.Task) == nil {
 			return fmt.Errorf("task %d was launched on %s without a booking", d.Task, grant.GPU)
 		}
 		if g.MIG && len(d.Grants) > 1 {
 			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, d.Task)
 		}
-		if l.opt.Booking == BookSamples && !d.Alone { // nothing is allocated, so the limits do not matter
+		if l.opt.Booking == model.BookSamples && !d.Alone { // nothing is allocated, so the limits do not matter
 			if grant.Memory != 0 {
 				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, d.Task, grant.Memory)
 			}
@@ -218,9 +217,10 @@ func (x *taskIndex) auditKindLinks() error {
 	linked, slots := 0, 0
 	for _, t := range x.tasks {
 		newest := x.byKind[t.Kind]
-		if newest == t && t.links.newer == nil {
-			for o := t; o != nil; o = o.links.older {
-				if linked++; o.Kind != t.Kind || x.tasks[o.ID] != o || o.links.older != nil && o.links.older.links.newer != o {
+		if newest == t && x.links.of(t).newer == nil {
+			for o := t; o != nil; o = x.links.of(o).older {
+				older := x.links.of(o).older
+				if linked++; o.Kind != t.Kind || x.tasks[o.ID] != o || older != nil && x.links.of(older).newer != o {
 					return fmt.Errorf("task %d is not linked with those of its kind", o.ID)
 				}
 			}
@@ -245,17 +245,15 @@ func (l *ledger) auditHosts() error {
 		if i > 0 && l.hosts[i-1].Node >= h.Node {
 			return fmt.Errorf("machine %q is not where it belongs", h.Node)
 		}
-		fresh := h.clone()
-		fresh.settle()
-		if fresh.Booked != h.Booked || fresh.CPUsBooked != h.CPUsBooked || fresh.taken != h.taken || fresh.unused != h.unused || fresh.helpers != h.helpers || fresh.helpersCPUs != h.helpersCPUs {
-			return fmt.Errorf("machine %q: %s and %d CPUs booked, kept as %s and %d", h.Node, fresh.Booked, fresh.CPUsBooked, h.Booked, h.CPUsBooked)
+		if err := h.CheckSums(); err != nil {
+			return err
 		}
 		for _, r := range h.Residents {
 			t := l.tasks[r.Task]
 			if t == nil || t.Alive() == nil {
 				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
 			}
-			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.SuspendedMemory != t.suspendedMemory() || r.Lent != t.lent() || r.Lent < 0 || r.Lent > r.Memory || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
+			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.SuspendedMemory != t.SuspendedMemory() || r.Lent != t.LentMemory() || r.Lent < 0 || r.Lent > r.Memory || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
 				return fmt.Errorf("machine %q: task %d has %s and %d CPUs booked, its attempt %+v", h.Node, r.Task, r.Memory, r.CPUs, a.Host)
 			}
 		}

@@ -1,31 +1,28 @@
 package mapper
 
-import "time"
+import (
+	"time"
+
+	"carma/mapper/model"
+)
 
 // Tasks on one GPU that the driver can suspend may backfill GPUs that are reserved for a
 // task on several GPUs, even beyond the time of the reservation. They are suspended when
 // the other task could start without them.
-
-// ReasonFilled: it backfilled a GPU that was reserved for Task, which starts now; for
-// Span now. ReasonFills: it backfills GPU, which is reserved for Task.
-const (
-	ReasonFilled ReasonCode = "filled"
-	ReasonFills  ReasonCode = "fills"
-)
 
 // fillLeast is the shortest expected remaining time of a reservation for which a task may
 // start to backfill.
 const fillLeast = 2 * time.Minute
 
 // backfills reports whether a task may backfill a GPU that is reserved for another.
-func (q *schedulingQueue) backfills(t *Task, g *GPU) bool {
+func (q *schedulingQueue) backfills(t *model.Task, g *model.GPU) bool {
 	held := q.tasks[q.reservedForHead(g)]
 	switch {
 	case !q.opt.FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
 		return false
-	case t.GPUs != 1 || t.Terminal || t.Phase == Suspended || t.Last() != nil && t.Last().Stays:
+	case t.GPUs != 1 || t.Terminal || t.Phase == model.Suspended || t.Last() != nil && t.Last().Stays:
 		return false
-	case g.Suspend == SuspendNever || g.SuspendAlone && !t.NextExclusive:
+	case g.Suspend == model.SuspendNever || g.SuspendAlone && !t.NextExclusive:
 		return false
 	case q.head.Until != 0 && q.now.Add(fillLeast) > q.head.Until:
 		return false
@@ -35,26 +32,26 @@ func (q *schedulingQueue) backfills(t *Task, g *GPU) bool {
 
 // canFreeHeld reports whether the host memory of a machine would hold task held, the
 // memory of the tasks that backfill GPUs there, and the memory of t in addition.
-func (q *schedulingQueue) canFreeHeld(held, t *Task, g *GPU) bool {
+func (q *schedulingQueue) canFreeHeld(held, t *model.Task, g *model.GPU) bool {
 	h := q.host(g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
 	share, _ := q.hostFits(held, h)
-	sum := share.Memory + t.needs(g)
+	sum := share.Memory + t.NeedOn(g)
 	for _, at := range q.machineOf(g) {
 		for i := range at.Residents {
 			if r := &at.Residents[i]; q.vacatesHeld(held, r) {
-				sum = (sum + r.taken()).Clamp()
+				sum = (sum + r.Taken()).Clamp()
 			}
 		}
 	}
-	return sum.Clamp() <= h.free()
+	return sum.Clamp() <= h.FreeMemory()
 }
 
 // backfillsFor returns the task for which the GPU is reserved, or 0 if it is reserved for
 // none, or for one that t may overtake or ends before.
-func (pl *placer) backfillsFor(t *Task, gpus []*GPU) TaskID {
+func (pl *placer) backfillsFor(t *model.Task, gpus []*model.GPU) model.TaskID {
 	if !pl.opt.FillHeld || len(gpus) != 1 {
 		return 0
 	}
@@ -67,39 +64,34 @@ func (pl *placer) backfillsFor(t *Task, gpus []*GPU) TaskID {
 
 // heldFreed reports whether backfilling tasks may be suspended for a waiting task,
 // because GPUs are reserved for it.
-func (q *schedulingQueue) heldFreed(t *Task) bool {
-	return q.opt.FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != Suspended
+func (q *schedulingQueue) heldFreed(t *model.Task) bool {
+	return q.opt.FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != model.Suspended
 }
 
 // vacatesHeld reports whether a resident of a GPU backfills and is suspended when t, a
 // task on several GPUs, could start without it.
-func (q *schedulingQueue) vacatesHeld(t *Task, r *Resident) bool {
+func (q *schedulingQueue) vacatesHeld(t *model.Task, r *model.Resident) bool {
 	v := q.tasks[r.Task]
-	return q.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.backfilling() && v.Priority <= t.Priority
-}
-
-// backfilling reports whether a placed task backfills a GPU and can be suspended.
-func (t *Task) backfilling() bool {
-	return t.Last().Fills != 0 && !t.Last().Stays && t.Phase != Stopping
+	return q.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.Backfilling() && v.Priority <= t.Priority
 }
 
 // canBackfill returns why a running task may be suspended for the task whose reserved GPU
 // it backfills, or the zero Reason.
-func (q *schedulingQueue) canBackfill(t *Task) Reason {
-	if t.Phase != Running || !t.backfilling() {
-		return Reason{}
+func (q *schedulingQueue) canBackfill(t *model.Task) model.Reason {
+	if t.Phase != model.Running || !t.Backfilling() {
+		return model.Reason{}
 	}
 	g := q.byID[t.Current().Grants[0].GPU]
 	held := q.tasks[q.reservedForHead(g)]
-	if held == nil || !q.vacatesHeld(held, g.resident(t.ID)) {
-		return Reason{}
+	if held == nil || !q.vacatesHeld(held, g.Resident(t.ID)) {
+		return model.Reason{}
 	}
-	return Reason{Code: ReasonFills, Task: held.ID, GPU: g.Index}
+	return model.Reason{Code: model.ReasonFills, Task: held.ID, GPU: g.Index}
 }
 
 // cannotBackfill records that a backfilling task could not be suspended: no other task
 // may backfill the GPUs reserved for why.Task.
-func (q *schedulingQueue) cannotBackfill(why Reason) {
+func (q *schedulingQueue) cannotBackfill(why model.Reason) {
 	if held := q.tasks[why.Task]; held != nil {
 		held.Unfilled = true
 	}

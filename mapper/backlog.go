@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // backlog holds the tasks of the main queue for startCritical: by priority and expected
@@ -12,9 +14,9 @@ import (
 // over all waiting tasks.
 type backlog struct {
 	valid bool
-	byRun [3][]*Task // by priority, as the lanes of the main queue: longest first, then by number
-	work  int64      // of all, each rounded down, in parts of a GPU-second
-	odd   int        // number of tasks whose work cannot be counted as such a number
+	byRun [3][]*model.Task // by priority, as the lanes of the main queue: longest first, then by number
+	work  int64            // of all, each rounded down, in parts of a GPU-second
+	odd   int              // number of tasks whose work cannot be counted as such a number
 
 	weights perTask[weight]
 }
@@ -33,7 +35,7 @@ const (
 	mostWork  = 1e7 // seconds of a whole GPU: four months
 )
 
-func (q *schedulingQueue) weight(t *Task) weight {
+func (q *schedulingQueue) weight(t *model.Task) weight {
 	run, _ := q.predictor.runTime(t)
 	w := weight{laneOf(t) - 3, run, -1}
 	if work := q.predictor.smWork(t, 0); work >= 0 && work < mostWork {
@@ -43,21 +45,21 @@ func (q *schedulingQueue) weight(t *Task) weight {
 }
 
 // smWork adds the SM work of a waiting task, in seconds of a whole GPU.
-func (pr *predictor) smWork(t *Task, work float64) float64 {
+func (pr *predictor) smWork(t *model.Task, work float64) float64 {
 	run, _ := pr.runTime(t)
 	for i := range t.GPUs {
-		work += run.Seconds() * t.load(i).SMACT
+		work += run.Seconds() * t.LoadOn(i).SMACT
 	}
 	return work
 }
 
-func (b *backlog) find(t *Task) (int, bool) {
+func (b *backlog) find(t *model.Task) (int, bool) {
 	w := b.weights.of(t)
 	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, b.compareRuns)
 	return i, i < len(b.byRun[w.lane]) && b.byRun[w.lane][i] == t
 }
 
-func (b *backlog) compareRuns(x, y *Task) int {
+func (b *backlog) compareRuns(x, y *model.Task) int {
 	return cmp.Or(cmp.Compare(b.weights.of(y).run, b.weights.of(x).run), cmp.Compare(x.ID, y.ID))
 }
 
@@ -69,14 +71,14 @@ func (b *backlog) count(w weight, n int) {
 	b.work += int64(n) * w.work
 }
 
-func (b *backlog) add(t *Task, w weight) {
+func (b *backlog) add(t *model.Task, w weight) {
 	*b.weights.of(t) = w
 	i, _ := b.find(t)
 	b.byRun[w.lane] = slices.Insert(b.byRun[w.lane], i, t)
 	b.count(w, 1)
 }
 
-func (b *backlog) remove(t *Task) {
+func (b *backlog) remove(t *model.Task) {
 	if i, there := b.find(t); there {
 		w := *b.weights.of(t)
 		b.byRun[w.lane] = slices.Delete(b.byRun[w.lane], i, i+1)
@@ -86,9 +88,9 @@ func (b *backlog) remove(t *Task) {
 
 // onEnqueue updates the backlog after a task entered a queue, or after the expectations
 // of a waiting task changed.
-func (q *schedulingQueue) onEnqueue(t *Task) {
+func (q *schedulingQueue) onEnqueue(t *model.Task) {
 	b := &q.sums
-	if !b.valid || t.first() {
+	if !b.valid || t.GoesFirst() {
 		return
 	}
 	if w := q.weight(t); w != *b.weights.of(t) || !b.has(t) {
@@ -97,13 +99,13 @@ func (q *schedulingQueue) onEnqueue(t *Task) {
 	}
 }
 
-func (b *backlog) has(t *Task) bool {
+func (b *backlog) has(t *model.Task) bool {
 	_, there := b.find(t)
 	return there
 }
 
 // onDequeue updates the backlog after a task left its queue.
-func (q *schedulingQueue) onDequeue(t *Task) {
+func (q *schedulingQueue) onDequeue(t *model.Task) {
 	if q.sums.valid {
 		q.sums.remove(t)
 	}

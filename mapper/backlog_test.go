@@ -1,6 +1,10 @@
 package mapper
 
-import "testing"
+import (
+	"testing"
+
+	"carma/mapper/model"
+)
 
 // TestDrain checks that drain lies between its bounds, which are close together, and that
 // the backlog follows the queue while tasks come, go and are learned about.
@@ -24,7 +28,7 @@ func TestDrain(t *testing.T) {
 			}
 			lane := 1
 			exactly := l.s.placer.drainExactly(limit)
-			var want []*Task
+			var want []*model.Task
 			for _, w := range b.byRun[lane] {
 				if run, _ := l.s.predictor.runTime(w); run.Seconds() >= exactly {
 					want = append(want, w)

@@ -10,6 +10,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,7 @@ func BenchmarkCarma(b *testing.B) {
 				d := cpuTime(b) - from
 				l.note(decisions)
 				took["step"] = append(took["step"], d)
-				took[ev.kind()] = append(took[ev.kind()], d)
+				took[ev.Kind()] = append(took[ev.Kind()], d)
 			}
 			for _, kind := range []string{"exited", "step"} {
 				all := took[kind]
@@ -74,23 +75,23 @@ type lab struct {
 	s       *State
 	rng     *rand.Rand
 	now     units.Instant
-	last    TaskID
-	running []TaskID
-	coming  []Event // due next
-	kinds   int     // in the history; tasks are of twice as many
+	last    model.TaskID
+	running []model.TaskID
+	coming  []model.Event // due next
+	kinds   int           // in the history; tasks are of twice as many
 }
 
 const knownKinds = 4_000
 
-func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
+func newLab(opt model.Options, seed uint64, gpus, kinds int) *lab {
 	l := &lab{s: New(opt), rng: rand.New(rand.NewPCG(seed, 2)), now: units.Instant(time.Hour), kinds: kinds}
-	var all []GPUInfo
+	var all []model.GPUInfo
 	for i := range gpus {
-		all = append(all, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%03d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
+		all = append(all, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%03d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
-	l.s.Step(GPUsFound{At: l.now, GPUs: all})
+	l.s.Step(model.GPUsFound{At: l.now, GPUs: all})
 	for i := range kinds {
-		l.s.learner.kindHistoryWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
+		l.s.learner.kindHistoryWith(&model.Task{Request: model.Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
 		l.s.predictor.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
 	}
 	l.s.placer.dropCache()
@@ -119,25 +120,25 @@ func loadOfKind(i int) interference.Load {
 	return typicalLoads[[]class{lightTask, mediumTask, mediumTask, heavyTask, lightTask}[i%5]]
 }
 
-func (l *lab) note(decisions []Decision) {
+func (l *lab) note(decisions []model.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case Launch:
+		case model.Launch:
 			l.running = append(l.running, d.Task)
-			l.coming = append(l.coming, Started{At: l.now, Task: d.Task, Attempt: d.Attempt})
-		case Stop:
-			l.coming = append(l.coming, Exited{At: l.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
+			l.coming = append(l.coming, model.Started{At: l.now, Task: d.Task, Attempt: d.Attempt})
+		case model.Stop:
+			l.coming = append(l.coming, model.Exited{At: l.now, Task: d.Task, Attempt: d.Attempt, Class: model.ExitStopped})
 		}
 	}
 }
 
 // next returns the next event. Once in three seconds a task is submitted and one ends;
 // most events are samples.
-func (l *lab) next() Event {
+func (l *lab) next() model.Event {
 	if len(l.coming) == 0 {
 		l.now += units.Instant(100 * time.Millisecond)
 		if at, ok := l.s.NextTimer(); ok && at <= l.now {
-			return TimerFired{At: l.now}
+			return model.TimerFired{At: l.now}
 		}
 		switch n := l.rng.IntN(30); {
 		case n == 0:
@@ -145,9 +146,9 @@ func (l *lab) next() Event {
 		case n == 1:
 			l.coming = l.exit()
 		case n < 5:
-			l.coming = []Event{l.paced()}
+			l.coming = []model.Event{l.paced()}
 		default:
-			l.coming = []Event{l.sample()}
+			l.coming = []model.Event{l.sample()}
 		}
 	}
 	ev := l.coming[0]
@@ -155,30 +156,30 @@ func (l *lab) next() Event {
 	return ev
 }
 
-func (l *lab) submit() []Event {
+func (l *lab) submit() []model.Event {
 	l.last++
 	i := l.rng.IntN(2 * l.kinds)
-	r := Request{ID: l.last, GPUs: 1, Kind: kindName(i), Family: fmt.Sprint(i % 50), User: fmt.Sprint("user", i%40), Image: fmt.Sprint("image", i%300)}
+	r := model.Request{ID: l.last, GPUs: 1, Kind: kindName(i), Family: fmt.Sprint(i % 50), User: fmt.Sprint("user", i%40), Image: fmt.Sprint("image", i%300)}
 	if l.rng.IntN(20) == 0 {
 		r.GPUs = 2
 	}
-	return []Event{TaskSubmitted{At: l.now, Request: r}, Estimated{At: l.now, Task: r.ID, Estimate: Estimate{WholeGPU: true}}}
+	return []model.Event{model.TaskSubmitted{At: l.now, Request: r}, model.Estimated{At: l.now, Task: r.ID, Estimate: model.Estimate{WholeGPU: true}}}
 }
 
-func (l *lab) exit() []Event {
+func (l *lab) exit() []model.Event {
 	for len(l.running) > 0 {
 		i := l.rng.IntN(len(l.running))
 		t := l.s.tasks[l.running[i]]
 		l.running = slices.Delete(l.running, i, i+1)
-		if t != nil && t.Phase == Running {
-			return []Event{Exited{At: l.now, Task: t.ID, Attempt: t.Last().N, Class: ExitOK}}
+		if t != nil && t.Phase == model.Running {
+			return []model.Event{model.Exited{At: l.now, Task: t.ID, Attempt: t.Last().N, Class: model.ExitOK}}
 		}
 	}
-	return []Event{TimerFired{At: l.now}}
+	return []model.Event{model.TimerFired{At: l.now}}
 }
 
 // indexOf returns the number in the name of a task's kind.
-func indexOf(t *Task) (i int) {
+func indexOf(t *model.Task) (i int) {
 	if _, err := fmt.Sscanf(t.Kind, "kind%d", &i); err != nil {
 		panic(err)
 	}
@@ -186,7 +187,7 @@ func indexOf(t *Task) (i int) {
 }
 
 // speeds returns the loads and the true speeds of the tasks on a GPU.
-func (l *lab) speeds(g *GPU) ([]interference.Load, []float64) {
+func (l *lab) speeds(g *model.GPU) ([]interference.Load, []float64) {
 	var loads []interference.Load
 	for i := range g.Residents {
 		loads = append(loads, loadOfKind(indexOf(l.s.tasks[g.Residents[i].Task])))
@@ -194,28 +195,28 @@ func (l *lab) speeds(g *GPU) ([]interference.Load, []float64) {
 	return loads, interference.Speeds(loads)
 }
 
-func (l *lab) anyGPU() *GPU { return l.s.gpus[l.rng.IntN(len(l.s.gpus))] }
+func (l *lab) anyGPU() *model.GPU { return l.s.gpus[l.rng.IntN(len(l.s.gpus))] }
 
-func (l *lab) sample() Event {
+func (l *lab) sample() model.Event {
 	g := l.anyGPU()
-	s := GPUSample{ID: g.ID}
+	s := model.GPUSample{ID: g.ID}
 	loads, speeds := l.speeds(g)
 	for i, load := range loads {
 		t := l.s.tasks[g.Residents[i].Task]
-		use := TaskUse{Task: t.ID, Used: peakOf(indexOf(t))}
+		use := model.TaskUse{Task: t.ID, Used: peakOf(indexOf(t))}
 		s.Tasks, s.Used = append(s.Tasks, use), s.Used+use.Used
 		s.SMACT, s.SMOCC, s.DRAMA = s.SMACT+load.SMACT*speeds[i], s.SMOCC+load.SMOCC*speeds[i], s.DRAMA+load.DRAMA*speeds[i]
 	}
-	return Sampled{At: l.now, GPUs: []GPUSample{s}}
+	return model.Sampled{At: l.now, GPUs: []model.GPUSample{s}}
 }
 
-func (l *lab) paced() Event {
+func (l *lab) paced() model.Event {
 	g := l.anyGPU()
-	ev := ThroughputReported{At: l.now}
+	ev := model.ThroughputReported{At: l.now}
 	_, speeds := l.speeds(g)
 	for i := range g.Residents {
 		t := l.s.tasks[g.Residents[i].Task]
-		ev.Tasks = append(ev.Tasks, Throughput{
+		ev.Tasks = append(ev.Tasks, model.Throughput{
 			Task: t.ID, Attempt: t.Last().N, Rate: 10 * speeds[i] * (0.95 + 0.1*l.rng.Float64()), Error: 0.03, Steps: true,
 			Since: max(g.ChangedAt, l.now.Add(-time.Minute)), Share: 0.3,
 		})

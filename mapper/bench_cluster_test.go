@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // BenchmarkLaunches measures how many tasks policy carma launches in a second of
@@ -56,34 +57,34 @@ type full struct {
 	s        *State
 	of       int // GPUs of a machine
 	now      units.Instant
-	last     TaskID
-	running  []TaskID // the oldest first
+	last     model.TaskID
+	running  []model.TaskID // the oldest first
 	launched int
 	took     time.Duration // of processor time
 }
 
 func newFull(b *testing.B, gpus, of int) *full {
 	f := &full{b: b, s: New(DefaultsOf("carma")), of: of, now: units.Instant(time.Hour)}
-	var all []GPUInfo
+	var all []model.GPUInfo
 	for i := range gpus {
-		all = append(all, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%06d", i)), Node: fmt.Sprintf("node%04d", i/of), Index: i % of, Capacity: 80 * units.GiB})
+		all = append(all, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%06d", i)), Node: fmt.Sprintf("node%04d", i/of), Index: i % of, Capacity: 80 * units.GiB})
 	}
-	f.step(GPUsFound{At: f.now, GPUs: all})
+	f.step(model.GPUsFound{At: f.now, GPUs: all})
 	return f
 }
 
 func (f *full) rate() float64 { return float64(f.launched) / max(f.took.Seconds(), 1e-9) }
 
 // step applies an event and answers its launches.
-func (f *full) step(ev Event) {
+func (f *full) step(ev model.Event) {
 	from := cpuTime(f.b)
 	decisions := f.s.Step(ev)
 	f.took += cpuTime(f.b) - from
 	for _, d := range decisions {
-		if l, ok := d.(Launch); ok {
+		if l, ok := d.(model.Launch); ok {
 			f.launched++
 			f.running = append(f.running, l.Task)
-			f.step(Started{At: f.now, Task: l.Task, Attempt: l.Attempt})
+			f.step(model.Started{At: f.now, Task: l.Task, Attempt: l.Attempt})
 		}
 	}
 }
@@ -92,13 +93,13 @@ func (f *full) submit() {
 	f.last++
 	i := int(f.last)
 	f.now = f.now.Add(time.Second)
-	r := Request{ID: f.last, GPUs: 1, Kind: fmt.Sprint("kind", i%40)}
+	r := model.Request{ID: f.last, GPUs: 1, Kind: fmt.Sprint("kind", i%40)}
 	if i%10 == 0 && f.of > 1 {
 		r.GPUs = 2
 	}
 	loads := []interference.Load{typicalLoads[[]class{lightTask, mediumTask, mediumTask, heavyTask}[i%4]]}
-	f.step(TaskSubmitted{At: f.now, Request: r})
-	f.step(Estimated{At: f.now, Task: r.ID, Estimate: Estimate{Memory: units.Bytes(6+i%30) * units.GiB}, Expected: Expected{RunTime: time.Duration(4+i%9) * time.Hour, Loads: loads}})
+	f.step(model.TaskSubmitted{At: f.now, Request: r})
+	f.step(model.Estimated{At: f.now, Task: r.ID, Estimate: model.Estimate{Memory: units.Bytes(6+i%30) * units.GiB}, Expected: model.Expected{RunTime: time.Duration(4+i%9) * time.Hour, Loads: loads}})
 }
 
 // ends ends n tasks, and fills up the queue after each. It returns the number of
@@ -119,12 +120,12 @@ func (f *full) end() {
 	t := f.s.tasks[f.running[0]]
 	f.running = f.running[1:]
 	f.now = f.now.Add(time.Second)
-	f.step(Exited{At: f.now, Task: t.ID, Attempt: t.Last().N, Class: ExitOK})
+	f.step(model.Exited{At: f.now, Task: t.ID, Attempt: t.Last().N, Class: model.ExitOK})
 }
 
 func (f *full) idle() (n int) {
 	for _, g := range f.s.gpus {
-		if g.idle() {
+		if g.Idle() {
 			n++
 		}
 	}

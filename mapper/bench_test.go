@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32 machines,
@@ -31,7 +32,7 @@ func BenchmarkStep(b *testing.B) {
 				d := time.Since(from)
 				c.note(decisions)
 				took["all"] = append(took["all"], d)
-				took[ev.kind()] = append(took[ev.kind()], d)
+				took[ev.Kind()] = append(took[ev.Kind()], d)
 			}
 			for kind, all := range took {
 				slices.Sort(all)
@@ -55,21 +56,21 @@ type cluster struct {
 	s       *State
 	rng     *rand.Rand
 	now     units.Instant
-	last    TaskID
-	running map[TaskID]int // the attempt
-	coming  []Event        // due next
+	last    model.TaskID
+	running map[model.TaskID]int // the attempt
+	coming  []model.Event        // due next
 	sampled int
 }
 
 func newCluster(b *testing.B, queued int) *cluster {
 	opt := DefaultsOf("magm")
 	opt.IdleFirst = false
-	c := &cluster{s: New(opt), rng: rand.New(rand.NewPCG(1, 2)), now: 1, running: map[TaskID]int{}}
-	var gpus []GPUInfo
+	c := &cluster{s: New(opt), rng: rand.New(rand.NewPCG(1, 2)), now: 1, running: map[model.TaskID]int{}}
+	var gpus []model.GPUInfo
 	for i := range 256 {
-		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%02d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
+		gpus = append(gpus, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%02d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
-	c.s.Step(GPUsFound{At: c.now, GPUs: gpus})
+	c.s.Step(model.GPUsFound{At: c.now, GPUs: gpus})
 	for c.s.QueueLen() < queued {
 		c.now += units.Instant(time.Second)
 		c.coming = append(c.coming, c.submit()...)
@@ -85,24 +86,24 @@ func newCluster(b *testing.B, queued int) *cluster {
 func (c *cluster) hold(n int) {
 	for i := range n {
 		c.last++
-		r := Request{ID: c.last, GPUs: 1}
+		r := model.Request{ID: c.last, GPUs: 1}
 		if i < n/2 {
 			r.Group, r.Parallel = "array", 8
 		} else {
-			r.After = []Dependency{{c.last - 1, AfterOK}}
+			r.After = []model.Dependency{{Task: c.last - 1, Condition: model.AfterOK}}
 		}
-		c.note(c.s.Step(TaskSubmitted{At: c.now, Request: r}))
-		c.note(c.s.Step(Estimated{At: c.now, Task: r.ID, Estimate: Estimate{Memory: 16 * units.GiB}}))
+		c.note(c.s.Step(model.TaskSubmitted{At: c.now, Request: r}))
+		c.note(c.s.Step(model.Estimated{At: c.now, Task: r.ID, Estimate: model.Estimate{Memory: 16 * units.GiB}}))
 	}
 }
 
-func (c *cluster) note(decisions []Decision) {
+func (c *cluster) note(decisions []model.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case Launch:
+		case model.Launch:
 			c.running[d.Task] = d.Attempt
-			c.coming = append(c.coming, Started{At: c.now, Task: d.Task, Attempt: d.Attempt})
-		case Finish:
+			c.coming = append(c.coming, model.Started{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		case model.Finish:
 			delete(c.running, d.Task.ID)
 		}
 	}
@@ -110,7 +111,7 @@ func (c *cluster) note(decisions []Decision) {
 
 // next returns the next event. About once a second a task is submitted, one ends and
 // others start in its place; most events are samples.
-func (c *cluster) next() Event {
+func (c *cluster) next() model.Event {
 	c.now += units.Instant(50 * time.Millisecond)
 	if len(c.coming) == 0 {
 		switch c.rng.IntN(20) {
@@ -119,9 +120,9 @@ func (c *cluster) next() Event {
 		case 1:
 			c.coming = c.exit()
 		case 2:
-			c.coming = []Event{TimerFired{At: c.now}}
+			c.coming = []model.Event{model.TimerFired{At: c.now}}
 		default:
-			c.coming = []Event{c.sample()}
+			c.coming = []model.Event{c.sample()}
 		}
 	}
 	ev := c.coming[0]
@@ -129,39 +130,39 @@ func (c *cluster) next() Event {
 	return ev
 }
 
-func (c *cluster) submit() []Event {
+func (c *cluster) submit() []model.Event {
 	c.last++
-	r := Request{ID: c.last, GPUs: 1, Priority: Priority(c.rng.IntN(3) - 1)}
-	e := Estimate{Memory: units.Bytes(14+c.rng.IntN(8)) * units.GiB}
+	r := model.Request{ID: c.last, GPUs: 1, Priority: model.Priority(c.rng.IntN(3) - 1)}
+	e := model.Estimate{Memory: units.Bytes(14+c.rng.IntN(8)) * units.GiB}
 	switch c.rng.IntN(40) {
 	case 0:
 		r.GPUs = 8
 	case 1, 2:
 		r.GPUs = 2
 	case 3:
-		e = Estimate{WholeGPU: true}
+		e = model.Estimate{WholeGPU: true}
 	}
-	return []Event{TaskSubmitted{At: c.now, Request: r}, Estimated{At: c.now, Task: r.ID, Estimate: e}}
+	return []model.Event{model.TaskSubmitted{At: c.now, Request: r}, model.Estimated{At: c.now, Task: r.ID, Estimate: e}}
 }
 
 // exit ends some running task, which lets others start.
-func (c *cluster) exit() []Event {
+func (c *cluster) exit() []model.Event {
 	g := c.s.gpus[c.rng.IntN(len(c.s.gpus))]
 	if len(g.Residents) == 0 {
-		return []Event{TimerFired{At: c.now}}
+		return []model.Event{model.TimerFired{At: c.now}}
 	}
 	id := g.Residents[c.rng.IntN(len(g.Residents))].Task
-	return []Event{Exited{At: c.now, Task: id, Attempt: c.running[id], Class: ExitOK}}
+	return []model.Event{model.Exited{At: c.now, Task: id, Attempt: c.running[id], Class: model.ExitOK}}
 }
 
-func (c *cluster) sample() Event {
+func (c *cluster) sample() model.Event {
 	g := c.s.gpus[c.sampled%len(c.s.gpus)]
 	c.sampled++
-	s := GPUSample{ID: g.ID, SMACT: 0.3 + c.rng.Float64()/2, SMOCC: 0.3, DRAMA: 0.2}
+	s := model.GPUSample{ID: g.ID, SMACT: 0.3 + c.rng.Float64()/2, SMOCC: 0.3, DRAMA: 0.2}
 	for _, r := range g.Residents {
 		used := r.Grant.Scale(0.7 + c.rng.Float64()*0.2)
 		s.Used += used
-		s.Tasks = append(s.Tasks, TaskUse{Task: r.Task, Used: used})
+		s.Tasks = append(s.Tasks, model.TaskUse{Task: r.Task, Used: used})
 	}
-	return Sampled{At: c.now, GPUs: []GPUSample{s}}
+	return model.Sampled{At: c.now, GPUs: []model.GPUSample{s}}
 }

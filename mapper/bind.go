@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // bind launches or resumes a task that has already left its queue.
-func (s *State) bind(t *Task, gpus []*GPU) {
-	if t.resumesInPlace() {
-		t.Suspension.asBefore(gpus)
+func (s *State) bind(t *model.Task, gpus []*model.GPU) {
+	if t.ResumesInPlace() {
+		t.Suspension.SortAsBefore(gpus)
 	}
-	if alone := s.alone(t); t.Phase == Suspended {
+	if alone := s.alone(t); t.Phase == model.Suspended {
 		s.resume(t, gpus, s.grants(t, gpus, alone), alone)
 	} else {
 		s.launch(t, gpus, alone)
@@ -19,22 +20,22 @@ func (s *State) bind(t *Task, gpus []*GPU) {
 }
 
 // launch allocates the memory in the same step, before the task uses any.
-func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
+func (s *State) launch(t *model.Task, gpus []*model.GPU, alone bool) {
 	s.book(t, gpus, s.grants(t, gpus, alone), s.queue.shareAt(t, gpus), alone, s.placer.backfillsFor(t, gpus))
 }
 
 // grants returns the grants of a task on some GPUs. A task that is alone gets all memory.
-func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
-	var grants []Grant
+func (s *State) grants(t *model.Task, gpus []*model.GPU, alone bool) []model.Grant {
+	var grants []model.Grant
 	if len(gpus) > 0 {
-		grants = make([]Grant, len(gpus))
+		grants = make([]model.Grant, len(gpus))
 	}
 	for i, g := range gpus {
-		grants[i] = Grant{GPU: g.ID, Memory: t.needs(g)}
+		grants[i] = model.Grant{GPU: g.ID, Memory: t.NeedOn(g)}
 		switch {
 		case alone:
 			grants[i].Memory = s.freeFor(t, g)
-		case s.opt.Booking == BookSamples:
+		case s.opt.Booking == model.BookSamples:
 			grants[i].Memory = 0
 		case t.Learner:
 			grants[i].Memory = s.learnerGrant(t, g)
@@ -44,12 +45,12 @@ func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 }
 
 // book begins an attempt of a task that has already left its queue.
-func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alone bool, fills TaskID) {
-	a := Attempt{N: 1, Grants: grants, Host: share, Launched: s.now, Fills: fills}
+func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, share model.HostShare, alone bool, fills model.TaskID) {
+	a := model.Attempt{N: 1, Grants: grants, Host: share, Launched: s.now, Fills: fills}
 	if last := t.Last(); last != nil {
 		a.N = last.N + 1
 	}
-	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
+	t.From = model.QueuePlace{Phase: t.Phase, QueuedAt: t.QueuedAt, BlockedAt: t.BlockedAt}
 	s.breakers.probeTargets(s.breakers.engineBreaker, t.ID)
 	s.breakers.testsNamespace(t)
 	s.placer.addResident(t, gpus, grants, alone)
@@ -64,9 +65,9 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
-	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = Launching, 0, 0, 0, 0, throughputState{}
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = model.Launching, 0, 0, 0, 0, model.ThroughputState{}
 	s.placer.retry(t)
-	s.users.of(t.userAccount()).waiting--
+	s.users.of(t.UserAccount()).waiting--
 	s.users.occupy(t)
 	s.placer.pace(gpus)
 	s.placer.markLaunched(gpus)
@@ -78,25 +79,25 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		s.queue.head = headReservation{}
 	}
 	s.beginLaunch(t.ID, a.N)
-	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
+	s.decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 
 // addResident adds a task to the residents of its GPUs.
-func (pl *placer) addResident(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+func (pl *placer) addResident(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
 	var warm units.Instant
 	if pl.opt.WarmUp > 0 {
 		warm = units.Never
 	}
 	for i, g := range gpus {
-		g.add(Resident{
-			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
+		g.Add(model.Resident{
+			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.LoadOn(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
 			Learning: t.Learner && !alone, WarmUntil: warm,
 		}, pl.opt.Headroom)
 	}
 	if len(gpus) > 0 {
-		pl.ring = (gpus[len(gpus)-1].pos + 1) % len(pl.gpus)
+		pl.ring = (gpus[len(gpus)-1].Pos() + 1) % len(pl.gpus)
 	}
 }
 
 // alone reports whether a task gets GPUs exclusively.
-func (l *ledger) alone(t *Task) bool { return t.NextExclusive || l.idleOnly && t.GPUs > 0 }
+func (l *ledger) alone(t *model.Task) bool { return t.NextExclusive || l.idleOnly && t.GPUs > 0 }

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // samples returns options under which only sampled memory counts as taken.
-func samples() Options {
+func samples() model.Options {
 	opt := plain()
-	opt.Booking, opt.Headroom = BookSamples, units.GiB
+	opt.Booking, opt.Headroom = model.BookSamples, units.GiB
 	return opt
 }
 
@@ -21,8 +22,8 @@ func TestBookSamples(t *testing.T) {
 	w.wantOn(a, 0)
 	w.wantOn(b, 0) // 60 of 40 GiB: a has not allocated
 	w.started(a)
-	for _, id := range []TaskID{a, b} {
-		if got := w.task(id).Current().Grants[0]; got != (Grant{GPU: "GPU-0"}) {
+	for _, id := range []model.TaskID{a, b} {
+		if got := w.task(id).Current().Grants[0]; got != (model.Grant{GPU: "GPU-0"}) {
 			t.Errorf("task %d is granted %+v", id, got)
 		}
 	}
@@ -31,21 +32,21 @@ func TestBookSamples(t *testing.T) {
 	}
 
 	// Sampled memory counts, whichever process it belongs to; the bound is exact.
-	w.sample(GPUSample{ID: "GPU-0", Used: 25 * units.GiB, OtherProcesses: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 25 * units.GiB, OtherProcesses: 5 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 20 * units.GiB}}})
 	c := w.submit(14*units.GiB+1, nil)
 	w.wantOn(c)
-	if got := w.whyNot(c, 0); got.Rule != RuleMemory || got.Have != 25*units.GiB || got.Of != 39*units.GiB || got.Need != 14*units.GiB+1 {
+	if got := w.whyNot(c, 0); got.Rule != model.RuleMemory || got.Have != 25*units.GiB || got.Of != 39*units.GiB || got.Need != 14*units.GiB+1 {
 		t.Errorf("turned down for %+v", got)
 	}
 	w.wantOn(w.submit(14*units.GiB, nil), 0)
 
 	// If other processes use more than the total in use, their use counts.
-	w.sample(GPUSample{ID: "GPU-0", Used: 0, OtherProcesses: 26 * units.GiB})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 0, OtherProcesses: 26 * units.GiB})
 	d := w.submit(14*units.GiB, nil)
 	w.wantOn(d)
 
 	// A sample that shows less lets a task in.
-	w.sample(GPUSample{ID: "GPU-0", Used: 20 * units.GiB})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 20 * units.GiB})
 	w.wantOn(c, 0)
 	w.wantOn(d, 0)
 }
@@ -61,7 +62,7 @@ func TestBookSamplesAlone(t *testing.T) {
 	}
 	b := w.submit(units.GiB, nil)
 	w.wantOn(b)
-	if got := w.whyNot(b, 0); got.Rule != RuleAlone {
+	if got := w.whyNot(b, 0); got.Rule != model.RuleAlone {
 		t.Errorf("turned down for %+v", got)
 	}
 }
@@ -74,17 +75,17 @@ func TestBookingChanged(t *testing.T) {
 	w.started(a)
 	opt := samples()
 	opt.Headroom = 10 * units.GiB
-	w.step(Configured{At: w.now, Options: opt})
-	w.sample(GPUSample{ID: "GPU-0", Used: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 5 * units.GiB}}})
+	w.step(model.Configured{At: w.now, Options: opt})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 5 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 5 * units.GiB}}})
 	b := w.submit(25*units.GiB, nil)
 	w.wantOn(b, 0)
 	if g := w.gpu(0); g.Reserved != 40*units.GiB || g.Bookable != 40*units.GiB {
 		t.Errorf("%s of %s are reserved", g.Reserved, g.Bookable)
 	}
-	w.step(Configured{At: w.now, Options: plain()})
+	w.step(model.Configured{At: w.now, Options: plain()})
 	c := w.submit(units.GiB, nil)
 	w.wantOn(c)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wantOn(c, 0)
 }
 
@@ -95,8 +96,8 @@ func TestBookSamplesBlame(t *testing.T) {
 	a, b := w.submit(8*units.GiB, nil), w.submit(8*units.GiB, nil)
 	w.started(a)
 	w.started(b)
-	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 39 * units.GiB}}})
-	w.exit(b, ExitGPUOOM)
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 39 * units.GiB}}})
+	w.exit(b, model.ExitGPUOOM)
 	if task := w.task(b); task.OOMs != 1 || task.NotAtFault != 0 || task.NextGrant != 11*units.GiB {
 		t.Errorf("%d OOMs, %d blameless, needs %s; nothing was seen of it, so that it needs more than it did", task.OOMs, task.NotAtFault, task.NextGrant)
 	}
@@ -106,8 +107,8 @@ func TestBookSamplesBlame(t *testing.T) {
 	w = newWorld(t, samples(), 1)
 	c := w.submit(8*units.GiB, nil)
 	w.started(c)
-	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, OtherProcesses: 40 * units.GiB})
-	w.exit(c, ExitGPUOOM)
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 40 * units.GiB, OtherProcesses: 40 * units.GiB})
+	w.exit(c, model.ExitGPUOOM)
 	if task := w.task(c); task.OOMs != 0 || task.NotAtFault != 1 {
 		t.Errorf("%d OOMs, %d blameless beside a foreign process", task.OOMs, task.NotAtFault)
 	}
@@ -116,17 +117,17 @@ func TestBookSamplesBlame(t *testing.T) {
 // TestMargin checks that the margin must be free beside others but not on an idle GPU,
 // and is not allocated.
 func TestMargin(t *testing.T) {
-	for _, booking := range Bookings {
+	for _, booking := range model.Bookings {
 		opt := plain()
 		opt.Booking, opt.Margin, opt.Headroom = booking, 2*units.GiB, units.GiB
 		w := newWorld(t, opt, 1)
 		a := w.submit(39*units.GiB, nil)
 		w.wantOn(a, 0) // exactly what there is: it is idle
-		w.exit(a, ExitOK)
+		w.exit(a, model.ExitOK)
 
 		a = w.submit(30*units.GiB, nil)
 		w.started(a)
-		w.sample(GPUSample{ID: "GPU-0", Used: 30 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 30 * units.GiB}}})
+		w.sample(model.GPUSample{ID: "GPU-0", Used: 30 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 30 * units.GiB}}})
 		b := w.submit(7*units.GiB+1, nil)
 		w.wantOn(b)
 		if got := sayNot(w.whyNot(b, 0)); got != "GPU 0 memory have=30.0 GiB need=9.0 GiB of=39.0 GiB" {
@@ -135,7 +136,7 @@ func TestMargin(t *testing.T) {
 		c := w.submit(7*units.GiB, nil)
 		w.wantOn(c, 0) // leaves exactly the margin
 		want := 37 * units.GiB
-		if booking == BookSamples {
+		if booking == model.BookSamples {
 			want = 0
 		}
 		if g := w.gpu(0); g.Reserved != want {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // cache holds results derived from the state, so that a scheduling cycle need not compute
@@ -29,11 +30,11 @@ type gpuCache struct {
 }
 
 // cacheOf returns what is derived of a GPU, or of a copy of one.
-func cacheOf(g *GPU) *gpuCache {
-	c, _ := g.observer.(*gpuCache)
+func cacheOf(g *model.GPU) *gpuCache {
+	c, _ := g.Observer().(*gpuCache)
 	if c == nil {
 		c = &gpuCache{}
-		g.observer = c
+		g.SetObserver(c)
 	}
 	return c
 }
@@ -46,7 +47,7 @@ func (pl *placer) dropCache() {
 	pl.predictor.derived = predictCache{learned: pl.predictor.derived.learned + 1, timed: pl.predictor.derived.timed + 1}
 	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
 	for _, g := range pl.gpus {
-		g.observer = nil
+		g.SetObserver(nil)
 	}
 }
 
@@ -59,13 +60,13 @@ const forecastValid = 5 * time.Minute
 type rejectedAt struct {
 	at      int             // the clock when it fitted nowhere, or 0 if never
 	head    headReservation // the head reservation at that time
-	open    []*GPU          // for a task on several GPUs: the GPUs that would have taken a part of it then
+	open    []*model.GPU    // for a task on several GPUs: the GPUs that would have taken a part of it then
 	learned int             // cache.learned when asks was computed
 	asks    []int
 }
 
 // candidatesOf returns the candidate numbers of a task, one for each of its GPUs.
-func (pl *placer) candidatesOf(t *Task) []int {
+func (pl *placer) candidatesOf(t *model.Task) []int {
 	if tried := pl.tried(t); tried.learned == pl.predictor.derived.learned && tried.asks != nil {
 		return tried.asks
 	}
@@ -73,7 +74,7 @@ func (pl *placer) candidatesOf(t *Task) []int {
 		pl.dropCache()
 	}
 	done := 0.0
-	if t.Phase == Suspended {
+	if t.Phase == model.Suspended {
 		done = t.Done // its attempt continues
 	}
 	left, basis := pl.predictor.left(t, done)
@@ -86,7 +87,7 @@ func (pl *placer) candidatesOf(t *Task) []int {
 	}
 	key := candidateKey{doubt: pl.predictor.doubtOf(t, t.Doubt), prior: pl.predictor.priorOf(t), kind: pl.predictor.pairs.number(t.Kind), left: left, basis: basis, domain: pl.predictor.mpsDomainOf(t)}
 	for i, before := range tried.asks {
-		key.load = t.load(i)
+		key.load = t.LoadOn(i)
 		if pl.cache.candidates.is(before, &key) {
 			continue // usually the change concerned other tasks
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/model"
 )
 
 // TestNotesChangeNothing checks that a state with a cache and a state whose cache is
@@ -22,7 +24,7 @@ func TestNotesChangeNothing(t *testing.T) {
 		plain := l.s.Clone()
 		queued := rapid.IntRange(5, 250).Draw(t, "queued")
 		for range rapid.IntRange(1, 600).Draw(t, "events") {
-			events := []Event{l.next()}
+			events := []model.Event{l.next()}
 			if l.s.QueueLen() < queued {
 				events = append(events, l.submit()...)
 			}

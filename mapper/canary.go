@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // If the engine's message does not say why a container could not start, evidence decides
@@ -12,30 +13,12 @@ import (
 // canary fails: a container of carma's own that needs nothing special. If the canary
 // starts, the task or its image is at fault.
 
-// ScopeUnknown: the engine's message does not say what is at fault.
-const ScopeUnknown BreakerScope = "unknown"
-
-// CanaryOutcome says how the canary ended.
-type CanaryOutcome string
-
 // The outcomes of the canary.
 const (
-	CanaryStarted CanaryOutcome = "started"
-	CanaryFailed  CanaryOutcome = "failed"
-	CanaryMissing CanaryOutcome = "missing" // no canary can run here
+	CanaryStarted model.CanaryOutcome = "started"
+	CanaryFailed  model.CanaryOutcome = "failed"
+	CanaryMissing model.CanaryOutcome = "missing" // no canary can run here
 )
-
-// CanaryEnded is the outcome of the canary for which [State.CanaryDue] asked.
-type CanaryEnded struct {
-	At      units.Instant `json:"at"`
-	Outcome CanaryOutcome `json:"outcome"`
-	// Fault says why it failed, or is nil if it did not.
-	Fault *Fault `json:"fault,omitempty"`
-}
-
-func (e CanaryEnded) when() units.Instant { return e.At }
-func (CanaryEnded) kind() string          { return "canary-ended" }
-func (CanaryEnded) about() TaskID         { return 0 }
 
 // complaintUsers is the number of users whose tasks must fail to start for an unknown
 // reason before that counts against the engine.
@@ -43,11 +26,11 @@ const complaintUsers = 2
 
 // complaints are consecutive failed starts for an unknown reason, not yet explained.
 type complaints struct {
-	Fault    Fault         `json:"fault"` // the latest
+	Fault    model.Fault   `json:"fault"` // the latest
 	Since    units.Instant `json:"since"`
 	Failures int           `json:"failures"`
 	// Tasks are the unfinished tasks whose starts failed, the latest last.
-	Tasks []TaskID `json:"tasks"`
+	Tasks []model.TaskID `json:"tasks"`
 }
 
 func (c *complaints) clone() *complaints {
@@ -73,7 +56,7 @@ type canary struct {
 func (c *canary) failing() bool { return c.Wait > 0 }
 
 // CanaryDue reports whether a canary must be started now. It stays true until the outcome
-// comes back as [CanaryEnded], or the canary is no longer needed.
+// comes back as [model.CanaryEnded], or the canary is no longer needed.
 func (b *breakers) CanaryDue() bool {
 	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.now
 }
@@ -96,9 +79,9 @@ func (b *breakers) canaryAt(at units.Instant) {
 }
 
 // complains counts a start that failed for an unknown reason.
-func (b *breakers) complains(t *Task, f Fault) {
+func (b *breakers) complains(t *model.Task, f model.Fault) {
 	b.askCanary()
-	if b.engineBreaker.paused() || b.engineBreaker != nil && b.engineBreaker.Unknown {
+	if b.engineBreaker.Paused() || b.engineBreaker != nil && b.engineBreaker.Unknown {
 		cause := b.engineBreaker.Fault
 		if b.engineBreaker = b.recordFailure(b.engineBreaker, t, f); b.canary.failing() {
 			b.engineBreaker.Fault = cause // the canary's fault is more specific than a task's
@@ -110,8 +93,8 @@ func (b *breakers) complains(t *Task, f Fault) {
 	}
 	c := b.complaints
 	c.Fault, c.Failures = f, c.Failures+1
-	c.Tasks = append(slices.DeleteFunc(c.Tasks, func(id TaskID) bool { return id == t.ID }), t.ID)
-	c.Tasks = c.Tasks[max(0, len(c.Tasks)-sickNames):]
+	c.Tasks = append(slices.DeleteFunc(c.Tasks, func(id model.TaskID) bool { return id == t.ID }), t.ID)
+	c.Tasks = c.Tasks[max(0, len(c.Tasks)-model.MaxFailedTasks):]
 	if b.complainingUsers() >= complaintUsers {
 		b.blameEngine(f)
 	}
@@ -130,20 +113,20 @@ func (b *breakers) complainingUsers() int {
 }
 
 // blameEngine counts all complaints against the engine.
-func (b *breakers) blameEngine(f Fault) {
+func (b *breakers) blameEngine(f model.Fault) {
 	if b.engineBreaker == nil {
-		b.engineBreaker = &breaker{Since: b.now, Unknown: true}
+		b.engineBreaker = &model.Breaker{Since: b.now, Unknown: true}
 	}
 	i := b.engineBreaker
 	i.Fault = f
 	if c := b.complaints; c != nil {
 		i.Since, i.Failures = min(i.Since, c.Since), i.Failures+c.Failures
 		for _, id := range c.Tasks {
-			i.failed(id)
+			i.AddFailed(id)
 		}
 	}
 	b.complaints = nil
-	if !i.paused() && (len(i.Tasks) >= sickTasks || b.canary.failing()) {
+	if !i.Paused() && (len(i.Tasks) >= sickTasks || b.canary.failing()) {
 		i.Wait = b.nextProbe()
 		b.probeAt(i, b.now.Add(i.Wait))
 	}
@@ -152,7 +135,7 @@ func (b *breakers) blameEngine(f Fault) {
 }
 
 // canaryEnded resolves the complaints by the outcome of the canary.
-func (b *breakers) canaryEnded(ev CanaryEnded) {
+func (b *breakers) canaryEnded(ev model.CanaryEnded) {
 	before := b.canary
 	b.canary = canary{Last: max(b.now, 1)}
 	switch {
@@ -160,11 +143,11 @@ func (b *breakers) canaryEnded(ev CanaryEnded) {
 	case ev.Outcome == CanaryFailed:
 		b.canary.Wait = max(b.nextProbe(), min(2*before.Wait, lastTest))
 		b.canaryAt(b.now.Add(b.canary.Wait))
-		f := Fault{}
+		f := model.Fault{}
 		if ev.Fault != nil {
 			f = *ev.Fault
 		}
-		f.Scope = ScopeEngine
+		f.Scope = model.ScopeEngine
 		b.blameEngine(f)
 	case ev.Outcome == CanaryStarted:
 		b.blameTasks()
@@ -197,9 +180,9 @@ func (b *breakers) closeIfGone() {
 }
 
 // taskStarted resolves the complaints of other tasks, because a task has started.
-func (b *breakers) taskStarted(id TaskID) {
+func (b *breakers) taskStarted(id model.TaskID) {
 	if c := b.complaints; c != nil {
-		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
+		c.Tasks = slices.DeleteFunc(c.Tasks, func(o model.TaskID) bool { return o == id })
 	}
 	b.blameTasks()
 	b.canary = canary{Last: b.canary.Last}
@@ -215,14 +198,14 @@ func (b *breakers) blameTasks() {
 
 // countFailedStarts counts a failed start against each task, because another container has
 // started or because no other user's task failed. The tasks are tried again later.
-func (l *ledger) countFailedStarts(tasks []TaskID) {
+func (l *ledger) countFailedStarts(tasks []model.TaskID) {
 	for _, id := range tasks {
 		t := l.tasks[id]
 		if t == nil {
 			continue
 		}
 		t.StartFailuresWhileOthersStart++
-		if t.waiting() && t.StartFailures > 0 && t.NotBefore <= l.now {
+		if t.Waiting() && t.StartFailures > 0 && t.NotBefore <= l.now {
 			t.NotBefore = l.now.Add(l.startBackoff(t))
 			l.at(t.NotBefore, timer{})
 			l.dirty = true // tasks behind it may be within the look-ahead now
@@ -231,15 +214,15 @@ func (l *ledger) countFailedStarts(tasks []TaskID) {
 }
 
 // startBackoff returns the time until a task is tried again after failed starts.
-func (l *ledger) startBackoff(t *Task) time.Duration {
+func (l *ledger) startBackoff(t *model.Task) time.Duration {
 	return min(l.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
 }
 
 // complainerEnded withdraws the complaint of a task that has ended. If no complaint is
 // left, the engine is no longer at fault, unless the canary fails.
-func (b *breakers) complainerEnded(id TaskID) {
+func (b *breakers) complainerEnded(id model.TaskID) {
 	if c := b.complaints; c != nil {
-		c.Tasks = slices.DeleteFunc(c.Tasks, func(o TaskID) bool { return o == id })
+		c.Tasks = slices.DeleteFunc(c.Tasks, func(o model.TaskID) bool { return o == id })
 		if len(c.Tasks) == 0 {
 			b.complaints = nil
 		}
@@ -251,7 +234,7 @@ func (b *breakers) complainerEnded(id TaskID) {
 		b.closeIfGone()
 	}
 	switch {
-	case b.engineBreaker.paused() && !b.complaining(b.engineBreaker): // the cause was known; the canary shows whether it persists
+	case b.engineBreaker.Paused() && !b.complaining(b.engineBreaker): // the cause was known; the canary shows whether it persists
 		b.canary.Next = max(b.now, 1) // no timer: it is due now
 	case b.complaints == nil && (b.engineBreaker == nil || !b.engineBreaker.Unknown):
 		b.canary.Next = 0
@@ -259,6 +242,6 @@ func (b *breakers) complainerEnded(id TaskID) {
 }
 
 // complaining reports whether any task whose start failed is unfinished.
-func (l *ledger) complaining(i *breaker) bool {
-	return slices.ContainsFunc(i.Tasks, func(id TaskID) bool { return l.tasks[id] != nil })
+func (l *ledger) complaining(i *model.Breaker) bool {
+	return slices.ContainsFunc(i.Tasks, func(id model.TaskID) bool { return l.tasks[id] != nil })
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -12,29 +13,29 @@ import (
 const sethostname = "sethostname: invalid argument"
 
 // noStartUnknown fails the start of a launched task for an unknown reason.
-func (w *world) noStartUnknown(id TaskID) []Launch {
+func (w *world) noStartUnknown(id model.TaskID) []model.Launch {
 	w.t.Helper()
-	return w.noStartBy(id, Fault{Scope: ScopeUnknown, Code: "unknown", Cause: sethostname})
+	return w.noStartBy(id, model.Fault{Scope: model.ScopeUnknown, Code: "unknown", Cause: sethostname})
 }
 
-func (w *world) canary(outcome CanaryOutcome) []Launch {
+func (w *world) canary(outcome model.CanaryOutcome) []model.Launch {
 	w.t.Helper()
-	ev := CanaryEnded{At: w.now, Outcome: outcome}
+	ev := model.CanaryEnded{At: w.now, Outcome: outcome}
 	if outcome == CanaryFailed {
-		ev.Fault = &Fault{Scope: ScopeUnknown, Code: "unknown", Cause: "the canary fails too"}
+		ev.Fault = &model.Fault{Scope: model.ScopeUnknown, Code: "unknown", Cause: "the canary fails too"}
 	}
 	return w.step(ev)
 }
 
 // wakeAt advances the time to the next timer.
-func (w *world) wakeAt() []Launch {
+func (w *world) wakeAt() []model.Launch {
 	w.t.Helper()
 	at, ok := w.s.NextTimer()
 	if !ok {
 		w.t.Fatal("no wake-up is asked for")
 	}
 	w.now = max(w.now, at)
-	return w.step(TimerFired{At: w.now})
+	return w.step(model.TimerFired{At: w.now})
 }
 
 // TestOneUsersFault checks R4 of the third review. One user submits 40 tasks that never
@@ -43,7 +44,7 @@ func (w *world) wakeAt() []Launch {
 // with the engine's message.
 func TestOneUsersFault(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	bob := map[TaskID]bool{}
+	bob := map[model.TaskID]bool{}
 	for range 40 {
 		bob[w.submit(units.GiB, by("bob"))] = true
 	}
@@ -57,7 +58,7 @@ func TestOneUsersFault(t *testing.T) {
 				w.noStartUnknown(id)
 			}
 		}
-		if sick := w.s.Breakers(); len(sick) != 0 || w.s.breakers.engineBreaker.paused() {
+		if sick := w.s.Breakers(); len(sick) != 0 || w.s.breakers.engineBreaker.Paused() {
 			t.Fatalf("the engine is blamed: %+v", sick)
 		}
 		if round%50 == 10 {
@@ -66,7 +67,7 @@ func TestOneUsersFault(t *testing.T) {
 				t.Fatalf("task %d of another user waits", good)
 			}
 			w.cancel(good) // its start says nothing
-			w.exit(good, ExitStopped)
+			w.exit(good, model.ExitStopped)
 		}
 		if w.s.CanaryDue() {
 			canaries++
@@ -78,11 +79,11 @@ func TestOneUsersFault(t *testing.T) {
 	}
 	for id := range bob {
 		end := w.finished[id]
-		if end.Phase != Failed || end.Reason.Code != ReasonNeverStarted || end.Reason.Cause == nil || end.Reason.Cause.Text != sethostname {
+		if end.Phase != model.Failed || end.Reason.Code != model.ReasonNeverStarted || end.Reason.Cause == nil || end.Reason.Cause.Text != sethostname {
 			t.Errorf("task %d: %s, %s", id, end.Phase, say(end.Reason))
 		}
-		if last := end.Last(); last.Class != ExitCannotStart || last.NotAtFault || last.starts() != w.s.opt.BlamelessRetries+2 {
-			t.Errorf("task %d: %s after %d starts", id, last.Class, last.starts())
+		if last := end.Last(); last.Class != model.ExitCannotStart || last.NotAtFault || last.NumStarts() != w.s.opt.BlamelessRetries+2 {
+			t.Errorf("task %d: %s after %d starts", id, last.Class, last.NumStarts())
 		}
 	}
 	if canaries < w.s.opt.BlamelessRetries || canaries > 1000 {
@@ -98,14 +99,14 @@ func TestOneUsersFault(t *testing.T) {
 // its start closes the breaker.
 func TestCanaryFails(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	ids := []TaskID{w.submit(30*units.GiB, by("bob")), w.submit(30*units.GiB, by("bob"))}
+	ids := []model.TaskID{w.submit(30*units.GiB, by("bob")), w.submit(30*units.GiB, by("bob"))}
 	w.noStartUnknown(ids[0])
 	if !w.s.CanaryDue() {
 		t.Fatal("no canary is asked for")
 	}
 	w.canary(CanaryFailed)
 	sick := w.s.Breakers()
-	if len(sick) != 1 || sick[0].Scope != ScopeEngine || !sick[0].Paused || sick[0].Cause != "the canary fails too" {
+	if len(sick) != 1 || sick[0].Scope != model.ScopeEngine || !sick[0].Paused || sick[0].Cause != "the canary fails too" {
 		t.Fatalf("%+v", sick)
 	}
 	waits := w.submit(30*units.GiB, by("alice"))
@@ -153,9 +154,9 @@ func TestCanaryFails(t *testing.T) {
 // against the engine. The start of the canary, the end of the complaining tasks, and
 // the start of a task each end that.
 func TestTwoUsersComplain(t *testing.T) {
-	for name, end := range map[string]func(w *world, ids []TaskID){
-		"canary": func(w *world, _ []TaskID) { w.canary(CanaryStarted) },
-		"tasks gone": func(w *world, ids []TaskID) {
+	for name, end := range map[string]func(w *world, ids []model.TaskID){
+		"canary": func(w *world, _ []model.TaskID) { w.canary(CanaryStarted) },
+		"tasks gone": func(w *world, ids []model.TaskID) {
 			for _, id := range ids {
 				if len(w.s.Breakers()) != 1 {
 					w.t.Errorf("the alarm clears before task %d is gone", id)
@@ -166,7 +167,7 @@ func TestTwoUsersComplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, plain(), 4)
-			ids := []TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
+			ids := []model.TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
 			w.noStartUnknown(ids[0])
 			w.noStartUnknown(ids[1])
 			if len(w.s.Breakers()) != 0 {
@@ -196,7 +197,7 @@ func TestNoCanaryHere(t *testing.T) {
 		if n > 1000 {
 			t.Fatal("it never fails")
 		}
-		if w.task(bad).Phase == Launching {
+		if w.task(bad).Phase == model.Launching {
 			w.noStartUnknown(bad)
 		} else {
 			w.wakeAt()
@@ -205,7 +206,7 @@ func TestNoCanaryHere(t *testing.T) {
 			w.canary(CanaryMissing)
 		}
 	}
-	ids := []TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
+	ids := []model.TaskID{w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("bob")), w.submit(units.GiB, by("alice"))}
 	for _, id := range ids {
 		w.noStartUnknown(id)
 	}
@@ -238,7 +239,7 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 // once.
 func TestGoneTasksRaiseNoAlarm(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	ids := []TaskID{w.submit(units.GiB, nil), w.submit(units.GiB, nil), w.submit(units.GiB, nil)}
+	ids := []model.TaskID{w.submit(units.GiB, nil), w.submit(units.GiB, nil), w.submit(units.GiB, nil)}
 	for _, id := range ids {
 		w.noStart(id)
 	}
@@ -271,40 +272,40 @@ func TestEvidence(t *testing.T) {
 		m := newMachine(t)
 		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = rapid.IntRange(0, 8).Draw(t, "retries"), 0, 0
 		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
-		m.step(t, Configured{At: m.now, Options: m.opt})
+		m.step(t, model.Configured{At: m.now, Options: m.opt})
 		works := rapid.Bool().Draw(t, "the engine works")
 		n := rapid.IntRange(1, 8).Draw(t, "tasks")
 		for range n {
 			m.last++
-			m.shape[m.last], m.open[m.last] = Request{ID: m.last, GPUs: 1, User: "bob"}, true
+			m.shape[m.last], m.open[m.last] = model.Request{ID: m.last, GPUs: 1, User: "bob"}, true
 			m.born[m.last] = m.now
-			m.step(t, TaskSubmitted{At: m.now, Request: m.shape[m.last]})
-			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: units.GiB}})
+			m.step(t, model.TaskSubmitted{At: m.now, Request: m.shape[m.last]})
+			m.step(t, model.Estimated{At: m.now, Task: m.last, Estimate: model.Estimate{Memory: units.GiB}})
 		}
 		for round := 0; len(m.open) > 0 && (works || round < 60); round++ {
 			if round > 1000 {
 				t.Fatalf("tasks %v have not ended", m.open)
 			}
 			for _, task := range m.s.Tasks() {
-				if task.Phase == Launching {
-					f := Fault{Scope: ScopeUnknown, Cause: "unknown"}
-					m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Fault: &f})
+				if task.Phase == model.Launching {
+					f := model.Fault{Scope: model.ScopeUnknown, Cause: "unknown"}
+					m.step(t, model.Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: model.ExitInfrastructure, Fault: &f})
 				}
 			}
 			if m.s.CanaryDue() {
-				ev := CanaryEnded{At: m.now, Outcome: CanaryStarted}
+				ev := model.CanaryEnded{At: m.now, Outcome: CanaryStarted}
 				if !works {
 					ev.Outcome = CanaryFailed
 				}
 				m.step(t, ev)
 			}
-			if paused := m.s.breakers.engineBreaker.paused(); works && paused || !works && !paused {
+			if paused := m.s.breakers.engineBreaker.Paused(); works && paused || !works && !paused {
 				t.Fatalf("the engine works: %v, launching pauses: %v", works, paused)
 			}
 			m.sleep(t)
 		}
 		for id, phase := range m.ended {
-			if !works || phase != Failed {
+			if !works || phase != model.Failed {
 				t.Fatalf("the engine works: %v, task %d is %s", works, id, phase)
 			}
 		}
@@ -366,7 +367,7 @@ func TestCauseOfFailingCanary(t *testing.T) {
 		if w.s.CanaryDue() {
 			w.canary(CanaryFailed)
 		}
-		if w.task(first).Phase == Launching {
+		if w.task(first).Phase == model.Launching {
 			w.noStartUnknown(first)
 			if got := w.s.breakers.engineBreaker.Fault.Cause; got != cause {
 				t.Errorf("the cause is %q after a test launch, was %q", got, cause)

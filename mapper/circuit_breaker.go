@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // An engine or a GPU on which nothing starts costs no task an attempt: such a failed
@@ -16,27 +17,6 @@ import (
 // Other tasks show whether a task is itself at fault: a failed start counts against a
 // task as soon as another one has started at the same place.
 
-// BreakerScope says where a fault is that kept a container from starting.
-type BreakerScope string
-
-// The scopes, beside [ScopeNamespace].
-const (
-	ScopeEngine BreakerScope = "engine" // the container engine, or what it needs of the machine
-	ScopeGPU    BreakerScope = "gpu"    // the GPUs it was to get, or their driver
-)
-
-// Fault says why an attempt could not start through no fault of the task.
-type Fault struct {
-	Scope BreakerScope `json:"scope"`
-	// Code names the fault for programs, Cause and Remedy for people. The mapper only
-	// stores them.
-	Code   string `json:"code,omitempty"`
-	Cause  string `json:"cause"`
-	Remedy string `json:"remedy,omitempty"`
-	// GPUs are the GPUs at fault, or empty if all GPUs of the attempt are.
-	GPUs []GPUID `json:"gpus,omitempty"`
-}
-
 const (
 	// sickTasks is the number of tasks with consecutive failed starts after which
 	// launching pauses.
@@ -46,29 +26,7 @@ const (
 	sickStarts = 3
 	// lastTest is the longest time between two probe launches.
 	lastTest = 5 * time.Minute
-	// sickNames bounds the number of failed tasks that are stored.
-	sickNames = 64
 )
-
-// breaker counts consecutive failed starts on the engine or on a GPU, or refusals by a
-// namespace.
-type breaker struct {
-	Namespace string `json:"namespace,omitempty"`
-	// Unknown: the messages did not say the cause, and evidence points to the engine.
-	Unknown bool `json:"unknown,omitempty"`
-
-	Fault    Fault         `json:"fault"` // the latest
-	Since    units.Instant `json:"since"`
-	Failures int           `json:"failures"`
-	// Tasks are the tasks whose starts have failed, the latest last.
-	Tasks []TaskID `json:"tasks"`
-	// Wait is the time between two probe launches, or 0 if launching is not paused.
-	Wait time.Duration `json:"wait,omitempty"`
-	// Test is the earliest instant of the next probe launch, Testing the task of the last
-	// one.
-	Test    units.Instant `json:"test,omitempty"`
-	Testing TaskID        `json:"testing,omitempty"`
-}
 
 // nextProbe returns the time between the pause and the first probe launch. It doubles
 // with each failed probe. It is 5 s by default, half of the back-off of 10 s.
@@ -76,24 +34,9 @@ func (l *ledger) nextProbe() time.Duration {
 	return min(max(l.opt.Backoff/2, time.Millisecond), lastTest)
 }
 
-// paused reports whether only probe launches are allowed.
-func (i *breaker) paused() bool { return i != nil && i.Wait > 0 }
-
-// shut reports whether not even a probe launch is allowed now.
-func (i *breaker) shut(now units.Instant) bool { return i.paused() && now < i.Test }
-
-func (i *breaker) clone() *breaker {
-	if i == nil {
-		return nil
-	}
-	c := *i
-	c.Tasks = slices.Clone(i.Tasks)
-	return &c
-}
-
 // openBreaker counts a failed start against the engine or GPUs.
-func (b *breakers) openBreaker(t *Task, a *Attempt, f Fault) {
-	if f.Scope == ScopeNamespace {
+func (b *breakers) openBreaker(t *model.Task, a *model.Attempt, f model.Fault) {
+	if f.Scope == model.ScopeNamespace {
 		b.fills(t, f)
 		b.inconclusive(t.ID)
 		return
@@ -101,40 +44,35 @@ func (b *breakers) openBreaker(t *Task, a *Attempt, f Fault) {
 	if i := b.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
 		b.probeSoon(i)
 	}
-	if f.Scope == ScopeUnknown {
+	if f.Scope == model.ScopeUnknown {
 		b.complains(t, f)
 		return
 	}
-	if f.Scope != ScopeGPU {
+	if f.Scope != model.ScopeGPU {
 		b.engineBreaker = b.recordFailure(b.engineBreaker, t, f)
 		return
 	}
 	for _, grant := range a.Grants {
-		if f.of(grant.GPU) {
+		if f.Concerns(grant.GPU) {
 			g := b.byID[grant.GPU]
 			g.Breaker = b.recordFailure(g.Breaker, t, f)
-			g.changed()
+			g.Changed()
 		}
 	}
 }
 
-// of reports whether a GPU of the attempt is at fault.
-func (f *Fault) of(id GPUID) bool {
-	return f.Scope == ScopeGPU && (len(f.GPUs) == 0 || slices.Contains(f.GPUs, id))
-}
-
 // recordFailure adds a failed start to a breaker.
-func (b *breakers) recordFailure(i *breaker, t *Task, f Fault) *breaker {
+func (b *breakers) recordFailure(i *model.Breaker, t *model.Task, f model.Fault) *model.Breaker {
 	if i == nil {
-		i = &breaker{Since: b.now}
+		i = &model.Breaker{Since: b.now}
 	}
 	i.Fault, i.Failures = f, i.Failures+1
-	i.failed(t.ID)
+	i.AddFailed(t.ID)
 	switch {
-	case i.paused() && i.Testing == t.ID:
+	case i.Paused() && i.Testing == t.ID:
 		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
 		b.probeAt(i, b.now.Add(i.Wait))
-	case !i.paused() && len(i.Tasks) >= sickTasks:
+	case !i.Paused() && len(i.Tasks) >= sickTasks:
 		i.Wait = b.nextProbe()
 		b.probeAt(i, b.now.Add(i.Wait))
 	}
@@ -143,21 +81,15 @@ func (b *breakers) recordFailure(i *breaker, t *Task, f Fault) *breaker {
 	return i
 }
 
-// failed makes a task the latest whose start has failed.
-func (i *breaker) failed(id TaskID) {
-	i.Tasks = append(slices.DeleteFunc(i.Tasks, func(o TaskID) bool { return o == id }), id)
-	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
-}
-
-func (l *ledger) probeAt(i *breaker, at units.Instant) {
+func (l *ledger) probeAt(i *model.Breaker, at units.Instant) {
 	i.Test = at
 	l.at(at, timer{})
 }
 
 // probeTargets records a launch on a paused engine or GPU as its probe. If the probe
 // takes long, for example to pull its image, the next one may start after lastTest.
-func (b *breakers) probeTargets(i *breaker, id TaskID) {
-	if i.paused() {
+func (b *breakers) probeTargets(i *model.Breaker, id model.TaskID) {
+	if i.Paused() {
 		i.Testing = id
 		b.probeAt(i, b.now.Add(lastTest))
 		b.capacityChanged()
@@ -167,9 +99,9 @@ func (b *breakers) probeTargets(i *breaker, id TaskID) {
 // unprobed handles the end of an attempt whose start was not seen. If it was a probe and
 // was inconclusive, because it was stopped or failed for another reason, another probe
 // may follow.
-func (b *breakers) unprobed(t *Task, a *Attempt) {
+func (b *breakers) unprobed(t *model.Task, a *model.Attempt) {
 	switch a.Class {
-	case ExitInfrastructure, ExitCannotStart, ExitStopped:
+	case model.ExitInfrastructure, model.ExitCannotStart, model.ExitStopped:
 	default:
 		b.startSucceeded(t, a) // its program has run
 		return
@@ -178,7 +110,7 @@ func (b *breakers) unprobed(t *Task, a *Attempt) {
 }
 
 // inconclusive lets another probe follow one that showed nothing.
-func (b *breakers) inconclusive(id TaskID) {
+func (b *breakers) inconclusive(id model.TaskID) {
 	for _, i := range b.all() {
 		if i.Testing == id {
 			b.probeSoon(i)
@@ -186,7 +118,7 @@ func (b *breakers) inconclusive(id TaskID) {
 	}
 }
 
-func (b *breakers) probeSoon(i *breaker) {
+func (b *breakers) probeSoon(i *model.Breaker) {
 	i.Testing = 0
 	b.probeAt(i, b.now)
 	b.capacityChanged()
@@ -195,8 +127,8 @@ func (b *breakers) probeSoon(i *breaker) {
 
 // all returns the breakers of the engine, the GPUs and the full namespaces, in
 // order.
-func (b *breakers) all() []*breaker {
-	var all []*breaker
+func (b *breakers) all() []*model.Breaker {
+	var all []*model.Breaker
 	if b.engineBreaker != nil {
 		all = append(all, b.engineBreaker)
 	}
@@ -210,8 +142,8 @@ func (b *breakers) all() []*breaker {
 
 // startSucceeded closes the breakers of the engine and of the GPUs on which a task has
 // started.
-func (b *breakers) startSucceeded(t *Task, a *Attempt) {
-	t.StartFailures, t.StartFailuresWhileOthersStart, t.From = 0, 0, place{}
+func (b *breakers) startSucceeded(t *model.Task, a *model.Attempt) {
+	t.StartFailures, t.StartFailuresWhileOthersStart, t.From = 0, 0, model.QueuePlace{}
 	b.taskStarted(t.ID)
 	if i := b.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
 		b.opens(i)
@@ -225,7 +157,7 @@ func (b *breakers) startSucceeded(t *Task, a *Attempt) {
 
 // closeBreakers closes a breaker, because a task has started. A failed start counts
 // against each task that could not start meanwhile.
-func (b *breakers) closeBreakers(i *breaker, started TaskID) *breaker {
+func (b *breakers) closeBreakers(i *model.Breaker, started model.TaskID) *model.Breaker {
 	if i == nil {
 		return nil
 	}
@@ -234,7 +166,7 @@ func (b *breakers) closeBreakers(i *breaker, started TaskID) *breaker {
 			t.StartFailuresWhileOthersStart++
 		}
 	}
-	if i.paused() {
+	if i.Paused() {
 		b.letGo(i)
 	}
 	b.capacityChanged()
@@ -243,7 +175,7 @@ func (b *breakers) closeBreakers(i *breaker, started TaskID) *breaker {
 }
 
 // letGo ends the back-off of the tasks whose starts have failed.
-func (l *ledger) letGo(i *breaker) {
+func (l *ledger) letGo(i *model.Breaker) {
 	for _, id := range i.Tasks {
 		if t := l.tasks[id]; t != nil && t.StartFailures > 0 {
 			t.NotBefore = 0
@@ -256,7 +188,7 @@ func (l *ledger) letGo(i *breaker) {
 func (b *breakers) probeAgain() {
 	for _, i := range b.all() {
 		b.letGo(i)
-		if i.paused() {
+		if i.Paused() {
 			i.Wait = b.nextProbe()
 			b.probeAt(i, b.now)
 		}
@@ -269,73 +201,59 @@ func (b *breakers) probeAgain() {
 
 // noteStartFailure returns a task to its place after a start that failed through no fault
 // of its own. The task fails only if others could start repeatedly where it could not.
-func (s *State) noteStartFailure(t *Task, a *Attempt, ev Exited) {
+func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exited) {
 	a.NotAtFault = true
 	grants := a.Grants
 	t.StartFailures++
-	t.mergeStartFailures()
-	unknown := ev.Fault.Scope == ScopeUnknown
+	t.MergeStartFailures()
+	unknown := ev.Fault.Scope == model.ScopeUnknown
 	switch {
 	case t.StartFailuresWhileOthersStart <= s.opt.BlamelessRetries:
 	case unknown:
-		t.Last().NotAtFault, t.Last().Class = false, ExitCannotStart
-		s.finish(t, Failed, ev.Code, Reason{Code: ReasonNeverStarted, Count: t.StartFailures}.because(outcome(ev)))
+		t.Last().NotAtFault, t.Last().Class = false, model.ExitCannotStart
+		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonNeverStarted, Count: t.StartFailures}.WithCause(outcome(ev)))
 		return
 	default:
-		s.finish(t, Failed, ev.Code, Reason{Code: ReasonOthersStart, Count: t.StartFailuresWhileOthersStart}.because(outcome(ev)))
+		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonOthersStart, Count: t.StartFailuresWhileOthersStart}.WithCause(outcome(ev)))
 		return
 	}
 	for _, grant := range grants {
-		if ev.Fault.of(grant.GPU) && !slices.Contains(t.Avoid, grant.GPU) {
+		if ev.Fault.Concerns(grant.GPU) && !slices.Contains(t.Avoid, grant.GPU) {
 			t.Avoid = append(t.Avoid, grant.GPU)
 		}
 	}
-	if !s.breakers.engineBreaker.paused() && ev.Fault.Scope != ScopeNamespace { // a full namespace sets NotBefore elsewhere
+	if !s.breakers.engineBreaker.Paused() && ev.Fault.Scope != model.ScopeNamespace { // a full namespace sets NotBefore elsewhere
 		t.NotBefore = s.now.Add(s.startBackoff(t))
 	}
 	from := t.From
 	if from.Phase == "" { // launched by a daemon that did not record it
-		from = place{Queued, t.QueuedAt, 0}
+		from = model.QueuePlace{Phase: model.Queued, QueuedAt: t.QueuedAt, BlockedAt: 0}
 	}
-	t.Reason = Reason{Code: ReasonUnstarted, Text: ev.Message}
+	t.Reason = model.Reason{Code: model.ReasonUnstarted, Text: ev.Message}
 	if unknown && t.StartFailuresWhileOthersStart > 0 {
 		t.Reason.Limit = s.opt.BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
 	}
-	if ev.Fault.Scope == ScopeNamespace {
-		t.Reason = Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
+	if ev.Fault.Scope == model.ScopeNamespace {
+		t.Reason = model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
 	}
 	switch fate := s.recorded.fate(t.ID).(type) {
-	case Finish:
+	case model.Finish:
 		s.meet(t, fate)
 		return
-	case Requeue:
+	case model.Requeue:
 		t.NextGrant, t.NextExclusive, t.Reason = fate.Need, fate.Alone, fate.Reason
 	}
 	t.Last().Reason = t.Reason
-	s.decide(Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
+	s.decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
 	s.enqueueAt(t, from.Phase, from.QueuedAt)
 	t.BlockedAt = from.BlockedAt
 }
-
-// mergeStartFailures keeps only the last one of consecutive failed starts.
-func (t *Task) mergeStartFailures() {
-	n := len(t.Attempts)
-	if n < 2 || t.Attempts[n-2].Fault == nil || t.Attempts[n-2].Started != 0 {
-		return
-	}
-	last := t.Attempts[n-1]
-	last.Starts = last.starts() + t.Attempts[n-2].starts()
-	t.Attempts = append(t.Attempts[:n-2:n-2], last)
-}
-
-// starts returns the number of launches that an entry stands for.
-func (a *Attempt) starts() int { return max(a.Starts, 1) }
 
 // rescheduleProbe returns the earliest instant at which a shut GPU may be probed.
 func (l *ledger) rescheduleProbe() units.Instant {
 	next := units.Never
 	for _, g := range l.gpus {
-		if g.Breaker.shut(l.now) {
+		if g.Breaker.Open(l.now) {
 			next = min(next, g.Breaker.Test)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -20,13 +21,13 @@ func TestOutages(t *testing.T) {
 		m := newMachine(t)
 		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = 8, 0, 0
 		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
-		m.step(t, Configured{At: m.now, Options: m.opt})
+		m.step(t, model.Configured{At: m.now, Options: m.opt})
 		for range rapid.IntRange(1, 12).Draw(t, "tasks") {
 			m.last++
-			m.shape[m.last], m.open[m.last] = Request{ID: m.last, GPUs: 1, User: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}, true
+			m.shape[m.last], m.open[m.last] = model.Request{ID: m.last, GPUs: 1, User: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}, true
 			m.born[m.last] = m.now
-			m.step(t, TaskSubmitted{At: m.now, Request: m.shape[m.last]})
-			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: units.GiB}})
+			m.step(t, model.TaskSubmitted{At: m.now, Request: m.shape[m.last]})
+			m.step(t, model.Estimated{At: m.now, Task: m.last, Estimate: model.Estimate{Memory: units.GiB}})
 		}
 		for range rapid.IntRange(1, 5).Draw(t, "outages") {
 			m.outage(t, rapid.IntRange(1, 60).Draw(t, "wake-ups"))
@@ -39,7 +40,7 @@ func TestOutages(t *testing.T) {
 			m.works(t, 1)
 		}
 		for id, phase := range m.ended {
-			if phase != Succeeded {
+			if phase != model.Succeeded {
 				t.Fatalf("task %d is %s", id, phase)
 			}
 		}
@@ -52,18 +53,18 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 		settled := m.settled()
 		launched := 0
 		for _, task := range m.s.Tasks() {
-			if task.Phase != Launching {
+			if task.Phase != model.Launching {
 				continue
 			}
 			launched++
-			f := Fault{Scope: ScopeEngine, Cause: "broken"}
-			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Fault: &f})
+			f := model.Fault{Scope: model.ScopeEngine, Cause: "broken"}
+			m.step(t, model.Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: model.ExitInfrastructure, Fault: &f})
 		}
 		if settled && launched > 1 {
 			t.Fatalf("%d launches on a sick engine", launched)
 		}
 		for _, task := range m.s.Tasks() {
-			if task.NotAtFault != 0 || task.Failures != 0 || task.Phase == Recovering || len(task.Attempts) > 1 && !task.Phase.Placed() {
+			if task.NotAtFault != 0 || task.Failures != 0 || task.Phase == model.Recovering || len(task.Attempts) > 1 && !task.Phase.Placed() {
 				t.Fatalf("task %d lost something: %+v", task.ID, task)
 			}
 		}
@@ -74,7 +75,7 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 // settled reports whether the engine is known to be unhealthy, and the launches in flight
 // when the pause began have ended.
 func (m *machine) settled() bool {
-	return m.s.breakers.engineBreaker.paused() && m.s.breakers.engineBreaker.Wait > m.s.nextProbe()
+	return m.s.breakers.engineBreaker.Paused() && m.s.breakers.engineBreaker.Wait > m.s.nextProbe()
 }
 
 // works lets containers start and end.
@@ -82,9 +83,9 @@ func (m *machine) works(t *rapid.T, ends int) {
 	for range ends {
 		did := false
 		for _, task := range m.s.Tasks() {
-			if task.Phase == Launching {
-				m.step(t, Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
-				m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitOK})
+			if task.Phase == model.Launching {
+				m.step(t, model.Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
+				m.step(t, model.Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: model.ExitOK})
 				did = true
 			}
 		}
@@ -100,5 +101,5 @@ func (m *machine) sleep(t *rapid.T) {
 	if m.alarm != 0 {
 		m.now = max(m.now, m.alarm)
 	}
-	m.step(t, TimerFired{At: m.now})
+	m.step(t, model.TimerFired{At: m.now})
 }

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // noStart fails the start of a launched task by the engine's fault.
-func (w *world) noStart(id TaskID) []Launch {
+func (w *world) noStart(id model.TaskID) []model.Launch {
 	w.t.Helper()
-	return w.noStartBy(id, Fault{Scope: ScopeEngine, Cause: "the bridge docker0 is gone", Remedy: "systemctl restart docker"})
+	return w.noStartBy(id, model.Fault{Scope: model.ScopeEngine, Cause: "the bridge docker0 is gone", Remedy: "systemctl restart docker"})
 }
 
-func (w *world) noStartBy(id TaskID, f Fault) []Launch {
+func (w *world) noStartBy(id model.TaskID, f model.Fault) []model.Launch {
 	w.t.Helper()
-	return w.exitWith(Exited{Task: id, Class: ExitInfrastructure, Code: 125, Message: f.Cause, Fault: &f})
+	return w.exitWith(model.Exited{Task: id, Class: model.ExitInfrastructure, Code: 125, Message: f.Cause, Fault: &f})
 }
 
 // TestSickEngineCostsNothing checks R4. Launching on an engine that starts nothing pauses
@@ -23,7 +24,7 @@ func (w *world) noStartBy(id TaskID, f Fault) []Launch {
 // intervals, however long it lasts, and the first start closes the breaker.
 func TestSickEngineCostsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	var ids []TaskID
+	var ids []model.TaskID
 	for range 8 {
 		ids = append(ids, w.submit(30*units.GiB, nil))
 	}
@@ -34,7 +35,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		t.Fatalf("sick: %+v", sick)
 	}
 	why, _ := w.s.Why(ids[7])
-	want := Reason{Code: ReasonEngineSick, Text: "the bridge docker0 is gone", Remedy: "systemctl restart docker", Span: 5 * time.Second}
+	want := model.Reason{Code: model.ReasonEngineSick, Text: "the bridge docker0 is gone", Remedy: "systemctl restart docker", Span: 5 * time.Second}
 	if why.Binding != want {
 		t.Errorf("why: %+v", why.Binding)
 	}
@@ -46,7 +47,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 			t.Fatal("no test launch is due")
 		}
 		w.now = max(w.now, at)
-		if l := w.step(TimerFired{At: w.now}); len(l) > 1 {
+		if l := w.step(model.TimerFired{At: w.now}); len(l) > 1 {
 			t.Fatalf("%d test launches at once", len(l))
 		} else if len(l) == 1 {
 			gaps = append(gaps, w.now.Sub(last))
@@ -59,7 +60,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 			t.Fatalf("test launch %d came after %s, want %s", i, gap, want)
 		}
 	}
-	tested := map[TaskID]bool{}
+	tested := map[model.TaskID]bool{}
 	for _, l := range w.launches {
 		tested[l.Task] = true
 	}
@@ -67,7 +68,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		t.Errorf("only tasks %v were tried", tested)
 	}
 	for _, task := range w.s.Tasks() {
-		if len(task.Attempts) > 1 || task.NotAtFault != 0 || task.StartFailuresWhileOthersStart != 0 || task.Phase != Queued {
+		if len(task.Attempts) > 1 || task.NotAtFault != 0 || task.StartFailuresWhileOthersStart != 0 || task.Phase != model.Queued {
 			t.Errorf("task %d: %d attempts, %d blameless, %d strikes, %s", task.ID, len(task.Attempts), task.NotAtFault, task.StartFailuresWhileOthersStart, task.Phase)
 		}
 	}
@@ -102,14 +103,14 @@ func TestSickKeepsPlaces(t *testing.T) {
 	}
 	aged := blocked.BlockedAt
 	w.cancel(a)
-	w.exit(a, ExitStopped)
+	w.exit(a, model.ExitStopped)
 	for range 3 {
 		w.noStart(b)
 		w.wait(lastTest)
 	}
 	w.noStart(b)
 	task, _ := w.s.Task(b)
-	if task.Phase != Queued || task.BlockedAt != aged || len(task.Attempts) != 1 || task.Attempts[0].N != 4 || task.Attempts[0].Starts != 4 {
+	if task.Phase != model.Queued || task.BlockedAt != aged || len(task.Attempts) != 1 || task.Attempts[0].N != 4 || task.Attempts[0].Starts != 4 {
 		t.Errorf("%s, blocked at %d (was %d), attempts %+v", task.Phase, task.BlockedAt, aged, task.Attempts)
 	}
 	if err := w.s.sound(); err != nil {
@@ -125,7 +126,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 	for n := 0; ; n++ {
 		w.noStart(bad)
 		if end, over := w.finished[bad]; over {
-			if end.Phase != Failed || n != w.s.opt.BlamelessRetries+1 {
+			if end.Phase != model.Failed || n != w.s.opt.BlamelessRetries+1 {
 				t.Errorf("%s after %d others had started: %s", end.Phase, n, say(end.Reason))
 			}
 			return
@@ -135,7 +136,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 			t.Fatalf("task %d waits for one that cannot start", good)
 		}
 		w.started(good)
-		w.exit(good, ExitOK)
+		w.exit(good, model.ExitOK)
 		w.wait(lastTest)
 		if n > 20 {
 			t.Fatal("it never fails")
@@ -156,12 +157,12 @@ func TestAloneWithASickEngine(t *testing.T) {
 		t.Errorf("sick: %+v", sick)
 	}
 	w.noStart(id)
-	if l := w.step(EngineChanged{At: w.now, Up: true}); len(l) != 1 { // the engine was restarted
+	if l := w.step(model.EngineChanged{At: w.now, Up: true}); len(l) != 1 { // the engine was restarted
 		t.Errorf("launches after the engine's restart: %+v", l)
 	}
 	w.started(id)
-	w.exit(id, ExitOK)
-	if w.finished[id].Phase != Succeeded {
+	w.exit(id, model.ExitOK)
+	if w.finished[id].Phase != model.Succeeded {
 		t.Errorf("%+v", w.finished[id])
 	}
 }
@@ -174,7 +175,7 @@ func TestOnlyGPUIsSick(t *testing.T) {
 		w.submit(30*units.GiB, nil)
 	}
 	for range sickTasks {
-		w.noStartBy(w.launches[len(w.launches)-1].Task, Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing"})
+		w.noStartBy(w.launches[len(w.launches)-1].Task, model.Fault{Scope: model.ScopeGPU, Cause: "the device node /dev/nvidia0 is missing"})
 	}
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Fatalf("sick: %+v", sick)
@@ -189,8 +190,8 @@ func TestOnlyGPUIsSick(t *testing.T) {
 // launched.
 func TestSickGPU(t *testing.T) {
 	w := newWorld(t, plain(), 2)
-	broken := Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []GPUID{gpuID(0)}}
-	var others []TaskID
+	broken := model.Fault{Scope: model.ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []model.GPUID{gpuID(0)}}
+	var others []model.TaskID
 	for len(w.s.Breakers()) == 0 {
 		id := w.submit(30*units.GiB, nil)
 		if at := w.on(id); len(at) == 1 && at[0] == 0 {
@@ -202,7 +203,7 @@ func TestSickGPU(t *testing.T) {
 		for _, id := range others {
 			if at := w.on(id); len(at) == 1 && at[0] == 1 {
 				w.started(id)
-				w.exit(id, ExitOK)
+				w.exit(id, model.ExitOK)
 			}
 		}
 	}
@@ -216,7 +217,7 @@ func TestSickGPU(t *testing.T) {
 		t.Errorf("on %v, want GPU 1", at)
 	}
 	why, _ := w.s.Why(x)
-	if len(why.Rejected) != 2 || why.Rejected[0].Rule != RuleSick {
+	if len(why.Rejected) != 2 || why.Rejected[0].Rule != model.RuleSick {
 		t.Errorf("why: %+v", why)
 	}
 	tests := w.wait(w.s.nextProbe())
@@ -234,12 +235,12 @@ func TestSickGPU(t *testing.T) {
 func TestTestsSpareTheGood(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 50 {
-		w.submit(30*units.GiB, func(r *Request) { r.User = "ada" })
+		w.submit(30*units.GiB, func(r *model.Request) { r.User = "ada" })
 	}
-	for id := TaskID(1); id <= 4; id++ {
+	for id := model.TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
-	good := w.submit(30*units.GiB, func(r *Request) { r.User = "bob" })
+	good := w.submit(30*units.GiB, func(r *model.Request) { r.User = "bob" })
 	l := w.wait(w.s.nextProbe())
 	if len(l) != 1 || l[0].Task != good {
 		t.Errorf("the test is %+v, want task %d", l, good)
@@ -253,14 +254,14 @@ func TestTestThatTellsNothing(t *testing.T) {
 	for range 6 {
 		w.submit(30*units.GiB, nil)
 	}
-	for id := TaskID(1); id <= 4; id++ {
+	for id := model.TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
 	first := w.wait(w.s.nextProbe())
 	if len(first) != 1 {
 		t.Fatalf("tests: %+v", first)
 	}
-	next := w.exit(first[0].Task, ExitCannotStart)
+	next := w.exit(first[0].Task, model.ExitCannotStart)
 	if len(next) != 1 || next[0].Task == first[0].Task {
 		t.Errorf("the next test: %+v", next)
 	}

@@ -2,12 +2,13 @@ package mapper
 
 import (
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // BreakerView is an engine or a GPU on which containers do not start.
 type BreakerView struct {
-	Fault
-	GPU      GPUID // which, for ScopeGPU
+	model.Fault
+	GPU      model.GPUID // which, for ScopeGPU
 	Since    units.Instant
 	Failures int // consecutive failed starts
 	Tasks    int // number of tasks with failed starts; fewer are counted while it is probed
@@ -19,9 +20,9 @@ type BreakerView struct {
 // Breakers lists the unhealthy engine and GPUs, the engine first.
 func (b *breakers) Breakers() []BreakerView {
 	var all []BreakerView
-	add := func(i *breaker, gpu GPUID) {
-		if i.paused() || i != nil && i.Failures >= sickStarts && b.complaining(i) {
-			all = append(all, BreakerView{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
+	add := func(i *model.Breaker, gpu model.GPUID) {
+		if i.Paused() || i != nil && i.Failures >= sickStarts && b.complaining(i) {
+			all = append(all, BreakerView{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.Paused(), Test: i.Test})
 		}
 	}
 	add(b.engineBreaker, "")
@@ -32,10 +33,10 @@ func (b *breakers) Breakers() []BreakerView {
 }
 
 // breakerReason returns the reason that launching is paused on the unhealthy engine.
-func (b *breakers) breakerReason() Reason {
+func (b *breakers) breakerReason() model.Reason {
 	f := &b.engineBreaker.Fault
-	r := Reason{Code: ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
-	if b.engineBreaker.shut(b.now) {
+	r := model.Reason{Code: model.ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
+	if b.engineBreaker.Open(b.now) {
 		r.Span = b.engineBreaker.Test.Sub(b.now)
 	}
 	return r

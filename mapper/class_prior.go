@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // class says how busy a task keeps a GPU, as far as it matters for its neighbours.
@@ -75,7 +76,7 @@ func groupKeyOf(name string) groupKey {
 }
 
 // groupsOf appends the groups of a task, from the widest to the narrowest.
-func groupsOf(t *Task, keys []groupKey) []groupKey {
+func groupsOf(t *model.Task, keys []groupKey) []groupKey {
 	several := "1"
 	if t.GPUs > 1 {
 		several = "n"
@@ -97,7 +98,7 @@ const (
 )
 
 // priorOf returns the prior of a task whose load is not known, in steps of mixStep.
-func (pr *predictor) priorOf(t *Task) classPrior {
+func (pr *predictor) priorOf(t *model.Task) classPrior {
 	if len(t.Expected.Loads) > 0 {
 		return classPrior{}
 	}
@@ -105,7 +106,7 @@ func (pr *predictor) priorOf(t *Task) classPrior {
 }
 
 // priorAnyway returns the prior of a task, even if its load is known.
-func (pr *predictor) priorAnyway(t *Task) classPrior {
+func (pr *predictor) priorAnyway(t *model.Task) classPrior {
 	m, weight := firstMix, float64(firstWeight)
 	if t.GPUs > 1 {
 		m = firstMixFew
@@ -135,7 +136,7 @@ func (pr *predictor) priorAnyway(t *Task) classPrior {
 const mixStep = 0.05
 
 // countClass counts a task whose load has been observed for the first time.
-func (pr *predictor) countClass(t *Task, l interference.Load) {
+func (pr *predictor) countClass(t *model.Task, l interference.Load) {
 	p := &pr.classCounts
 	for _, key := range groupsOf(t, nil) {
 		i, ok := p.index[key]
@@ -175,9 +176,9 @@ func (p classCounts) clone() classCounts {
 // mean over the classes, weighted by their probability. It rejects the candidate if it
 // probably slows a task down too much. The expected cost of undoing the placement counts
 // as well.
-func (pl *placer) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult {
+func (pl *placer) besideInDoubt(g *model.GPU, n *candidate, verdict bool) scoreResult {
 	if verdict && pl.tooSlowInDoubt(g, n) {
-		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
+		return scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	}
 	var a scoreResult
 	var refused classPrior
@@ -189,7 +190,7 @@ func (pl *placer) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult 
 		as := pl.score(g, n.as[c])
 		a.added += weight * as.added
 		a.finish += weight * as.finish
-		if as.no.rule == RuleSlowdown {
+		if as.no.rule == model.RuleSlowdown {
 			if refused[c] = weight; as.no.slowdown > worst.slowdown {
 				worst = as.no
 			}
@@ -203,14 +204,14 @@ func (pl *placer) besideInDoubt(g *GPU, n *candidate, verdict bool) scoreResult 
 
 // tooSlowInDoubt reports whether a candidate is rejected. It tries the likeliest classes
 // first and stops as soon as the answer is certain.
-func (pl *placer) tooSlowInDoubt(g *GPU, n *candidate) bool {
+func (pl *placer) tooSlowInDoubt(g *model.GPU, n *candidate) bool {
 	var refused classPrior
 	open := 1.0
 	for _, c := range n.likely {
 		if n.prior[c] == 0 || refused.sum()+open < riskMost {
 			return false
 		}
-		if open -= n.prior[c]; pl.slowdownRule(g, n.as[c]) == RuleSlowdown {
+		if open -= n.prior[c]; pl.slowdownRule(g, n.as[c]) == model.RuleSlowdown {
 			refused[c] = n.prior[c]
 		}
 		if refused.sum() > riskMost {

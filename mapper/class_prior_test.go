@@ -8,17 +8,18 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // like is a task of a user, image and program.
-func like(user, image, program string) func(*Request) {
-	return func(r *Request) { r.User, r.Image, r.Program = user, image, program }
+func like(user, image, program string) func(*model.Request) {
+	return func(r *model.Request) { r.User, r.Image, r.Program = user, image, program }
 }
 
 // meets counts tasks that turned out to have a load.
-func meets(s *State, n int, l interference.Load, of func(*Request)) {
+func meets(s *State, n int, l interference.Load, of func(*model.Request)) {
 	for range n {
-		t := &Task{Request: Request{GPUs: 1}}
+		t := &model.Task{Request: model.Request{GPUs: 1}}
 		of(&t.Request)
 		s.predictor.countClass(t, l)
 	}
@@ -30,7 +31,7 @@ func TestMixNarrows(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		seen  func(s *State)
-		of    func(*Request)
+		of    func(*model.Request)
 		class class
 		least float64 // how likely it is of the class
 		most  float64
@@ -49,7 +50,7 @@ func TestMixNarrows(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s := New(predicting())
 			row.seen(s)
-			task := &Task{Request: Request{GPUs: 1}}
+			task := &model.Task{Request: model.Request{GPUs: 1}}
 			row.of(&task.Request)
 			m := s.predictor.priorOf(task)
 			if got := m[row.class]; got < row.least-1e-9 || got > row.most+1e-9 {
@@ -76,14 +77,14 @@ func TestMixNarrows(t *testing.T) {
 func TestMixOfSeveralGPUs(t *testing.T) {
 	s := New(predicting())
 	meets(s, 50, faint, like("ada", "", ""))
-	several := &Task{Request: Request{GPUs: 2, User: "ada"}}
+	several := &model.Task{Request: model.Request{GPUs: 2, User: "ada"}}
 	if got := s.predictor.priorOf(several); got != firstMixFew {
 		t.Errorf("it may be %v", got)
 	}
 	s.predictor.countClass(several, heavy)
-	one := &Task{Request: Request{GPUs: 1, User: "bob"}}
+	one := &model.Task{Request: model.Request{GPUs: 1, User: "bob"}}
 	before := s.predictor.priorOf(one)
-	meets(s, 50, heavy, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+	meets(s, 50, heavy, func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
 	if got := s.predictor.priorOf(one); got != before {
 		t.Errorf("tasks on two GPUs made one on one %v, before %v", got, before)
 	}
@@ -110,7 +111,7 @@ func TestCrowdsAreBounded(t *testing.T) {
 	if n := len(s.predictor.classCounts.Groups); n > maxGroups {
 		t.Errorf("%d groups", n)
 	}
-	if got := s.predictor.priorOf(&Task{Request: Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
+	if got := s.predictor.priorOf(&model.Task{Request: model.Request{GPUs: 1, User: fmt.Sprint("user", maxGroups+9)}}); got[heavyTask] < 0.3 {
 		t.Errorf("the last user's next task may be %v", got)
 	}
 	for i, c := range s.predictor.classCounts.Groups {
@@ -133,7 +134,7 @@ func TestDoubtDecides(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
 			w.put(0, resnet, "")
 			meets(w.s, row.seen, row.user, like("ada", "", ""))
-			id := w.expecting(Expected{}, like("ada", "", ""))
+			id := w.expecting(model.Expected{}, like("ada", "", ""))
 			if got := w.on(id) != nil; got != row.fits {
 				t.Errorf("it is placed: %v", got)
 			}
@@ -148,14 +149,14 @@ func TestDoubtDecides(t *testing.T) {
 func TestSeenTasksAreCounted(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	for range 2 {
-		a := w.expecting(Expected{}, like("ada", "", ""))
+		a := w.expecting(model.Expected{}, like("ada", "", ""))
 		w.shows(heavy)
-		w.wait(settling)
+		w.wait(model.SettleTime)
 		w.look()
-		w.exit(a, ExitOK)
+		w.exit(a, model.ExitOK)
 	}
 	w.does(heavy, "") // its load is known, so it is not counted
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	i, ok := w.s.predictor.classCounts.index[groupKey{"1", "u", "ada"}]
 	if !ok || w.s.predictor.classCounts.Groups[i].Counts != (classPrior{0, 0, 2}) {
@@ -164,9 +165,9 @@ func TestSeenTasksAreCounted(t *testing.T) {
 }
 
 // turning returns GPUs of which the first is time-sliced.
-func turning() []GPUInfo {
-	return []GPUInfo{
-		{ID: gpuID(0), Index: 0, Capacity: 40 * units.GiB, Sharing: SharingTurns},
+func turning() []model.GPUInfo {
+	return []model.GPUInfo{
+		{ID: gpuID(0), Index: 0, Capacity: 40 * units.GiB, Sharing: model.SharingTurns},
 		{ID: gpuID(1), Index: 1, Capacity: 40 * units.GiB},
 	}
 }
@@ -187,7 +188,7 @@ func TestSharingIsPredicted(t *testing.T) {
 	w.wantOn(next)
 	turns := interference.Speeds(loads{resnet, resnet})
 	interference.TakeTurns([]float64{resnet.Busy(), resnet.Busy()}, turns)
-	if no := w.whyNot(next, 0); no.Rule != RuleSlowdown || math.Abs(no.Slowdown-1/turns[0]) > 0.02 {
+	if no := w.whyNot(next, 0); no.Rule != model.RuleSlowdown || math.Abs(no.Slowdown-1/turns[0]) > 0.02 {
 		t.Errorf("in turns it is turned down for %+v; the model says %.3f", no, 1/turns[0])
 	}
 }
@@ -200,7 +201,7 @@ func TestSharingChanges(t *testing.T) {
 	w.look()
 	before := w.task(a).Speed
 	w.wait(time.Minute)
-	w.step(GPUsFound{At: w.now, GPUs: turning()[:1]})
+	w.step(model.GPUsFound{At: w.now, GPUs: turning()[:1]})
 	if got := w.task(a).Speed; !(got < before-0.1) || w.task(b).Speed != got {
 		t.Errorf("with MPS it went at %.3f, in turns it goes at %.3f", before, got)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"carma/mapper/model"
 )
 
 // correction corrects the interference model for one kind of task beside another, from
@@ -172,10 +174,10 @@ func pairsOf(all []correction) pairs {
 
 // correct learns from the measured log speed of a task beside its neighbours. sd is
 // its standard deviation.
-func (ln *learner) correct(t *Task, measured, sd float64) {
+func (ln *learner) correct(t *model.Task, measured, sd float64) {
 	g := ln.predictor.slowest(t)
 	measured = min(measured, 0)
-	if ln.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || ln.predictor.unseen(g) != 0) {
+	if ln.predictor.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.HasVagueBound() || ln.predictor.unseen(g) != 0) {
 		ln.attributeLoad(g)
 	}
 	before := t.Speed
@@ -191,7 +193,7 @@ const noticeable = 0.02
 
 // learnPairs distributes the difference between a measured and a predicted log speed over
 // the neighbours, in proportion to the variance of their corrections.
-func (ln *learner) learnPairs(t *Task, g *GPU, residual, sd float64) {
+func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64) {
 	if t.Kind == "" {
 		return
 	}
@@ -229,7 +231,7 @@ func (ln *learner) learnPairs(t *Task, g *GPU, residual, sd float64) {
 	}
 	if ln.predictor.pairs.proven() != proven {
 		for _, g := range ln.gpus {
-			g.forget()
+			g.InvalidateForecast()
 		}
 		ln.dirty = true
 	}
@@ -237,7 +239,7 @@ func (ln *learner) learnPairs(t *Task, g *GPU, residual, sd float64) {
 
 // corrected predicts again on all GPUs with the kinds of t and its neighbours, after
 // their corrections changed. numbered: kinds have got other numbers.
-func (ln *learner) corrected(t *Task, g *GPU, numbered bool) {
+func (ln *learner) corrected(t *model.Task, g *model.GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {
 		if o := ln.tasks[g.Residents[i].Task]; o.Kind != "" && o.Kind != t.Kind {
@@ -254,10 +256,10 @@ func (ln *learner) corrected(t *Task, g *GPU, numbered bool) {
 const mostCorrection = 2
 
 // slowest returns the GPU on which a running task is slowest.
-func (pr *predictor) slowest(t *Task) *GPU {
-	var slowest *GPU
+func (pr *predictor) slowest(t *model.Task) *model.GPU {
+	var slowest *model.GPU
 	for _, grant := range t.Current().Grants {
-		if g := pr.byID[grant.GPU]; slowest == nil || g.resident(t.ID).Speed < slowest.resident(t.ID).Speed {
+		if g := pr.byID[grant.GPU]; slowest == nil || g.Resident(t.ID).Speed < slowest.Resident(t.ID).Speed {
 			slowest = g
 		}
 	}

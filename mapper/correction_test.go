@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
 // tells reports the speed of a task, as a mean over the last minute.
-func (w *world) tells(id TaskID, rate float64) {
+func (w *world) tells(id model.TaskID, rate float64) {
 	w.t.Helper()
-	w.paces(Throughput{Task: id, Rate: rate})
+	w.paces(model.Throughput{Task: id, Rate: rate})
 }
 
 // paces is tells with more parameters; it sets the attempt and the window.
-func (w *world) paces(p Throughput) {
+func (w *world) paces(p model.Throughput) {
 	w.t.Helper()
 	p.Attempt = w.attempt(p.Task)
 	if p.Since == 0 {
 		p.Since = w.now.Add(-time.Minute)
 	}
-	w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
+	w.step(model.ThroughputReported{At: w.now, Tasks: []model.Throughput{p}})
 }
 
 // pairOf returns the correction of one kind beside another, or false if there is none.
@@ -40,15 +41,15 @@ func (w *world) pairOf(of, beside string) (correction, bool) {
 
 // couple puts a task of kind a alone on GPU 0, measures it, and one of kind b
 // beside it. It returns the predicted speed of a.
-func couple(w *world, a, b interference.Load) (first TaskID, predicted float64) {
+func couple(w *world, a, b interference.Load) (first model.TaskID, predicted float64) {
 	w.t.Helper()
 	first = w.put(0, a, "a")
 	w.wait(2 * time.Minute)
-	w.paces(Throughput{Task: first, Rate: 100, Error: 0.05})
+	w.paces(model.Throughput{Task: first, Rate: 100, Error: 0.05})
 	w.put(0, b, "b")
 	w.wait(2 * time.Minute)
 	g := w.s.byID["GPU-0"]
-	speeds := w.s.predictor.sharingMode(g).speeds(nil, []loadDemand{w.s.predictor.loadDemand(a, &Task{Request: Request{Kind: "a"}}), w.s.predictor.loadDemand(b, &Task{Request: Request{Kind: "b"}})})
+	speeds := w.s.predictor.sharingMode(g).speeds(nil, []loadDemand{w.s.predictor.loadDemand(a, &model.Task{Request: model.Request{Kind: "a"}}), w.s.predictor.loadDemand(b, &model.Task{Request: model.Request{Kind: "b"}})})
 	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
 	return first, w.task(first).Speed
 }
@@ -73,7 +74,7 @@ func TestCorrectionShrinks(t *testing.T) {
 			last := w.s.predictor.pairs.variance()
 			for range row.times {
 				w.wait(time.Minute)
-				w.paces(Throughput{Task: a, Rate: 100 * predicted * off, Error: row.error})
+				w.paces(model.Throughput{Task: a, Rate: 100 * predicted * off, Error: row.error})
 				c, ok := w.pairOf("a", "b")
 				if !ok || !(c.Var < last) {
 					t.Fatalf("the correction is %+v, the variance was %v", c, last)
@@ -103,7 +104,7 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 	a, predicted := couple(w, resnet, resnet)
 	for range 10 {
 		w.wait(time.Minute)
-		w.paces(Throughput{Task: a, Rate: 80 * predicted, Error: 0.05})
+		w.paces(model.Throughput{Task: a, Rate: 80 * predicted, Error: 0.05})
 	}
 	c, _ := w.pairOf("a", "b")
 	if c.Mean > -0.1 {
@@ -140,7 +141,7 @@ func TestCorrectionIsNoNote(t *testing.T) {
 		first := w.whyNot(waits, 1)
 		for i := range 4 {
 			w.wait(time.Minute)
-			w.paces(Throughput{Task: a, Rate: 70 * predicted, Error: 0.05})
+			w.paces(model.Throughput{Task: a, Rate: 70 * predicted, Error: 0.05})
 			got, want := w.whyNot(waits, 1), (&world{t: t, s: w.s.Clone()}).whyNot(waits, 1)
 			if got != want {
 				t.Errorf("after %d measurements GPU 1 is turned down for %+v, by a copy for %+v", i+1, got, want)
@@ -175,7 +176,7 @@ func TestCorrectionsAreBounded(t *testing.T) {
 		if speed := w.task(a).Speed; !(speed >= slowestSpeed && speed <= 1) {
 			t.Errorf("rate %g: it is predicted at %v", rate, speed)
 		}
-		w.exit(a, ExitOK)
+		w.exit(a, model.ExitOK)
 		b, err := json.Marshal(w.s)
 		if err != nil {
 			t.Fatal(err)

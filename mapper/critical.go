@@ -3,6 +3,8 @@ package mapper
 import (
 	"cmp"
 	"slices"
+
+	"carma/mapper/model"
 )
 
 // startCritical starts critical tasks ahead of their place in the queue. A task is
@@ -11,7 +13,7 @@ import (
 // end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
 	lanes := s.queue.waiting.main()
-	if !s.opt.shortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
+	if !s.opt.ShortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
 		s.queue.sums = backlog{} // nothing would keep it up to date
 		return                   // no task is longer than so many together
 	}
@@ -27,7 +29,7 @@ func (s *State) startCritical(p *cycle) {
 		}
 	}
 	s.step.critical = critical
-	slices.SortFunc(critical, func(a, b *Task) int {
+	slices.SortFunc(critical, func(a, b *model.Task) int {
 		x, _ := s.predictor.runTime(a)
 		y, _ := s.predictor.runTime(b)
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
@@ -51,12 +53,12 @@ func (s *State) startCritical(p *cycle) {
 
 // critical returns the tasks of a lane of the main queue whose run time is at least
 // drain, the longest first.
-func (pl *placer) critical(lane int) []*Task {
+func (pl *placer) critical(lane int) []*model.Task {
 	b := pl.queue.backlog()
 	all := b.byRun[lane]
 	least, most := pl.drain(b, b.weights.of(all[0]).run.Seconds())
 	atLeast := func(drain float64) int {
-		i, _ := slices.BinarySearchFunc(all, drain, func(t *Task, drain float64) int {
+		i, _ := slices.BinarySearchFunc(all, drain, func(t *model.Task, drain float64) int {
 			if b.weights.of(t).run.Seconds() >= drain {
 				return -1
 			}

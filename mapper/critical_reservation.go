@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // reserveCritical reserves GPUs for a critical task that fits nowhere. It takes the GPUs
 // that are expected to be ready first. Until then only tasks that are expected to end in
 // time may run there. Without the reservation, shorter tasks would repeatedly overtake a
 // task on several GPUs, and it would start last, beside idle GPUs.
-func (pl *placer) reserveCritical(p *cycle, t *Task) {
+func (pl *placer) reserveCritical(p *cycle, t *model.Task) {
 	gpus, ready := pl.firstReady(t)
 	if gpus == nil {
 		return
@@ -28,9 +29,9 @@ func (pl *placer) reserveCritical(p *cycle, t *Task) {
 
 // firstReady returns the GPUs, all of one machine, that are expected to be ready first
 // for a task, and the instant at which the last of them is ready.
-func (pl *placer) firstReady(t *Task) (best []*GPU, at units.Instant) {
+func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant) {
 	type ready struct {
-		g  *GPU
+		g  *model.GPU
 		at units.Instant
 	}
 	at = units.Never
@@ -59,15 +60,15 @@ func (pl *placer) firstReady(t *Task) (best []*GPU, at units.Instant) {
 // readyAt returns the instant at which a GPU is expected to have room for a task, or
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
-func (pl *placer) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
-	if pl.roomFor(t, g) < max(t.needs(g), 1) || pl.queue.reservedByUser(t, g) {
+func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
+	if pl.roomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g) {
 		return units.Never
 	}
 	m, fills := pl.memo(g), pl.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
-	if !fills && pl.free(g) < t.needs(g) && m.firstEnd() >= before {
+	if !fills && pl.free(g) < t.NeedOn(g) && m.firstEnd() >= before {
 		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
-	of := roomQuery{m.version, g.version, pl.candidatesOf(t)[0], t.needs(g)}
+	of := roomQuery{m.version, g.Version(), pl.candidatesOf(t)[0], t.NeedOn(g)}
 	if k := &cacheOf(g).ready; !fills && k.roomQuery == of && (!k.later || k.at >= before) {
 		return k.known()
 	}
@@ -104,24 +105,24 @@ func (r *gpuReadyTime) known() units.Instant {
 
 // readyIn computes readyAt from the forecast. If the room comes too late, it returns the
 // earliest instant at which it may come.
-func (pl *placer) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
+func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
 	free, gone := pl.free(g), 0.0
 	there := append(pl.there[:0], m.parts...)
 	pl.there = there
 	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	if fills {
 		there = slices.DeleteFunc(there, func(p residentForecast) bool {
-			r := g.resident(p.task)
+			r := g.Resident(p.task)
 			if r == nil || !pl.queue.vacatesHeld(t, r) {
 				return false
 			}
-			free += r.taken()
+			free += r.Taken()
 			return true
 		})
 	}
 	ask := &pl.cache.candidates.all[pl.candidatesOf(t)[0]]
 	for ours(there) {
-		if free >= t.needs(g) {
+		if free >= t.NeedOn(g) {
 			if pl.beside(g, there, ask, true).no.rule == "" {
 				break
 			}
@@ -129,8 +130,8 @@ func (pl *placer) readyIn(t *Task, g *GPU, m *memo, before units.Instant, fills 
 		if gone = there[0].finish; m.after(gone) >= before {
 			return gpuReadyTime{at: m.after(gone), later: true}
 		}
-		if r := g.resident(there[0].task); r != nil {
-			free += r.taken()
+		if r := g.Resident(there[0].task); r != nil {
+			free += r.Taken()
 		}
 		there = there[1:]
 		for i := range there { // closer to their end by then
@@ -176,7 +177,7 @@ func (m *memo) firstEnd() units.Instant {
 
 // endsInTime reports whether a task, placed on a reserved GPU, is expected to end before
 // the favoured task needs the GPU.
-func (pl *placer) endsInTime(t *Task, g *GPU) bool {
+func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
 	if t.GPUs > 1 || pl.alone(t) {
 		return false
 	}

@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // light hardly slows other tasks down.
 var light = interference.Load{SMACT: 0.02, Step: 0.01}
 
 // ofKind submits a light task with an amount of memory, of a kind.
-func (w *world) ofKind(mem units.Bytes, name string, edit func(*Request)) TaskID {
+func (w *world) ofKind(mem units.Bytes, name string, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
-	return w.expectingWith(mem, Expected{Loads: loads{light}}, func(r *Request) {
+	return w.expectingWith(mem, model.Expected{Loads: loads{light}}, func(r *model.Request) {
 		r.Kind = name
 		if edit != nil {
 			edit(r)
@@ -25,7 +25,7 @@ func (w *world) ofKind(mem units.Bytes, name string, edit func(*Request)) TaskID
 
 // reserving has three GPUs with one task each, of 5, 1 and 2 h, the first with an amount
 // of memory, and a critical task on two GPUs that waits for the others.
-func reserving(t *testing.T, first units.Bytes) (w *world, wide TaskID, residents [3]TaskID) {
+func reserving(t *testing.T, first units.Bytes) (w *world, wide model.TaskID, residents [3]model.TaskID) {
 	t.Helper()
 	w = newWorld(t, shortest(), 3)
 	hours(w)
@@ -55,7 +55,7 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	waits := w.ofKind(5*units.GiB, "h5", nil)
 	w.wantOn(waits)
 	for _, gpu := range []int{1, 2} {
-		if got := w.whyNot(waits, gpu); got.Rule != RuleKept || got.Task != wide {
+		if got := w.whyNot(waits, gpu); got.Rule != model.RuleKept || got.Task != wide {
 			t.Errorf("turned down for %+v", got)
 		}
 	}
@@ -65,13 +65,13 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	}
 	// It gets them when they are free, and then they are open to others.
 	w.wait(time.Hour)
-	w.exit(short, ExitOK)
-	w.exit(residents[1], ExitOK)
+	w.exit(short, model.ExitOK)
+	w.exit(residents[1], model.ExitOK)
 	w.wantOn(wide)
 	w.wantOn(waits)
 	w.wantOn(w.ofKind(5*units.GiB, "h2", nil)) // an hour ago it would have ended in time
 	w.wait(time.Hour)
-	w.exit(residents[2], ExitOK)
+	w.exit(residents[2], model.ExitOK)
 	w.wantOn(wide, 1, 2)
 	if w.s.queue.head.Task != 0 || w.on(waits) == nil {
 		t.Errorf("%v are kept free, task %d is on %v", w.s.queue.head.GPUs, waits, w.on(waits))
@@ -84,7 +84,7 @@ func TestKeptGPUsAndPriority(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		kind string
-		edit func(*Request)
+		edit func(*model.Request)
 		want bool
 	}{
 		{"urgent", "h10", high, true},
@@ -128,7 +128,7 @@ func TestReadyWhenNotTooSlow(t *testing.T) {
 	for i := range 2 {
 		w.put(i, vgg128, "h1")
 	}
-	wide := w.expecting(Expected{Loads: loads{small}}, func(r *Request) { r.Kind, r.GPUs = "h1", 2 })
+	wide := w.expecting(model.Expected{Loads: loads{small}}, func(r *model.Request) { r.Kind, r.GPUs = "h1", 2 })
 	w.wantOn(wide)
 	if in := w.s.queue.head.Until.Sub(w.now); w.s.queue.head.Task != wide || in.Round(time.Minute) != time.Hour {
 		t.Errorf("task %d is expected to start in %s", w.s.queue.head.Task, in)
@@ -147,7 +147,7 @@ func TestNothingIsKept(t *testing.T) {
 	if w.s.queue.head.Task != 0 {
 		t.Errorf("%v are kept free for task %d", w.s.queue.head.GPUs, w.s.queue.head.Task)
 	}
-	w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+	w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
 	w.wantOn(w.ofKind(30*units.GiB, "h10", gpus(2)))
 	if w.s.queue.head.Task != 0 {
 		t.Errorf("%v are kept free for task %d, for which there are not enough", w.s.queue.head.GPUs, w.s.queue.head.Task)

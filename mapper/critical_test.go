@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // shortest are options of policy carma with its order.
-func shortest() Options {
+func shortest() model.Options {
 	opt := predicting()
-	opt.Order = OrderSJF
+	opt.Order = model.OrderSJF
 	return opt
 }
 
@@ -26,15 +26,15 @@ func TestLongestDoesNotStartLast(t *testing.T) {
 		short  int
 		policy string
 		order  string
-		shape  func(*Request) // of the short ones
+		shape  func(*model.Request) // of the short ones
 		first  bool
 	}{
-		{"work of 9.8 h", 4, "carma", OrderSJF, nil, true},
-		{"work of 10.5 h", 5, "carma", OrderSJF, nil, false},
-		{"others in order of length", 4, "magm", OrderSJF, nil, false},
-		{"others in order of submission", 4, "carma", OrderFIFO, nil, false},
-		{"those of higher priority go first", 4, "carma", OrderSJF, high, false},
-		{"those of lower priority are work too", 5, "carma", OrderSJF, low, true}, // it goes first anyway
+		{"work of 9.8 h", 4, "carma", model.OrderSJF, nil, true},
+		{"work of 10.5 h", 5, "carma", model.OrderSJF, nil, false},
+		{"others in order of length", 4, "magm", model.OrderSJF, nil, false},
+		{"others in order of submission", 4, "carma", model.OrderFIFO, nil, false},
+		{"those of higher priority go first", 4, "carma", model.OrderSJF, high, false},
+		{"those of lower priority are work too", 5, "carma", model.OrderSJF, low, true}, // it goes first anyway
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := shortest()
@@ -44,15 +44,15 @@ func TestLongestDoesNotStartLast(t *testing.T) {
 			block := w.submit(40*units.GiB, nil)
 			w.wantOn(block, 0)
 			for range row.short {
-				w.expectingWith(30*units.GiB, Expected{Loads: loads{tenth}}, func(r *Request) {
+				w.expectingWith(30*units.GiB, model.Expected{Loads: loads{tenth}}, func(r *model.Request) {
 					kind("h1", "")(r)
 					if row.shape != nil {
 						row.shape(r)
 					}
 				})
 			}
-			long := w.expectingWith(30*units.GiB, Expected{Loads: loads{tenth}}, kind("h10", ""))
-			w.exit(block, ExitOK)
+			long := w.expectingWith(30*units.GiB, model.Expected{Loads: loads{tenth}}, kind("h10", ""))
+			w.exit(block, model.ExitOK)
 			if got := w.on(long) != nil; got != row.first {
 				t.Errorf("the longest is started: %v", got)
 			}
@@ -69,16 +69,16 @@ func TestWorkThatRunsCounts(t *testing.T) {
 	}{{"m5", true}, {"h5", false}} {
 		w := newWorld(t, shortest(), 2)
 		hours(w)
-		running := w.expectingWith(40*units.GiB, Expected{Loads: loads{load}}, kind(row.runs, ""))
+		running := w.expectingWith(40*units.GiB, model.Expected{Loads: loads{load}}, kind(row.runs, ""))
 		block := w.submit(40*units.GiB, nil)
 		w.started(block)
 		w.wantOn(running, 0)
 		w.wantOn(block, 1)
 		for range 3 { // 2.1 of 4 h: 1.4 h for h2 itself leave room for 1.2 h
-			w.expectingWith(30*units.GiB, Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
+			w.expectingWith(30*units.GiB, model.Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
 		}
-		long := w.expectingWith(30*units.GiB, Expected{Loads: loads{load}}, kind("h2", ""))
-		w.exit(block, ExitOK)
+		long := w.expectingWith(30*units.GiB, model.Expected{Loads: loads{load}}, kind("h2", ""))
+		w.exit(block, model.ExitOK)
 		if got := w.on(long) != nil; got != row.first {
 			t.Errorf("beside one that takes %s the longest is started: %v", row.runs, got)
 		}
@@ -90,19 +90,19 @@ func TestOfSeveralLongOnes(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
 	a, b := w.submit(40*units.GiB, nil), w.submit(40*units.GiB, nil)
-	light := Expected{Loads: loads{{SMACT: 0.05}}}
+	light := model.Expected{Loads: loads{{SMACT: 0.05}}}
 	h5 := w.expectingWith(30*units.GiB, light, kind("h5", ""))
 	h10 := w.expectingWith(30*units.GiB, light, kind("h10", ""))
-	wide := w.expectingWith(30*units.GiB, light, func(r *Request) { r.Kind, r.GPUs = "h10", 2 })
-	w.step(EngineChanged{At: w.now})
-	w.exit(a, ExitOK)
-	w.exit(b, ExitOK)
+	wide := w.expectingWith(30*units.GiB, light, func(r *model.Request) { r.Kind, r.GPUs = "h10", 2 })
+	w.step(model.EngineChanged{At: w.now})
+	w.exit(a, model.ExitOK)
+	w.exit(b, model.ExitOK)
 	first := len(w.launches)
 	w.look()
 	if got := w.launches[first:]; len(got) != 1 || got[0].Task != wide {
 		t.Fatalf("launched %+v, want task %d", got, wide)
 	}
-	w.exit(wide, ExitOK)
+	w.exit(wide, model.ExitOK)
 	w.wantOn(h10, 0)
 	w.wantOn(h5, 1)
 	if w.launches[first+1].Task != h10 {
@@ -119,10 +119,10 @@ func TestLongQueue(t *testing.T) {
 			taught(w, map[string]time.Duration{"long": 100 * time.Hour, "short": time.Second})
 			block := w.submit(40*units.GiB, nil)
 			for range n {
-				w.expectingWith(30*units.GiB, Expected{Loads: loads{small}}, kind("short", ""))
+				w.expectingWith(30*units.GiB, model.Expected{Loads: loads{small}}, kind("short", ""))
 			}
-			long := w.expectingWith(30*units.GiB, Expected{Loads: loads{small}}, kind("long", ""))
-			w.exit(block, ExitOK)
+			long := w.expectingWith(30*units.GiB, model.Expected{Loads: loads{small}}, kind("long", ""))
+			w.exit(block, model.ExitOK)
 			if got := w.on(long) != nil; got != (n < criticalQueue) {
 				t.Errorf("the longest of %d is started: %v", n+1, got)
 			}

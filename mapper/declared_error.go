@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"math"
+
+	"carma/mapper/model"
 )
 
 // declaredError measures the error of activities declared before the run, by comparison
@@ -30,16 +32,10 @@ func (l declaredError) spread() float64 {
 	return math.Round(sd/declaredErrorStep) * declaredErrorStep
 }
 
-// isDeclared reports whether the activity of a task was declared before the run and not
-// measured, in this run or an earlier one.
-func (t *Task) isDeclared() bool {
-	return len(t.Expected.Loads) > 0 && t.Expected.Source != SourceSeen && t.Expected.Source != sourceHistory
-}
-
 // doubtOf returns the standard deviation of the SM activity that is expected of a task.
 // found is the standard deviation of a measured activity.
-func (pr *predictor) doubtOf(t *Task, found float64) float64 {
-	if !t.isDeclared() {
+func (pr *predictor) doubtOf(t *model.Task, found float64) float64 {
+	if !t.IsDeclared() {
 		return found
 	}
 	return max(found, pr.declaredError.spread())
@@ -47,10 +43,10 @@ func (pr *predictor) doubtOf(t *Task, found float64) float64 {
 
 // compareDeclared compares the declared activity of a task with its samples while it is
 // alone.
-func (ln *learner) compareDeclared(g *GPU) {
+func (ln *learner) compareDeclared(g *model.GPU) {
 	r := &g.Residents[0]
 	t := ln.tasks[r.Task]
-	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.isDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
+	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.IsDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
 		return // it may be idle because it reads data
 	}
 	before, off := ln.predictor.declaredError.spread(), min(toldMost, math.Abs(g.SMACT-r.Load.SMACT))
@@ -60,7 +56,7 @@ func (ln *learner) compareDeclared(g *GPU) {
 		return
 	}
 	for _, g := range ln.gpus {
-		g.forget()
+		g.InvalidateForecast()
 	}
 	ln.predictor.derived.learned++
 	ln.dirty = true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // TestToldIsDoubted checks that the doubt about declared activities grows with their past
@@ -27,15 +28,15 @@ func TestToldIsDoubted(t *testing.T) {
 				a := w.does(mid, "")
 				w.wantOn(a, 0)
 				w.seen(row.is, 0)
-				w.wait(settling + time.Minute)
+				w.wait(model.SettleTime + time.Minute)
 				w.look()
-				w.exit(a, ExitOK)
+				w.exit(a, model.ExitOK)
 			}
 			next := w.task(w.does(mid, ""))
 			if got := w.s.predictor.doubtOf(next, 0); got < row.from-1e-9 || got > row.to+1e-9 {
 				t.Errorf("what is told of the next is in doubt by %.2f, want %.2f to %.2f", got, row.from, row.to)
 			}
-			if got := w.s.predictor.doubtOf(w.task(w.expecting(Expected{}, kind("b", ""))), 0); got != 0 {
+			if got := w.s.predictor.doubtOf(w.task(w.expecting(model.Expected{}, kind("b", ""))), 0); got != 0 {
 				t.Errorf("nothing was told of another, and that is in doubt by %.2f", got)
 			}
 			parts := w.s.predictor.parts(nil, w.s.byID["GPU-0"], w.now)

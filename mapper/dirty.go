@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // dirtySet caches the state of the GPUs in the last scheduling cycle. The next cycle
@@ -14,14 +15,14 @@ import (
 // checks all GPUs. It is part of the cache, so no decision depends on it.
 type dirtySet struct {
 	valid  bool
-	marked []*GPU        // changed since they were last checked
-	spare  []*GPU        // buffer for the next marked
+	marked []*model.GPU  // changed since they were last checked
+	spare  []*model.GPU  // buffer for the next marked
 	due    expiryHeap    // all GPUs, by the instant at which their state may change with time alone
-	recent []*GPU        // changed in this cycle or the previous one, in ledger order
+	recent []*model.GPU  // changed in this cycle or the previous one, in ledger order
 	since  int           // the clock when the previous cycle began
 	free   []units.Bytes // the free memory of open GPUs, ascending
 	idle   int           // number of open GPUs that are idle
-	short  []*GPU        // GPUs with less memory than their tasks have taken
+	short  []*model.GPU  // GPUs with less memory than their tasks have taken
 }
 
 // gpuDirty is the part of dirtySet about one GPU.
@@ -41,7 +42,7 @@ type openState struct {
 }
 
 // gpuChanged marks a GPU for the next check.
-func (c *gpuCache) gpuChanged(g *GPU) {
+func (c *gpuCache) GPUChanged(g *model.GPU) {
 	if l := c.dirty.all; l != nil && !c.dirty.marked {
 		c.dirty.marked = true
 		l.marked = append(l.marked, g)
@@ -49,7 +50,7 @@ func (c *gpuCache) gpuChanged(g *GPU) {
 }
 
 // refreshDirty updates the set and returns the GPUs that were checked.
-func (pl *placer) refreshDirty() []*GPU {
+func (pl *placer) refreshDirty() []*model.GPU {
 	l := &pl.cache.dirty
 	if !l.valid {
 		*l = dirtySet{valid: true, marked: slices.Clone(pl.gpus), due: slices.Clone(pl.gpus), free: l.free[:0]}
@@ -59,13 +60,13 @@ func (pl *placer) refreshDirty() []*GPU {
 	}
 	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= pl.now && pl.now < units.Never {
 		g := l.due[0]
-		g.changed()
+		g.Changed()
 		cacheOf(g).dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
 	if pl.now == units.Never { // no later due instant exists
 		for _, g := range pl.gpus {
-			g.changed()
+			g.Changed()
 		}
 	}
 	changed := l.marked
@@ -81,7 +82,7 @@ func (pl *placer) refreshDirty() []*GPU {
 			l.short = append(l.short, g)
 		}
 	}
-	l.short = slices.DeleteFunc(l.short, func(g *GPU) bool {
+	l.short = slices.DeleteFunc(l.short, func(g *model.GPU) bool {
 		cacheOf(g).dirty.short = pl.short(g)
 		return !cacheOf(g).dirty.short
 	})
@@ -90,16 +91,16 @@ func (pl *placer) refreshDirty() []*GPU {
 
 // recheckAt returns the instant at which the state of a GPU may change with time alone. A
 // GPU with a breaker is checked in each cycle.
-func (pr *predictor) recheckAt(g *GPU) units.Instant {
+func (pr *predictor) recheckAt(g *model.GPU) units.Instant {
 	if g.Breaker != nil {
 		return pr.now
 	}
 	until := pr.forecastAt(g).Add(forecastValid)
-	if g.warming(pr.now) {
-		until = min(until, g.warmUntil)
+	if g.Warming(pr.now) {
+		until = min(until, g.WarmUntil())
 	}
 	if !pr.settled(g) {
-		until = min(until, g.countsFrom())
+		until = min(until, g.SamplesValidFrom())
 	}
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Doubt > 0 {
@@ -112,10 +113,10 @@ func (pr *predictor) recheckAt(g *GPU) units.Instant {
 }
 
 // short reports whether the tasks on a GPU have taken more memory than there is.
-func (l *ledger) short(g *GPU) bool { return l.free(g) < 0 && len(g.Residents) > 1 }
+func (l *ledger) short(g *model.GPU) bool { return l.free(g) < 0 && len(g.Residents) > 1 }
 
 // shortGPUs returns all short GPUs, in ledger order.
-func (pl *placer) shortGPUs() (all []*GPU) {
+func (pl *placer) shortGPUs() (all []*model.GPU) {
 	l, some := &pl.cache.dirty, pl.gpus
 	if l.valid {
 		some = l.marked
@@ -130,17 +131,17 @@ func (pl *placer) shortGPUs() (all []*GPU) {
 	return slices.Compact(all)
 }
 
-func comparePos(a, b *GPU) int { return cmp.Compare(a.pos, b.pos) }
+func comparePos(a, b *model.GPU) int { return cmp.Compare(a.Pos(), b.Pos()) }
 
-func (l *ledger) openState(g *GPU) (o openState) {
-	if l.rejectAny(g) == "" && !g.alone() && !l.full(g) {
-		o = openState{true, g.idle(), l.free(g)}
+func (l *ledger) openState(g *model.GPU) (o openState) {
+	if l.rejectAny(g) == "" && !g.ExclusivelyUsed() && !l.full(g) {
+		o = openState{true, g.Idle(), l.free(g)}
 	}
 	return o
 }
 
 // tally updates the counts for freeSummary after a GPU changed.
-func (pl *placer) tally(g *GPU) {
+func (pl *placer) tally(g *model.GPU) {
 	was, is, l := &cacheOf(g).dirty.open, pl.openState(g), &pl.cache.dirty
 	if *was == is {
 		return
@@ -163,7 +164,7 @@ func (pl *placer) tally(g *GPU) {
 }
 
 // expiryHeap is a heap of GPUs by due instant.
-type expiryHeap []*GPU
+type expiryHeap []*model.GPU
 
 func (d expiryHeap) Len() int           { return len(d) }
 func (d expiryHeap) Less(i, j int) bool { return cacheOf(d[i]).dirty.due < cacheOf(d[j]).dirty.due }

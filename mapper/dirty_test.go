@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // sound returns an inconsistency of the state or of its cache: of the cached states of
@@ -37,7 +38,7 @@ func (s *State) overlooked() error {
 }
 
 // inLine returns the waiting tasks, in queue order.
-func (s *State) inLine() (all []*Task) {
+func (s *State) inLine() (all []*model.Task) {
 	for i := range s.queue.waiting.lanes {
 		all = append(all, s.queue.waiting.lanes[i].waiting()...)
 	}
@@ -97,7 +98,7 @@ func (s *State) looksWrong() error {
 	if due {
 		return nil
 	}
-	for _, p := range []*cycle{{}, {favoured: &Task{}}} {
+	for _, p := range []*cycle{{}, {favoured: &model.Task{}}} {
 		got := s.placer.freeSummary(p)
 		l.valid = false
 		want := s.placer.freeSummary(p)
@@ -109,7 +110,7 @@ func (s *State) looksWrong() error {
 }
 
 // recallsWrong returns a wrong cached result for a waiting task.
-func (s *State) recallsWrong(t *Task) error {
+func (s *State) recallsWrong(t *model.Task) error {
 	got, kept := s.canFit(t), s.ceilings
 	s.capacityChanged()
 	if want := s.canFit(t); got != want {
@@ -141,7 +142,7 @@ func (s *State) recallsWrong(t *Task) error {
 
 // unasked returns the GPUs that are skipped for a task because they have rejected an
 // equal request.
-func (s *State) unasked(t *Task) (all []*GPU) {
+func (s *State) unasked(t *model.Task) (all []*model.GPU) {
 	at, but := s.placer.cachedRejection(t)
 	if at == 0 || len(s.queue.reservations) > 0 {
 		return nil

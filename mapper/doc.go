@@ -1,10 +1,10 @@
 // Package mapper makes every scheduling decision of carma: which task gets which
 // GPUs, when, and with how much memory.
 //
-// It is a pure state machine. [State.Step] takes one [Event] and returns the
-// [Decision]s to carry out, in order. Equal states and equal events give equal
+// It is a pure state machine. [State.Step] takes one [model.Event] and returns the
+// [model.Decision]s to carry out, in order. Equal states and equal events give equal
 // decisions. Time is data: every event carries its instant, and a delay is a
-// [SetTimer] that comes back as [TimerFired]. The package reads no clock, starts no
+// [model.SetTimer] that comes back as [model.TimerFired]. The package reads no clock, starts no
 // goroutine, does no I/O, and imports only the standard library and the two pure
 // packages below it. So the daemon (real time, real containers), `carma replay`
 // (virtual time, modelled GPUs) and the tests run the same code.
@@ -21,20 +21,20 @@
 //  1. Use one goroutine. A State has no locks: a second caller is a data race.
 //     Other goroutines send events, or questions that the owner runs.
 //     Kept by runner/loop.go (loop), runner/inbox.go (look).
-//  2. Begin with [Configured], [GPUsFound] and [EngineChanged], and with [HostsFound]
+//  2. Begin with [model.Configured], [model.GPUsFound] and [model.EngineChanged], and with [model.HostsFound]
 //     where host memory and processors are allocated; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
 //     Without GPUs, or with the engine down, nothing is placed.
 //     Kept by runner/runner.go (journalStartup, engineChanged), runner/reload.go
 //     (Reconfigure), mapper/sim/engine.go (newEngine).
-//  3. Check a request before it becomes a [TaskSubmitted], with [State.Check]
+//  3. Check a request before it becomes a [model.TaskSubmitted], with [State.Check]
 //     and for its dependencies. The state forgets tasks that have ended, so drop
 //     dependencies that are met. A request that cannot work becomes a failed task.
 //     Kept by runner/submit.go (possible), runner/batch.go (plan).
 //  4. Store an event before Step sees it. Otherwise a crash forgets why a container
 //     runs, and a submission that was answered is lost.
 //     Kept by runner/loop.go (applyPart).
-//  5. Store the decisions before you carry them out; a [SetTimer] alone can wait for
+//  5. Store the decisions before you carry them out; a [model.SetTimer] alone can wait for
 //     the next commit. Otherwise a newer program may decide differently after a
 //     crash, and an attempt runs twice.
 //     Kept by runner/commit_decisions.go (flushDue, flush).
@@ -44,22 +44,22 @@
 //     of its attempt finds nothing to stop.
 //     Kept by runner/commit_decisions.go (carryDue), runner/execute.go (carryOut),
 //     mapper/sim/engine.go (step).
-//  7. Answer every [Launch] with [Started] once its container runs, and then with
-//     one [Exited]. A launch that fails is an Exited without Started. Name the
+//  7. Answer every [model.Launch] with [model.Started] once its container runs, and then with
+//     one [model.Exited]. A launch that fails is an Exited without Started. Name the
 //     attempt: reports on another attempt are ignored. After a lost report the
 //     memory stays allocated permanently.
 //     Kept by runner/attempt.go (execute), runner/exit.go (exited),
 //     mapper/sim/run.go (begin).
-//  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
+//  8. Keep stopping after a [model.Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays allocated.
 //     Kept by runner/stop_attempt.go (stopWhenAsked).
-//  9. Answer [SetTimer] with [TimerFired] at that instant or later. Only the earliest one
+//  9. Answer [model.SetTimer] with [model.TimerFired] at that instant or later. Only the earliest one
 //     counts. After a restart ask [State.NextTimer]. Otherwise delays, back-offs,
 //     time limits and ageing wait for the next event.
 //     Kept by runner/loop.go (untilWake), mapper/sim/engine.go (loop).
-//  10. Keep what [Finish] carries. The state forgets the task in that step.
+//  10. Keep what [model.Finish] carries. The state forgets the task in that step.
 //     Kept by runner/commit_decisions.go (decided), mapper/sim/engine.go (finish).
-//  11. Send [Sampled] when memory in use, activity or health of a GPU changes, with
+//  11. Send [model.Sampled] when memory in use, activity or health of a GPU changes, with
 //     what each task uses there. Otherwise memory of other processes is attributed to
 //     tasks, and the watchdog, shrinking, learning and the SMACT cap see nothing.
 //     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
@@ -82,14 +82,14 @@
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/execute.go (with).
-//  17. Send [ThroughputReported] when the output of tasks shows their speed: at most
+//  17. Send [model.ThroughputReported] when the output of tasks shows their speed: at most
 //     once a minute for each task, as a mean over a time with the same neighbours
 //     throughout. [State.Speed] says since when they are the same (it follows
 //     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
 //     predictions are not corrected, and no wrong placement is undone.
 //     Kept by runner/throughput.go (sendThroughput), mapper/sim/run.go (pace).
-//  18. Answer every [Suspend] with [SuspendDone] and every [Resume] with [Resumed], with
-//     the reason where it failed. An attempt that is lost meanwhile is [Exited]. Set
+//  18. Answer every [model.Suspend] with [model.SuspendDone] and every [model.Resume] with [model.Resumed], with
+//     the reason where it failed. An attempt that is lost meanwhile is [model.Exited]. Set
 //     GPUInfo.Suspend; tasks on other GPUs are never suspended. Without an answer the
 //     task holds its GPUs, or its host memory, permanently.
 //     Kept by runner/suspend.go (suspend), runner/resume.go (serveResume), mapper/sim/suspend.go (copied).

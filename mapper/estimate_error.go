@@ -3,43 +3,21 @@ package mapper
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
-
-// RawEstimate is an estimate as the estimator gave it, before runs here corrected it. The
-// mapper only stores it beside the memory used by a run; estimators learn from both.
-type RawEstimate struct {
-	// Group names the estimates that share an error: by method, environment and family of
-	// networks. Model names what was estimated. Both are empty if no model was estimated.
-	Group string `json:"group,omitempty"`
-	Model string `json:"model,omitempty"`
-	// Point is the likeliest memory, Upper the bound.
-	Point units.Bytes `json:"point,omitempty"`
-	Upper units.Bytes `json:"upper,omitempty"`
-}
 
 // EstimateError is an estimate and the highest observed memory of a kind of task.
 type EstimateError struct {
-	RawEstimate
+	model.RawEstimate
 	Peak units.Bytes
 	Last units.Instant
 }
 
-// measuredLeast is the shortest run that counts as a measurement. Samples come every
-// second, and a program that ends at once has done no work.
-const measuredLeast = 30 * time.Second
-
-// Measures reports whether an attempt shows how much memory its task needs: it succeeded,
-// was long enough, and did not fill most of a card at its start, needed or not.
-func (a *Attempt) Measures() bool {
-	return a.Class == ExitOK && a.Started > 0 && a.Peak > 0 && !a.Filled && a.Ended.Sub(a.Started) >= measuredLeast
-}
-
 // measure stores the estimate of an attempt that succeeded, unless the attempt ended
 // unobserved.
-func (pr *predictor) measure(e *kindHistory, t *Task, a *Attempt) {
+func (pr *predictor) measure(e *kindHistory, t *model.Task, a *model.Attempt) {
 	p := t.Estimate.Plain
 	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < pr.now {
 		return

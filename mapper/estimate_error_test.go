@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // plainly is an estimate of a model at a point of 10 GiB.
-func plainly(model string) Estimate {
-	return Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: RawEstimate{Group: "carma cnn", Model: model, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
+func plainly(network string) model.Estimate {
+	return model.Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: model.RawEstimate{Group: "carma cnn", Model: network, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
 }
 
 // TestMeasured: only attempts that ended well, ran for a while, were seen to their end
@@ -19,9 +20,9 @@ func TestMeasured(t *testing.T) {
 	opt := plain()
 	opt.Learn = true
 	w := newWorld(t, opt, 1)
-	run := func(kind string, e Estimate, ran time.Duration, ev Exited) {
-		id := w.submitOnly(func(r *Request) { r.Kind = kind })
-		w.step(Estimated{At: w.now, Task: id, Estimate: e})
+	run := func(kind string, e model.Estimate, ran time.Duration, ev model.Exited) {
+		id := w.submitOnly(func(r *model.Request) { r.Kind = kind })
+		w.step(model.Estimated{At: w.now, Task: id, Estimate: e})
 		w.started(id)
 		w.now = w.now.Add(ran)
 		ev.Task = id
@@ -30,25 +31,25 @@ func TestMeasured(t *testing.T) {
 			w.cancel(id)
 		}
 	}
-	ok := Exited{Class: ExitOK, Peak: 13 * units.GiB}
+	ok := model.Exited{Class: model.ExitOK, Peak: 13 * units.GiB}
 	run("a", plainly("a"), time.Minute, ok)
 	want := []EstimateError{{RawEstimate: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
 	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
-	run("short", plainly("b"), measuredLeast-1, ok)
-	run("failed", plainly("b"), time.Minute, Exited{Class: ExitProgram, Peak: 13 * units.GiB})
-	run("killed", plainly("b"), time.Minute, Exited{Class: ExitGPUOOM, Peak: 13 * units.GiB})
-	run("filled", plainly("b"), time.Minute, Exited{Class: ExitOK, Peak: 13 * units.GiB, Filled: true})
-	run("unseen", plainly("b"), time.Hour, Exited{Class: ExitOK, Peak: 13 * units.GiB, Finished: w.now.Add(10 * time.Minute)})
-	run("no memory seen", plainly("b"), time.Minute, Exited{Class: ExitOK})
-	run("declared", Estimate{Memory: units.GiB, Method: Declared}, time.Minute, ok)
+	run("short", plainly("b"), model.MeasuredLeast-1, ok)
+	run("failed", plainly("b"), time.Minute, model.Exited{Class: model.ExitProgram, Peak: 13 * units.GiB})
+	run("killed", plainly("b"), time.Minute, model.Exited{Class: model.ExitGPUOOM, Peak: 13 * units.GiB})
+	run("filled", plainly("b"), time.Minute, model.Exited{Class: model.ExitOK, Peak: 13 * units.GiB, Filled: true})
+	run("unseen", plainly("b"), time.Hour, model.Exited{Class: model.ExitOK, Peak: 13 * units.GiB, Finished: w.now.Add(10 * time.Minute)})
+	run("no memory seen", plainly("b"), time.Minute, model.Exited{Class: model.ExitOK})
+	run("declared", model.Estimate{Memory: units.GiB, Method: model.Declared}, time.Minute, ok)
 	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 
 	// The next run of a kind is granted memory by history, and still is a measurement.
-	run("a", plainly("a"), time.Minute, Exited{Class: ExitOK, Peak: 14 * units.GiB})
+	run("a", plainly("a"), time.Minute, model.Exited{Class: model.ExitOK, Peak: 14 * units.GiB})
 	run("c", plainly("c"), time.Minute, ok)
 	got := w.s.Measured()
 	if len(got) != 2 || got[0].Peak != 14*units.GiB || got[0].Last != w.now.Add(-time.Minute) || got[1].Model != "c" {
@@ -68,7 +69,7 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("after a snapshot %+v, want %+v", is, got)
 	}
 	opt.Learn = false
-	w.step(Configured{At: w.now, Options: opt})
+	w.step(model.Configured{At: w.now, Options: opt})
 	if got := w.s.Measured(); len(got) > 0 {
 		t.Errorf("without learning %+v", got)
 	}

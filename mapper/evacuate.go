@@ -1,5 +1,7 @@
 package mapper
 
+import "carma/mapper/model"
+
 // evacuate moves tasks off cordoned GPUs with Cordon.Move to GPUs with room. It runs
 // after waiting tasks were placed. It moves one task at a time for each kind of card, so
 // that no task waits for room that another one has taken. A task that cannot be moved
@@ -9,7 +11,7 @@ func (pre *preempter) evacuate() {
 		if g.Cordon == nil || !g.Cordon.Move || pre.movesFrom(g) {
 			continue
 		}
-		why := Reason{Code: ReasonDrained, Name: g.Cordon.By, Text: g.Cordon.Why, GPU: g.Index}
+		why := model.Reason{Code: model.ReasonDrained, Name: g.Cordon.By, Text: g.Cordon.Why, GPU: g.Index}
 		for i := range g.Residents {
 			t := pre.tasks[g.Residents[i].Task]
 			if pre.canPreempt(t, why.Code) && pre.lookForRest(t) && pre.fitsElsewhere(t) && pre.preemptTask(t, why) {
@@ -21,7 +23,7 @@ func (pre *preempter) evacuate() {
 
 // lookForRest reports whether a task has run long enough to be suspended again. If not,
 // it sets a timer for that instant.
-func (pre *preempter) lookForRest(t *Task) bool {
+func (pre *preempter) lookForRest(t *model.Task) bool {
 	at := pre.restedAt(t.Last())
 	if at > pre.now {
 		pre.at(at, timer{})
@@ -31,10 +33,10 @@ func (pre *preempter) lookForRest(t *Task) bool {
 
 // movesFrom reports whether a task is being moved off a cordoned GPU of g's model and
 // machine.
-func (l *ledger) movesFrom(g *GPU) bool {
+func (l *ledger) movesFrom(g *model.GPU) bool {
 	for _, t := range l.tasks { // no decision depends on the order
 		a := t.Suspension
-		if a == nil || a.Reason.Code != ReasonDrained || t.StopReason.Code != "" {
+		if a == nil || a.Reason.Code != model.ReasonDrained || t.StopReason.Code != "" {
 			continue
 		}
 		had := t.Last().Grants[0].GPU
@@ -49,9 +51,9 @@ func (l *ledger) movesFrom(g *GPU) bool {
 }
 
 // fitsElsewhere reports whether another GPU would take a running task now.
-func (pre *preempter) fitsElsewhere(t *Task) bool {
+func (pre *preempter) fitsElsewhere(t *model.Task) bool {
 	probe := pre.asSuspended(t)
-	var fitting []*GPU
+	var fitting []*model.GPU
 	for _, g := range pre.gpus {
 		if g.ID != t.Current().Grants[0].GPU && pre.placer.reject(probe, g) == "" {
 			fitting = append(fitting, g)

@@ -3,6 +3,8 @@ package mapper
 import (
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // A placement that turns out to slow a task down beyond the cap is undone: the task that
@@ -19,12 +21,12 @@ const (
 
 // evictSlowing evicts the task that came last to a GPU if it slows another one down too
 // much.
-func (pre *preempter) evictSlowing(g *GPU) {
+func (pre *preempter) evictSlowing(g *model.GPU) {
 	if pre.placer.policy.pick == nil || len(g.Residents) < 2 {
 		return
 	}
 	last := pre.tasks[g.Residents[len(g.Residents)-1].Task]
-	if last.Phase != Running || last.Evictions >= undoMost || pre.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
+	if last.Phase != model.Running || last.Evictions >= undoMost || pre.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
 	there := late(pre.placer.memo(g).parts)
@@ -39,7 +41,7 @@ func (pre *preempter) evictSlowing(g *GPU) {
 	for _, after := range without {
 		for _, now := range there {
 			if now.task == after.task && now.task != 0 && now.worst() > pre.predictor.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
-				why := Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
+				why := model.Reason{Code: model.ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
 				pre.evict(last, why)
 				return
 			}
@@ -49,8 +51,8 @@ func (pre *preempter) evictSlowing(g *GPU) {
 
 // evict suspends or stops a task that slows a neighbour down. A task that was suspended
 // and has just resumed has done too much work to be stopped.
-func (pre *preempter) evict(t *Task, why Reason) {
-	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(*GPU) bool { return true }) {
+func (pre *preempter) evict(t *model.Task, why model.Reason) {
+	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(*model.GPU) bool { return true }) {
 		if pre.now < pre.restedAt(t.Last()) || pre.preemptTask(t, why) {
 			return
 		}
@@ -74,10 +76,10 @@ func late(parts []residentForecast) []residentForecast {
 }
 
 // evicted requeues a task after its attempt was stopped for slowing others down.
-func (s *State) evicted(t *Task, a *Attempt) {
+func (s *State) evicted(t *model.Task, a *model.Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true
-	t.Moving, t.StopReason = false, Reason{}
+	t.Moving, t.StopReason = false, model.Reason{}
 	t.Evictions++
-	s.requeue(t, Recovering, reason)
+	s.requeue(t, model.Recovering, reason)
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // slowing places a light task of kind a, measured alone, and beside it a task of kind b
 // that was declared light and is heavy. The slowdown of a has not been reported.
-func slowing(w *world) (a, b TaskID, slowed float64) {
+func slowing(w *world) (a, b model.TaskID, slowed float64) {
 	w.t.Helper()
 	opt := w.s.opt
 	a = w.put(0, small, "a")
@@ -29,7 +30,7 @@ func (w *world) wantStops(n int) {
 	w.t.Helper()
 	got := 0
 	for _, s := range w.stops {
-		if s.Reason.Code == ReasonSlowing {
+		if s.Reason.Code == model.ReasonSlowing {
 			got++
 		}
 	}
@@ -51,16 +52,16 @@ func TestUndo(t *testing.T) {
 	if stop.Task != b || stop.Reason.Task != a || stop.Reason.GPU != 0 || stop.Reason.Percent < 170 || stop.Reason.Percent > 400 {
 		t.Errorf("%+v", stop)
 	}
-	w.wantPhase(b, Stopping)
+	w.wantPhase(b, model.Stopping)
 	w.tells(a, 100*slowed) // once is enough
 	w.wantStops(1)
-	w.exit(b, ExitStopped)
-	w.wantPhase(b, Recovering)
+	w.exit(b, model.ExitStopped)
+	w.wantPhase(b, model.Recovering)
 	task := w.task(b)
-	if task.Evictions != 1 || task.Moving || task.OOMs+task.Failures+task.NotAtFault != 0 || !task.Last().NotAtFault || task.Reason.Code != ReasonSlowing || task.StopReason.Code != "" {
+	if task.Evictions != 1 || task.Moving || task.OOMs+task.Failures+task.NotAtFault != 0 || !task.Last().NotAtFault || task.Reason.Code != model.ReasonSlowing || task.StopReason.Code != "" {
 		t.Errorf("it goes back as %+v", task)
 	}
-	if l := w.task(b).load(0); l.SMACT < 0.7 {
+	if l := w.task(b).LoadOn(0); l.SMACT < 0.7 {
 		t.Errorf("it is taken for %+v", l)
 	}
 	for range 10 {
@@ -68,7 +69,7 @@ func TestUndo(t *testing.T) {
 		w.look()
 		w.wantWhy(b, "GPU 0 slowdown task="+a.String())
 	}
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wantOn(b, 0)
 	if n := w.task(b).Last().N; n != 2 {
 		t.Errorf("attempt %d", n)
@@ -80,24 +81,24 @@ func TestUndoOfStranger(t *testing.T) {
 	w := newWorld(t, predicting(), 2)
 	w.openOnly(0)
 	a := w.does(small, "a")
-	b := w.expecting(Expected{}, kind("b", ""))
+	b := w.expecting(model.Expected{}, kind("b", ""))
 	w.wantOn(b, 0)
 	w.openOnly(-1)
 	w.shows(small, vgg128)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.wantStops(1)
-	w.exit(b, ExitStopped)
+	w.exit(b, model.ExitStopped)
 	w.wantOn(b, 1) // at once
 	w.wantOn(a, 0)
-	if task := w.task(b); task.Expected.Source != SourceSeen || len(task.Expected.Loads) == 0 || task.gpusUnseen(w) {
+	if task := w.task(b); task.Expected.Source != model.SourceSeen || len(task.Expected.Loads) == 0 || gpusUnseen(w, task) {
 		t.Errorf("what was seen is forgotten: %+v", task.Expected)
 	}
 }
 
 // gpusUnseen reports whether the activity of a placed task counts as not seen.
-func (t *Task) gpusUnseen(w *world) bool {
+func gpusUnseen(w *world, t *model.Task) bool {
 	for _, grant := range t.Current().Grants {
-		if w.s.byID[grant.GPU].resident(t.ID).Unseen {
+		if w.s.byID[grant.GPU].Resident(t.ID).Unseen {
 			return true
 		}
 	}
@@ -109,17 +110,17 @@ func TestNoUndo(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		after time.Duration
-		edit  func(w *world, b TaskID)
+		edit  func(w *world, b model.TaskID)
 		speed float64 // times what is predicted
 	}{
 		{"it ran for too long", undoWithin + time.Second, nil, 1},
-		{"it was moved often enough", 2 * time.Minute, func(w *world, b TaskID) { w.task(b).Evictions = undoMost }, 1},
-		{"it is stopping already", 2 * time.Minute, func(w *world, b TaskID) { w.cancel(b) }, 1},
+		{"it was moved often enough", 2 * time.Minute, func(w *world, b model.TaskID) { w.task(b).Evictions = undoMost }, 1},
+		{"it is stopping already", 2 * time.Minute, func(w *world, b model.TaskID) { w.cancel(b) }, 1},
 		{"it slows nobody down so much", 2 * time.Minute, nil, 1.9},
-		{"another policy", 2 * time.Minute, func(w *world, _ TaskID) {
+		{"another policy", 2 * time.Minute, func(w *world, _ model.TaskID) {
 			opt := w.s.opt
 			opt.Policy = "magm"
-			w.step(Configured{At: w.now, Options: opt})
+			w.step(model.Configured{At: w.now, Options: opt})
 		}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -168,18 +169,18 @@ func TestUndoneEndsOtherwise(t *testing.T) {
 	a, b, slowed := slowing(w)
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed)
-	w.wantPhase(b, Stopping)
-	w.exit(b, ExitOK)
-	w.wantPhase(b, Succeeded)
+	w.wantPhase(b, model.Stopping)
+	w.exit(b, model.ExitOK)
+	w.wantPhase(b, model.Succeeded)
 
 	w = newWorld(t, predicting(), 1)
 	a, b, slowed = slowing(w)
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed)
-	w.wantPhase(b, Stopping)
+	w.wantPhase(b, model.Stopping)
 	w.cancel(b)
-	w.exit(b, ExitStopped)
-	w.wantPhase(b, Cancelled)
+	w.exit(b, model.ExitStopped)
+	w.wantPhase(b, model.Cancelled)
 }
 
 // TestUndoMost checks that a task that slows down all its neighbours is evicted undoMost
@@ -191,20 +192,20 @@ func TestUndoMost(t *testing.T) {
 	for range undoMost + 2 {
 		w.wait(2 * time.Minute)
 		w.tells(a, 100*slowed)
-		if w.task(b).Phase != Stopping {
+		if w.task(b).Phase != model.Stopping {
 			break
 		}
-		w.exit(b, ExitStopped)
+		w.exit(b, model.ExitStopped)
 		other := opt // it is placed there all the same
 		other.Policy = "magm"
-		w.step(Configured{At: w.now, Options: other})
+		w.step(model.Configured{At: w.now, Options: other})
 		w.wantOn(b, 0)
 		w.started(b)
-		w.step(Configured{At: w.now, Options: opt})
+		w.step(model.Configured{At: w.now, Options: opt})
 		w.shows(small, vgg128)
 	}
 	w.wantStops(undoMost)
-	w.wantPhase(b, Running)
+	w.wantPhase(b, model.Running)
 }
 
 // TestNoUndoOfReturn checks that a task that has just resumed is not stopped for slowing

@@ -4,34 +4,19 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-// ImpossibleError says that this machine can never meet a request, with the nearest
-// possible value.
-type ImpossibleError struct {
-	Option string // the command line option at fault: "gpus", "mem"
-	Reason Reason
-}
-
-// Error returns the code of the reason; mapper/words has the sentence.
-func (e *ImpossibleError) Error() string { return string(e.Reason.Code) }
-
-// beyond reports whether the upper bound exceeds most and the point estimate does not.
-func (e Estimate) beyond(most units.Bytes) bool {
-	return e.Memory > most && e.Point > 0 && e.Point <= most
-}
-
-// Check returns an *[ImpossibleError] with the nearest possible value if a request cannot
+// Check returns an *[model.ImpossibleError] with the nearest possible value if a request cannot
 // be met even on an empty machine.
-func (s *State) Check(r Request, e Estimate) error {
+func (s *State) Check(r model.Request, e model.Estimate) error {
 	if no := s.impossible(r, e); no != nil {
 		return no
 	}
 	return nil
 }
 
-func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
+func (s *State) impossible(r model.Request, e model.Estimate) *model.ImpossibleError {
 	if no := s.impossibleHost(r); no != nil {
 		return no
 	}
@@ -41,12 +26,12 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	n, most := max(r.GPUs, 1), s.mostBookable()
 	switch {
 	case n > len(most):
-		return &ImpossibleError{"gpus", s.tooMany(n, len(most))}
-	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
-		return &ImpossibleError{"mem", Reason{Code: ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
+		return &model.ImpossibleError{Option: "gpus", Reason: s.tooMany(n, len(most))}
+	case e.Memory > most.of(n) && !e.ExceedsByMargin(most.of(n)):
+		return &model.ImpossibleError{Option: "mem", Reason: model.Reason{Code: model.ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
 	}
 	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.idleOnly
-	if s.learns(&Task{Request: r, Estimate: e}) {
+	if s.learns(&model.Task{Request: r, Estimate: e}) {
 		need, alone = s.learnerNeed(n), false
 	}
 	if no := s.users.checkQuota(r, n, need, alone); no != nil {
@@ -70,48 +55,48 @@ func (l *ledger) whole() (n int) {
 func (l *ledger) MostGPUs() int { return max(l.whole(), min(len(l.gpus), 1)) }
 
 // tooMany says why a task can never have n GPUs here; limit is the most it can have.
-func (l *ledger) tooMany(n, limit int) Reason {
+func (l *ledger) tooMany(n, limit int) model.Reason {
 	if whole := l.whole(); n <= len(l.gpus) && n > whole {
-		return Reason{Code: ReasonOnlyParts, Count: n, Limit: whole}
+		return model.Reason{Code: model.ReasonOnlyParts, Count: n, Limit: whole}
 	}
-	return Reason{Code: ReasonTooManyGPUs, Count: n, Limit: limit}
+	return model.Reason{Code: model.ReasonTooManyGPUs, Count: n, Limit: limit}
 }
 
 // Why explains the state of a task.
 type Why struct {
-	Task     TaskID
-	Phase    Phase
+	Task     model.TaskID
+	Phase    model.Phase
 	Position int // in the order of all queues, from 1, or 0 if in none
 	Recovery bool
 	// Fits are the GPUs that would take it now, Rejected all others with the reason, both
 	// in index order. They are set for a waiting task only.
-	Fits     []GPUID
-	Rejected []Rejection
+	Fits     []model.GPUID
+	Rejected []model.Rejection
 	// Binding is the decisive reason. Rule is set if the reason does not concern a GPU:
 	// RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
-	Binding Reason
-	Rule    Rule
+	Binding model.Reason
+	Rule    model.Rule
 	// Nearest is, for ReasonTurnedDown, the rejection by the GPU that is closest to being
 	// usable. Turn says who goes first, for RuleFairShare.
-	Nearest *Rejection
+	Nearest *model.Rejection
 	Turn    *Turn
 	// Away says why and for how long it is suspended, if it waits to resume.
-	Away Reason
+	Away model.Reason
 }
 
 // Why explains the state of an unfinished task; ok is false for any other.
-func (s *State) Why(id TaskID) (Why, bool) {
+func (s *State) Why(id model.TaskID) (Why, bool) {
 	t := s.tasks[id]
 	if t == nil {
 		return Why{}, false
 	}
-	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
-	if !t.waiting() {
+	w := Why{Task: id, Phase: t.Phase, Recovery: t.GoesFirst()}
+	if !t.Waiting() {
 		w.Binding = t.Reason
 		if fills := s.queue.canBackfill(t); fills.Code != "" {
 			w.Binding = fills
 		}
-		if t.Phase == Suspending && t.Suspension.preemptor() != 0 {
+		if t.Phase == model.Suspending && t.Suspension.Preemptor() != 0 {
 			w.Binding = s.suspendedFor(t)
 		}
 		if rule, reason := s.queue.heldBy(t); rule != "" {
@@ -120,7 +105,7 @@ func (s *State) Why(id TaskID) (Why, bool) {
 		return w, true
 	}
 	w.Position = s.queue.waiting.position(t)
-	if t.Phase == Suspended && t.Suspension.preemptor() != 0 {
+	if t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 {
 		w.Away = s.suspendedFor(t)
 	}
 	for _, g := range s.gpus {
@@ -139,33 +124,33 @@ func (s *State) Why(id TaskID) (Why, bool) {
 
 // bindingReason picks the decisive reason: first what holds all tasks, then what holds
 // this task regardless of GPUs, then the GPUs.
-func (s *State) bindingReason(w *Why, t *Task) {
+func (s *State) bindingReason(w *Why, t *model.Task) {
 	over := s.users.overQuota(t)
 	switch {
 	case s.breakers.engineDown.Code != "":
 		w.Binding = s.breakers.engineDown
 	case s.paused != nil:
 		w.Binding = s.pausedFor()
-	case s.breakers.engineBreaker.paused():
+	case s.breakers.engineBreaker.Paused():
 		w.Binding = s.breakers.breakerReason()
 	case len(s.gpus) == 0 && t.GPUs > 0:
-		w.Binding.Code = ReasonNoGPU
+		w.Binding.Code = model.ReasonNoGPU
 	case s.breakers.awaitsRoom(t):
 		w.Binding = s.breakers.fullness(t)
 	case t.NotBefore > s.now:
-		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
+		w.Binding = model.Reason{Code: model.ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.WithCause(t.Reason)
 	case over.Code != "":
-		w.Binding, w.Rule = over, RuleQuota
+		w.Binding, w.Rule = over, model.RuleQuota
 	case s.isNominated(t) && s.leavingForOther(t.ID):
 		w.Binding = s.preempting(t)
-	case !t.first() && s.queue.recoveryBlocks():
-		w.Binding.Code = ReasonRecoveryFirst
+	case !t.GoesFirst() && s.queue.recoveryBlocks():
+		w.Binding.Code = model.ReasonRecoveryFirst
 	case s.now < s.notBefore:
-		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
+		w.Binding = model.Reason{Code: model.ReasonInterval, Span: s.opt.Interval}
 	case s.placer.fits(w, t):
 		s.bindingReasonFitting(w, t)
-	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*GPU) bool { return true }):
-		w.Binding, w.Rule = s.queue.hostLack(w, t), RuleHost
+	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*model.GPU) bool { return true }):
+		w.Binding, w.Rule = s.queue.hostLack(w, t), model.RuleHost
 	default:
 		s.bindingReasonGPUs(w, t)
 	}
@@ -173,52 +158,52 @@ func (s *State) bindingReason(w *Why, t *Task) {
 
 // bindingReasonFitting handles a task that fits: others go first, or it is about to
 // start.
-func (s *State) bindingReasonFitting(w *Why, t *Task) {
+func (s *State) bindingReasonFitting(w *Why, t *model.Task) {
 	turn := s.queue.fairly(t)
 	switch {
 	case s.launchLimitReached():
-		w.Binding = Reason{Code: ReasonHanding, Count: s.inflightLaunches(), Limit: s.opt.LaunchesAtOnce}
+		w.Binding = model.Reason{Code: model.ReasonHanding, Count: s.inflightLaunches(), Limit: s.opt.LaunchesAtOnce}
 	case !s.queue.inSight(t) && turn != nil:
-		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
+		w.Binding, w.Rule, w.Turn = model.Reason{Code: model.ReasonFairShare, Count: turn.Later}, model.RuleFairShare, turn
 	case !s.queue.inSight(t):
-		w.Binding = Reason{Code: ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.opt.LookAhead}
+		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.opt.LookAhead}
 	case s.again > s.now: // nothing has happened since the last cycle, but time has passed
-		w.Binding = Reason{Code: ReasonLookedAtLater, Span: s.again.Sub(s.now)}
+		w.Binding = model.Reason{Code: model.ReasonLookedAtLater, Span: s.again.Sub(s.now)}
 	default:
-		w.Binding.Code = ReasonAboutToStart
+		w.Binding.Code = model.ReasonAboutToStart
 	}
 }
 
 // bindingReasonGPUs handles a task that fits on too few GPUs.
-func (s *State) bindingReasonGPUs(w *Why, t *Task) {
+func (s *State) bindingReasonGPUs(w *Why, t *model.Task) {
 	switch {
 	case t.GPUs > s.MostGPUs():
 		w.Binding = s.tooMany(t.GPUs, s.MostGPUs())
 		return
 	case len(w.Rejected) == 0:
-		w.Binding = Reason{Code: ReasonScattered, Count: len(w.Fits), Limit: t.GPUs}
+		w.Binding = model.Reason{Code: model.ReasonScattered, Count: len(w.Fits), Limit: t.GPUs}
 		return
 	}
-	w.Binding = Reason{Code: ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
+	w.Binding = model.Reason{Code: model.ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
 	nearest := s.nearest(w.Rejected)
 	w.Nearest = &nearest
 	if w.Turn = s.queue.fairly(t); w.Turn != nil {
-		w.Rule = RuleFairShare
+		w.Rule = model.RuleFairShare
 	}
 }
 
 // fits reports whether enough of the GPUs that would take a task are in one machine, and
 // the policy accepts them.
-func (pl *placer) fits(w *Why, t *Task) bool {
+func (pl *placer) fits(w *Why, t *model.Task) bool {
 	if t.GPUs == 0 {
 		return pl.queue.hostShort(t).Code == ""
 	}
-	return pl.fitsGPUs(w, t, func(g *GPU) bool { return pl.queue.nodeFits(t, g.Node) })
+	return pl.fitsGPUs(w, t, func(g *model.GPU) bool { return pl.queue.nodeFits(t, g.Node) })
 }
 
 // fitsGPUs is the GPU part of fits, restricted to the GPUs that pass a filter.
-func (pl *placer) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
-	var gpus []*GPU
+func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bool {
+	var gpus []*model.GPU
 	for _, id := range w.Fits {
 		if g := pl.byID[id]; pass(g) {
 			gpus = append(gpus, g)
@@ -230,8 +215,8 @@ func (pl *placer) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
 
 // nearest returns the rejection by the GPU that is closest to being usable: the one that
 // failed the latest precondition, then the one with the most free memory.
-func (l *ledger) nearest(all []Rejection) Rejection {
-	return slices.MaxFunc(all, func(a, b Rejection) int {
+func (l *ledger) nearest(all []model.Rejection) model.Rejection {
+	return slices.MaxFunc(all, func(a, b model.Rejection) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
 			cmp.Compare(l.free(l.byID[a.GPU]), l.free(l.byID[b.GPU])),

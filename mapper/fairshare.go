@@ -2,22 +2,11 @@ package mapper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
-
-// Weight is the right of a user, or an account, to the server, in proportion to others.
-type Weight struct {
-	User   string  `json:"user"`
-	Weight float64 `json:"weight"`
-}
-
-// EveryAccount stands in FairAccounts for all accounts that are not named there.
-const EveryAccount = "*"
-
-// defaultHalfLife is the time after which a GPU-second counts half.
-const defaultHalfLife = 24 * time.Hour
 
 // fairAdvance is the time for which a placed task is charged its share in advance. Use
 // grows only with time; without the advance, all GPUs that become free at once would go
@@ -28,72 +17,16 @@ const fairAdvance = 10 * time.Minute
 // with time, and may bring a fitting task within the look-ahead.
 const fairTick = time.Minute
 
-func (o *Options) halfLife() time.Duration { return cmp.Or(o.FairHalfLife, defaultHalfLife) }
-
-func (o *Options) fair() bool { return o.Order == OrderFair || o.Order == OrderFairSJF }
-
 // takesTurns returns the users that the queue is ordered by, or nil.
 func (q *schedulingQueue) takesTurns() *users {
-	if q.opt.fair() {
+	if q.opt.Fair() {
 		return q.users
 	}
 	return nil
 }
 
-// weight is a user's weight.
-func (o *Options) weight(name string) float64 {
-	if w, ok := find(o.FairWeights, name); ok {
-		return w
-	}
-	return 1
-}
-
-// accountWeight returns the weight of an account that takes turns as one, or 0 if its
-// users take turns individually.
-func (o *Options) accountWeight(account string) float64 {
-	if account == "" || len(o.FairAccounts) == 0 {
-		return 0
-	}
-	if w, ok := find(o.FairAccounts, account); ok {
-		return w
-	}
-	w, _ := find(o.FairAccounts, EveryAccount)
-	return w
-}
-
-func find(all []Weight, name string) (float64, bool) {
-	i, ok := slices.BinarySearchFunc(all, name, func(w Weight, name string) int { return cmp.Compare(w.User, name) })
-	if !ok {
-		return 0, false
-	}
-	return all[i].Weight, true
-}
-
-// own returns the options with copies of the lists.
-func (o Options) own() Options {
-	o.FairWeights, o.FairAccounts, o.Quotas = slices.Clone(o.FairWeights), slices.Clone(o.FairAccounts), slices.Clone(o.Quotas)
-	return o
-}
-
-// validWeights checks that the weights are sorted by name, each name once.
-func validWeights(key, who string, all []Weight) error {
-	for i, w := range all {
-		switch {
-		case w.User == "":
-			return fmt.Errorf("%s names no %s; write for example ada=2", key, who)
-		case !(w.Weight >= 0.001 && w.Weight <= 1000):
-			return fmt.Errorf("%s gives %s %v, which is not between 0.001 and 1000", key, w.User, w.Weight)
-		case i > 0 && all[i-1].User == w.User:
-			return fmt.Errorf("%s names %s twice", key, w.User)
-		case i > 0 && all[i-1].User > w.User:
-			return fmt.Errorf("%s is not sorted by %s", key, who)
-		}
-	}
-	return nil
-}
-
 // charge returns past use plus the shares of the current tasks over fairAdvance.
-func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds() }
+func (u *user) charge() float64 { return u.Use + float64(u.rate)/model.WholeGPU*fairAdvance.Seconds() }
 
 // shareRank computes the places of all users from past use and their current tasks. A
 // user with several accounts is ranked by the sum over them, except for accounts that
@@ -101,18 +34,18 @@ func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAd
 func (us *users) shareRank() {
 	tops := map[string]float64{} // of accounts that take turns as one
 	for _, u := range us.all {
-		if w := us.opt.accountWeight(u.Account); w > 0 {
+		if w := us.opt.AccountWeight(u.Account); w > 0 {
 			tops[u.Account] += u.charge() / w
 		}
 	}
 	for from := 0; from < len(us.all); {
 		to, own := from, 0.0
 		for ; to < len(us.all) && us.all[to].Name == us.all[from].Name; to++ {
-			if u := us.all[to]; us.opt.accountWeight(u.Account) == 0 {
+			if u := us.all[to]; us.opt.AccountWeight(u.Account) == 0 {
 				own += u.charge()
 			}
 		}
-		weight := us.opt.weight(us.all[from].Name)
+		weight := us.opt.Weight(us.all[from].Name)
 		for _, u := range us.all[from:to] {
 			u.Standing, u.Top = own/weight, 0
 			if top, shared := tops[u.Account]; shared {
@@ -137,8 +70,8 @@ func compareUsers(a, b *user) int {
 // sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
 // waiting users, not their tasks.
 func (q *schedulingQueue) sortUsers() {
-	q.users.settle(q.now, q.opt.halfLife())
-	if q.opt.fair() {
+	q.users.settle(q.now, q.opt.HalfLife())
+	if q.opt.Fair() {
 		q.users.shareRank()
 		for _, u := range q.users.all {
 			u.First = 0
@@ -151,8 +84,8 @@ func (q *schedulingQueue) sortUsers() {
 
 // updateShareRank moves a user's line after a launch, and reports whether the order of
 // the lane's lines has changed.
-func (q *schedulingQueue) updateShareRank(t *Task, l *lane) bool {
-	if !q.opt.fair() {
+func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
+	if !q.opt.Fair() {
 		return false
 	}
 	q.users.shareRank()
@@ -163,7 +96,7 @@ func (q *schedulingQueue) updateShareRank(t *Task, l *lane) bool {
 
 // fairTick sets a timer while the order may bring a task within the look-ahead.
 func (q *schedulingQueue) fairTick() {
-	if !q.opt.fair() || q.reach[1] == 0 || q.users.tick > q.now ||
+	if !q.opt.Fair() || q.reach[1] == 0 || q.users.tick > q.now ||
 		!slices.ContainsFunc(q.users.all, func(u *user) bool { return u.rate > 0 }) ||
 		!slices.ContainsFunc(q.waiting.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
@@ -174,12 +107,12 @@ func (q *schedulingQueue) fairTick() {
 
 // overtakers counts the tasks of others that fair share puts before a task though they
 // were submitted after it, and returns the first of their users.
-func (q *schedulingQueue) overtakers(t *Task) (n int, of *user) {
-	if !q.opt.fair() || !t.waiting() || t.first() {
+func (q *schedulingQueue) overtakers(t *model.Task) (n int, of *user) {
+	if !q.opt.Fair() || !t.Waiting() || t.GoesFirst() {
 		return 0, nil
 	}
 	for _, line := range q.waiting.lanes[laneOf(t)].lines {
-		if line.user.userAccount() == t.userAccount() {
+		if line.user.userAccount() == t.UserAccount() {
 			break
 		}
 		i, _ := slices.BinarySearchFunc(line.waiting(), t, byPosition)
@@ -206,16 +139,16 @@ type Turn struct {
 }
 
 // fairly says who goes before a task by fair share, or returns nil.
-func (q *schedulingQueue) fairly(t *Task) *Turn {
+func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 	n, other := q.overtakers(t)
 	if n == 0 {
 		return nil
 	}
 	turn := &Turn{Later: n, User: other.Name, Use: q.users.has(other.Name).Use, Own: t.User, OwnUse: q.users.has(t.User).Use}
-	if q.opt.accountWeight(other.Account) > 0 {
+	if q.opt.AccountWeight(other.Account) > 0 {
 		turn.Account, turn.Use = other.Account, q.users.hasAccount(other.Account).Use
 	}
-	if q.opt.accountWeight(t.Account) > 0 {
+	if q.opt.AccountWeight(t.Account) > 0 {
 		turn.OwnAccount, turn.OwnUse = t.Account, q.users.hasAccount(t.Account).Use
 	}
 	return turn
@@ -224,8 +157,8 @@ func (q *schedulingQueue) fairly(t *Task) *Turn {
 // patience returns for how long a task that does not fit may be overtaken. In the order
 // fair-sjf a user without running tasks is not overtaken by users who have some: their
 // first task waits for one of those tasks, and not for their whole queue.
-func (q *schedulingQueue) patience(t *Task) time.Duration {
-	if q.opt.Order != OrderFairSJF || t.Phase != Queued || q.users.has(t.User).tasks > 0 {
+func (q *schedulingQueue) patience(t *model.Task) time.Duration {
+	if q.opt.Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.has(t.User).tasks > 0 {
 		return q.opt.Ageing
 	}
 	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.othersRun(t) {
@@ -235,6 +168,6 @@ func (q *schedulingQueue) patience(t *Task) time.Duration {
 }
 
 // othersRun reports whether tasks of other users are placed.
-func (us *users) othersRun(t *Task) bool {
+func (us *users) othersRun(t *model.Task) bool {
 	return slices.ContainsFunc(us.all, func(u *user) bool { return u.Name != t.User && u.tasks > 0 })
 }

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-func fair() Options {
+func fair() model.Options {
 	opt := plain()
-	opt.Order = OrderFair
+	opt.Order = model.OrderFair
 	return opt
 }
 
-func by(user string) func(*Request) { return func(r *Request) { r.User = user } }
+func by(user string) func(*model.Request) { return func(r *model.Request) { r.User = user } }
 
 // starts are the users of the launches so far from a number on.
 func (w *world) starts(from int) string {
@@ -30,8 +31,8 @@ func (w *world) starts(from int) string {
 
 // busy makes a task of another user hold all GPUs, until free is called.
 func (w *world) busy(n int) (free func()) {
-	id := w.submit(units.GiB, func(r *Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
-	return func() { w.exit(id, ExitOK) }
+	id := w.submit(units.GiB, func(r *model.Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
+	return func() { w.exit(id, model.ExitOK) }
 }
 
 // TestFairOrder checks who starts first, by past use and current tasks.
@@ -40,7 +41,7 @@ func TestFairOrder(t *testing.T) {
 		name    string
 		used    map[string]time.Duration // of a whole GPU, before
 		ago     time.Duration            // when that ended
-		weights []Weight
+		weights []model.Weight
 		wait    []string // by whom, in order of submission
 		want    string
 	}{
@@ -50,9 +51,9 @@ func TestFairOrder(t *testing.T) {
 		{name: "in turns once they have had the same", used: map[string]time.Duration{"bob": 15 * time.Minute},
 			wait: []string{"bob", "bob", "ada", "ada", "ada", "ada"}, want: "ada ada bob ada bob ada"},
 		{name: "a weight", used: map[string]time.Duration{"ada": 2 * time.Hour, "bob": time.Hour},
-			weights: []Weight{{"ada", 3}}, wait: []string{"bob", "ada"}, want: "ada bob"},
+			weights: []model.Weight{{User: "ada", Weight: 3}}, wait: []string{"bob", "ada"}, want: "ada bob"},
 		{name: "a weight below others", used: map[string]time.Duration{"ada": time.Hour, "bob": 90 * time.Minute},
-			weights: []Weight{{"ada", 0.5}}, wait: []string{"ada", "bob"}, want: "bob ada"},
+			weights: []model.Weight{{User: "ada", Weight: 0.5}}, wait: []string{"ada", "bob"}, want: "bob ada"},
 		{name: "use of long ago is forgotten", used: map[string]time.Duration{"bob": time.Hour}, ago: 24 * 20 * time.Hour, wait: []string{"bob", "ada"}, want: "bob ada"},
 		{name: "use of lately is not", used: map[string]time.Duration{"bob": time.Hour}, ago: 48 * time.Hour, wait: []string{"bob", "ada"}, want: "ada bob"},
 	} {
@@ -62,15 +63,15 @@ func TestFairOrder(t *testing.T) {
 			w := newWorld(t, opt, 6)
 			for _, user := range []string{"ada", "bob"} {
 				if d := row.used[user]; d > 0 {
-					id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+					id := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = user, true })
 					w.wait(d)
-					w.exit(id, ExitOK)
+					w.exit(id, model.ExitOK)
 				}
 			}
 			w.wait(row.ago)
 			free := w.busy(6)
 			for _, user := range row.wait {
-				w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+				w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = user, true })
 			}
 			first := len(w.launches)
 			free()
@@ -85,13 +86,13 @@ func TestFairOrder(t *testing.T) {
 // users, and that recovering tasks go before all.
 func TestFairPriority(t *testing.T) {
 	w := newWorld(t, fair(), 1)
-	bob := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	bob := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
-	w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
-	urgent := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive, r.Priority = "bob", true, High })
-	w.exit(bob, ExitEvicted)
+	w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true })
+	urgent := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive, r.Priority = "bob", true, model.High })
+	w.exit(bob, model.ExitEvicted)
 	w.wantOn(bob, 0)
-	w.exit(bob, ExitOK)
+	w.exit(bob, model.ExitOK)
 	w.wantOn(urgent, 0)
 }
 
@@ -103,9 +104,9 @@ func TestCharge(t *testing.T) {
 		do   func(w *world)
 		want map[string]float64 // GPU-seconds; exact but for decay, which is off
 	}{
-		{"a whole GPU", func(w *world) { w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
+		{"a whole GPU", func(w *world) { w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
 		{"two whole GPUs", func(w *world) {
-			w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive, r.GPUs = "ada", true, 2 })
+			w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive, r.GPUs = "ada", true, 2 })
 		}, map[string]float64{"ada": 2 * hour}},
 		{"the part that is booked", func(w *world) { w.submit(10*units.GiB, by("ada")); w.submit(20*units.GiB, by("bob")) }, map[string]float64{"ada": hour / 4, "bob": hour / 2}},
 		{"a neighbour changes nothing", func(w *world) {
@@ -125,7 +126,7 @@ func TestCharge(t *testing.T) {
 			w.wait(time.Hour)
 			w.look()
 			for name, want := range row.want {
-				if u := w.s.users.of(userAccount{user: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
+				if u := w.s.users.of(model.UserAccount{User: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
 					t.Errorf("%s has used %+v, want %v", name, u, want)
 				}
 			}
@@ -138,15 +139,15 @@ func TestCharge(t *testing.T) {
 func TestDecay(t *testing.T) {
 	for _, looks := range []int{1, 24} {
 		w := newWorld(t, fair(), 1)
-		id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+		id := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true })
 		w.wait(time.Hour)
-		w.exit(id, ExitOK)
-		had := w.s.users.of(userAccount{user: "ada"}).Use
+		w.exit(id, model.ExitOK)
+		had := w.s.users.of(model.UserAccount{User: "ada"}).Use
 		for range looks {
 			w.wait(24 * time.Hour / time.Duration(looks))
 			w.look()
 		}
-		if got := w.s.users.of(userAccount{user: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
+		if got := w.s.users.of(model.UserAccount{User: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
 			t.Errorf("%v of %v GPU-seconds are left after a half-life and %d looks", got, had, looks)
 		}
 		w.wait(24 * time.Hour * 12)
@@ -162,17 +163,17 @@ func TestFairWhy(t *testing.T) {
 	opt := fair()
 	opt.LookAhead = 1
 	w := newWorld(t, opt, 1)
-	w.submit(20*units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	w.submit(20*units.GiB, func(r *model.Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
 	mine := w.submit(10*units.GiB, by("bob"))
 	w.submit(30*units.GiB, by("ada"))
 	w.submit(30*units.GiB, by("ada"))
 	w.look()
 	why, _ := w.s.Why(mine)
-	if want := "0 of 1: GPU 0 alone task=1; 2 of others first, ada 0, bob 3549"; sayWhy(why) != want || why.Rule != RuleFairShare || why.Position != 3 {
+	if want := "0 of 1: GPU 0 alone task=1; 2 of others first, ada 0, bob 3549"; sayWhy(why) != want || why.Rule != model.RuleFairShare || why.Position != 3 {
 		t.Errorf("%s\nwant %s", sayWhy(why), want)
 	}
-	for i, id := range []TaskID{3, 4, 2} {
+	for i, id := range []model.TaskID{3, 4, 2} {
 		if got := w.s.Position(id); got != i+1 {
 			t.Errorf("task %d is at place %d, want %d", id, got, i+1)
 		}
@@ -188,9 +189,9 @@ func TestFairWakes(t *testing.T) {
 	opt.LookAhead, opt.Ageing = 1, 1000*time.Hour
 	w := newWorld(t, opt, 2)
 	w.wait(time.Hour)
-	old := w.submit(30*units.GiB, func(r *Request) { r.User, r.GPUs = "bob", 1 })
+	old := w.submit(30*units.GiB, func(r *model.Request) { r.User, r.GPUs = "bob", 1 })
 	w.wait(time.Hour)
-	w.exit(old, ExitOK) // bob has had 0.75 GPU-hours
+	w.exit(old, model.ExitOK) // bob has had 0.75 GPU-hours
 	w.submit(30*units.GiB, by("ada"))
 	w.submit(30*units.GiB, by("eve"))
 	w.submit(30*units.GiB, by("ada")) // does not fit, and is the only task within the look-ahead
@@ -206,29 +207,29 @@ func TestFairWakes(t *testing.T) {
 // and that earlier use counts.
 func TestFairSwitch(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	id := w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
 	for _, user := range []string{"bob", "ada", "bob", "ada"} {
 		w.submit(units.GiB, by(user))
 	}
-	order := func() (ids []TaskID) {
+	order := func() (ids []model.TaskID) {
 		for _, task := range w.s.Tasks()[1:] {
 			ids = append(ids, task.ID)
 		}
-		slices.SortFunc(ids, func(a, b TaskID) int { return w.s.Position(a) - w.s.Position(b) })
+		slices.SortFunc(ids, func(a, b model.TaskID) int { return w.s.Position(a) - w.s.Position(b) })
 		return ids
 	}
 	for range 2 {
-		w.step(Configured{At: w.now, Options: fair()})
-		if got := order(); !slices.Equal(got, []TaskID{3, 5, 2, 4}) {
+		w.step(model.Configured{At: w.now, Options: fair()})
+		if got := order(); !slices.Equal(got, []model.TaskID{3, 5, 2, 4}) {
 			t.Errorf("by fair share %v", got)
 		}
-		w.step(Configured{At: w.now, Options: plain()})
-		if got := order(); !slices.Equal(got, []TaskID{2, 3, 4, 5}) {
+		w.step(model.Configured{At: w.now, Options: plain()})
+		if got := order(); !slices.Equal(got, []model.TaskID{2, 3, 4, 5}) {
 			t.Errorf("by number %v", got)
 		}
 	}
-	w.exit(id, ExitOK)
+	w.exit(id, model.ExitOK)
 }
 
 // TestOldSnapshot checks that a snapshot without users still loads.
@@ -248,15 +249,15 @@ func TestOldSnapshot(t *testing.T) {
 	if from < 0 || strings.Contains(text, "share") || s.UnmarshalJSON([]byte(text)) != nil {
 		t.Fatalf("it does not load: %s", text)
 	}
-	if u := s.users.of(userAccount{user: "ada"}); u.rate != shareOne/2 || u.tasks != 1 || s.users.of(userAccount{user: "bob"}).waiting != 1 {
-		t.Errorf("%+v %+v", u, s.users.of(userAccount{user: "bob"}))
+	if u := s.users.of(model.UserAccount{User: "ada"}); u.rate != model.WholeGPU/2 || u.tasks != 1 || s.users.of(model.UserAccount{User: "bob"}).waiting != 1 {
+		t.Errorf("%+v %+v", u, s.users.of(model.UserAccount{User: "bob"}))
 	}
 }
 
 // TestAccount checks the accounting of a user, and who goes first.
 func TestAccount(t *testing.T) {
 	for _, row := range []struct {
-		opt   Options
+		opt   model.Options
 		ahead int
 	}{{plain(), 0}, {fair(), 1}} {
 		w := newWorld(t, row.opt, 1)
@@ -267,7 +268,7 @@ func TestAccount(t *testing.T) {
 		if a.Tasks != 1 || a.GPUs != 1 || a.Memory != 20*units.GiB || b.Tasks != 0 || a.Ahead != row.ahead || b.Ahead != 0 {
 			t.Errorf("order %q: %+v, %+v", row.opt.Order, a, b)
 		}
-		if got := w.s.Account("eve"); got != (Account{Name: "eve", Weight: 1, Quota: Quota{Name: "eve"}}) {
+		if got := w.s.Account("eve"); got != (Account{Name: "eve", Weight: 1, Quota: model.Quota{Name: "eve"}}) {
 			t.Errorf("of nobody: %+v", got)
 		}
 	}
@@ -278,25 +279,25 @@ func TestAccount(t *testing.T) {
 func BenchmarkFairPass(b *testing.B) {
 	opt := fair()
 	s, now := New(opt), units.Instant(time.Hour)
-	var gpus []GPUInfo
+	var gpus []model.GPUInfo
 	for i := range 256 {
-		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprint(i)), Node: fmt.Sprint(i / 8), Index: i % 8, Capacity: 80 * units.GiB})
+		gpus = append(gpus, model.GPUInfo{ID: model.GPUID(fmt.Sprint(i)), Node: fmt.Sprint(i / 8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
-	s.Step(GPUsFound{At: now, GPUs: gpus})
-	running := []Launch{}
-	step := func(ev Event) {
+	s.Step(model.GPUsFound{At: now, GPUs: gpus})
+	running := []model.Launch{}
+	step := func(ev model.Event) {
 		for _, d := range s.Step(ev) {
-			if l, ok := d.(Launch); ok {
+			if l, ok := d.(model.Launch); ok {
 				running = append(running, l)
 			}
 		}
 	}
-	last := TaskID(0)
+	last := model.TaskID(0)
 	submit := func() {
 		last++
 		now += units.Instant(time.Second)
-		step(TaskSubmitted{At: now, Request: Request{ID: last, User: fmt.Sprint(last * 7919 % 200), GPUs: 1}})
-		step(Estimated{At: now, Task: last, Estimate: Estimate{Memory: units.Bytes(14+last%9) * units.GiB}})
+		step(model.TaskSubmitted{At: now, Request: model.Request{ID: last, User: fmt.Sprint(last * 7919 % 200), GPUs: 1}})
+		step(model.Estimated{At: now, Task: last, Estimate: model.Estimate{Memory: units.Bytes(14+last%9) * units.GiB}})
 	}
 	for s.QueueLen() < 100_000 {
 		submit()
@@ -305,7 +306,7 @@ func BenchmarkFairPass(b *testing.B) {
 		now += units.Instant(time.Second)
 		done := running[0]
 		running = running[1:]
-		step(Exited{At: now, Task: done.Task, Attempt: done.Attempt, Class: ExitOK})
+		step(model.Exited{At: now, Task: done.Task, Attempt: done.Attempt, Class: model.ExitOK})
 		if s.QueueLen() < 100_000 {
 			b.StopTimer()
 			submit()

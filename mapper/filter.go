@@ -2,110 +2,46 @@ package mapper
 
 import (
 	"slices"
-	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-// Rule names the precondition by which a GPU was rejected.
-type Rule string
-
-// The preconditions, in the order they are checked. A GPU that fails a later
-// one is closer to being usable.
-const (
-	RuleFault    Rule = "fault"     // it has a fault, or was not found
-	RuleSick     Rule = "sick"      // containers do not start on it
-	RuleKept     Rule = "held"      // reserved for a task that has waited too long
-	RuleAlone    Rule = "alone"     // another task has it exclusively
-	RuleIdle     Rule = "idle"      // an idle GPU is needed, and it is not idle
-	RuleForeign  Rule = "foreign"   // wanted exclusively, but other processes use it
-	RuleMaxTasks Rule = "max-tasks" // as many tasks as allowed
-	RuleMemory   Rule = "memory"    // the grant does not fit
-	RuleMinFree  Rule = "min-free"  // less free memory than required for any task
-	RuleSMACT    Rule = "smact"     // too busy
-	RuleWarmUp   Rule = "warm-up"   // the newest task there is still warming up
-
-	RuleSharing     Rule = "sharing"     // Lucid's sharing scores sum to too much
-	RuleUtilization Rule = "utilization" // the expected GPU utilizations do
-	RuleUnseen      Rule = "unseen"      // the activity of a task there is not known yet
-	RuleSlowdown    Rule = "slowdown"    // a task would be slowed down too much
-	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
-)
-
-var ruleOrder = []Rule{RuleFault, RuleClosed, RulePart, RulePinned, RuleSuspended, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
-
-// Rejection says why a GPU was rejected for a task. Which fields are set depends on the
-// rule.
-type Rejection struct {
-	GPU   GPUID `json:"gpu"`
-	Index int   `json:"index"`
-	Rule  Rule  `json:"rule"`
-	// Have, Need and Of are the memory committed or free, the memory needed
-	// and the limit, for the memory rules.
-	Have units.Bytes `json:"have,omitempty"`
-	Need units.Bytes `json:"need,omitempty"`
-	Of   units.Bytes `json:"of,omitempty"`
-	// SMACT and Cap are set for RuleSMACT, Slowdown and Cap for RuleSlowdown. Allowed is
-	// the configured cap if Cap is lower, so that the configured cap holds in the likely
-	// worst case.
-	SMACT    float64 `json:"smact,omitempty"`
-	Slowdown float64 `json:"slowdown,omitempty"`
-	Cap      float64 `json:"cap,omitempty"`
-	Allowed  float64 `json:"allowed,omitempty"`
-	// Learner is, for RuleMemory, a resident that has all free memory until its need is
-	// known, or 0. Its need is known Span after it has begun to train.
-	Learner TaskID        `json:"learner,omitempty"`
-	Span    time.Duration `json:"span,omitempty"`
-	// Task is the blocking task, for RuleKept, RuleAlone and RuleWarmUp, or the task that
-	// would be slowed down, for RuleSlowdown, where 0 means the task itself.
-	Task TaskID `json:"task,omitempty"`
-	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
-	Tasks int `json:"tasks,omitempty"`
-	// Fault is the fault of the GPU, for RuleFault and RuleSick, in the words of the
-	// component that found it; Missing: the GPU was not found. Remedy says how to fix it,
-	// for RuleSick.
-	Fault   string `json:"fault,omitempty"`
-	Remedy  string `json:"remedy,omitempty"`
-	Missing bool   `json:"missing,omitempty"`
-	// Closed says who cordoned the GPU, for RuleClosed.
-	Closed *Cordon `json:"closed,omitempty"`
-	// Reserved is the reservation, for RuleReserved.
-	Reserved *Reservation `json:"reserved,omitempty"`
-}
+var ruleOrder = []model.Rule{model.RuleFault, model.RuleClosed, model.RulePart, model.RulePinned, model.RuleSuspended, model.RuleSick, model.RuleKept, model.RuleAlone, model.RuleIdle, model.RuleForeign, model.RuleMaxTasks, model.RuleMemory, model.RuleReserved, model.RuleSharing, model.RuleUtilization, model.RuleUnseen, model.RuleSlowdown, model.RuleWait, model.RuleMinFree, model.RuleSMACT, model.RuleWarmUp}
 
 // reject checks the preconditions for placing t on g and returns the first rule that
 // rejects g, or "".
-func (pl *placer) reject(t *Task, g *GPU) Rule {
+func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 	alone := pl.alone(t)
 	switch {
 	case g.Missing || g.FaultReason() != "":
-		return RuleFault
+		return model.RuleFault
 	case g.Cordon != nil:
-		return RuleClosed
+		return model.RuleClosed
 	case t.GPUs > 1 && g.MIG:
-		return RulePart
-	case !t.mayGoTo(g.ID):
-		return RulePinned
+		return model.RulePart
+	case !t.MayUse(g.ID):
+		return model.RulePinned
 	case !pl.resumeTargets(t, g):
-		return RuleSuspended
-	case g.Breaker.shut(pl.now):
-		return RuleSick
+		return model.RuleSuspended
+	case g.Breaker.Open(pl.now):
+		return model.RuleSick
 	case pl.nominatedForOther(t, g) || pl.reservedAgainst(t, g):
-		return RuleKept
-	case g.alone():
-		return RuleAlone
-	case (alone || g.Sharing == SharingAlone) && !g.idle():
-		return RuleIdle
-	case alone && g.otherProcesses() > pl.opt.Headroom:
-		return RuleForeign
+		return model.RuleKept
+	case g.ExclusivelyUsed():
+		return model.RuleAlone
+	case (alone || g.Sharing == model.SharingAlone) && !g.Idle():
+		return model.RuleIdle
+	case alone && g.ForeignMemory() > pl.opt.Headroom:
+		return model.RuleForeign
 	case pl.full(g):
-		return RuleMaxTasks
+		return model.RuleMaxTasks
 	case pl.freeFor(t, g) < max(pl.needOn(t, g), 1):
-		return RuleMemory
+		return model.RuleMemory
 	case len(pl.queue.reservations) > 0 && pl.queue.reservation(t, g) != nil:
-		return RuleReserved
+		return model.RuleReserved
 	}
-	if pl.policy.gate != nil && !g.idle() {
+	if pl.policy.gate != nil && !g.Idle() {
 		if rule := pl.policy.gate(pl, t, g); rule != "" {
 			return rule
 		}
@@ -114,86 +50,81 @@ func (pl *placer) reject(t *Task, g *GPU) Rule {
 }
 
 // rejectAny checks the preconditions that do not depend on the task.
-func (l *ledger) rejectAny(g *GPU) Rule {
+func (l *ledger) rejectAny(g *model.GPU) model.Rule {
 	switch {
 	case g.Missing || g.FaultReason() != "":
-		return RuleFault
+		return model.RuleFault
 	case g.Cordon != nil:
-		return RuleClosed
-	case g.Breaker.shut(l.now):
-		return RuleSick
+		return model.RuleClosed
+	case g.Breaker.Open(l.now):
+		return model.RuleSick
 	case l.free(g) < l.opt.MinFree:
-		return RuleMinFree
+		return model.RuleMinFree
 	case l.busy(g):
-		return RuleSMACT
-	case g.warming(l.now):
-		return RuleWarmUp
+		return model.RuleSMACT
+	case g.Warming(l.now):
+		return model.RuleWarmUp
 	}
 	return ""
 }
 
 // needOn returns the memory that must be free on a GPU to place a task there.
-func (l *ledger) needOn(t *Task, g *GPU) units.Bytes {
-	if g.idle() {
-		return t.needs(g)
+func (l *ledger) needOn(t *model.Task, g *model.GPU) units.Bytes {
+	if g.Idle() {
+		return t.NeedOn(g)
 	}
-	return t.needs(g) + l.opt.Margin
+	return t.NeedOn(g) + l.opt.Margin
 }
 
-// needs returns the memory that a task is granted on a GPU: its next grant, and at least
-// the share that it takes there by design.
-func (t *Task) needs(g *GPU) units.Bytes {
-	share := units.Bytes(min(max(t.Estimate.Share, 0), shareOne))
-	return max(t.NextGrant, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
-}
-
-func (l *ledger) busy(g *GPU) bool {
+func (l *ledger) busy(g *model.GPU) bool {
 	o := &l.opt
-	if o.SMACTCap == 0 || g.idle() || g.SMACT < o.SMACTCap {
+	if o.SMACTCap == 0 || g.Idle() || g.SMACT < o.SMACTCap {
 		return false
 	}
 	return o.SMOCCCap == 0 && o.DRAMACap == 0 ||
 		o.SMOCCCap > 0 && g.SMOCC >= o.SMOCCCap || o.DRAMACap > 0 && g.DRAMA >= o.DRAMACap
 }
 
-func (l *ledger) full(g *GPU) bool { return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks }
+func (l *ledger) full(g *model.GPU) bool {
+	return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks
+}
 
 // rejection adds the figures to a rule that reject returned.
-func (pl *placer) rejection(t *Task, g *GPU, rule Rule) Rejection {
-	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
+func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.Rejection {
+	r := model.Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
-	case RuleFault:
+	case model.RuleFault:
 		r.Fault, r.Missing = g.FaultReason(), g.Missing
-	case RuleClosed:
+	case model.RuleClosed:
 		r.Closed = g.Cordon
-	case RuleReserved:
+	case model.RuleReserved:
 		r.Reserved = new(*pl.queue.reservation(t, g))
-	case RuleSick:
+	case model.RuleSick:
 		r.Fault, r.Remedy = g.Breaker.Fault.Cause, g.Breaker.Fault.Remedy
-	case RuleKept:
+	case model.RuleKept:
 		r.Task = pl.queue.reservedForTask(g)
-	case RuleAlone:
+	case model.RuleAlone:
 		r.Task = g.Residents[0].Task
-	case RuleForeign:
-		r.Have = g.otherProcesses()
-	case RuleMemory:
+	case model.RuleForeign:
+		r.Have = g.ForeignMemory()
+	case model.RuleMemory:
 		r.Have, r.Need, r.Of = g.Capacity-pl.opt.Headroom-pl.freeFor(t, g), pl.needOn(t, g), g.Capacity-pl.opt.Headroom
-		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {
+		if i := slices.IndexFunc(g.Residents, func(r model.Resident) bool { return r.Learning }); i >= 0 {
 			r.Learner, r.Span = g.Residents[i].Task, pl.opt.LearnMemory
 		}
-	case RuleMinFree:
+	case model.RuleMinFree:
 		r.Have, r.Need = pl.free(g), pl.opt.MinFree
-	case RuleSMACT:
+	case model.RuleSMACT:
 		r.SMACT, r.Cap = g.SMACT, pl.opt.SMACTCap
-	case RuleUnseen:
+	case model.RuleUnseen:
 		r.Task = pl.closedTo(t, g)
-	case RuleSlowdown:
+	case model.RuleSlowdown:
 		no := pl.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
 		if allowed := pl.predictor.slowdownCap(); no.most < allowed {
 			r.Allowed = allowed
 		}
-	case RuleWarmUp:
+	case model.RuleWarmUp:
 		for _, p := range g.Residents {
 			if p.WarmUntil > pl.now {
 				r.Task = p.Task

@@ -6,94 +6,95 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestPreconditions has a row for each rule that turns a GPU down: with the
 // figures.
 func TestPreconditions(t *testing.T) {
-	with := func(edit func(*Options)) Options { o := plain(); edit(&o); return o }
+	with := func(edit func(*model.Options)) model.Options { o := plain(); edit(&o); return o }
 	for _, row := range []struct {
 		name string
-		opt  Options
-		do   func(w *world) TaskID // returns the task that must wait
-		want Rejection
+		opt  model.Options
+		do   func(w *world) model.TaskID // returns the task that must wait
+		want model.Rejection
 	}{
-		{"memory", plain(), func(w *world) TaskID {
+		{"memory", plain(), func(w *world) model.TaskID {
 			w.submit(gib(31.2), nil)
 			return w.submit(gib(12.3), nil)
-		}, Rejection{Rule: RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * units.GiB, Tasks: 1}},
-		{"memory, less the headroom", with(func(o *Options) { o.Headroom = units.GiB }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * units.GiB, Tasks: 1}},
+		{"memory, less the headroom", with(func(o *model.Options) { o.Headroom = units.GiB }), func(w *world) model.TaskID {
 			w.submit(30*units.GiB, nil)
 			return w.submit(10*units.GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 30 * units.GiB, Need: 10 * units.GiB, Of: 39 * units.GiB, Tasks: 1}},
-		{"memory in foreign use", plain(), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
+		}, model.Rejection{Rule: model.RuleMemory, Have: 30 * units.GiB, Need: 10 * units.GiB, Of: 39 * units.GiB, Tasks: 1}},
+		{"memory in foreign use", plain(), func(w *world) model.TaskID {
+			w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
 			return w.submit(10*units.GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB}},
-		{"memory used over the grant", plain(), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB}},
+		{"memory used over the grant", plain(), func(w *world) model.TaskID {
 			a := w.submit(10*units.GiB, nil)
 			w.started(a)
-			w.sample(GPUSample{ID: "GPU-0", Used: 35 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 35 * units.GiB}}})
+			w.sample(model.GPUSample{ID: "GPU-0", Used: 35 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 35 * units.GiB}}})
 			return w.submit(10*units.GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB, Tasks: 1}},
-		{"minimum free memory", with(func(o *Options) { o.MinFree = 5 * units.GiB }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB, Tasks: 1}},
+		{"minimum free memory", with(func(o *model.Options) { o.MinFree = 5 * units.GiB }), func(w *world) model.TaskID {
 			w.submit(37*units.GiB, nil)
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleMinFree, Have: 3 * units.GiB, Need: 5 * units.GiB, Tasks: 1}},
-		{"SMACT", with(func(o *Options) { o.SMACTCap = 0.8 }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleMinFree, Have: 3 * units.GiB, Need: 5 * units.GiB, Tasks: 1}},
+		{"SMACT", with(func(o *model.Options) { o.SMACTCap = 0.8 }), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
-			w.sample(GPUSample{ID: "GPU-0", SMACT: 0.91})
+			w.sample(model.GPUSample{ID: "GPU-0", SMACT: 0.91})
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleSMACT, SMACT: 0.91, Cap: 0.8, Tasks: 1}},
-		{"most tasks", with(func(o *Options) { o.MaxTasks = 2 }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleSMACT, SMACT: 0.91, Cap: 0.8, Tasks: 1}},
+		{"most tasks", with(func(o *model.Options) { o.MaxTasks = 2 }), func(w *world) model.TaskID {
 			w.submit(units.GiB, nil)
 			w.submit(units.GiB, nil)
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleMaxTasks, Tasks: 2}},
-		{"warming up", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleMaxTasks, Tasks: 2}},
+		{"warming up", with(func(o *model.Options) { o.WarmUp = time.Minute }), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
-		{"not started yet", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleWarmUp, Task: 1, Tasks: 1}},
+		{"not started yet", with(func(o *model.Options) { o.WarmUp = time.Minute }), func(w *world) model.TaskID {
 			w.submit(units.GiB, nil)
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
-		{"idle wanted by the task", plain(), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleWarmUp, Task: 1, Tasks: 1}},
+		{"idle wanted by the task", plain(), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			return w.submit(units.GiB, whole)
-		}, Rejection{Rule: RuleIdle, Tasks: 1}},
-		{"idle wanted by an unknown estimate", plain(), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleIdle, Tasks: 1}},
+		{"idle wanted by an unknown estimate", plain(), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			w.started(w.submit(units.GiB, nil))
-			return w.submitEstimate(Estimate{WholeGPU: true}, nil)
-		}, Rejection{Rule: RuleIdle, Tasks: 2}},
-		{"alone by wish", plain(), func(w *world) TaskID {
+			return w.submitEstimate(model.Estimate{WholeGPU: true}, nil)
+		}, model.Rejection{Rule: model.RuleIdle, Tasks: 2}},
+		{"alone by wish", plain(), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, whole))
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
-		{"alone by policy", with(func(o *Options) { o.Policy = "exclusive" }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleAlone, Task: 1, Tasks: 1}},
+		{"alone by policy", with(func(o *model.Options) { o.Policy = "exclusive" }), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
-		{"foreign use where it wants to be alone", with(func(o *Options) { o.Headroom = units.GiB / 2 }), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 700 * units.MiB})
+		}, model.Rejection{Rule: model.RuleAlone, Task: 1, Tasks: 1}},
+		{"foreign use where it wants to be alone", with(func(o *model.Options) { o.Headroom = units.GiB / 2 }), func(w *world) model.TaskID {
+			w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 700 * units.MiB})
 			return w.submit(units.GiB, whole)
-		}, Rejection{Rule: RuleForeign, Have: 700 * units.MiB}},
-		{"faulty", plain(), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", Fault: "Xid 79, fallen off the bus"})
+		}, model.Rejection{Rule: model.RuleForeign, Have: 700 * units.MiB}},
+		{"faulty", plain(), func(w *world) model.TaskID {
+			w.sample(model.GPUSample{ID: "GPU-0", Fault: "Xid 79, fallen off the bus"})
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleFault, Fault: "Xid 79, fallen off the bus"}},
-		{"missing, with a task", plain(), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleFault, Fault: "Xid 79, fallen off the bus"}},
+		{"missing, with a task", plain(), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			id := w.submit(40*units.GiB, nil)
-			w.step(GPUsFound{At: w.now})
+			w.step(model.GPUsFound{At: w.now})
 			return id
-		}, Rejection{Rule: RuleFault, Missing: true, Tasks: 1}},
-		{"kept free", with(func(o *Options) { o.Ageing = 0 }), func(w *world) TaskID {
+		}, model.Rejection{Rule: model.RuleFault, Missing: true, Tasks: 1}},
+		{"kept free", with(func(o *model.Options) { o.Ageing = 0 }), func(w *world) model.TaskID {
 			w.started(w.submit(units.GiB, nil))
 			w.submit(units.GiB, whole)
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleKept, Task: 2, Tasks: 1}},
+		}, model.Rejection{Rule: model.RuleKept, Task: 2, Tasks: 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.opt, 1)
@@ -103,7 +104,7 @@ func TestPreconditions(t *testing.T) {
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got  %+v\nwant %+v", got, row.want)
 			}
-			if why, _ := w.s.Why(id); why.Binding.Code != ReasonTurnedDown || !reflect.DeepEqual(*why.Nearest, row.want) {
+			if why, _ := w.s.Why(id); why.Binding.Code != model.ReasonTurnedDown || !reflect.DeepEqual(*why.Nearest, row.want) {
 				t.Errorf("what decides is %q, want %+v", sayWhy(why), row.want)
 			}
 		})
@@ -137,10 +138,10 @@ func TestActivityCaps(t *testing.T) {
 		opt := plain()
 		opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = row.smactCap, row.smoccCap, row.dramaCap
 		w := newWorld(t, opt, 2)
-		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+		w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
 		a := w.submit(units.GiB, nil)
 		w.wantOn(a, 0)
-		w.sample(GPUSample{ID: "GPU-0", SMACT: row.smact, SMOCC: row.smocc, DRAMA: row.drama})
+		w.sample(model.GPUSample{ID: "GPU-0", SMACT: row.smact, SMOCC: row.smocc, DRAMA: row.drama})
 		b := w.submit(units.GiB, nil)
 		if closed := w.on(b) == nil; closed != row.closed {
 			t.Errorf("%+v: closed %v", row, closed)
@@ -149,11 +150,11 @@ func TestActivityCaps(t *testing.T) {
 		if !row.closed {
 			continue
 		}
-		if got := w.whyNot(b, 0); got.Rule != RuleSMACT || got.SMACT != row.smact || got.Cap != row.smactCap {
+		if got := w.whyNot(b, 0); got.Rule != model.RuleSMACT || got.SMACT != row.smact || got.Cap != row.smactCap {
 			t.Errorf("%+v: turned down for %+v", row, got)
 		}
 		// An idle GPU is open, whatever the last samples say.
-		w.exit(a, ExitOK)
+		w.exit(a, model.ExitOK)
 		w.wantOn(b, 0)
 	}
 }
@@ -164,11 +165,11 @@ func TestPreconditionsMet(t *testing.T) {
 	opt.Headroom, opt.MinFree, opt.SMACTCap, opt.MaxTasks = units.GiB, 5*units.GiB, 0.8, 2
 	w := newWorld(t, opt, 1)
 	w.started(w.submit(34*units.GiB, nil)) // leaves exactly the minimum
-	w.sample(GPUSample{ID: "GPU-0", SMACT: 0.7999})
+	w.sample(model.GPUSample{ID: "GPU-0", SMACT: 0.7999})
 	w.wantOn(w.submit(5*units.GiB, nil), 0) // leaves exactly the headroom
 
 	w = newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: units.GiB, SMACT: 1}) // as much as the headroom; idle
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: units.GiB, SMACT: 1}) // as much as the headroom; idle
 	id := w.submit(units.GiB, whole)
 	w.wantOn(id, 0)
 	if got := w.task(id).Current().Grants[0].Memory; got != 38*units.GiB {
@@ -181,17 +182,17 @@ func TestNearest(t *testing.T) {
 	opt := plain()
 	opt.SMACTCap = 0.8
 	w := newWorld(t, opt, 4)
-	w.sample(GPUSample{ID: "GPU-3", Fault: "ECC"})
+	w.sample(model.GPUSample{ID: "GPU-3", Fault: "ECC"})
 	for range 3 {
 		w.started(w.submit(20*units.GiB, nil))
 	}
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 5 * units.GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 5 * units.GiB}, model.GPUSample{ID: "GPU-1"}, model.GPUSample{ID: "GPU-2"})
 	id := w.submit(30*units.GiB, nil)
 	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 1 memory have=20.0 GiB need=30.0 GiB of=40.0 GiB" {
 		t.Errorf("got %q", sayWhy(why))
 	}
 	// A GPU with room that is only busy is nearer than any full one.
-	w.sample(GPUSample{ID: "GPU-2", SMACT: 0.9})
+	w.sample(model.GPUSample{ID: "GPU-2", SMACT: 0.9})
 	id = w.submit(16*units.GiB, nil)
 	w.wantOn(id, 1)
 	id = w.submit(18*units.GiB, nil)
@@ -206,7 +207,7 @@ func TestWhy(t *testing.T) {
 	w.started(a)
 	b := w.submit(20*units.GiB, gpus(2))
 	c := w.submit(25*units.GiB, gpus(2))
-	binding := func(id TaskID, position int, want string) {
+	binding := func(id model.TaskID, position int, want string) {
 		t.Helper()
 		why, ok := w.s.Why(id)
 		if !ok || why.Position != position || sayWhy(why) != want {
@@ -215,18 +216,18 @@ func TestWhy(t *testing.T) {
 	}
 	binding(b, 1, "1 of 2: GPU 0 memory have=30.0 GiB need=20.0 GiB of=40.0 GiB")
 	binding(c, 2, "1 of 2: GPU 0 memory have=30.0 GiB need=25.0 GiB of=40.0 GiB")
-	if why, _ := w.s.Why(b); !reflect.DeepEqual(why.Fits, []GPUID{"GPU-1"}) || len(why.Rejected) != 1 {
+	if why, _ := w.s.Why(b); !reflect.DeepEqual(why.Fits, []model.GPUID{"GPU-1"}) || len(why.Rejected) != 1 {
 		t.Errorf("task %d fits %v, turned down by %v", b, why.Fits, why.Rejected)
 	}
-	w.step(EngineChanged{At: w.now, Reason: "docker does not answer"})
+	w.step(model.EngineChanged{At: w.now, Reason: "docker does not answer"})
 	binding(b, 1, "engine-down \"docker does not answer\"")
-	w.step(EngineChanged{At: w.now, Up: true})
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}}})
+	w.step(model.EngineChanged{At: w.now, Up: true})
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}}})
 	binding(b, 1, "too-many-gpus count=2 limit=1")
 	if _, ok := w.s.Why(99); ok {
 		t.Error("there is a Why for a task that is not there")
 	}
-	if why, ok := w.s.Why(a); !ok || why.Phase != Running || why.Position != 0 || why.Rejected != nil {
+	if why, ok := w.s.Why(a); !ok || why.Phase != model.Running || why.Position != 0 || why.Rejected != nil {
 		t.Errorf("a running task: %+v", why)
 	}
 
@@ -236,7 +237,7 @@ func TestWhy(t *testing.T) {
 
 	w = newWorld(t, plain(), 1)
 	a = w.submit(units.GiB, nil)
-	w.exitWith(Exited{Task: a, Class: ExitInfrastructure, Message: "the driver was lost"})
+	w.exitWith(model.Exited{Task: a, Class: model.ExitInfrastructure, Message: "the driver was lost"})
 	binding(a, 1, "back-off span=10s <- infrastructure \"the driver was lost\"")
 
 	opt := plain()
@@ -251,12 +252,12 @@ func TestWhy(t *testing.T) {
 func TestCheck(t *testing.T) {
 	opt := plain()
 	opt.Headroom = units.GiB
-	one := []GPUInfo{{ID: "a", Index: 0, Capacity: 40 * units.GiB}, {ID: "b", Index: 1, Capacity: 80 * units.GiB}}
-	two := []GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * units.GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * units.GiB}, {ID: "c", Node: "m2", Capacity: 80 * units.GiB}}
-	parts := []GPUInfo{{ID: "a", Index: 0, Capacity: 20 * units.GiB, MIG: true}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, MIG: true}, {ID: "c", Index: 2, Capacity: 30 * units.GiB}}
+	one := []model.GPUInfo{{ID: "a", Index: 0, Capacity: 40 * units.GiB}, {ID: "b", Index: 1, Capacity: 80 * units.GiB}}
+	two := []model.GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * units.GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * units.GiB}, {ID: "c", Node: "m2", Capacity: 80 * units.GiB}}
+	parts := []model.GPUInfo{{ID: "a", Index: 0, Capacity: 20 * units.GiB, MIG: true}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, MIG: true}, {ID: "c", Index: 2, Capacity: 30 * units.GiB}}
 	for _, row := range []struct {
 		name   string
-		gpus   []GPUInfo
+		gpus   []model.GPUInfo
 		n      int
 		mem    units.Bytes
 		option string
@@ -279,8 +280,8 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorldOf(t, opt, row.gpus...)
-			err := w.s.Check(Request{GPUs: row.n}, Estimate{Memory: row.mem})
-			got, _ := err.(*ImpossibleError)
+			err := w.s.Check(model.Request{GPUs: row.n}, model.Estimate{Memory: row.mem})
+			got, _ := err.(*model.ImpossibleError)
 			if (err != nil) != (row.text != "") || got != nil && (got.Option != row.option || say(got.Reason) != row.text || err.Error() != string(got.Reason.Code)) {
 				t.Fatalf("got %v, want %s: %q", err, row.option, row.text)
 			}
@@ -295,11 +296,11 @@ func TestCheck(t *testing.T) {
 	// Without a GPU there is nothing to compare with: the task waits for one.
 	w := newWorld(t, opt, 1)
 	held := w.submit(units.GiB, nil)
-	w.step(GPUsFound{At: w.now})
+	w.step(model.GPUsFound{At: w.now})
 	id := w.submit(10*units.GiB, nil)
-	w.wantPhase(id, Queued)
-	w.exit(held, ExitOK)
-	w.step(GPUsFound{At: w.now, GPUs: one})
+	w.wantPhase(id, model.Queued)
+	w.exit(held, model.ExitOK)
+	w.step(model.GPUsFound{At: w.now, GPUs: one})
 	w.wantOn(id, 1)
 }
 

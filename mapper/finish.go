@@ -1,46 +1,48 @@
 package mapper
 
-func (s *State) cancel(ev Cancel) {
-	t, asked := s.tasks[ev.Task], Reason{Code: ReasonAsked, Text: ev.Reason}
+import "carma/mapper/model"
+
+func (s *State) cancel(ev model.Cancel) {
+	t, asked := s.tasks[ev.Task], model.Reason{Code: model.ReasonAsked, Text: ev.Reason}
 	switch {
 	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and must not run again
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
 		t.TimedOut = ev.Failed
-	case t == nil || t.Phase == Stopping:
-	case t.Phase == Suspended && t.StopReason.Code != "": // it is stopping already
-	case t.Phase == Suspended:
+	case t == nil || t.Phase == model.Stopping:
+	case t.Phase == model.Suspended && t.StopReason.Code != "": // it is stopping already
+	case t.Phase == model.Suspended:
 		t.TimedOut = ev.Failed
 		s.stopSuspended(t, asked)
 	case t.Phase.Placed():
 		t.TimedOut = ev.Failed
 		s.preempter.stop(t, asked)
 	default:
-		if t.Phase == Queued || t.Phase == Recovering {
+		if t.Phase == model.Queued || t.Phase == model.Recovering {
 			s.queue.waiting.remove(t)
 			s.queue.onDequeue(t)
 			s.preempter.clearNominations(t)
-			s.users.make(t.userAccount()).waiting--
+			s.users.make(t.UserAccount()).waiting--
 			s.dirty = true
 		}
-		phase := Cancelled
+		phase := model.Cancelled
 		if ev.Failed {
-			phase = Failed
+			phase = model.Failed
 		}
 		s.finish(t, phase, 0, asked)
 	}
 }
 
 // stopSuspended stops a suspended task. It stays suspended until its container has ended.
-func (s *State) stopSuspended(t *Task, reason Reason) {
-	if t.waiting() {
+func (s *State) stopSuspended(t *model.Task, reason model.Reason) {
+	if t.Waiting() {
 		s.dequeue(t)
 		s.dirty = true
 	}
 	t.StopReason = reason
-	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	s.decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
-func (pre *preempter) stop(t *Task, reason Reason) {
+func (pre *preempter) stop(t *model.Task, reason model.Reason) {
 	if !pre.recorded.mayStop(t.ID, reason) {
 		pre.goOnRunning(t)
 		return
@@ -49,17 +51,17 @@ func (pre *preempter) stop(t *Task, reason Reason) {
 }
 
 // halt does the work of stop.
-func (pre *preempter) halt(t *Task, reason Reason) {
+func (pre *preempter) halt(t *model.Task, reason model.Reason) {
 	was := t.Phase
-	if t.Phase, t.StopReason = Stopping, reason; was == Suspending {
+	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			pre.placer.predict([]*GPU{pre.byID[grant.GPU]})
+			pre.placer.predict([]*model.GPU{pre.byID[grant.GPU]})
 		}
 	}
-	pre.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	pre.decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
-func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
+func (s *State) finish(t *model.Task, phase model.Phase, code int, reason model.Reason) {
 	if fate := s.recorded.fate(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
@@ -68,15 +70,15 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 }
 
 // end does the work of finish.
-func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
+func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason = phase, s.now, code, reason
 	s.removeTask(t)
 	s.breakers.complainerEnded(t.ID)
 	s.queue.leaveGroup(t, was)
-	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
+	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
-	s.decide(Finish{Task: *t})
+	s.decide(model.Finish{Task: *t})
 }

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // residentForecast is the forecast of one task on a GPU. Times are seconds.
 type residentForecast struct {
-	task   TaskID // or 0 for the candidate or for other processes
+	task   model.TaskID // or 0 for the candidate or for other processes
 	sm     float64
 	demand loadDemand
 	// worstDemand is the demand with the likely worst activity.
@@ -117,25 +117,25 @@ func (on sharingMode) forecast(parts []residentForecast, bounds []bound) bool {
 // parts appends the tasks on a GPU as they are expected to be at an instant. If the
 // monitor sees more activity than they explain, one more part represents the unknown
 // process. That part stays.
-func (pr *predictor) parts(parts []residentForecast, g *GPU, at units.Instant) []residentForecast {
+func (pr *predictor) parts(parts []residentForecast, g *model.GPU, at units.Instant) []residentForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := pr.tasks[r.Task]
-		if t.Phase == Suspending {
+		if t.Phase == model.Suspending {
 			continue // it has no load any more
 		}
-		p := residentForecast{task: t.ID, sm: r.Load.SMACT, demand: pr.loadDemand(r.Load, t), elsewhere: 1, done: t.doneBy(at)}
+		p := residentForecast{task: t.ID, sm: r.Load.SMACT, demand: pr.loadDemand(r.Load, t), elsewhere: 1, done: t.DoneBy(at)}
 		p.worstDemand = p.demand
 		if doubt := pr.doubtOf(t, r.Doubt); doubt > 0 {
 			p.worstDemand = pr.loadDemand(doubted(r.Load, doubt), t)
 		}
 		if a := t.Current(); a.Started > 0 {
-			p.elapsed = max(0, at.Sub(a.Started)-t.suspendedBy(at)).Seconds()
+			p.elapsed = max(0, at.Sub(a.Started)-t.SuspendedBy(at)).Seconds()
 		}
 		p.left, p.basis = pr.left(t, p.done)
 		for _, grant := range t.Current().Grants {
 			if grant.GPU != g.ID {
-				p.elsewhere = min(p.elsewhere, pr.byID[grant.GPU].resident(t.ID).Speed)
+				p.elsewhere = min(p.elsewhere, pr.byID[grant.GPU].Resident(t.ID).Speed)
 			}
 		}
 		parts = append(parts, p)
@@ -151,7 +151,7 @@ func (pr *predictor) parts(parts []residentForecast, g *GPU, at units.Instant) [
 // extra returns the SM activity of a GPU that its tasks do not explain. It is 0 while the
 // difference is small, while the samples show an earlier state, and where samples are
 // only an upper bound.
-func (pr *predictor) extra(g *GPU) float64 {
+func (pr *predictor) extra(g *model.GPU) float64 {
 	if g.SMACT < extraLeast || g.Coarse || !pr.settled(g) {
 		return 0
 	}
@@ -171,7 +171,7 @@ const extraLeast = 0.15
 // left returns the expected remaining work of a task, in seconds alone on its GPUs. For a
 // task beyond its expected end it is a share of its finished work (overrunKnown,
 // overrunGuessed).
-func (pr *predictor) left(t *Task, done float64) (float64, basis) {
+func (pr *predictor) left(t *model.Task, done float64) (float64, basis) {
 	whole, basis := pr.runTime(t)
 	overrun := overrunGuessed
 	if basis == known {

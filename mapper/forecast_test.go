@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // wantSameOutlook checks that the forecast of a GPU does not depend on when it was
@@ -39,16 +40,16 @@ func TestOutlookAfterPaced(t *testing.T) {
 // TestOutlookWhileResuming checks that the suspended time of a task ends with the
 // forecast.
 func TestOutlookWhileResuming(t *testing.T) {
-	w := newWorldOf(t, uncapped(), GPUInfo{ID: gpuID(0), Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendMove})
+	w := newWorldOf(t, uncapped(), model.GPUInfo{ID: gpuID(0), Model: "A100", Capacity: 40 * units.GiB, Suspend: model.SuspendMove})
 	a := w.put(0, resnet, "a")
 	w.wait(time.Minute)
-	w.step(SuspendAsked{At: w.now, Task: a})
-	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
+	w.step(model.SuspendAsked{At: w.now, Task: a})
+	w.step(model.SuspendDone{At: w.now, Task: a, Attempt: 1})
 	w.wait(time.Minute)
-	w.step(ResumeAsked{At: w.now, Task: a})
-	w.wantPhase(a, Resuming)
+	w.step(model.ResumeAsked{At: w.now, Task: a})
+	w.wantPhase(a, model.Resuming)
 	w.wantSameOutlook(0)
 	w.wait(time.Minute)
-	w.step(TimerFired{At: w.now})
+	w.step(model.TimerFired{At: w.now})
 	w.wantSameOutlook(0)
 }

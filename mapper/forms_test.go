@@ -6,16 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"carma/mapper/model"
 )
 
 // TestWords checks that Words has every constant of the types that it lists.
 func TestWords(t *testing.T) {
-	files, err := sourcesIn(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	declared := map[string][]string{}
-	for _, f := range files {
+	for _, f := range coreSources(t) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != 1 {
@@ -42,7 +40,7 @@ func TestWords(t *testing.T) {
 		slices.Sort(listed)
 		slices.Sort(declared[name])
 		if !slices.Equal(listed, declared[name]) || len(listed) == 0 {
-			t.Errorf("the package has the %s %q, Words has %q", name, declared[name], listed)
+			t.Errorf("the core has the %s %q, Words has %q", name, declared[name], listed)
 		}
 	}
 }
@@ -50,7 +48,7 @@ func TestWords(t *testing.T) {
 // TestFormsOfState checks that a snapshot has the form that Forms names.
 func TestFormsOfState(t *testing.T) {
 	forms := Forms()
-	if want := len(eventDecoders) + len(decisionDecoders) + 1; len(forms) != want {
+	if want := len(model.EventDecoders) + len(model.DecisionDecoders) + 1; len(forms) != want {
 		t.Errorf("%d forms, want %d", len(forms), want)
 	}
 	for name, form := range forms {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // freeSummary is the most that the GPUs can take. With it a scheduling cycle skips most
@@ -35,7 +36,7 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 		if g := pl.byID[id]; g != nil && cacheOf(g).dirty.open.open && pl.queue.summarySkips(p, g) {
 			aside = append(aside, cacheOf(g).dirty.open.free)
 			v.open--
-			if g.idle() {
+			if g.Idle() {
 				v.idle--
 			}
 		}
@@ -53,7 +54,7 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 }
 
 // summarySkips reports whether the summary omits a reserved GPU.
-func (q *schedulingQueue) summarySkips(p *cycle, g *GPU) bool {
+func (q *schedulingQueue) summarySkips(p *cycle, g *model.GPU) bool {
 	return p.favoured != nil && !q.opt.FillHeld && q.head.Until == 0 && q.reservedForHead(g) != 0
 }
 
@@ -73,11 +74,11 @@ func (v *freeSummary) add(o openState) {
 	v.free[i] = free
 }
 
-func (v *freeSummary) possible(t *Task, alone bool) bool {
+func (v *freeSummary) possible(t *model.Task, alone bool) bool {
 	if alone && v.idle < t.GPUs {
 		return false
 	}
-	if t.resumesInPlace() { // its residue on its GPUs does not count as free
+	if t.ResumesInPlace() { // its residue on its GPUs does not count as free
 		return v.open >= t.GPUs
 	}
 	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.NextGrant, 1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func busyWorld(t testing.TB) *world {
 	w := newWorld(t, opt, 3)
 	ran(w, kind("k1", "k"), time.Minute, units.GiB)
 	ran(w, kind("k2", "k"), time.Hour, 2*units.GiB)
-	a := w.submit(10*units.GiB, func(r *Request) { r.User, r.TimeLimit = "ada", time.Hour })
+	a := w.submit(10*units.GiB, func(r *model.Request) { r.User, r.TimeLimit = "ada", time.Hour })
 	b := w.submit(20*units.GiB, gpus(2))
 	w.started(a)
 	w.started(b)
@@ -33,12 +34,12 @@ func busyWorld(t testing.TB) *world {
 	w.submit(25*units.GiB, low)
 	w.submitOnly(nil)
 	w.wait(2 * time.Minute)
-	w.sample(GPUSample{ID: "GPU-1", Used: 22 * units.GiB, OtherProcesses: units.GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * units.GiB}}})
-	w.exit(a, ExitGPUOOM)
+	w.sample(model.GPUSample{ID: "GPU-1", Used: 22 * units.GiB, OtherProcesses: units.GiB, SMACT: 0.5, Tasks: []model.TaskUse{{Task: b, Used: 21 * units.GiB}}})
+	w.exit(a, model.ExitGPUOOM)
 	w.cancel(b)
 	w.submit(35*units.GiB, limited("array", 1))
 	w.submit(35*units.GiB, limited("array", 1))
-	w.submit(units.GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
+	w.submit(units.GiB, func(r *model.Request) { after(oom, model.AfterOK)(r); r.Delay = time.Hour })
 	if oom == 0 || w.s.ReservedFor("GPU-0")+w.s.ReservedFor("GPU-1")+w.s.ReservedFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
 	}
@@ -48,20 +49,20 @@ func busyWorld(t testing.TB) *world {
 // FuzzDecodeEvent checks that reading any journal does not panic, and that a decoded
 // event survives another round trip and can be applied.
 func FuzzDecodeEvent(f *testing.F) {
-	for _, ev := range []Event{
-		Configured{At: 1, Options: DefaultOptions()},
-		GPUsFound{At: 2, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
-		EngineChanged{At: 3, Reason: "gone"},
-		TaskSubmitted{At: 4, Request: Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
-		TaskSubmitted{At: 4, Request: Request{ID: 99, After: []Dependency{{1, AfterOK}, {4, AfterStarted}, {99, "?"}}, Delay: 1 << 62, Group: "array", Parallel: -1}},
-		Estimated{At: 5, Task: 6, Estimate: Estimate{Memory: 1 << 62, WholeGPU: true}},
-		Sampled{At: 6, GPUs: []GPUSample{{ID: "GPU-1", Used: -5, OtherProcesses: 1 << 62, SMACT: 7, Tasks: []TaskUse{{Task: 2, Used: 1 << 62}}}}},
-		Started{At: 7, Task: 1, Attempt: 2},
-		Exited{At: 1 << 62, Task: 1, Attempt: 2, Class: ExitGPUOOM, Peak: 1 << 62, Demand: -1},
-		Cancel{At: -9, Task: 3},
-		TimerFired{At: 1<<63 - 1},
+	for _, ev := range []model.Event{
+		model.Configured{At: 1, Options: DefaultOptions()},
+		model.GPUsFound{At: 2, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
+		model.EngineChanged{At: 3, Reason: "gone"},
+		model.TaskSubmitted{At: 4, Request: model.Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
+		model.TaskSubmitted{At: 4, Request: model.Request{ID: 99, After: []model.Dependency{{Task: 1, Condition: model.AfterOK}, {Task: 4, Condition: model.AfterStarted}, {Task: 99, Condition: "?"}}, Delay: 1 << 62, Group: "array", Parallel: -1}},
+		model.Estimated{At: 5, Task: 6, Estimate: model.Estimate{Memory: 1 << 62, WholeGPU: true}},
+		model.Sampled{At: 6, GPUs: []model.GPUSample{{ID: "GPU-1", Used: -5, OtherProcesses: 1 << 62, SMACT: 7, Tasks: []model.TaskUse{{Task: 2, Used: 1 << 62}}}}},
+		model.Started{At: 7, Task: 1, Attempt: 2},
+		model.Exited{At: 1 << 62, Task: 1, Attempt: 2, Class: model.ExitGPUOOM, Peak: 1 << 62, Demand: -1},
+		model.Cancel{At: -9, Task: 3},
+		model.TimerFired{At: 1<<63 - 1},
 	} {
-		kind, body, err := EncodeEvent(ev)
+		kind, body, err := model.EncodeEvent(ev)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -72,15 +73,15 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Add("sampled", []byte(`{"gpus":[null,{}]}`))
 	busy := busyWorld(f).s
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		ev, err := DecodeEvent(kind, body)
+		ev, err := model.DecodeEvent(kind, body)
 		if err != nil {
 			return
 		}
-		again, body, err := EncodeEvent(ev)
+		again, body, err := model.EncodeEvent(ev)
 		if err != nil || again != kind {
 			t.Fatalf("%#v does not encode: %s, %v", ev, again, err)
 		}
-		if _, err := DecodeEvent(kind, body); err != nil {
+		if _, err := model.DecodeEvent(kind, body); err != nil {
 			t.Fatal(err)
 		}
 		s := busy.Clone()
@@ -135,21 +136,21 @@ func exercise(t rapid.TB, s *State) {
 		for _, task := range s.Tasks() {
 			s.Why(task.ID)
 			if task.Phase.Placed() {
-				s.Step(Started{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts)})
-				s.Step(Sampled{At: s.Now(), GPUs: []GPUSample{{ID: task.Last().Grants[0].GPU, Tasks: []TaskUse{{Task: task.ID, Used: 1 << 62}}}}})
-				s.Step(Exited{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts), Class: ExitGPUOOM})
+				s.Step(model.Started{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts)})
+				s.Step(model.Sampled{At: s.Now(), GPUs: []model.GPUSample{{ID: task.Last().Grants[0].GPU, Tasks: []model.TaskUse{{Task: task.ID, Used: 1 << 62}}}}})
+				s.Step(model.Exited{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts), Class: model.ExitGPUOOM})
 			} else {
-				s.Step(Estimated{At: s.Now(), Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
+				s.Step(model.Estimated{At: s.Now(), Task: task.ID, Estimate: model.Estimate{Memory: units.GiB}})
 			}
 		}
 		if at, ok := s.NextTimer(); ok {
-			s.Step(TimerFired{At: at})
+			s.Step(model.TimerFired{At: at})
 		}
-		s.Step(EngineChanged{At: s.Now(), Up: true})
+		s.Step(model.EngineChanged{At: s.Now(), Up: true})
 	}
 	for _, task := range s.Tasks() {
 		s.Check(task.Request, task.Estimate)
-		s.Step(Cancel{At: s.Now(), Task: task.ID})
+		s.Step(model.Cancel{At: s.Now(), Task: task.ID})
 	}
 	s.Clone()
 	b, err := json.Marshal(s)

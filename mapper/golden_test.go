@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs"
+	"carma/internal/units"
 	"carma/mapper"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 	"carma/mapper/words"
 )
 
@@ -62,7 +62,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := (&story{t: t, file: file, tasks: map[string]mapper.TaskID{}}).tell(string(text))
+			told := (&story{t: t, file: file, tasks: map[string]model.TaskID{}}).tell(string(text))
 			if told == string(text) {
 				return
 			}
@@ -81,8 +81,8 @@ type story struct {
 	file  string
 	line  int
 	s     *mapper.State
-	gpus  []mapper.GPUInfo
-	tasks map[string]mapper.TaskID
+	gpus  []model.GPUInfo
+	tasks map[string]model.TaskID
 	names []string // of the tasks, by number from 1
 	now   time.Duration
 	out   strings.Builder
@@ -126,7 +126,7 @@ func (s *story) wake(until time.Duration) {
 			break
 		}
 		s.now = max(s.now, next.Sub(begun))
-		s.step(mapper.TimerFired{At: s.at()}, "at "+s.now.String()+": ")
+		s.step(model.TimerFired{At: s.at()}, "at "+s.now.String()+": ")
 	}
 	s.now = until
 }
@@ -134,7 +134,7 @@ func (s *story) wake(until time.Duration) {
 func (s *story) at() units.Instant { return begun.Add(s.now) }
 
 // step writes the decisions on an event.
-func (s *story) step(ev mapper.Event, before string) {
+func (s *story) step(ev model.Event, before string) {
 	for _, d := range s.s.Step(ev) {
 		if text := s.decision(d); text != "" {
 			s.say(before + text)
@@ -162,51 +162,51 @@ func (s *story) event(what string, args []string) {
 	case "host-sample":
 		s.hostSample(args)
 	case "helpers":
-		s.step(mapper.HelpersBooked{At: s.at(), Suite: args[0], Memory: s.bytes(args[1])}, "")
+		s.step(model.HelpersBooked{At: s.at(), Suite: args[0], Memory: s.bytes(args[1])}, "")
 	case "submit":
 		s.submit(args[0], args[1:])
 	case "estimate":
-		s.step(mapper.Estimated{At: s.at(), Task: s.task(args[0]), Estimate: s.estimate(strings.TrimPrefix(args[1], "mem="))}, "")
+		s.step(model.Estimated{At: s.at(), Task: s.task(args[0]), Estimate: s.estimate(strings.TrimPrefix(args[1], "mem="))}, "")
 	case "start":
 		id := s.task(args[0])
-		s.step(mapper.Started{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
+		s.step(model.Started{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
 	case "paced":
 		s.paced(args[0], s.share(args[1]), args[2:])
 	case "sample":
 		s.sample(args[0], args[1:])
 	case "exit":
-		s.exit(args[0], mapper.Class(args[1]), args[2:])
+		s.exit(args[0], model.Class(args[1]), args[2:])
 	case "canary":
-		s.canary(mapper.CanaryOutcome(args[0]))
+		s.canary(model.CanaryOutcome(args[0]))
 	case "cancel":
-		s.step(mapper.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
+		s.step(model.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
 	case "leaves":
 		id := s.task(args[0])
-		s.step(mapper.VacatesOnRequest{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
+		s.step(model.VacatesOnRequest{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
 	case "found-away": // TASK [left]
 		id := s.task(args[0])
-		s.step(mapper.SuspendedOutOfBand{At: s.at(), Task: id, Attempt: s.attempt(id), Left: len(args) > 1}, "")
+		s.step(model.SuspendedOutOfBand{At: s.at(), Task: id, Attempt: s.attempt(id), Left: len(args) > 1}, "")
 	case "suspend":
 		if no := s.s.CannotSuspend(s.task(args[0])); no.Code != "" {
 			s.say("no: " + words.Reason(no))
 		}
-		s.step(mapper.SuspendAsked{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
+		s.step(model.SuspendAsked{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
 	case "resume":
-		s.step(mapper.ResumeAsked{At: s.at(), Task: s.task(args[0])}, "")
+		s.step(model.ResumeAsked{At: s.at(), Task: s.task(args[0])}, "")
 	case "hold":
-		s.step(mapper.HoldChanged{At: s.at(), Task: s.task(args[0]), Hold: true, By: args[1], Why: strings.Join(args[2:], " ")}, "")
+		s.step(model.HoldChanged{At: s.at(), Task: s.task(args[0]), Hold: true, By: args[1], Why: strings.Join(args[2:], " ")}, "")
 	case "release":
-		s.step(mapper.HoldChanged{At: s.at(), Task: s.task(args[0])}, "")
+		s.step(model.HoldChanged{At: s.at(), Task: s.task(args[0])}, "")
 	case "recall":
-		s.step(mapper.RequeueRequested{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
+		s.step(model.RequeueRequested{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
 	case "suspended":
 		id := s.task(args[0])
-		s.step(mapper.SuspendDone{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
+		s.step(model.SuspendDone{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
 	case "resumed":
 		id := s.task(args[0])
-		s.step(mapper.Resumed{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
+		s.step(model.Resumed{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
 	case "engine":
-		s.step(mapper.EngineChanged{At: s.at(), Up: args[0] == "up", Reason: "nobody answers"}, "")
+		s.step(model.EngineChanged{At: s.at(), Up: args[0] == "up", Reason: "nobody answers"}, "")
 	case "why":
 		why, ok := s.s.Why(s.task(args[0]))
 		if !ok {
@@ -217,34 +217,34 @@ func (s *story) event(what string, args []string) {
 		s.change(args[0], args[1:])
 	case "hosts":
 		size, cpus, _ := strings.Cut(args[0], "/")
-		s.step(mapper.HostsFound{At: s.at(), Hosts: []mapper.HostInfo{{Total: s.bytes(size), Memory: s.bytes(size), CPUs: 1000 * int64(s.number(cpus))}}}, "")
+		s.step(model.HostsFound{At: s.at(), Hosts: []model.HostInfo{{Total: s.bytes(size), Memory: s.bytes(size), CPUs: 1000 * int64(s.number(cpus))}}}, "")
 	case "reset":
-		s.step(mapper.GPUsReset{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
+		s.step(model.GPUsReset{At: s.at(), GPUs: []model.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "undrain":
-		s.step(mapper.GPUsCordoned{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
+		s.step(model.GPUsCordoned{At: s.at(), GPUs: []model.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "drain":
-		c := mapper.Cordon{By: "root", Why: "a fan is loud", Move: len(args) > 1}
-		s.step(mapper.GPUsCordoned{At: s.at(), GPUs: s.ids(args[:1]), Closure: &c}, "")
+		c := model.Cordon{By: "root", Why: "a fan is loud", Move: len(args) > 1}
+		s.step(model.GPUsCordoned{At: s.at(), GPUs: s.ids(args[:1]), Closure: &c}, "")
 	case "move":
-		s.step(mapper.Pinned{At: s.at(), Task: s.task(args[0]), GPUs: s.ids(args[1:]), By: "ann"}, "")
+		s.step(model.Pinned{At: s.at(), Task: s.task(args[0]), GPUs: s.ids(args[1:]), By: "ann"}, "")
 	case "touch":
-		s.step(mapper.TerminalInput{At: s.at(), Task: s.task(args[0])}, "")
+		s.step(model.TerminalInput{At: s.at(), Task: s.task(args[0])}, "")
 	case "wait":
 	default:
 		s.fail("there is no event %q", what)
 	}
 }
 
-func (s *story) canary(outcome mapper.CanaryOutcome) {
-	ev := mapper.CanaryEnded{At: s.at(), Outcome: outcome}
+func (s *story) canary(outcome model.CanaryOutcome) {
+	ev := model.CanaryEnded{At: s.at(), Outcome: outcome}
 	if outcome == mapper.CanaryFailed {
-		ev.Fault = &mapper.Fault{Code: "no-bridge", Cause: "the engine has no network"}
+		ev.Fault = &model.Fault{Code: "no-bridge", Cause: "the engine has no network"}
 	}
 	s.step(ev, "")
 }
 
 // ids are GPUs by their indices.
-func (s *story) ids(indices []string) (all []mapper.GPUID) {
+func (s *story) ids(indices []string) (all []model.GPUID) {
 	for _, i := range indices {
 		all = append(all, s.gpus[s.number(i)].ID)
 	}
@@ -252,10 +252,10 @@ func (s *story) ids(indices []string) (all []mapper.GPUID) {
 }
 
 func (s *story) change(name string, args []string) {
-	var c mapper.TaskUpdate
-	ask := func() *mapper.HostAsk {
+	var c model.TaskUpdate
+	ask := func() *model.HostAsk {
 		if c.Host == nil {
-			c.Host = &mapper.HostAsk{}
+			c.Host = &model.HostAsk{}
 		}
 		return c.Host
 	}
@@ -271,22 +271,22 @@ func (s *story) change(name string, args []string) {
 		case "cpus":
 			ask().CPUs = 1000 * int64(s.number(value))
 		case "priority":
-			c.Priority = new(map[string]mapper.Priority{"low": mapper.Low, "high": mapper.High}[value])
+			c.Priority = new(map[string]model.Priority{"low": model.Low, "high": model.High}[value])
 		default:
 			s.fail("a task has no %q to change", key)
 		}
 	}
-	s.step(mapper.TaskUpdated{At: s.at(), Task: s.task(name), Change: c}, "")
+	s.step(model.TaskUpdated{At: s.at(), Task: s.task(name), Change: c}, "")
 }
 
 // hostSample reports the host memory used by tasks: a=22G.
 func (s *story) hostSample(args []string) {
-	var in mapper.HostSample
+	var in model.HostSample
 	for _, arg := range args {
 		name, used, _ := strings.Cut(arg, "=")
-		in.Tasks = append(in.Tasks, mapper.HostUse{Task: s.task(name), Used: s.bytes(used)})
+		in.Tasks = append(in.Tasks, model.HostUse{Task: s.task(name), Used: s.bytes(used)})
 	}
-	s.step(mapper.Sampled{At: s.at(), Hosts: []mapper.HostSample{in}}, "")
+	s.step(model.Sampled{At: s.at(), Hosts: []model.HostSample{in}}, "")
 }
 
 func (s *story) rules(args []string) {
@@ -300,7 +300,7 @@ func (s *story) rules(args []string) {
 		s.s = mapper.New(o)
 		return
 	}
-	s.step(mapper.Configured{At: s.at(), Options: o, Format: mapper.DecisionFormat}, "")
+	s.step(model.Configured{At: s.at(), Options: o, Format: model.DecisionFormat}, "")
 }
 
 func (s *story) found(args []string) {
@@ -314,21 +314,21 @@ func (s *story) found(args []string) {
 		size, suspend, _ := strings.Cut(size, "/suspend-")
 		size, sharing, _ := strings.Cut(size, "/")
 		count, err := strconv.Atoi(n)
-		if err != nil || sharing != "" && mapper.Sharing(sharing) != mapper.SharingTurns {
+		if err != nil || sharing != "" && model.Sharing(sharing) != model.SharingTurns {
 			s.fail("%q is not for example 2x40G or 2x40G/time-slicing", text)
 		}
 		for range count {
 			i := len(s.gpus)
-			s.gpus = append(s.gpus, mapper.GPUInfo{ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size), Sharing: mapper.Sharing(sharing), Boot: boot, Model: "a card", Suspend: mapper.SuspendKind(suspend)})
+			s.gpus = append(s.gpus, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size), Sharing: model.Sharing(sharing), Boot: boot, Model: "a card", Suspend: model.SuspendKind(suspend)})
 		}
 	}
-	s.step(mapper.GPUsFound{At: s.at(), GPUs: s.gpus}, "")
+	s.step(model.GPUsFound{At: s.at(), GPUs: s.gpus}, "")
 }
 
 func (s *story) submit(name string, args []string) {
-	r := mapper.Request{ID: mapper.TaskID(len(s.names) + 1), GPUs: 1}
+	r := model.Request{ID: model.TaskID(len(s.names) + 1), GPUs: 1}
 	s.tasks[name], s.names = r.ID, append(s.names, name)
-	mem, expected := "1G", mapper.Expected{}
+	mem, expected := "1G", model.Expected{}
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
 		switch key {
@@ -343,7 +343,7 @@ func (s *story) submit(name string, args []string) {
 		case "kind":
 			r.Kind = value
 		case "priority":
-			r.Priority = map[string]mapper.Priority{"low": mapper.Low, "high": mapper.High}[value]
+			r.Priority = map[string]model.Priority{"low": model.Low, "high": model.High}[value]
 		case "limit":
 			r.TimeLimit = s.span(value)
 		case "slot":
@@ -360,7 +360,7 @@ func (s *story) submit(name string, args []string) {
 			r.HostMem = s.bytes(value)
 		case "after":
 			for _, first := range strings.Split(value, ",") {
-				r.After = append(r.After, mapper.Dependency{Task: s.task(first), Condition: mapper.AfterOK})
+				r.After = append(r.After, model.Dependency{Task: s.task(first), Condition: model.AfterOK})
 			}
 		case "group":
 			group, limit, _ := strings.Cut(value, ":")
@@ -374,22 +374,22 @@ func (s *story) submit(name string, args []string) {
 			s.fail("a task has no %q", key)
 		}
 	}
-	s.step(mapper.TaskSubmitted{At: s.at(), Request: r}, "")
+	s.step(model.TaskSubmitted{At: s.at(), Request: r}, "")
 	if mem != "later" {
-		s.step(mapper.Estimated{At: s.at(), Task: r.ID, Estimate: s.estimate(mem), Expected: expected}, "")
+		s.step(model.Estimated{At: s.at(), Task: r.ID, Estimate: s.estimate(mem), Expected: expected}, "")
 	}
 }
 
-func (s *story) estimate(mem string) mapper.Estimate {
+func (s *story) estimate(mem string) model.Estimate {
 	if mem == "all" {
-		return mapper.Estimate{WholeGPU: true}
+		return model.Estimate{WholeGPU: true}
 	}
-	return mapper.Estimate{Memory: s.bytes(mem)}
+	return model.Estimate{Memory: s.bytes(mem)}
 }
 
 func (s *story) paced(name string, rate float64, args []string) {
 	id := s.task(name)
-	pace := mapper.Throughput{Task: id, Attempt: s.attempt(id), Rate: rate, Since: s.at().Add(-time.Minute)}
+	pace := model.Throughput{Task: id, Attempt: s.attempt(id), Rate: rate, Since: s.at().Add(-time.Minute)}
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
 		if key != "share" {
@@ -397,11 +397,11 @@ func (s *story) paced(name string, rate float64, args []string) {
 		}
 		pace.Share = s.share(value)
 	}
-	s.step(mapper.ThroughputReported{At: s.at(), Tasks: []mapper.Throughput{pace}}, "")
+	s.step(model.ThroughputReported{At: s.at(), Tasks: []model.Throughput{pace}}, "")
 }
 
 func (s *story) sample(gpu string, args []string) {
-	one := mapper.GPUSample{ID: s.gpus[s.number(gpu)].ID}
+	one := model.GPUSample{ID: s.gpus[s.number(gpu)].ID}
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
 		switch key {
@@ -417,17 +417,17 @@ func (s *story) sample(gpu string, args []string) {
 			one.OtherProcesses = s.bytes(value)
 			one.Used += one.OtherProcesses
 		default:
-			use := mapper.TaskUse{Task: s.task(key), Used: s.bytes(value)}
+			use := model.TaskUse{Task: s.task(key), Used: s.bytes(value)}
 			one.Tasks, one.Used = append(one.Tasks, use), one.Used+use.Used
 		}
 	}
-	s.step(mapper.Sampled{At: s.at(), GPUs: []mapper.GPUSample{one}}, "")
+	s.step(model.Sampled{At: s.at(), GPUs: []model.GPUSample{one}}, "")
 }
 
-func (s *story) exit(name string, class mapper.Class, args []string) {
+func (s *story) exit(name string, class model.Class, args []string) {
 	id := s.task(name)
-	ev := mapper.Exited{At: s.at(), Task: id, Attempt: s.attempt(id), Class: class}
-	if class != mapper.ExitOK {
+	ev := model.Exited{At: s.at(), Task: id, Attempt: s.attempt(id), Class: class}
+	if class != model.ExitOK {
 		ev.Code = 1
 	}
 	for _, arg := range args {
@@ -438,7 +438,7 @@ func (s *story) exit(name string, class mapper.Class, args []string) {
 		case "wanted":
 			ev.Demand = s.bytes(value)
 		case "fault":
-			ev.Fault = &mapper.Fault{Scope: mapper.BreakerScope(value), Code: "no-bridge", Cause: "the engine has no network"}
+			ev.Fault = &model.Fault{Scope: model.BreakerScope(value), Code: "no-bridge", Cause: "the engine has no network"}
 		default:
 			s.fail("an end has no %q", key)
 		}
@@ -447,9 +447,9 @@ func (s *story) exit(name string, class mapper.Class, args []string) {
 }
 
 // decision describes a decision for readers, or returns "" if it does not matter.
-func (s *story) decision(d mapper.Decision) string {
+func (s *story) decision(d model.Decision) string {
 	switch d := d.(type) {
-	case mapper.Launch:
+	case model.Launch:
 		text := fmt.Sprintf("launch %s %s", s.name(d.Task), s.grants(d.Grants))
 		if d.Attempt > 1 {
 			text += fmt.Sprintf(", attempt %d", d.Attempt)
@@ -458,36 +458,36 @@ func (s *story) decision(d mapper.Decision) string {
 			text += ", alone"
 		}
 		return text
-	case mapper.Stop:
+	case model.Stop:
 		return fmt.Sprintf("stop %s: %s", s.name(d.Task), words.Reason(d.Reason))
-	case mapper.Suspend:
+	case model.Suspend:
 		text := fmt.Sprintf("suspend %s, %s to host memory: %s", s.name(d.Task), d.Host, words.Reason(d.Reason))
 		if d.Leave {
 			text += "; it leaves by itself"
 		}
 		return text
-	case mapper.Resume:
+	case model.Resume:
 		return fmt.Sprintf("resume %s %s", s.name(d.Task), s.grants(d.Grants))
-	case mapper.Requeue:
+	case model.Requeue:
 		return fmt.Sprintf("%s is %s: %s", s.name(d.Task), d.Phase, words.Reason(d.Reason))
-	case mapper.Release:
+	case model.Release:
 		return s.name(d.Task) + " is queued"
-	case mapper.GrantChanged:
+	case model.GrantChanged:
 		return fmt.Sprintf("%s has %s now", s.name(d.Task), s.grants(d.Grants))
-	case mapper.Resize:
+	case model.Resize:
 		return fmt.Sprintf("%s may use %s of host memory now; %s and %d thousandths of a processor are booked", s.name(d.Task), d.Host.Limit, d.Host.Memory, d.Host.CPUs)
-	case mapper.GrantExceeded:
+	case model.GrantExceeded:
 		return fmt.Sprintf("%s uses %s of %s; %s booked", s.name(d.Task), d.Used, d.Grant, d.Booked)
-	case mapper.Finish:
+	case model.Finish:
 		text := fmt.Sprintf("%s has %s", s.name(d.Task.ID), d.Task.Phase)
-		if d.Task.Phase == mapper.Cancelled {
+		if d.Task.Phase == model.Cancelled {
 			text = s.name(d.Task.ID) + " is cancelled"
 		}
 		if reason := words.Reason(d.Task.Reason); reason != "" {
 			text += ": " + reason
 		}
 		return text
-	case mapper.Idle:
+	case model.Idle:
 		switch {
 		case d.Since == 0:
 			return s.name(d.Task) + " does something again"
@@ -495,14 +495,14 @@ func (s *story) decision(d mapper.Decision) string {
 			return s.name(d.Task) + " does nothing"
 		}
 		return fmt.Sprintf("%s is warned: it does nothing", s.name(d.Task))
-	case mapper.SetTimer:
+	case model.SetTimer:
 		return ""
 	}
 	s.fail("nobody says what a %T is", d)
 	return ""
 }
 
-func (s *story) grants(all []mapper.Grant) string {
+func (s *story) grants(all []model.Grant) string {
 	var gpus []string
 	for _, g := range all {
 		gpus = append(gpus, strings.TrimPrefix(string(g.GPU), "GPU-"))
@@ -510,7 +510,7 @@ func (s *story) grants(all []mapper.Grant) string {
 	return fmt.Sprintf("on %s with %s", strings.Join(gpus, ", "), all[0].Memory)
 }
 
-func (s *story) task(name string) mapper.TaskID {
+func (s *story) task(name string) model.TaskID {
 	id, ok := s.tasks[name]
 	if !ok {
 		s.fail("there is no task %q", name)
@@ -518,12 +518,12 @@ func (s *story) task(name string) mapper.TaskID {
 	return id
 }
 
-func (s *story) name(id mapper.TaskID) string { return s.names[id-1] }
+func (s *story) name(id model.TaskID) string { return s.names[id-1] }
 
 // attempt is the number of a task's last.
-func (s *story) attempt(id mapper.TaskID) int {
+func (s *story) attempt(id model.TaskID) int {
 	all := s.s.Tasks()
-	i := slices.IndexFunc(all, func(t mapper.Task) bool { return t.ID == id })
+	i := slices.IndexFunc(all, func(t model.Task) bool { return t.ID == id })
 	if i < 0 || len(all[i].Attempts) == 0 {
 		s.fail("%s does not run", s.name(id))
 	}

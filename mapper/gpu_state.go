@@ -4,18 +4,19 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // gpuState holds everything about a GPU on which its answer to a pending task depends.
 type gpuState struct {
-	rule    Rule
+	rule    model.Rule
 	free    units.Bytes
 	foreign units.Bytes
 	changes int
 	at      units.Instant
 	extra   float64
-	untold  TaskID
-	claim   TaskID
+	untold  model.TaskID
+	claim   model.TaskID
 }
 
 // markChanged finds the GPUs that have changed since the previous scheduling cycle.
@@ -36,13 +37,13 @@ func (pl *placer) markChanged() {
 			cacheOf(g).state, cacheOf(g).changedAt = f, pl.cache.clock
 		}
 	}
-	l.recent = slices.DeleteFunc(recent, func(g *GPU) bool { return cacheOf(g).changedAt < before })
+	l.recent = slices.DeleteFunc(recent, func(g *model.GPU) bool { return cacheOf(g).changedAt < before })
 	slices.SortFunc(l.recent, comparePos)
 	l.since = before
 }
 
-func (pl *placer) gpuState(g *GPU) gpuState {
-	f := gpuState{pl.rejectAny(g), pl.free(g), g.OtherProcesses, g.turnover, pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
+func (pl *placer) gpuState(g *model.GPU) gpuState {
+	f := gpuState{pl.rejectAny(g), pl.free(g), g.OtherProcesses, g.Turnover(), pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
 	if pl.policy.pick != nil {
 		f.untold = pl.untold(g)
 	}
@@ -51,7 +52,7 @@ func (pl *placer) gpuState(g *GPU) gpuState {
 
 // markLaunched marks GPUs as changed by a launch: the GPUs of the task, and all GPUs of
 // its neighbours, which may be slower now and leave room on their other GPUs.
-func (pl *placer) markLaunched(gpus []*GPU) {
+func (pl *placer) markLaunched(gpus []*model.GPU) {
 	pl.cache.clock++
 	for _, g := range gpus {
 		for i := range g.Residents {
@@ -62,7 +63,7 @@ func (pl *placer) markLaunched(gpus []*GPU) {
 	}
 }
 
-func (pl *placer) markChangedGPU(g *GPU) {
+func (pl *placer) markChangedGPU(g *model.GPU) {
 	if l := &pl.cache.dirty; l.valid && cacheOf(g).changedAt < l.since {
 		at, there := slices.BinarySearchFunc(l.recent, g, comparePos)
 		if !there {
@@ -70,13 +71,13 @@ func (pl *placer) markChangedGPU(g *GPU) {
 		}
 	}
 	cacheOf(g).changedAt = pl.cache.clock
-	g.changed()
+	g.Changed()
 }
 
 // rejectedByAll returns the clock when a task was rejected by every GPU, or 0. The
 // rejection still holds for the GPUs that have not changed since, except for the returned
 // GPUs, which were reserved then and may not be now.
-func (pl *placer) rejectedByAll(t *Task) (at int, reopened []GPUID) {
+func (pl *placer) rejectedByAll(t *model.Task) (at int, reopened []model.GPUID) {
 	if pl.policy.pick != nil {
 		pl.candidatesOf(t) // the answers may have changed
 	}

@@ -3,6 +3,8 @@ package mapper
 import (
 	"slices"
 	"testing"
+
+	"carma/mapper/model"
 )
 
 // TestTurnedDownOnce checks that a cycle without launches leaves no GPU that would be
@@ -16,14 +18,14 @@ func TestTurnedDownOnce(t *testing.T) {
 			before := l.s.placer.cache.clock
 			decisions := l.s.Step(l.next())
 			l.note(decisions)
-			launched := slices.ContainsFunc(decisions, func(d Decision) bool { _, ok := d.(Launch); return ok })
+			launched := slices.ContainsFunc(decisions, func(d model.Decision) bool { _, ok := d.(model.Launch); return ok })
 			if launched || l.s.placer.cache.clock != before+1 || l.s.placer.cache.forgotten >= before {
 				continue // not a single cycle without a launch
 			}
 			for _, waiting := range l.s.tasks {
 				if at := l.s.placer.tried(waiting).at; at == l.s.placer.cache.clock {
 					tried++
-					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return cacheOf(g).changedAt > at }) {
+					if slices.ContainsFunc(l.s.gpus, func(g *model.GPU) bool { return cacheOf(g).changedAt > at }) {
 						again++
 					}
 				}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"carma/mapper/model"
 )
 
 // group counts the unfinished tasks of one group name. Tasks over its limit are held:
@@ -14,12 +16,8 @@ type group struct {
 	line    line // tasks held only by the limit, in order of number
 }
 
-// active reports whether a task counts for the limit of its group. A task that will run
-// again keeps counting.
-func (p Phase) active() bool { return p == Queued || p == Recovering || p == Suspended || p.Placed() }
-
 // enrol adds a new task to its group.
-func (q *schedulingQueue) enrol(t *Task) {
+func (q *schedulingQueue) enrol(t *model.Task) {
 	if t.Group == "" {
 		return
 	}
@@ -33,7 +31,7 @@ func (q *schedulingQueue) enrol(t *Task) {
 
 // admit queues a task without unmet dependencies. If its group is at its limit, the task
 // is held until the group has room.
-func (s *State) admit(t *Task) {
+func (s *State) admit(t *model.Task) {
 	g := s.queue.groups[t.Group]
 	if g == nil || t.Parallel <= 0 {
 		s.queueUp(t, g)
@@ -41,8 +39,8 @@ func (s *State) admit(t *Task) {
 	}
 	g.line.add(t)
 	s.advance(g)
-	if t.Phase == Estimating {
-		t.Phase = Held
+	if t.Phase == model.Estimating {
+		t.Phase = model.Held
 	}
 }
 
@@ -57,29 +55,29 @@ func (s *State) advance(g *group) {
 }
 
 // queueUp queues a task, with the memory estimate learned while it was held.
-func (s *State) queueUp(t *Task, g *group) {
+func (s *State) queueUp(t *model.Task, g *group) {
 	if g != nil {
 		g.active++
 	}
-	if t.Phase == Held {
+	if t.Phase == model.Held {
 		if len(t.Attempts) == 0 { // else it has learned what it needs
 			s.learner.appraise(t)
 		}
-		s.decide(Release{Task: t.ID})
+		s.decide(model.Release{Task: t.ID})
 	}
-	back := cmp.Or(t.Back, Queued)
+	back := cmp.Or(t.Back, model.Queued)
 	t.Back = ""
 	s.enqueue(t, back)
 }
 
 // leaveGroup removes a task that ends from its group. was is its last phase before.
-func (q *schedulingQueue) leaveGroup(t *Task, was Phase) {
+func (q *schedulingQueue) leaveGroup(t *model.Task, was model.Phase) {
 	g := q.groups[t.Group]
 	if g == nil {
 		return
 	}
 	g.members--
-	if was.active() {
+	if was.Active() {
 		g.active--
 	}
 	g.leaveLine(t)
@@ -90,15 +88,15 @@ func (q *schedulingQueue) leaveGroup(t *Task, was Phase) {
 
 // regroup computes the groups and followers from the tasks, which must come in
 // order of number.
-func (q *schedulingQueue) regroup(tasks []*Task) {
-	q.groups, q.followers = map[string]*group{}, map[TaskID][]TaskID{}
+func (q *schedulingQueue) regroup(tasks []*model.Task) {
+	q.groups, q.followers = map[string]*group{}, map[model.TaskID][]model.TaskID{}
 	for _, t := range tasks {
 		q.enrol(t)
 		if g := q.groups[t.Group]; g != nil {
-			if t.Phase.active() {
+			if t.Phase.Active() {
 				g.active++
 			}
-			if t.Phase == Held && t.ready() && t.Parallel > 0 {
+			if t.Phase == model.Held && t.Ready() && t.Parallel > 0 {
 				g.line.add(t)
 			}
 		}
@@ -121,10 +119,10 @@ func (q *schedulingQueue) auditHeld() error {
 		}
 		c := counted[t.Group]
 		c.members++
-		if t.Phase.active() {
+		if t.Phase.Active() {
 			c.active++
 		}
-		if t.Phase == Held && t.ready() {
+		if t.Phase == model.Held && t.Ready() {
 			c.lined++
 		}
 		counted[t.Group] = c
@@ -146,18 +144,18 @@ func (q *schedulingQueue) auditHeld() error {
 // tally is the sum over the tasks of a group.
 type tally struct{ members, active, lined int }
 
-func (q *schedulingQueue) auditWaits(t *Task) error {
+func (q *schedulingQueue) auditWaits(t *model.Task) error {
 	switch {
-	case t.Phase.active() && !t.ready() && !(t.heldWhileSuspended() && len(t.Waits) == 0 && t.Due == 0):
+	case t.Phase.Active() && !t.Ready() && !(t.HeldWhileSuspended() && len(t.Waits) == 0 && t.Due == 0):
 		return fmt.Errorf("task %d is %s and waits for %v until %d", t.ID, t.Phase, t.Waits, t.Due)
-	case t.Phase == Held && t.ready() && (t.Group == "" || t.Parallel <= 0):
+	case t.Phase == model.Held && t.Ready() && (t.Group == "" || t.Parallel <= 0):
 		return fmt.Errorf("task %d is held for nothing", t.ID)
 	case t.Due < 0:
 		return fmt.Errorf("task %d has a delay until %d", t.ID, t.Due)
 	}
 	for _, d := range t.Waits {
 		of := q.tasks[d.Task]
-		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == AfterStarted && of.hasStarted() {
+		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == model.AfterStarted && of.HasStarted() {
 			return fmt.Errorf("task %d waits for task %d to come as far as %q, which it cannot any more", t.ID, d.Task, d.Condition)
 		}
 		if _, known := slices.BinarySearch(q.followers[d.Task], t.ID); !known {
@@ -169,7 +167,7 @@ func (q *schedulingQueue) auditWaits(t *Task) error {
 
 func (q *schedulingQueue) auditLine(name string, g *group) error {
 	for i, t := range g.line.waiting() {
-		if t.Phase != Held || !t.ready() || t.Group != name || q.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
+		if t.Phase != model.Held || !t.Ready() || t.Group != name || q.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
 			return fmt.Errorf("task %d (%s) does not belong in the line of group %s", t.ID, t.Phase, name)
 		}
 	}

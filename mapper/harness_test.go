@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // world drives a state as a daemon does, and checks the invariants after every step.
@@ -14,63 +15,63 @@ type world struct {
 	t        testing.TB
 	s        *State
 	now      units.Instant
-	last     TaskID
-	finished map[TaskID]Task
-	stops    []Stop
-	requeued []Requeue
-	launches []Launch        // all of them, in order
-	overuses []GrantExceeded // of the latest step
+	last     model.TaskID
+	finished map[model.TaskID]model.Task
+	stops    []model.Stop
+	requeued []model.Requeue
+	launches []model.Launch        // all of them, in order
+	overuses []model.GrantExceeded // of the latest step
 }
 
 // plain returns options under which only memory counts.
-func plain() Options {
-	return Options{Policy: "magm", LookAhead: 64, Ageing: time.Hour, Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second}
+func plain() model.Options {
+	return model.Options{Policy: "magm", LookAhead: 64, Ageing: time.Hour, Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second}
 }
 
 // newWorld has n GPUs of 40 GiB, GPU-0 to GPU-n-1, in one machine.
-func newWorld(t testing.TB, opt Options, n int) *world {
+func newWorld(t testing.TB, opt model.Options, n int) *world {
 	t.Helper()
-	var gpus []GPUInfo
+	var gpus []model.GPUInfo
 	for i := range n {
-		gpus = append(gpus, GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB})
+		gpus = append(gpus, model.GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB})
 	}
 	return newWorldOf(t, opt, gpus...)
 }
 
-func newWorldOf(t testing.TB, opt Options, gpus ...GPUInfo) *world {
+func newWorldOf(t testing.TB, opt model.Options, gpus ...model.GPUInfo) *world {
 	t.Helper()
-	if err := opt.Validate(); err != nil {
+	if err := Validate(opt); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, s: New(opt), now: units.Instant(time.Hour), finished: map[TaskID]Task{}}
-	w.step(GPUsFound{At: w.now, GPUs: gpus})
+	w := &world{t: t, s: New(opt), now: units.Instant(time.Hour), finished: map[model.TaskID]model.Task{}}
+	w.step(model.GPUsFound{At: w.now, GPUs: gpus})
 	return w
 }
 
-func gpuID(i int) GPUID { return GPUID(fmt.Sprintf("GPU-%d", i)) }
+func gpuID(i int) model.GPUID { return model.GPUID(fmt.Sprintf("GPU-%d", i)) }
 
 // step applies one event and returns the launches it led to.
-func (w *world) step(ev Event) []Launch {
+func (w *world) step(ev model.Event) []model.Launch {
 	w.t.Helper()
 	first := len(w.launches)
 	w.overuses = nil
 	for _, d := range w.s.Step(ev) {
 		switch d := d.(type) {
-		case Launch:
+		case model.Launch:
 			if err := w.s.AuditLaunch(d); err != nil {
 				w.t.Fatalf("after %#v: %v", ev, err)
 			}
 			w.launches = append(w.launches, d)
-		case Finish:
+		case model.Finish:
 			if _, twice := w.finished[d.Task.ID]; twice {
 				w.t.Fatalf("task %d has finished twice", d.Task.ID)
 			}
 			w.finished[d.Task.ID] = d.Task
-		case Stop:
+		case model.Stop:
 			w.stops = append(w.stops, d)
-		case Requeue:
+		case model.Requeue:
 			w.requeued = append(w.requeued, d)
-		case GrantExceeded:
+		case model.GrantExceeded:
 			w.overuses = append(w.overuses, d)
 		}
 	}
@@ -81,7 +82,7 @@ func (w *world) step(ev Event) []Launch {
 }
 
 // wait lets time pass, with a TimerFired at every timer.
-func (w *world) wait(d time.Duration) []Launch {
+func (w *world) wait(d time.Duration) []model.Launch {
 	w.t.Helper()
 	first := len(w.launches)
 	until := w.now.Add(d)
@@ -91,38 +92,38 @@ func (w *world) wait(d time.Duration) []Launch {
 			break
 		}
 		w.now = max(w.now, at)
-		w.step(TimerFired{At: w.now})
+		w.step(model.TimerFired{At: w.now})
 	}
 	w.now = until
 	return w.launches[first:]
 }
 
 // submit adds a task that needs mem on each of its GPUs; edit may be nil.
-func (w *world) submit(mem units.Bytes, edit func(*Request)) TaskID {
+func (w *world) submit(mem units.Bytes, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
-	return w.submitEstimate(Estimate{Memory: mem}, edit)
+	return w.submitEstimate(model.Estimate{Memory: mem}, edit)
 }
 
-func (w *world) submitEstimate(e Estimate, edit func(*Request)) TaskID {
+func (w *world) submitEstimate(e model.Estimate, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	id := w.submitOnly(edit)
-	w.step(Estimated{At: w.now, Task: id, Estimate: e})
+	w.step(model.Estimated{At: w.now, Task: id, Estimate: e})
 	return id
 }
 
-func (w *world) submitOnly(edit func(*Request)) TaskID {
+func (w *world) submitOnly(edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	w.last++
-	r := Request{ID: w.last, GPUs: 1}
+	r := model.Request{ID: w.last, GPUs: 1}
 	if edit != nil {
 		edit(&r)
 	}
-	w.step(TaskSubmitted{At: w.now, Request: r})
+	w.step(model.TaskSubmitted{At: w.now, Request: r})
 	return r.ID
 }
 
 // attempt is the number of a task's latest attempt.
-func (w *world) attempt(id TaskID) int {
+func (w *world) attempt(id model.TaskID) int {
 	t, ok := w.s.Task(id)
 	if !ok {
 		end := w.finished[id]
@@ -134,44 +135,44 @@ func (w *world) attempt(id TaskID) int {
 	return 0
 }
 
-func (w *world) started(id TaskID) []Launch {
+func (w *world) started(id model.TaskID) []model.Launch {
 	w.t.Helper()
-	return w.step(Started{At: w.now, Task: id, Attempt: w.attempt(id)})
+	return w.step(model.Started{At: w.now, Task: id, Attempt: w.attempt(id)})
 }
 
-func (w *world) exit(id TaskID, class Class) []Launch {
+func (w *world) exit(id model.TaskID, class model.Class) []model.Launch {
 	w.t.Helper()
-	return w.exitWith(Exited{Task: id, Class: class, Code: 1, Message: "it said " + string(class)})
+	return w.exitWith(model.Exited{Task: id, Class: class, Code: 1, Message: "it said " + string(class)})
 }
 
-func (w *world) exitWith(ev Exited) []Launch {
+func (w *world) exitWith(ev model.Exited) []model.Launch {
 	w.t.Helper()
 	ev.At, ev.Attempt = w.now, w.attempt(ev.Task)
-	if ev.Class == ExitOK {
+	if ev.Class == model.ExitOK {
 		ev.Code, ev.Message = 0, ""
 	}
 	return w.step(ev)
 }
 
-func (w *world) cancel(id TaskID) []Launch {
+func (w *world) cancel(id model.TaskID) []model.Launch {
 	w.t.Helper()
-	return w.step(Cancel{At: w.now, Task: id, Reason: "by hand"})
+	return w.step(model.Cancel{At: w.now, Task: id, Reason: "by hand"})
 }
 
-func (w *world) sample(gpus ...GPUSample) []Launch {
+func (w *world) sample(gpus ...model.GPUSample) []model.Launch {
 	w.t.Helper()
-	return w.step(Sampled{At: w.now, GPUs: gpus})
+	return w.step(model.Sampled{At: w.now, GPUs: gpus})
 }
 
 // look makes the state schedule its queues though nothing has changed.
-func (w *world) look() []Launch {
+func (w *world) look() []model.Launch {
 	w.t.Helper()
-	return w.step(EngineChanged{At: w.now, Up: true})
+	return w.step(model.EngineChanged{At: w.now, Up: true})
 }
 
 // on returns the indices of the GPUs of a placed task, in the order they were picked, or
 // nil if it is not placed.
-func (w *world) on(id TaskID) []int {
+func (w *world) on(id model.TaskID) []int {
 	t, ok := w.s.Task(id)
 	if !ok || t.Current() == nil {
 		return nil
@@ -187,14 +188,14 @@ func (w *world) on(id TaskID) []int {
 	return at
 }
 
-func (w *world) wantOn(id TaskID, gpus ...int) {
+func (w *world) wantOn(id model.TaskID, gpus ...int) {
 	w.t.Helper()
 	if got := w.on(id); !slices.Equal(got, gpus) {
 		w.t.Fatalf("task %d is on GPUs %v, want %v", id, got, gpus)
 	}
 }
 
-func (w *world) wantPhase(id TaskID, want Phase) {
+func (w *world) wantPhase(id model.TaskID, want model.Phase) {
 	w.t.Helper()
 	got := w.finished[id].Phase
 	if t, ok := w.s.Task(id); ok {
@@ -205,16 +206,16 @@ func (w *world) wantPhase(id TaskID, want Phase) {
 	}
 }
 
-func (w *world) wantFailed(id TaskID, reason string) {
+func (w *world) wantFailed(id model.TaskID, reason string) {
 	w.t.Helper()
-	w.wantPhase(id, Failed)
+	w.wantPhase(id, model.Failed)
 	if got := say(w.finished[id].Reason); got != reason {
 		w.t.Fatalf("task %d failed because %q, want %q", id, got, reason)
 	}
 }
 
 // task returns an unfinished task.
-func (w *world) task(id TaskID) *Task {
+func (w *world) task(id model.TaskID) *model.Task {
 	w.t.Helper()
 	t, ok := w.s.Task(id)
 	if !ok {
@@ -223,7 +224,7 @@ func (w *world) task(id TaskID) *Task {
 	return t
 }
 
-func (w *world) gpu(i int) GPU {
+func (w *world) gpu(i int) model.GPU {
 	w.t.Helper()
 	for _, g := range w.s.GPUs() {
 		if g.Index == i {
@@ -231,11 +232,11 @@ func (w *world) gpu(i int) GPU {
 		}
 	}
 	w.t.Fatalf("there is no GPU %d", i)
-	return GPU{}
+	return model.GPU{}
 }
 
 // whyNot is the rejection of a task by the GPU with this index.
-func (w *world) whyNot(id TaskID, gpu int) Rejection {
+func (w *world) whyNot(id model.TaskID, gpu int) model.Rejection {
 	w.t.Helper()
 	why, ok := w.s.Why(id)
 	if !ok {
@@ -247,11 +248,11 @@ func (w *world) whyNot(id TaskID, gpu int) Rejection {
 		}
 	}
 	w.t.Fatalf("task %d was not turned down by GPU %d: %+v", id, gpu, why)
-	return Rejection{}
+	return model.Rejection{}
 }
 
-func whole(r *Request) { r.Exclusive = true }
-func high(r *Request)  { r.Priority = High }
-func low(r *Request)   { r.Priority = Low }
+func whole(r *model.Request) { r.Exclusive = true }
+func high(r *model.Request)  { r.Priority = model.High }
+func low(r *model.Request)   { r.Priority = model.Low }
 
-func gpus(n int) func(*Request) { return func(r *Request) { r.GPUs = n } }
+func gpus(n int) func(*model.Request) { return func(r *model.Request) { r.GPUs = n } }

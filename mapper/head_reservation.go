@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // headReservation reserves GPUs for the first task in queue order that does not fit and
 // whose aging is over. Tasks behind it are not placed on these GPUs, so it cannot be
 // overtaken indefinitely. Tasks before it are not affected.
 type headReservation struct {
-	Task TaskID  `json:"task,omitempty"`
-	GPUs []GPUID `json:"gpus,omitempty"`
+	Task model.TaskID  `json:"task,omitempty"`
+	GPUs []model.GPUID `json:"gpus,omitempty"`
 	// Until is the instant at which the GPUs are expected to be ready, or 0 if the task
 	// is not critical (critical_reservation.go). Of the tasks of its priority only the
 	// ones that are expected to end before Until may run there.
@@ -22,7 +23,7 @@ type headReservation struct {
 }
 
 // reservedForTask returns the task for which a GPU is nominated or reserved, or 0.
-func (q *schedulingQueue) reservedForTask(g *GPU) TaskID {
+func (q *schedulingQueue) reservedForTask(g *model.GPU) model.TaskID {
 	if g.NominatedFor != 0 {
 		return g.NominatedFor
 	}
@@ -31,7 +32,7 @@ func (q *schedulingQueue) reservedForTask(g *GPU) TaskID {
 
 // reservedForHead returns the task for which a GPU is reserved because its aging is over
 // or it is critical, or 0.
-func (q *schedulingQueue) reservedForHead(g *GPU) TaskID {
+func (q *schedulingQueue) reservedForHead(g *model.GPU) model.TaskID {
 	if slices.Contains(q.head.GPUs, g.ID) {
 		return q.head.Task
 	}
@@ -39,7 +40,7 @@ func (q *schedulingQueue) reservedForHead(g *GPU) TaskID {
 }
 
 // reservedAgainst reports whether a GPU is reserved for a task that t may not overtake.
-func (pl *placer) reservedAgainst(t *Task, g *GPU) bool {
+func (pl *placer) reservedAgainst(t *model.Task, g *model.GPU) bool {
 	id := pl.queue.reservedForHead(g)
 	switch {
 	case id == 0 || id == t.ID:
@@ -52,9 +53,9 @@ func (pl *placer) reservedAgainst(t *Task, g *GPU) bool {
 
 // overtakesOn reports whether a task placed on a GPU would overtake the task for which
 // the GPU is reserved.
-func (pl *placer) overtakesOn(t *Task, id TaskID, g *GPU) bool {
+func (pl *placer) overtakesOn(t *model.Task, id model.TaskID, g *model.GPU) bool {
 	if pl.queue.head.Until != 0 {
-		return !t.first() && t.Priority <= pl.tasks[id].Priority && !pl.endsInTime(t, g)
+		return !t.GoesFirst() && t.Priority <= pl.tasks[id].Priority && !pl.endsInTime(t, g)
 	}
 	return pl.queue.waiting.before(pl.tasks[id], t)
 }
@@ -62,7 +63,7 @@ func (pl *placer) overtakesOn(t *Task, id TaskID, g *GPU) bool {
 // markBlocked records that t does not fit. Aging starts for the first such task of a
 // scheduling cycle. GPUs are reserved for the first task whose aging is over. A task
 // keeps its age when others come before it, so a stream of these cannot reset its aging.
-func (pl *placer) markBlocked(p *cycle, t *Task) {
+func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 	p.blocked = append(p.blocked, t)
 	if p.head == nil {
 		p.head = t
@@ -81,10 +82,10 @@ func (pl *placer) markBlocked(p *cycle, t *Task) {
 
 // reserveFor chooses the GPUs to reserve for a task. It keeps its earlier choice while
 // those GPUs can serve the task.
-func (pl *placer) reserveFor(t *Task, before headReservation) {
-	unfit := func(id GPUID) bool {
+func (pl *placer) reserveFor(t *model.Task, before headReservation) {
+	unfit := func(id model.GPUID) bool {
 		g := pl.byID[id]
-		return g == nil || pl.roomFor(t, g) < max(t.needs(g), 1) || pl.queue.reservedByUser(t, g)
+		return g == nil || pl.roomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
 		pl.queue.head = before
@@ -101,21 +102,21 @@ func (pl *placer) reserveFor(t *Task, before headReservation) {
 
 // soonest guesses which GPUs will first have room for a task: the GPUs with the fewest
 // tasks if it needs exclusive GPUs, else the GPUs with the most free memory.
-func (q *schedulingQueue) soonest(t *Task) []*GPU {
+func (q *schedulingQueue) soonest(t *model.Task) []*model.GPU {
 	alone := q.alone(t)
-	var able []*GPU
+	var able []*model.GPU
 	for _, g := range q.gpus {
-		if q.roomFor(t, g) >= max(t.needs(g), 1) && !q.reservedByUser(t, g) {
+		if q.roomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
 	able = ofMachinesWith(t.GPUs, able)
-	slices.SortStableFunc(able, func(a, b *GPU) int {
+	slices.SortStableFunc(able, func(a, b *model.GPU) int {
 		free := cmp.Compare(q.free(b), q.free(a))
 		if alone {
 			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
 		}
-		return cmp.Or(compareBool(a.alone(), b.alone()), free)
+		return cmp.Or(model.CompareBools(a.ExclusivelyUsed(), b.ExclusivelyUsed()), free)
 	})
 	return closest(t, able)
 }

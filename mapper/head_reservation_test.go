@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // stream keeps a machine busy with small tasks: every GPU always has three of them; each
@@ -17,13 +18,13 @@ func stream(w *world, n int, until func() bool) (steps int) {
 	for ; steps < 5000 && !until(); steps++ {
 		w.wait(time.Minute)
 		w.submit(10*units.GiB, nil)
-		var oldest TaskID
+		var oldest model.TaskID
 		for _, task := range w.s.Tasks() {
 			if task.Phase.Placed() && (oldest == 0 || task.ID < oldest) {
 				oldest = task.ID
 			}
 		}
-		w.exit(oldest, ExitOK)
+		w.exit(oldest, model.ExitOK)
 	}
 	return steps
 }
@@ -34,12 +35,12 @@ func TestBoundedWait(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		mem  units.Bytes
-		edit func(*Request)
+		edit func(*model.Request)
 	}{
 		{"whole GPU", units.GiB, whole},
 		{"all of the memory", 40 * units.GiB, nil},
 		{"both GPUs", 25 * units.GiB, gpus(2)},
-		{"both GPUs whole", units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }},
+		{"both GPUs whole", units.GiB, func(r *model.Request) { r.GPUs, r.Exclusive = 2, true }},
 	} {
 		for _, policy := range []string{"round-robin", "magm", "lug"} {
 			t.Run(row.name+"/"+policy, func(t *testing.T) {
@@ -75,11 +76,11 @@ func TestHold(t *testing.T) {
 		if w.s.ReservedFor("GPU-0") != big {
 			t.Error("the GPU is not kept free")
 		}
-		w.exit(1, ExitOK)
-		w.exit(3, ExitOK)
+		w.exit(1, model.ExitOK)
+		w.exit(3, model.ExitOK)
 		w.wantOn(big, 0)
 		w.wantOn(late)
-		w.exit(big, ExitOK)
+		w.exit(big, model.ExitOK)
 		w.wantOn(late, 0)
 	})
 	t.Run("does not hurt what comes before", func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestHold(t *testing.T) {
 		w.wait(10 * time.Minute)
 		w.look()
 		w.wantOn(w.submit(units.GiB, high), 0)
-		w.exit(2, ExitGPUOOM) // goes to recovery, before all
+		w.exit(2, model.ExitGPUOOM) // goes to recovery, before all
 		w.wantOn(2, 0)
 		w.wantOn(w.submit(units.GiB, nil))
 		w.wantOn(big)
@@ -102,8 +103,8 @@ func TestHold(t *testing.T) {
 		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
 		w.wantOn(w.submit(units.GiB, nil), 1)
-		w.exit(2, ExitOK)
-		w.exit(4, ExitOK)
+		w.exit(2, model.ExitOK)
+		w.exit(4, model.ExitOK)
 		w.wantOn(big, 1) // the other GPU was faster
 		w.wantOn(w.submit(units.GiB, nil), 0)
 	})
@@ -117,7 +118,7 @@ func TestHold(t *testing.T) {
 		if w.s.ReservedFor("GPU-0") != big {
 			t.Fatal("GPU 0 is not kept free")
 		}
-		w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
+		w.sample(model.GPUSample{ID: "GPU-0", Fault: "ECC"})
 		if w.s.ReservedFor("GPU-0") != 0 || w.s.ReservedFor("GPU-1") != big {
 			t.Error("what is kept free has not moved to GPU 1")
 		}
@@ -136,11 +137,11 @@ func TestHold(t *testing.T) {
 		w := newWorld(t, opt, 2)
 		w.submit(10*units.GiB, nil)
 		w.submit(10*units.GiB, nil)
-		w.submit(units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+		w.submit(units.GiB, func(r *model.Request) { r.GPUs, r.Exclusive = 2, true })
 		w.wait(10 * time.Minute)
 		small := w.submit(units.GiB, nil)
 		w.wantOn(small)
-		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+		w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
 		w.wantOn(small, 0)
 	})
 	t.Run("age is kept when others come before", func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestHold(t *testing.T) {
 		w.cancel(first)
 		w.wait(30 * time.Second)
 		w.wantOn(w.submit(units.GiB, nil))
-		w.exit(1, ExitOK)
+		w.exit(1, model.ExitOK)
 		w.wantOn(big, 0)
 	})
 	t.Run("age is kept when the machine is looked at again", func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestHold(t *testing.T) {
 		w.submit(units.GiB, whole)
 		for range 10 {
 			w.wait(time.Minute)
-			w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{w.gpu(0).GPUInfo}})
+			w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{w.gpu(0).GPUInfo}})
 		}
 		w.wantOn(w.submit(units.GiB, nil))
 	})

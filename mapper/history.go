@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // kindHistory holds what earlier runs of a kind of task have shown.
@@ -36,7 +36,7 @@ type kindHistory struct {
 	// that was not observed.
 	Loads []interference.Load `json:"loads,omitempty"`
 	// Plain is the estimate for the last run that measured it.
-	Plain RawEstimate `json:"plain,omitzero"`
+	Plain model.RawEstimate `json:"plain,omitzero"`
 	// Last is the instant of the last update.
 	Last units.Instant `json:"last"`
 }
@@ -84,7 +84,7 @@ func (h history) of(kind string) *kindHistory {
 
 // about returns the history of a task's kind, and adds it if there is none. dropped is
 // the history removed to make room for it, or nil.
-func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
+func (h *history) about(t *model.Task, by *ages) (e, dropped *kindHistory) {
 	i, ok := h.find(t.Kind)
 	if ok {
 		return (*h)[i], nil
@@ -102,7 +102,7 @@ func (h *history) about(t *Task, by *ages) (e, dropped *kindHistory) {
 }
 
 // kindHistoryWith returns the history of a task's kind, and adds it if there is none.
-func (ln *learner) kindHistoryWith(t *Task) *kindHistory {
+func (ln *learner) kindHistoryWith(t *model.Task) *kindHistory {
 	e, dropped := ln.predictor.history.about(t, &ln.predictor.derived.ages)
 	if r := &ln.predictor.derived.runs; r.valid && dropped.known() {
 		delete(r.kinds, dropped.Kind)
@@ -116,7 +116,7 @@ func (ln *learner) kindHistoryWith(t *Task) *kindHistory {
 }
 
 // learn learns from a successful attempt whose start was seen.
-func (ln *learner) learn(t *Task, a *Attempt) {
+func (ln *learner) learn(t *model.Task, a *model.Attempt) {
 	if t.Kind == "" || a.Started == 0 {
 		return
 	}
@@ -141,7 +141,7 @@ func (ln *learner) learn(t *Task, a *Attempt) {
 
 // retime updates the guesses after the mean run time of a kind changed. before is the
 // history before the change.
-func (ln *learner) retime(t *Task, e *kindHistory, before kindHistory) {
+func (ln *learner) retime(t *model.Task, e *kindHistory, before kindHistory) {
 	e.RunTime = before.RunTime // as in the sums
 	if !before.known() {
 		e.Runs = 0
@@ -160,7 +160,7 @@ func (ln *learner) retime(t *Task, e *kindHistory, before kindHistory) {
 }
 
 // learnFloor stores the least memory that an unsuccessful attempt needed.
-func (ln *learner) learnFloor(t *Task, least units.Bytes) {
+func (ln *learner) learnFloor(t *model.Task, least units.Bytes) {
 	if t.Kind == "" || least <= 0 || ln.predictor.history.of(t.Kind) == nil && len(ln.predictor.history) >= maxKinds {
 		return
 	}
@@ -196,13 +196,13 @@ func (pr *predictor) Recalls(kind string) bool {
 // learned updates what depends on the expected run time of tasks like t. all and family
 // say whether the guess for tasks with unknown run times has also changed: for tasks of
 // no known family, and for tasks of family name, the family of t's kind.
-func (ln *learner) learned(t *Task, name string, all, family bool) {
+func (ln *learner) learned(t *model.Task, name string, all, family bool) {
 	if !all && !family {
 		ln.reestimate(t.Kind)
 		for _, g := range ln.gpusOf(t.Kind) {
-			g.forget()
+			g.InvalidateForecast()
 		}
-		if ln.opt.shortestFirst() {
+		if ln.opt.ShortestFirst() {
 			ln.queue.resortKind(t.Kind)
 		}
 		return
@@ -210,7 +210,7 @@ func (ln *learner) learned(t *Task, name string, all, family bool) {
 	ln.predictor.derived.learned++
 	ln.predictor.derived.timed++
 	kinds := ln.predictor.runs().kinds
-	concerns := func(other *Task) bool {
+	concerns := func(other *model.Task) bool {
 		switch {
 		case other.Kind == t.Kind:
 			return true
@@ -222,18 +222,18 @@ func (ln *learner) learned(t *Task, name string, all, family bool) {
 		return all && (other.Family == everyFamily || ln.predictor.guess[other.Family] == 0)
 	}
 	for _, g := range ln.gpus {
-		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return concerns(ln.tasks[r.Task]) }) {
-			g.forget()
+		if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return concerns(ln.tasks[r.Task]) }) {
+			g.InvalidateForecast()
 		}
 	}
-	if ln.opt.shortestFirst() {
+	if ln.opt.ShortestFirst() {
 		ln.queue.resort(concerns)
 	}
 }
 
 // reestimate drops the cached run times of the tasks of a kind.
 func (ln *learner) reestimate(kind string) {
-	for t := ln.byKind[kind]; t != nil; t = t.links.older {
+	for t := ln.byKind[kind]; t != nil; t = ln.links.of(t).older {
 		ln.predictor.forget(t)
 		ln.placer.tried(t).learned = 0
 	}
@@ -249,25 +249,25 @@ const (
 // recall replaces a task's estimate by the memory that earlier runs of its kind have
 // used. If that is more than any GPU can give beside the headroom, the task gets a whole
 // GPU.
-func (pr *predictor) recall(t *Task) {
+func (pr *predictor) recall(t *model.Task) {
 	e := pr.history.of(t.Kind)
 	if !pr.opt.Learn || e == nil {
 		return
 	}
 	if len(e.Loads) == t.GPUs {
-		t.Expected.Loads, t.Expected.Source = e.Loads, sourceHistory
+		t.Expected.Loads, t.Expected.Source = e.Loads, model.SourceHistory
 	}
 	if e.Peak == 0 {
 		pr.raise(t, e.Floor)
 		return
 	}
 	peak := max(e.Peak, e.Floor)
-	seen := Estimate{Memory: max(peak.Scale(learnedFactor), peak+learnedLeast), Method: FromHistory}
-	if t.Estimate.Method == Declared && t.Estimate.Memory >= seen.Memory {
+	seen := model.Estimate{Memory: max(peak.Scale(learnedFactor), peak+learnedLeast), Method: model.FromHistory}
+	if t.Estimate.Method == model.Declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of later growth
 	}
 	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
-		seen = Estimate{WholeGPU: true, Large: true, Method: seen.Method}
+		seen = model.Estimate{WholeGPU: true, Large: true, Method: seen.Method}
 	}
 	seen.Plain, seen.Share = t.Estimate.Plain, t.Estimate.Share
 	t.Estimate = seen
@@ -275,14 +275,14 @@ func (pr *predictor) recall(t *Task) {
 
 // raise handles kinds without a successful run. An estimate below floor, the least memory
 // those runs needed, becomes the memory that recovery grants after a GPU OOM.
-func (pr *predictor) raise(t *Task, floor units.Bytes) {
+func (pr *predictor) raise(t *model.Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return
 	}
 	plain, share := t.Estimate.Plain, t.Estimate.Share
-	t.Estimate = Estimate{Memory: afterOOM(floor), Method: FromHistory}
+	t.Estimate = model.Estimate{Memory: afterOOM(floor), Method: model.FromHistory}
 	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
-		t.Estimate = Estimate{WholeGPU: true, Large: true, Method: FromHistory}
+		t.Estimate = model.Estimate{WholeGPU: true, Large: true, Method: model.FromHistory}
 	}
 	t.Estimate.Plain, t.Estimate.Share = plain, share
 }

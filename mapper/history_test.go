@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
-func learning() Options {
+func learning() model.Options {
 	opt := plain()
 	opt.Learn = true
 	return opt
@@ -27,19 +27,19 @@ func TestRecall(t *testing.T) {
 		learn bool
 		peaks []units.Bytes // of the runs before
 		kind  string
-		want  Estimate
+		want  model.Estimate
 	}{
-		{"a share more", true, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: (20 * units.GiB).Scale(1.03), Method: "history"}},
-		{"at least 128 MiB more", true, []units.Bytes{units.GiB}, "k", Estimate{Memory: units.GiB + 128*units.MiB, Method: "history"}},
-		{"the highest of several", true, []units.Bytes{5 * units.GiB, 10 * units.GiB, 7 * units.GiB}, "k", Estimate{Memory: (10 * units.GiB).Scale(1.03), Method: "history"}},
-		{"another kind", true, []units.Bytes{20 * units.GiB}, "l", Estimate{Memory: 2 * units.GiB}},
-		{"no kind", true, []units.Bytes{20 * units.GiB}, "", Estimate{Memory: 2 * units.GiB}},
-		{"nothing seen", true, []units.Bytes{0}, "k", Estimate{Memory: 2 * units.GiB}},
-		{"no run yet", true, nil, "k", Estimate{Memory: 2 * units.GiB}},
-		{"not wanted", false, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: 2 * units.GiB}},
+		{"a share more", true, []units.Bytes{20 * units.GiB}, "k", model.Estimate{Memory: (20 * units.GiB).Scale(1.03), Method: "history"}},
+		{"at least 128 MiB more", true, []units.Bytes{units.GiB}, "k", model.Estimate{Memory: units.GiB + 128*units.MiB, Method: "history"}},
+		{"the highest of several", true, []units.Bytes{5 * units.GiB, 10 * units.GiB, 7 * units.GiB}, "k", model.Estimate{Memory: (10 * units.GiB).Scale(1.03), Method: "history"}},
+		{"another kind", true, []units.Bytes{20 * units.GiB}, "l", model.Estimate{Memory: 2 * units.GiB}},
+		{"no kind", true, []units.Bytes{20 * units.GiB}, "", model.Estimate{Memory: 2 * units.GiB}},
+		{"nothing seen", true, []units.Bytes{0}, "k", model.Estimate{Memory: 2 * units.GiB}},
+		{"no run yet", true, nil, "k", model.Estimate{Memory: 2 * units.GiB}},
+		{"not wanted", false, []units.Bytes{20 * units.GiB}, "k", model.Estimate{Memory: 2 * units.GiB}},
 		// A run that fills the machine is not rejected the next time.
-		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Large: true, Method: "history"}},
-		{"just fits", true, []units.Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
+		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", model.Estimate{WholeGPU: true, Large: true, Method: "history"}},
+		{"just fits", true, []units.Bytes{gib(38.8)}, "k", model.Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := learning()
@@ -49,7 +49,7 @@ func TestRecall(t *testing.T) {
 				id := w.submit(2*units.GiB, kind("k", "f"))
 				w.started(id)
 				w.wait(time.Minute)
-				w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
+				w.exitWith(model.Exited{Task: id, Class: model.ExitOK, Peak: peak})
 			}
 			id := w.submit(2*units.GiB, kind(row.kind, "f"))
 			w.wantOn(id, 0)
@@ -68,16 +68,16 @@ func TestRecall(t *testing.T) {
 func TestLearnWithoutSuccess(t *testing.T) {
 	for _, row := range []struct {
 		name     string
-		end      Exited
+		end      model.Exited
 		estimate units.Bytes
-		want     Estimate
+		want     model.Estimate
 	}{
-		{"used more than the estimate", Exited{Class: ExitProgram, Peak: 8 * units.GiB}, units.GiB, Estimate{Memory: 11 * units.GiB, Method: "history"}},
-		{"stopped", Exited{Class: ExitStopped, Peak: 8 * units.GiB}, units.GiB, Estimate{Memory: 11 * units.GiB, Method: "history"}},
-		{"used less", Exited{Class: ExitProgram, Peak: 8 * units.GiB}, 9 * units.GiB, Estimate{Memory: 9 * units.GiB}},
-		{"wanted more", Exited{Class: ExitGPUOOM, Peak: 2 * units.GiB, Demand: 16 * units.GiB}, units.GiB, Estimate{Memory: 21 * units.GiB, Method: "history"}},
-		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * units.GiB}, units.GiB, Estimate{WholeGPU: true, Large: true, Method: "history"}},
-		{"not seen", Exited{Class: ExitHostOOM}, units.GiB, Estimate{Memory: units.GiB}},
+		{"used more than the estimate", model.Exited{Class: model.ExitProgram, Peak: 8 * units.GiB}, units.GiB, model.Estimate{Memory: 11 * units.GiB, Method: "history"}},
+		{"stopped", model.Exited{Class: model.ExitStopped, Peak: 8 * units.GiB}, units.GiB, model.Estimate{Memory: 11 * units.GiB, Method: "history"}},
+		{"used less", model.Exited{Class: model.ExitProgram, Peak: 8 * units.GiB}, 9 * units.GiB, model.Estimate{Memory: 9 * units.GiB}},
+		{"wanted more", model.Exited{Class: model.ExitGPUOOM, Peak: 2 * units.GiB, Demand: 16 * units.GiB}, units.GiB, model.Estimate{Memory: 21 * units.GiB, Method: "history"}},
+		{"wanted nearly all", model.Exited{Class: model.ExitGPUOOM, Demand: 35 * units.GiB}, units.GiB, model.Estimate{WholeGPU: true, Large: true, Method: "history"}},
+		{"not seen", model.Exited{Class: model.ExitHostOOM}, units.GiB, model.Estimate{Memory: units.GiB}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := learning()
@@ -101,8 +101,8 @@ func TestLearnWithoutSuccess(t *testing.T) {
 // TestRuns checks that Runs lists the runs of one program by batch size, and no others.
 func TestRuns(t *testing.T) {
 	w := newWorld(t, learning(), 1)
-	program := func(kind, program string, batch int) func(*Request) {
-		return func(r *Request) { r.Kind, r.Program, r.Batch = kind, program, batch }
+	program := func(kind, program string, batch int) func(*model.Request) {
+		return func(r *model.Request) { r.Kind, r.Program, r.Batch = kind, program, batch }
 	}
 	for i, peak := range []units.Bytes{4 * units.GiB, 8 * units.GiB, 6 * units.GiB, 0} {
 		batch, name := 32<<i, "p"
@@ -111,7 +111,7 @@ func TestRuns(t *testing.T) {
 		}
 		id := w.submit(units.GiB, program(fmt.Sprint("k", i), name, batch))
 		w.started(id)
-		w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
+		w.exitWith(model.Exited{Task: id, Class: model.ExitOK, Peak: peak})
 	}
 	if got, want := w.s.Runs("p"), []Run{{32, 4 * units.GiB}, {64, 8 * units.GiB}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("runs of p: %v, want %v", got, want)
@@ -132,9 +132,9 @@ func TestRunTimeAlone(t *testing.T) {
 		t.Fatal("they do not disturb each other: this tests nothing")
 	}
 	w := newWorld(t, learning(), 1)
-	submit := func(name string) TaskID {
+	submit := func(name string) model.TaskID {
 		id := w.submitOnly(kind(name, ""))
-		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: []interference.Load{resnet}}})
+		w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{Memory: units.GiB}, Expected: model.Expected{Loads: []interference.Load{resnet}}})
 		w.started(id)
 		return id
 	}
@@ -142,9 +142,9 @@ func TestRunTimeAlone(t *testing.T) {
 	w.wait(10 * time.Minute) // alone
 	b := submit("b")
 	w.wait(10 * time.Minute) // together
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wait(10 * time.Minute) // alone again
-	w.exit(b, ExitOK)
+	w.exit(b, model.ExitOK)
 	want := time.Duration((1 + speed) * float64(10*time.Minute))
 	for _, name := range []string{"a", "b"} {
 		if got := w.s.predictor.history.of(name).Alone; (got - want).Abs() > time.Millisecond {
@@ -179,12 +179,12 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	w.wait(10 * time.Minute)
 	end := w.now
 	w.wait(5 * time.Hour)
-	w.exitWith(Exited{Task: a, Class: ExitOK, Finished: end, Peak: units.GiB})
+	w.exitWith(model.Exited{Task: a, Class: model.ExitOK, Finished: end, Peak: units.GiB})
 	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("it ran for 10 min, and is said to take %s", got)
 	}
 	b := w.submit(units.GiB, kind("k", ""))
-	w.exit(b, ExitOK)
+	w.exit(b, model.ExitOK)
 	if got := w.s.predictor.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("after one that was not seen to run it is said to take %s", got)
 	}
@@ -221,7 +221,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // one is rejected.
 func TestHistoryInSnapshot(t *testing.T) {
 	opt := learning()
-	opt.Order = OrderSJF
+	opt.Order = model.OrderSJF
 	w := newWorld(t, opt, 1)
 	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 1234567891, "b": time.Minute})
 	b, err := json.Marshal(w.s)
@@ -254,9 +254,9 @@ func TestHistoryInSnapshot(t *testing.T) {
 func TestProgress(t *testing.T) {
 	beside := interference.Speeds([]interference.Load{small, vgg128})
 	w := newWorld(t, plain(), 2)
-	submit := func(n int, l interference.Load) TaskID {
+	submit := func(n int, l interference.Load) model.TaskID {
 		id := w.submitOnly(gpus(n))
-		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: []interference.Load{l}}})
+		w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{Memory: units.GiB}, Expected: model.Expected{Loads: []interference.Load{l}}})
 		return id
 	}
 	wide := submit(2, small)
@@ -266,10 +266,10 @@ func TestProgress(t *testing.T) {
 	b := submit(1, vgg128) // counts from its launch on
 	w.started(b)
 	w.wait(50 * time.Second)
-	w.exit(b, ExitOK)
+	w.exit(b, model.ExitOK)
 	w.wait(30 * time.Second)
-	w.exit(wide, ExitOK)
-	for id, want := range map[TaskID]float64{wide: 130 + 50*beside[0], b: 50 * beside[1]} {
+	w.exit(wide, model.ExitOK)
+	for id, want := range map[model.TaskID]float64{wide: 130 + 50*beside[0], b: 50 * beside[1]} {
 		if got := w.finished[id].Done; got < want-1e-6 || got > want+1e-6 {
 			t.Errorf("task %d has done %v s, want %v", id, got, want)
 		}
@@ -279,17 +279,17 @@ func TestProgress(t *testing.T) {
 	w.started(idle)
 	b = submit(1, vgg128)
 	w.wantOn(b, 1)
-	w.exit(idle, ExitEvicted)
+	w.exit(idle, model.ExitEvicted)
 	w.wantOn(idle, 0)
 	w.started(idle)
 	c := submit(1, vgg128)
 	w.wantOn(c, 0)
 	w.started(c)
 	w.wait(10 * time.Second)
-	w.exit(c, ExitOK)
-	w.exit(idle, ExitOK)
-	w.exit(b, ExitOK)
-	for _, id := range []TaskID{c, idle} {
+	w.exit(c, model.ExitOK)
+	w.exit(idle, model.ExitOK)
+	w.exit(b, model.ExitOK)
+	for _, id := range []model.TaskID{c, idle} {
 		if got := w.finished[id].Done; got != 10 {
 			t.Errorf("task %d has done %v s, want 10", id, got)
 		}
@@ -298,10 +298,10 @@ func TestProgress(t *testing.T) {
 	again := submit(1, small)
 	w.started(again)
 	w.wait(time.Hour)
-	w.exit(again, ExitEvicted)
+	w.exit(again, model.ExitEvicted)
 	w.started(again)
 	w.wait(time.Second)
-	w.exit(again, ExitOK)
+	w.exit(again, model.ExitOK)
 	if got := w.finished[again].Done; got != 1 {
 		t.Errorf("the second attempt has done %v s", got)
 	}

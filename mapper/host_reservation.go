@@ -1,10 +1,14 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
 
 // hostReservedAgainst reports whether a machine's memory is reserved for a task that t
 // may not overtake.
-func (q *schedulingQueue) hostReservedAgainst(t *Task, h *Host) bool {
+func (q *schedulingQueue) hostReservedAgainst(t *model.Task, h *model.Host) bool {
 	k := q.head.Host
 	if k == nil || k.Node != h.Node || q.head.Task == t.ID || q.tasks[q.head.Task] == nil {
 		return false
@@ -19,16 +23,16 @@ type hostReservation struct {
 
 // reserveHost reserves a machine's memory for a task whose aging is over, if that is what
 // it lacks. It picks the capable machine with the most free memory.
-func (q *schedulingQueue) reserveHost(t *Task) {
+func (q *schedulingQueue) reserveHost(t *model.Task) {
 	q.head.Host = nil
 	if q.hostShort(t).Code == "" {
 		return
 	}
-	var best *Host
+	var best *model.Host
 	for _, h := range q.hosts {
-		able := t.GPUs == 0 || slices.ContainsFunc(q.gpus, func(g *GPU) bool { return g.Node == h.Node })
-		memory, cpus := h.withoutHelpers() // helpers may stay for weeks
-		if share := q.hostShare(t, h); h.Known && able && share.Memory <= memory && share.CPUs <= max(0, cpus) && (best == nil || h.free() > best.free()) {
+		able := t.GPUs == 0 || slices.ContainsFunc(q.gpus, func(g *model.GPU) bool { return g.Node == h.Node })
+		memory, cpus := h.WithoutHelpers() // helpers may stay for weeks
+		if share := q.hostShare(t, h); h.Known && able && share.Memory <= memory && share.CPUs <= max(0, cpus) && (best == nil || h.FreeMemory() > best.FreeMemory()) {
 			best = h
 		}
 	}

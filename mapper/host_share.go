@@ -1,10 +1,10 @@
 package mapper
 
 import (
-	"cmp"
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Tasks without a request share all of a machine's memory except one part in
@@ -25,13 +25,13 @@ const (
 // request, else the use by earlier runs of its kind, else the part that goes with its
 // GPUs. A task without a memory request may use more than its allocation, up to the
 // unallocated memory.
-func (l *ledger) hostShare(t *Task, h *Host) HostShare {
-	share := HostShare{Node: h.Node}
+func (l *ledger) hostShare(t *model.Task, h *model.Host) model.HostShare {
+	share := model.HostShare{Node: h.Node}
 	if !h.Known {
 		return share
 	}
 	part, gpus := l.partOf(t, h.Node)
-	left := max(0, h.Memory-h.helpers)
+	left := max(0, h.Memory-h.HelpersMemory())
 	share.Limit = t.HostMem
 	switch {
 	case t.HostReserve > 0 && t.HostOOMs == 0:
@@ -41,15 +41,15 @@ func (l *ledger) hostShare(t *Task, h *Host) HostShare {
 	case t.HostMem > 0:
 		share.Memory = t.HostMem
 	case t.NextHostGrant > 0:
-		share.Memory = min(t.NextHostGrant, h.most())
+		share.Memory = min(t.NextHostGrant, h.MaxMemory())
 	case gpus == 0:
-		share.Memory = min(h.Memory/hostParts, bareHost, h.most())
+		share.Memory = min(h.Memory/hostParts, bareHost, h.MaxMemory())
 	default:
 		all := left - left/defaultParts
-		share.Memory = min(max(all.Scale(part/float64(gpus)), min(leastHost, h.Memory/hostParts)), h.most())
+		share.Memory = min(max(all.Scale(part/float64(gpus)), min(leastHost, h.Memory/hostParts)), h.MaxMemory())
 	}
 	if share.Limit == 0 {
-		share.Limit = min(max(share.Memory, h.Memory-h.taken), h.most())
+		share.Limit = min(max(share.Memory, h.Memory-h.TakenMemory()), h.MaxMemory())
 		if h.Limit > 0 {
 			share.Limit = min(share.Limit, max(h.Limit, share.Memory))
 		}
@@ -65,16 +65,13 @@ func (l *ledger) hostShare(t *Task, h *Host) HostShare {
 	return share
 }
 
-// asks returns the host memory that a task has requested, or 0 if none.
-func (r *Request) asks() units.Bytes { return cmp.Or(r.HostReserve, r.HostMem) }
-
 // partOf returns how many of a machine's GPUs a task gets, as a number with a fraction,
 // and how many there are. Both are 0 if it gets none.
-func (l *ledger) partOf(t *Task, node string) (part float64, gpus int) {
+func (l *ledger) partOf(t *model.Task, node string) (part float64, gpus int) {
 	if t.GPUs == 0 {
 		return 0, 0
 	}
-	var first *GPU
+	var first *model.GPU
 	for _, g := range l.gpus {
 		if g.Node == node {
 			if gpus++; first == nil {
@@ -94,36 +91,36 @@ func (l *ledger) partOf(t *Task, node string) (part float64, gpus int) {
 
 // hostFits reports whether a machine has host memory and processors for a task. If not,
 // the reason says what is missing. A suspended task already has its allocation.
-func (q *schedulingQueue) hostFits(t *Task, h *Host) (HostShare, Reason) {
-	if t.Phase == Suspended {
-		return HostShare{}, Reason{}
+func (q *schedulingQueue) hostFits(t *model.Task, h *model.Host) (model.HostShare, model.Reason) {
+	if t.Phase == model.Suspended {
+		return model.HostShare{}, model.Reason{}
 	}
 	share := q.hostShare(t, h)
-	free := h.free()
+	free := h.FreeMemory()
 	switch {
 	case q.hostReservedAgainst(t, h):
-		return share, Reason{Code: ReasonHostKept, Task: q.head.Task}
+		return share, model.Reason{Code: model.ReasonHostKept, Task: q.head.Task}
 	case !h.Known:
-		return share, Reason{}
-	case h.short():
-		return share, Reason{Code: ReasonHostLow, Have: h.Available, Of: h.Total}
-	case share.Memory > h.most():
-		return share, Reason{Code: ReasonHostMemory, Have: h.most(), Need: share.Memory, Of: h.Memory}
+		return share, model.Reason{}
+	case h.Short():
+		return share, model.Reason{Code: model.ReasonHostLow, Have: h.Available, Of: h.Total}
+	case share.Memory > h.MaxMemory():
+		return share, model.Reason{Code: model.ReasonHostMemory, Have: h.MaxMemory(), Need: share.Memory, Of: h.Memory}
 	case share.Memory > free:
-		return share, Reason{Code: ReasonHostMemory, Have: max(0, free), Need: share.Memory, Of: h.Memory, Helpers: h.helpers}
+		return share, model.Reason{Code: model.ReasonHostMemory, Have: max(0, free), Need: share.Memory, Of: h.Memory, Helpers: h.HelpersMemory()}
 	case share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked:
-		return share, Reason{Code: ReasonHostCPUs, More: int(share.CPUs), Count: int(h.CPUsBooked), Limit: int(h.CPUs)}
+		return share, model.Reason{Code: model.ReasonHostCPUs, More: int(share.CPUs), Count: int(h.CPUsBooked), Limit: int(h.CPUs)}
 	}
-	return share, Reason{}
+	return share, model.Reason{}
 }
 
 // hostFor returns the machine for a task without a GPU: the one with the most free
 // memory. If there is none, the reason says why.
-func (q *schedulingQueue) hostFor(t *Task) (best *Host, no Reason) {
+func (q *schedulingQueue) hostFor(t *model.Task) (best *model.Host, no model.Reason) {
 	if len(q.hosts) == 0 {
-		return &Host{}, Reason{}
+		return &model.Host{}, model.Reason{}
 	}
-	known := slices.ContainsFunc(q.hosts, func(h *Host) bool { return h.Known })
+	known := slices.ContainsFunc(q.hosts, func(h *model.Host) bool { return h.Known })
 	for _, h := range q.hosts {
 		if h.Known != known {
 			continue
@@ -132,19 +129,19 @@ func (q *schedulingQueue) hostFor(t *Task) (best *Host, no Reason) {
 			if no.Code == "" {
 				no = why
 			}
-		} else if best == nil || h.free() > best.free() {
+		} else if best == nil || h.FreeMemory() > best.FreeMemory() {
 			best = h
 		}
 	}
 	if best != nil {
-		no = Reason{}
+		no = model.Reason{}
 	}
 	return best, no
 }
 
 // nodeFits reports whether the machine of a GPU has host memory and processors for
 // a task.
-func (q *schedulingQueue) nodeFits(t *Task, node string) bool {
+func (q *schedulingQueue) nodeFits(t *model.Task, node string) bool {
 	h := q.host(node)
 	if h == nil {
 		return true
@@ -155,7 +152,7 @@ func (q *schedulingQueue) nodeFits(t *Task, node string) bool {
 
 // whereHostFits drops the GPUs of machines that lack host memory or processors for a
 // task. all reports whether it dropped none.
-func (q *schedulingQueue) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
+func (q *schedulingQueue) whereHostFits(t *model.Task, gpus []*model.GPU) (fitting []*model.GPU, all bool) {
 	if len(q.hosts) == 0 {
 		return gpus, true
 	}
@@ -174,13 +171,13 @@ func (q *schedulingQueue) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, a
 
 // hostShort says why no machine has host memory and processors for a task, or returns the
 // zero Reason if one has.
-func (q *schedulingQueue) hostShort(t *Task) (no Reason) {
+func (q *schedulingQueue) hostShort(t *model.Task) (no model.Reason) {
 	if t.GPUs == 0 {
 		_, no = q.hostFor(t)
 		return no
 	}
 	if len(q.hosts) == 0 {
-		return Reason{}
+		return model.Reason{}
 	}
 	node := ""
 	for i, g := range q.gpus {
@@ -190,7 +187,7 @@ func (q *schedulingQueue) hostShort(t *Task) (no Reason) {
 		node = g.Node
 		h := q.host(node)
 		if h == nil {
-			return Reason{}
+			return model.Reason{}
 		}
 		_, why := q.hostFits(t, h)
 		if why.Code == "" {
@@ -205,14 +202,14 @@ func (q *schedulingQueue) hostShort(t *Task) (no Reason) {
 
 // hostCanFit reports whether a task would fit if nothing else ran. A suspended task
 // already has its allocation.
-func (l *ledger) hostCanFit(t *Task) bool {
-	if len(l.hosts) == 0 || t.Phase == Suspended || t.asks() == 0 && t.CPUs == 0 {
+func (l *ledger) hostCanFit(t *model.Task) bool {
+	if len(l.hosts) == 0 || t.Phase == model.Suspended || t.HostRequest() == 0 && t.CPUs == 0 {
 		return true
 	}
-	able := func(h *Host) bool { return !h.Known || t.asks() <= h.most() && t.CPUs <= h.CPUs }
+	able := func(h *model.Host) bool { return !h.Known || t.HostRequest() <= h.MaxMemory() && t.CPUs <= h.CPUs }
 	if t.GPUs > 0 {
-		return slices.ContainsFunc(l.gpus, func(g *GPU) bool { h := l.host(g.Node); return h == nil || able(h) })
+		return slices.ContainsFunc(l.gpus, func(g *model.GPU) bool { h := l.host(g.Node); return h == nil || able(h) })
 	}
-	known := slices.ContainsFunc(l.hosts, func(h *Host) bool { return h.Known })
-	return slices.ContainsFunc(l.hosts, func(h *Host) bool { return h.Known == known && able(h) })
+	known := slices.ContainsFunc(l.hosts, func(h *model.Host) bool { return h.Known })
+	return slices.ContainsFunc(l.hosts, func(h *model.Host) bool { return h.Known == known && able(h) })
 }

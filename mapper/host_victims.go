@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // promised is the part of a machine that rotate has already promised to waiting tasks.
@@ -15,7 +16,7 @@ type promised struct {
 
 // hostVictims returns the tasks that must stop for a machine to have room for a task, the
 // longest running first. fits is false if it would not have room even then.
-func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
+func (r *timeslice) hostVictims(t *model.Task) (victims []model.TaskID, fits bool) {
 	pre := r.pre
 	for _, h := range pre.hosts {
 		if victims, fits = r.victimsAt(t, h); fits {
@@ -28,25 +29,25 @@ func (r *timeslice) hostVictims(t *Task) (victims []TaskID, fits bool) {
 	return nil, false
 }
 
-func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
+func (r *timeslice) victimsAt(t *model.Task, h *model.Host) (victims []model.TaskID, fits bool) {
 	pre := r.pre
-	then := h.clone()
+	then := h.Clone()
 	then.Available = 0
 	given := r.promised[h.Node]
 	room := func() bool {
-		then.settle()
+		then.Settle()
 		share := pre.hostShare(t, then)
-		return !h.Known || share.Memory <= then.free()-given.memory && (share.CPUs == 0 || share.CPUs <= then.CPUs-then.CPUsBooked-given.cpus)
+		return !h.Known || share.Memory <= then.FreeMemory()-given.memory && (share.CPUs == 0 || share.CPUs <= then.CPUs-then.CPUsBooked-given.cpus)
 	}
-	var over []*Task
-	then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool {
+	var over []*model.Task
+	then.Residents = slices.DeleteFunc(then.Residents, func(x model.HostResident) bool {
 		v := pre.tasks[x.Task]
 		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
-		return v.Phase == Stopping
+		return v.Phase == model.Stopping
 	})
-	slices.SortFunc(over, func(a, b *Task) int {
+	slices.SortFunc(over, func(a, b *model.Task) int {
 		return cmp.Or(cmp.Compare(a.Last().Started, b.Last().Started), cmp.Compare(a.ID, b.ID))
 	})
 	for {
@@ -58,17 +59,17 @@ func (r *timeslice) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
 		}
 		gone := over[0].ID
 		over, victims = over[1:], append(victims, gone)
-		then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool { return x.Task == gone })
+		then.Residents = slices.DeleteFunc(then.Residents, func(x model.HostResident) bool { return x.Task == gone })
 	}
 }
 
 // couldFitHost reports whether a task on GPUs would have host memory if all tasks with
 // used slots stopped.
-func (r *timeslice) couldFitHost(t *Task) bool {
+func (r *timeslice) couldFitHost(t *model.Task) bool {
 	if len(r.pre.hosts) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(r.pre.gpus, func(g *GPU) bool {
+	return slices.ContainsFunc(r.pre.gpus, func(g *model.GPU) bool {
 		h := r.pre.host(g.Node)
 		if h == nil {
 			return true

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 const (
@@ -15,54 +16,12 @@ const (
 	idleWarning = 10 * time.Minute
 )
 
-// TerminalInput says that somebody has typed into a task's terminal, or has run a command
-// in the task.
-type TerminalInput struct {
-	At   units.Instant `json:"at"`
-	Task TaskID        `json:"task"`
-}
-
-func (e TerminalInput) when() units.Instant { return e.At }
-func (TerminalInput) kind() string          { return "touched" }
-func (e TerminalInput) about() TaskID       { return e.Task }
-
-// Idle records that a running task is idle. It is decided when the task has been idle for
-// a while, when the task is warned, and when it is busy again.
-type Idle struct {
-	Task    TaskID `json:"task"`
-	Attempt int    `json:"attempt"`
-	// Since is the instant since which it is idle, or 0 if it is busy again.
-	Since units.Instant `json:"since"`
-	// Ends is the instant at which the task will be stopped for it, or 0 if it will not
-	// be or that is not known yet.
-	Ends units.Instant `json:"ends,omitempty"`
-	// Unused: it has never had memory on its GPUs.
-	Unused bool `json:"unused,omitempty"`
-}
-
-func (Idle) decisionKind() string { return "idle" }
-
-// Idleness is the idle state of a running task.
-type Idleness struct {
-	// Since is the instant since which all its GPUs have been idle for it and nobody has
-	// typed into its terminal, or 0 if it is busy or that is not known.
-	Since units.Instant `json:"since,omitempty"`
-	// Touched is the instant of the last input.
-	Touched units.Instant `json:"touched,omitempty"`
-	// Told: it has been reported. Ends is the instant at which it will be stopped, or 0
-	// if it has not been warned.
-	Told bool          `json:"told,omitempty"`
-	Ends units.Instant `json:"ends,omitempty"`
-	// Unused: it has never had memory on its GPUs.
-	Unused bool `json:"unused,omitempty"`
-}
-
 // checkIdle updates since when a GPU has been idle for each of its tasks. If several
 // tasks share a busy GPU, only the share of time in which a task's own kernels ran is
 // evidence. Coarse activity is no evidence, nor are readings of a GPU with a fault. A
 // task that has never had memory on a GPU is idle there whatever the GPU's activity is,
 // if no other processes use the GPU.
-func (pre *preempter) checkIdle(g *GPU) {
+func (pre *preempter) checkIdle(g *model.GPU) {
 	still := g.Read && !g.Coarse && g.Fault == "" && g.SMACT <= idleMost
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -86,7 +45,7 @@ func (pre *preempter) clearIdle() {
 	}
 }
 
-func (s *State) terminalInput(ev TerminalInput) {
+func (s *State) terminalInput(ev model.TerminalInput) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Alive() == nil {
 		return
@@ -95,7 +54,7 @@ func (s *State) terminalInput(ev TerminalInput) {
 		t.Idle.Touched = max(s.now, 1)
 		s.preempter.lookIdle(t)
 	}
-	if t.Suspension != nil && t.Suspension.Reason.Code == ReasonIdle {
+	if t.Suspension != nil && t.Suspension.Reason.Code == model.ReasonIdle {
 		s.resumeFitting(t) // a user is back
 	}
 }
@@ -103,12 +62,12 @@ func (s *State) terminalInput(ev TerminalInput) {
 // idleSince returns since when a running task is idle, or 0 if it is busy or that is not
 // known. unused: it has never had memory on its GPUs, although it holds them. A task
 // without a terminal that had memory and has none now may be between two stages.
-func (l *ledger) idleSince(t *Task) (since units.Instant, unused bool) {
+func (l *ledger) idleSince(t *model.Task) (since units.Instant, unused bool) {
 	a := t.Current()
 	since, unused = max(a.Started, a.Back, t.Idle.Touched), a.Back == 0 // suspended tasks had memory
 	holds := t.Terminal
 	for _, grant := range a.Grants {
-		r := l.byID[grant.GPU].resident(t.ID)
+		r := l.byID[grant.GPU].Resident(t.ID)
 		if r == nil || r.QuietSince == 0 {
 			return 0, false
 		}
@@ -121,7 +80,7 @@ func (l *ledger) idleSince(t *Task) (since units.Instant, unused bool) {
 }
 
 // idleStop returns the idle time after which a task is stopped, or 0 for never.
-func (l *ledger) idleStop(t *Task) time.Duration {
+func (l *ledger) idleStop(t *model.Task) time.Duration {
 	switch {
 	case t.IdleStop != 0:
 		return max(0, t.IdleStop)
@@ -132,8 +91,8 @@ func (l *ledger) idleStop(t *Task) time.Duration {
 }
 
 // lookIdle updates whether a task is idle, and sets the next timer.
-func (pre *preempter) lookIdle(t *Task) {
-	if t.Phase != Running {
+func (pre *preempter) lookIdle(t *model.Task) {
+	if t.Phase != model.Running {
 		return
 	}
 	since, unused := pre.idleSince(t)
@@ -142,9 +101,9 @@ func (pre *preempter) lookIdle(t *Task) {
 		return
 	}
 	told := t.Idle.Told || t.Idle.Ends != 0
-	t.Idle = Idleness{Since: since, Touched: t.Idle.Touched, Unused: unused}
+	t.Idle = model.Idleness{Since: since, Touched: t.Idle.Touched, Unused: unused}
 	if told {
-		pre.decide(Idle{Task: t.ID, Attempt: t.Last().N})
+		pre.decide(model.Idle{Task: t.ID, Attempt: t.Last().N})
 	}
 	if since != 0 {
 		pre.judgeIdle(t)
@@ -153,8 +112,8 @@ func (pre *preempter) lookIdle(t *Task) {
 
 // judgeIdle reports, warns or stops an idle task when it is time, and sets a timer for
 // the next of these.
-func (pre *preempter) judgeIdle(t *Task) {
-	if t.Phase != Running || t.Idle.Since == 0 {
+func (pre *preempter) judgeIdle(t *model.Task) {
+	if t.Phase != model.Running || t.Idle.Since == 0 {
 		return
 	}
 	next := units.Never
@@ -179,13 +138,13 @@ func (pre *preempter) judgeIdle(t *Task) {
 		t.Idle.Ends = 0
 	}
 	if t.Idle != told {
-		pre.decide(Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
+		pre.decide(model.Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
 	}
 	switch {
 	case t.Idle.Ends > pre.now:
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
-		why := Reason{Code: ReasonIdle, Span: pre.now.Sub(t.Idle.Since)}
+		why := model.Reason{Code: model.ReasonIdle, Span: pre.now.Sub(t.Idle.Since)}
 		if !pre.preemptTask(t, why) {
 			pre.stopVictim(t, why)
 		}
@@ -206,5 +165,5 @@ func (pre *preempter) judgeIdles() {
 // idles reports whether a timer belongs to an idle attempt.
 func (l *ledger) idles(d timer) bool {
 	t := l.tasks[d.Task]
-	return d.Idle && t != nil && t.Phase == Running && t.Last().N == d.Attempt && t.Idle.Since > 0
+	return d.Idle && t != nil && t.Phase == model.Running && t.Last().N == d.Attempt && t.Idle.Since > 0
 }

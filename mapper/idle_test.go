@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // idleWorld has two GPUs, and options about idle tasks.
-func idleWorld(t *testing.T, change func(*Options)) *world {
+func idleWorld(t *testing.T, change func(*model.Options)) *world {
 	opt := plain()
 	opt.IdleReport, opt.IdleStop = 30*time.Minute, 4*time.Hour
 	if change != nil {
@@ -18,23 +19,23 @@ func idleWorld(t *testing.T, change func(*Options)) *world {
 }
 
 // seesGPU sends a sample of GPU 0: its activity and its tasks' use.
-func (w *world) seesGPU(smact float64, coarse bool, uses ...TaskUse) {
+func (w *world) seesGPU(smact float64, coarse bool, uses ...model.TaskUse) {
 	w.t.Helper()
-	s := GPUSample{ID: "GPU-0", SMACT: smact, Coarse: coarse, Tasks: uses}
+	s := model.GPUSample{ID: "GPU-0", SMACT: smact, Coarse: coarse, Tasks: uses}
 	for _, u := range uses {
 		s.Used += u.Used
 	}
-	w.step(Sampled{At: w.now, GPUs: []GPUSample{s}})
+	w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{s}})
 }
 
-func (w *world) runs(edit func(*Request)) TaskID {
+func (w *world) runs(edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	id := w.submit(4*units.GiB, edit)
-	w.step(Started{At: w.now, Task: id, Attempt: 1})
+	w.step(model.Started{At: w.now, Task: id, Attempt: 1})
 	return id
 }
 
-func (w *world) idle(id TaskID) Idleness {
+func (w *world) idle(id model.TaskID) model.Idleness {
 	w.t.Helper()
 	t, ok := w.s.Task(id)
 	if !ok {
@@ -50,7 +51,7 @@ func TestIdleHog(t *testing.T) {
 	id := w.runs(nil)
 	w.wait(time.Minute)
 	began := w.now
-	w.seesGPU(0.01, false, TaskUse{Task: id, Used: units.GiB})
+	w.seesGPU(0.01, false, model.TaskUse{Task: id, Used: units.GiB})
 	w.wait(29 * time.Minute)
 	if got := w.idle(id); got.Told || got.Since != began {
 		t.Fatalf("after 29 minutes: %+v", got)
@@ -63,34 +64,34 @@ func TestIdleHog(t *testing.T) {
 	if len(w.stops) > 0 {
 		t.Fatalf("it was stopped: %+v", w.stops)
 	}
-	w.seesGPU(0.4, false, TaskUse{Task: id, Used: units.GiB})
-	if got := w.idle(id); got != (Idleness{}) {
+	w.seesGPU(0.4, false, model.TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got != (model.Idleness{}) {
 		t.Errorf("it works again: %+v", got)
 	}
 }
 
 // TestNoEvidence lists samples that do not show that a task is idle.
 func TestNoEvidence(t *testing.T) {
-	for name, show := range map[string]func(w *world, id TaskID){
-		"coarse activity": func(w *world, id TaskID) { w.seesGPU(0, true, TaskUse{Task: id, Used: units.GiB}) },
-		"no memory any more": func(w *world, id TaskID) {
-			w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	for name, show := range map[string]func(w *world, id model.TaskID){
+		"coarse activity": func(w *world, id model.TaskID) { w.seesGPU(0, true, model.TaskUse{Task: id, Used: units.GiB}) },
+		"no memory any more": func(w *world, id model.TaskID) {
+			w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 			w.seesGPU(0, false)
 		},
-		"never seen, beside memory that nobody knows": func(w *world, _ TaskID) {
-			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", SMACT: 0.5, Used: units.GiB, OtherProcesses: units.GiB}}})
+		"never seen, beside memory that nobody knows": func(w *world, _ model.TaskID) {
+			w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{{ID: "GPU-0", SMACT: 0.5, Used: units.GiB, OtherProcesses: units.GiB}}})
 		},
-		"no sample":        func(*world, TaskID) {},
-		"a busy neighbour": func(w *world, id TaskID) { w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB}) },
-		"kernels of its own": func(w *world, id TaskID) {
-			w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB, Timed: true, Active: 0.01})
+		"no sample":        func(*world, model.TaskID) {},
+		"a busy neighbour": func(w *world, id model.TaskID) { w.seesGPU(0.5, false, model.TaskUse{Task: id, Used: units.GiB}) },
+		"kernels of its own": func(w *world, id model.TaskID) {
+			w.seesGPU(0.5, false, model.TaskUse{Task: id, Used: units.GiB, Timed: true, Active: 0.01})
 		},
-		"a fault": func(w *world, id TaskID) {
-			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Fault: "lost", Tasks: []TaskUse{{Task: id, Used: units.GiB}}}}})
+		"a fault": func(w *world, id model.TaskID) {
+			w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{{ID: "GPU-0", Fault: "lost", Tasks: []model.TaskUse{{Task: id, Used: units.GiB}}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := idleWorld(t, func(o *Options) { o.IdleYield = time.Hour })
+			w := idleWorld(t, func(o *model.Options) { o.IdleYield = time.Hour })
 			id := w.runs(nil)
 			show(w, id)
 			w.wait(10 * time.Hour)
@@ -106,17 +107,17 @@ func TestNoEvidence(t *testing.T) {
 func TestIdleBesideWork(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
-	w.seesGPU(0.9, false, TaskUse{Task: id, Used: units.GiB, Timed: true})
+	w.seesGPU(0.9, false, model.TaskUse{Task: id, Used: units.GiB, Timed: true})
 	if w.idle(id).Since == 0 {
 		t.Error("its kernels do not run, and it is not idle")
 	}
 	w = idleWorld(t, nil)
-	id = w.runs(func(r *Request) { r.GPUs = 2 })
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	id = w.runs(func(r *model.Request) { r.GPUs = 2 })
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	if w.idle(id).Since != 0 {
 		t.Error("only one of its GPUs was seen")
 	}
-	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-1"}}})
+	w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{{ID: "GPU-1"}}})
 	if w.idle(id).Since == 0 {
 		t.Error("both its GPUs do nothing")
 	}
@@ -126,14 +127,14 @@ func TestIdleBesideWork(t *testing.T) {
 // input postpones this. The task's own time overrides the options'.
 func TestIdleStop(t *testing.T) {
 	w := idleWorld(t, nil)
-	id := w.runs(func(r *Request) { r.Terminal = true })
+	id := w.runs(func(r *model.Request) { r.Terminal = true })
 	w.seesGPU(0, false) // it holds no memory, but its grant is allocated
 	began := w.now
 	w.wait(3*time.Hour + 51*time.Minute)
 	if got := w.idle(id); got.Ends != began.Add(4*time.Hour) {
 		t.Fatalf("not warned: %+v", got)
 	}
-	w.step(TerminalInput{At: w.now, Task: id})
+	w.step(model.TerminalInput{At: w.now, Task: id})
 	if got := w.idle(id); got.Ends != 0 || got.Told || got.Since != w.now {
 		t.Fatalf("somebody has typed: %+v", got)
 	}
@@ -145,12 +146,12 @@ func TestIdleStop(t *testing.T) {
 	if len(w.stops) != 1 || say(w.stops[0].Reason) != "idle span=4h0m0s" {
 		t.Fatalf("stops: %+v", w.stops)
 	}
-	w.step(Exited{At: w.now, Task: id, Attempt: 1, Class: ExitStopped, Code: 143})
+	w.step(model.Exited{At: w.now, Task: id, Attempt: 1, Class: model.ExitStopped, Code: 143})
 	w.wantFailed(id, "idle span=4h0m0s")
 
 	for own, after := range map[time.Duration]time.Duration{-1: 0, 20 * time.Minute: 20 * time.Minute} {
 		w := idleWorld(t, nil)
-		w.runs(func(r *Request) { r.Terminal, r.IdleStop = true, own })
+		w.runs(func(r *model.Request) { r.Terminal, r.IdleStop = true, own })
 		w.seesGPU(0, false)
 		began := w.now
 		w.wait(100 * time.Hour)
@@ -169,22 +170,22 @@ func TestIdleStop(t *testing.T) {
 func TestIdleYield(t *testing.T) {
 	w := idleWorld(t, nil)
 	id := w.runs(nil)
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	w.wait(5 * time.Hour)
 	opt := w.s.Options()
 	opt.IdleYield = 2 * time.Hour
-	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
+	w.step(model.Configured{At: w.now, Options: opt, Format: model.DecisionFormat})
 	if got := w.idle(id); got.Ends != w.now.Add(idleWarning) || len(w.stops) > 0 {
 		t.Fatalf("%+v, stops %+v", got, w.stops)
 	}
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}})
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}})
 	w.wait(time.Hour)
 	if got := w.idle(id); got.Since != 0 || len(w.stops) > 0 {
 		t.Fatalf("nobody has looked: %+v, stops %+v", got, w.stops)
 	}
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	w.wait(2 * time.Hour)
-	if len(w.stops) != 1 || w.stops[0].Reason.Code != ReasonIdle {
+	if len(w.stops) != 1 || w.stops[0].Reason.Code != model.ReasonIdle {
 		t.Errorf("stops: %+v", w.stops)
 	}
 }
@@ -193,14 +194,14 @@ func TestIdleYield(t *testing.T) {
 // GPU does nothing for it while its memory is copied there, and that is not idle time.
 func TestIdleSinceBack(t *testing.T) {
 	w := idleWorld(t, nil)
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
 	id := w.runs(nil)
-	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
-	w.step(SuspendDone{At: w.now, Task: id, Attempt: 1})
-	w.step(ResumeAsked{At: w.now, Task: id})
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.step(model.SuspendAsked{At: w.now, Task: id, By: "ada"})
+	w.step(model.SuspendDone{At: w.now, Task: id, Attempt: 1})
+	w.step(model.ResumeAsked{At: w.now, Task: id})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	w.wait(40 * time.Minute)
-	w.step(Resumed{At: w.now, Task: id, Attempt: 1})
+	w.step(model.Resumed{At: w.now, Task: id, Attempt: 1})
 	if got := w.idle(id); got.Told || got.Since != w.now {
 		t.Fatalf("back for no time: %+v, now %d", got, w.now)
 	}
@@ -210,17 +211,17 @@ func TestIdleSinceBack(t *testing.T) {
 // task continues.
 func TestTouchedWhileSuspending(t *testing.T) {
 	w := idleWorld(t, nil)
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
 	id := w.runs(nil)
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	w.wait(time.Minute)
-	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
+	w.step(model.SuspendAsked{At: w.now, Task: id, By: "ada"})
 	w.wait(time.Minute)
-	w.step(TerminalInput{At: w.now, Task: id})
+	w.step(model.TerminalInput{At: w.now, Task: id})
 	typed := w.now
 	w.wait(time.Minute)
-	w.step(SuspendDone{At: w.now, Task: id, Attempt: 1, Failure: "no"})
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.step(model.SuspendDone{At: w.now, Task: id, Attempt: 1, Failure: "no"})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	if got := w.idle(id); got.Since != typed {
 		t.Errorf("somebody typed at %d: %+v", typed, got)
 	}
@@ -232,10 +233,10 @@ func TestSquatter(t *testing.T) {
 	for name, show := range map[string]func(w *world){
 		"alone":            func(w *world) { w.seesGPU(0, false) },
 		"coarse activity":  func(w *world) { w.seesGPU(0, true) },
-		"a busy neighbour": func(w *world) { w.seesGPU(0.9, false, TaskUse{Task: 2, Used: units.GiB}) },
+		"a busy neighbour": func(w *world) { w.seesGPU(0.9, false, model.TaskUse{Task: 2, Used: units.GiB}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := idleWorld(t, func(o *Options) { o.IdleYield = 2 * time.Hour })
+			w := idleWorld(t, func(o *model.Options) { o.IdleYield = 2 * time.Hour })
 			id := w.runs(nil)
 			w.runs(nil)
 			show(w)
@@ -245,23 +246,23 @@ func TestSquatter(t *testing.T) {
 				t.Fatalf("after 31 minutes: %+v", got)
 			}
 			w.wait(2 * time.Hour)
-			if len(w.stops) == 0 || w.stops[0].Task != id || w.stops[0].Reason.Code != ReasonIdle {
+			if len(w.stops) == 0 || w.stops[0].Task != id || w.stops[0].Reason.Code != model.ReasonIdle {
 				t.Errorf("stops: %+v", w.stops)
 			}
 		})
 	}
 	w := idleWorld(t, nil)
-	id := w.runs(func(r *Request) { r.GPUs = 2 })
+	id := w.runs(func(r *model.Request) { r.GPUs = 2 })
 	w.seesGPU(0, false)
-	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-1"}}})
+	w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{{ID: "GPU-1"}}})
 	if got := w.idle(id); !got.Unused {
 		t.Errorf("before: %+v", got)
 	}
-	w.seesGPU(0.6, false, TaskUse{Task: id, Used: units.GiB})
-	if got := w.idle(id); got != (Idleness{}) {
+	w.seesGPU(0.6, false, model.TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got != (model.Idleness{}) {
 		t.Errorf("it works: %+v", got)
 	}
-	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.seesGPU(0, false, model.TaskUse{Task: id, Used: units.GiB})
 	if got := w.idle(id); got.Since == 0 || got.Unused {
 		t.Errorf("it has worked: %+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestInterval checks that one launch is made in each interval, at the timer, in the
@@ -14,7 +15,7 @@ func TestInterval(t *testing.T) {
 	opt := plain()
 	opt.Interval = 10 * time.Second
 	w := newWorld(t, opt, 2)
-	var ids []TaskID
+	var ids []model.TaskID
 	for range 5 {
 		ids = append(ids, w.submit(units.GiB, nil))
 	}
@@ -25,7 +26,7 @@ func TestInterval(t *testing.T) {
 	if at, ok := w.s.NextTimer(); !ok || at != w.now.Add(10*time.Second) {
 		t.Errorf("a wake-up is asked for at %d", at)
 	}
-	w.exit(ids[0], ExitOK) // events between do not launch
+	w.exit(ids[0], model.ExitOK) // events between do not launch
 	if got := w.wait(10*time.Second - 1); len(got) != 0 {
 		t.Fatalf("launched %+v before the interval was over", got)
 	}
@@ -48,7 +49,7 @@ func TestIntervalFromRecovery(t *testing.T) {
 	a := w.submit(30*units.GiB, nil)
 	w.started(a)
 	b := w.submit(units.GiB, nil)
-	w.exit(a, ExitEvicted)
+	w.exit(a, model.ExitEvicted)
 	if len(w.launches) != 1 {
 		t.Fatalf("launched %+v", w.launches)
 	}
@@ -62,7 +63,7 @@ func TestIntervalFromRecovery(t *testing.T) {
 // TestIntervalShortened checks that a shorter interval applies at once, a longer one from
 // the next launch on.
 func TestIntervalShortened(t *testing.T) {
-	with := func(d time.Duration) Options { o := plain(); o.Interval = d; return o }
+	with := func(d time.Duration) model.Options { o := plain(); o.Interval = d; return o }
 	for _, row := range []struct {
 		to   time.Duration
 		want time.Duration // after the change, 20 s after the launch
@@ -74,14 +75,14 @@ func TestIntervalShortened(t *testing.T) {
 		b := w.submit(units.GiB, nil)
 		w.wait(20 * time.Second)
 		from := w.now
-		w.step(Configured{At: w.now, Options: with(row.to)})
+		w.step(model.Configured{At: w.now, Options: with(row.to)})
 		for w.on(b) == nil && w.now < from.Add(time.Hour) {
 			at, ok := w.s.NextTimer()
 			if !ok {
 				t.Fatalf("to %s: no wake-up is asked for", row.to)
 			}
 			w.now = max(w.now, at)
-			w.step(TimerFired{At: w.now})
+			w.step(model.TimerFired{At: w.now})
 		}
 		if got := w.now.Sub(from); got != row.want {
 			t.Errorf("to %s: launched after %s, want %s", row.to, got, row.want)
@@ -99,18 +100,18 @@ func TestIntervalAndHold(t *testing.T) {
 	b := w.submit(units.GiB, gpus(2))
 	w.wantOn(b, 1, 0)
 	w.wait(opt.Interval)
-	big := w.submit(units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
-	var later []TaskID
+	big := w.submit(units.GiB, func(r *model.Request) { r.GPUs, r.Exclusive = 2, true })
+	var later []model.TaskID
 	for range 3 {
 		later = append(later, w.submit(units.GiB, nil))
 	}
 	w.wait(time.Minute)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wait(time.Minute)
-	if slices.ContainsFunc(later, func(id TaskID) bool { return w.on(id) != nil }) {
+	if slices.ContainsFunc(later, func(id model.TaskID) bool { return w.on(id) != nil }) {
 		t.Error("a task was placed on GPUs that are kept free")
 	}
-	w.exit(b, ExitOK)
+	w.exit(b, model.ExitOK)
 	w.wait(time.Minute)
 	w.wantOn(big, 0, 1)
 }

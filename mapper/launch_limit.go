@@ -3,7 +3,7 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // A busy engine, such as a cluster's, keeps launches in a queue of its own. Tasks there
@@ -11,40 +11,28 @@ import (
 // option LaunchesAtOnce limits the launches in flight. The other tasks stay in carma's
 // queue, where a task of higher priority goes before them and a stop costs nothing.
 
-// LaunchAccepted says that the engine has created an attempt's container or scheduled its
-// pod, or is busy with something slow, such as pulling its image.
-type LaunchAccepted struct {
-	At      units.Instant `json:"at"`
-	Task    TaskID        `json:"task"`
-	Attempt int           `json:"attempt"`
-}
-
-func (e LaunchAccepted) when() units.Instant { return e.At }
-func (LaunchAccepted) kind() string          { return "handed" }
-func (LaunchAccepted) about() TaskID         { return 0 }
-
 // inflightLaunch is an attempt that was launched and not yet accepted by the engine.
 type inflightLaunch struct {
-	Task    TaskID `json:"task"`
-	Attempt int    `json:"attempt"`
+	Task    model.TaskID `json:"task"`
+	Attempt int          `json:"attempt"`
 }
 
 // beginLaunch records a launch in flight if there is a limit.
-func (s *State) beginLaunch(id TaskID, attempt int) {
+func (s *State) beginLaunch(id model.TaskID, attempt int) {
 	if s.opt.LaunchesAtOnce == 0 {
 		return
 	}
 	s.inflight = append(slices.DeleteFunc(s.inflight, func(h inflightLaunch) bool { return !s.launches(h) }), inflightLaunch{id, attempt})
 }
 
-func (s *State) launchAccepted(ev LaunchAccepted) {
+func (s *State) launchAccepted(ev model.LaunchAccepted) {
 	s.inflight = slices.DeleteFunc(s.inflight, func(h inflightLaunch) bool { return h == inflightLaunch{ev.Task, ev.Attempt} })
 }
 
 // launches reports whether an attempt has neither started nor ended.
 func (s *State) launches(h inflightLaunch) bool {
 	t := s.tasks[h.Task]
-	return t != nil && t.Phase == Launching && t.Last().N == h.Attempt
+	return t != nil && t.Phase == model.Launching && t.Last().N == h.Attempt
 }
 
 // inflightLaunches returns the number of launches in flight.

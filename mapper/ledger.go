@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // agenda holds the present instant, the decisions of the present step, and the timers.
 type agenda struct {
 	now      units.Instant
 	format   int                // of the decisions, see DecisionFormat
-	out      []Decision         // of the present step
+	out      []model.Decision   // of the present step
 	recorded *recordedDecisions // the recorded decisions on the event in Follow, or nil in Step
 	timers   timers
 	wake     units.Instant // the instant of the pending SetTimer, or 0
@@ -22,14 +23,14 @@ type agenda struct {
 type ledger struct {
 	agenda
 	taskIndex
-	opt      Options
+	opt      model.Options
 	idleOnly bool // the policy places one task per GPU
 
-	gpus   []*GPU         // by index, then id: the order that decides
-	byID   map[GPUID]*GPU // look-up only
-	hosts  []*Host        // by node; machines with information
-	byUser bool           // a GPU has SharingUsers; follows from gpus
-	ring   int            // round-robin's position in gpus
+	gpus   []*model.GPU               // by index, then id: the order that decides
+	byID   map[model.GPUID]*model.GPU // look-up only
+	hosts  []*model.Host              // by node; machines with information
+	byUser bool                       // a GPU has SharingUsers; follows from gpus
+	ring   int                        // round-robin's position in gpus
 
 	// Derived from the GPUs; no decision depends on when they were computed.
 	ceilings     [2]ceiling    // of the memory that GPUs can give now, to a task on shared and on exclusive GPUs, or nil
@@ -50,18 +51,21 @@ func (l *ledger) inventoryChanged() {
 // clone returns a copy that shares nothing that changes.
 func (l *ledger) clone() *ledger {
 	c := *l
-	c.out, c.timers, c.opt = nil, slices.Clone(l.timers), l.opt.own()
+	c.out, c.timers, c.opt = nil, slices.Clone(l.timers), l.opt.Clone()
 	c.inventoryChanged()
 	c.shrinkNext = 0
-	c.gpus, c.byID = make([]*GPU, len(l.gpus)), make(map[GPUID]*GPU, len(l.gpus))
+	c.gpus, c.byID = make([]*model.GPU, len(l.gpus)), make(map[model.GPUID]*model.GPU, len(l.gpus))
 	for i, g := range l.gpus {
-		c.gpus[i] = g.clone()
+		c.gpus[i] = g.Clone()
 		c.byID[g.ID] = c.gpus[i]
 	}
-	c.hosts = make([]*Host, len(l.hosts))
+	c.hosts = make([]*model.Host, len(l.hosts))
 	for i, h := range l.hosts {
-		c.hosts[i] = h.clone()
+		c.hosts[i] = h.Clone()
 	}
 	c.taskIndex = l.taskIndex.clone()
 	return &c
 }
+
+// free returns the memory that can still be allocated on a GPU, see [model.GPU.Available].
+func (l *ledger) free(g *model.GPU) units.Bytes { return g.Available(&l.opt) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestEndOnALostGPU checks the end of a task on a GPU that was lost meanwhile, where its
@@ -19,10 +20,10 @@ func TestEndOnALostGPU(t *testing.T) {
 	taught(w, runs)
 	id := w.submit(units.GiB, kind("a0", "a"))
 	w.started(id)
-	w.step(GPUsFound{At: w.now})
+	w.step(model.GPUsFound{At: w.now})
 	w.wait(3 * time.Hour)
-	w.exit(id, ExitOK)
-	w.wantPhase(id, Succeeded)
+	w.exit(id, model.ExitOK)
+	w.wantPhase(id, model.Succeeded)
 	if left := w.s.GPUs(); len(left) > 0 {
 		t.Errorf("a GPU that is lost and has no task is still there: %+v", left)
 	}

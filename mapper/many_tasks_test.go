@@ -10,6 +10,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // throng is a small cluster with tasks of a few kinds and sizes, and all events that may
@@ -18,12 +19,12 @@ import (
 // takes.
 type throng struct {
 	s, plain *State // with a cache, and without
-	opt      Options
+	opt      model.Options
 	rng      *rand.Rand
 	now      units.Instant
-	gpus     []GPUInfo
-	last     TaskID
-	coming   []Event
+	gpus     []model.GPUInfo
+	last     model.TaskID
+	coming   []model.Event
 }
 
 func newThrong(seed uint64) *throng {
@@ -34,16 +35,16 @@ func newThrong(seed uint64) *throng {
 		c.opt.LearnMemory = 2 * time.Minute
 	}
 	for i := range 8 {
-		c.gpus = append(c.gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%02d", i)), Node: fmt.Sprint("node", i/4), Index: i % 4, Model: "H100", Capacity: 80 * units.GiB, Suspend: SuspendMove})
+		c.gpus = append(c.gpus, model.GPUInfo{ID: model.GPUID(fmt.Sprintf("GPU-%02d", i)), Node: fmt.Sprint("node", i/4), Index: i % 4, Model: "H100", Capacity: 80 * units.GiB, Suspend: model.SuspendMove})
 	}
 	c.s = New(c.opt)
-	c.s.Step(GPUsFound{At: c.now, GPUs: c.gpus})
+	c.s.Step(model.GPUsFound{At: c.now, GPUs: c.gpus})
 	c.plain = c.s.Clone()
 	return c
 }
 
 // next returns the next expected event, a due one, or a new one.
-func (c *throng) next() Event {
+func (c *throng) next() model.Event {
 	if len(c.coming) > 0 {
 		ev := c.coming[0]
 		c.coming = c.coming[1:]
@@ -54,14 +55,14 @@ func (c *throng) next() Event {
 		c.now = c.now.Add(10 * time.Minute)
 	}
 	if at, ok := c.s.NextTimer(); ok && at <= c.now {
-		return TimerFired{At: c.now}
+		return model.TimerFired{At: c.now}
 	}
 	wait := []int{1, 30, 4, 12}[c.last/40%4]
-	switch t := c.task(Running); {
+	switch t := c.task(model.Running); {
 	case c.one(4):
 		return c.disturbance()
 	case t != nil && (c.s.QueueLen() > wait || c.one(8)):
-		return Exited{At: c.now, Task: t.ID, Attempt: t.Last().N, Class: []Class{ExitOK, ExitOK, ExitOK, ExitGPUOOM, ExitInfrastructure}[c.rng.IntN(5)]}
+		return model.Exited{At: c.now, Task: t.ID, Attempt: t.Last().N, Class: []model.Class{model.ExitOK, model.ExitOK, model.ExitOK, model.ExitGPUOOM, model.ExitInfrastructure}[c.rng.IntN(5)]}
 	}
 	return c.submit()
 }
@@ -69,94 +70,94 @@ func (c *throng) next() Event {
 func (c *throng) one(in int) bool { return c.rng.IntN(in) == 0 }
 
 // task returns a task in a phase, or nil.
-func (c *throng) task(in Phase) *Task {
-	all := slices.DeleteFunc(c.s.Tasks(), func(t Task) bool { return t.Phase != in })
+func (c *throng) task(in model.Phase) *model.Task {
+	all := slices.DeleteFunc(c.s.Tasks(), func(t model.Task) bool { return t.Phase != in })
 	if len(all) == 0 {
 		return nil
 	}
 	return &all[c.rng.IntN(len(all))]
 }
 
-func (c *throng) gpu() GPUID { return c.gpus[c.rng.IntN(len(c.gpus))].ID }
+func (c *throng) gpu() model.GPUID { return c.gpus[c.rng.IntN(len(c.gpus))].ID }
 
-func (c *throng) submit() Event {
+func (c *throng) submit() model.Event {
 	c.last++
-	r := Request{ID: c.last, GPUs: 1, User: []string{"ada", "bob"}[c.rng.IntN(2)], Namespace: []string{"", "", "lab"}[c.rng.IntN(3)], Kind: fmt.Sprint("kind", c.rng.IntN(3)), Priority: []Priority{Low, Normal, Normal, Normal, High}[c.rng.IntN(5)]}
+	r := model.Request{ID: c.last, GPUs: 1, User: []string{"ada", "bob"}[c.rng.IntN(2)], Namespace: []string{"", "", "lab"}[c.rng.IntN(3)], Kind: fmt.Sprint("kind", c.rng.IntN(3)), Priority: []model.Priority{model.Low, model.Normal, model.Normal, model.Normal, model.High}[c.rng.IntN(5)]}
 	if r.Exclusive = c.one(6); c.one(6) {
 		r.GPUs = 2
 	}
-	e := Estimate{Memory: units.Bytes(10+10*c.rng.IntN(5)) * units.GiB}
+	e := model.Estimate{Memory: units.Bytes(10+10*c.rng.IntN(5)) * units.GiB}
 	switch c.rng.IntN(6) {
 	case 0:
-		e = Estimate{WholeGPU: true} // it may be learned
+		e = model.Estimate{WholeGPU: true} // it may be learned
 	case 1:
 		e.Memory, e.Share = 4*units.GiB, 300_000
 	}
-	x := Expected{RunTime: time.Duration(1+c.rng.IntN(2)) * time.Hour}
+	x := model.Expected{RunTime: time.Duration(1+c.rng.IntN(2)) * time.Hour}
 	if !c.one(4) {
 		x.Loads = []interference.Load{typicalLoads[[]class{lightTask, mediumTask}[c.rng.IntN(2)]]}
 	}
-	c.coming = append(c.coming, Estimated{At: c.now, Task: r.ID, Estimate: e, Expected: x})
-	return TaskSubmitted{At: c.now, Request: r}
+	c.coming = append(c.coming, model.Estimated{At: c.now, Task: r.ID, Estimate: e, Expected: x})
+	return model.TaskSubmitted{At: c.now, Request: r}
 }
 
 // disturbance returns any event but a submission or an exit.
-func (c *throng) disturbance() Event {
+func (c *throng) disturbance() model.Event {
 	id := c.gpu()
-	until := &Cordon{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
-	queued, running := c.task(Queued), c.task(Running)
+	until := &model.Cordon{Until: c.now.Add(time.Duration(c.rng.IntN(20)) * time.Minute)}
+	queued, running := c.task(model.Queued), c.task(model.Running)
 	switch n := c.rng.IntN(20); {
 	case n < 5:
-		return Sampled{At: c.now, GPUs: []GPUSample{c.sample(id)}}
+		return model.Sampled{At: c.now, GPUs: []model.GPUSample{c.sample(id)}}
 	case n < 7 && running != nil:
-		return ThroughputReported{At: c.now, Tasks: []Throughput{{Task: running.ID, Attempt: running.Last().N, Rate: 0.5 + c.rng.Float64(), Since: c.now.Add(-time.Minute)}}}
+		return model.ThroughputReported{At: c.now, Tasks: []model.Throughput{{Task: running.ID, Attempt: running.Last().N, Rate: 0.5 + c.rng.Float64(), Since: c.now.Add(-time.Minute)}}}
 	case n == 7:
-		return GPUsCordoned{At: c.now, GPUs: []GPUID{id}, Closure: []*Cordon{nil, until, {}}[c.rng.IntN(3)]}
+		return model.GPUsCordoned{At: c.now, GPUs: []model.GPUID{id}, Closure: []*model.Cordon{nil, until, {}}[c.rng.IntN(3)]}
 	case n == 8:
-		return GPUsReset{At: c.now, GPUs: []GPUID{id}}
+		return model.GPUsReset{At: c.now, GPUs: []model.GPUID{id}}
 	case n == 9:
-		c.coming = append(c.coming, Sampled{At: c.now}, Unreserved{At: c.now, ID: c.s.LastReservation() + c.rng.IntN(2)})
-		return Reserved{At: c.now, Reservation: Reservation{GPUs: []GPUID{id}, User: "bob", Until: until.Until}}
+		c.coming = append(c.coming, model.Sampled{At: c.now}, model.Unreserved{At: c.now, ID: c.s.LastReservation() + c.rng.IntN(2)})
+		return model.Reserved{At: c.now, Reservation: model.Reservation{GPUs: []model.GPUID{id}, User: "bob", Until: until.Until}}
 	case n == 10 && queued != nil:
-		return Pinned{At: c.now, Task: queued.ID, GPUs: []GPUID{id, c.gpu()}}
+		return model.Pinned{At: c.now, Task: queued.ID, GPUs: []model.GPUID{id, c.gpu()}}
 	case n == 11 && queued != nil:
-		return TaskUpdated{At: c.now, Task: queued.ID, Change: TaskUpdate{Priority: new(High)}}
+		return model.TaskUpdated{At: c.now, Task: queued.ID, Change: model.TaskUpdate{Priority: new(model.High)}}
 	case n == 12 && running != nil:
-		return SuspendAsked{At: c.now, Task: running.ID}
+		return model.SuspendAsked{At: c.now, Task: running.ID}
 	case n == 13:
-		if t := c.task(Suspended); t != nil {
-			return ResumeAsked{At: c.now, Task: t.ID}
+		if t := c.task(model.Suspended); t != nil {
+			return model.ResumeAsked{At: c.now, Task: t.ID}
 		}
 	case n == 14:
-		return LaunchingPaused{At: c.now, Closure: []*Cordon{nil, until}[c.rng.IntN(2)]}
+		return model.LaunchingPaused{At: c.now, Closure: []*model.Cordon{nil, until}[c.rng.IntN(2)]}
 	case n == 15:
 		some := slices.Clone(c.gpus)
 		if c.one(2) {
 			i := c.rng.IntN(len(some))
 			some = slices.Delete(some, i, i+1)
 		}
-		return GPUsFound{At: c.now, GPUs: some}
+		return model.GPUsFound{At: c.now, GPUs: some}
 	case n == 16:
 		c.opt.QuotaGPUs, c.opt.MaxTasks = 4*c.rng.IntN(3), 3*c.rng.IntN(2)
-		return Configured{At: c.now, Options: c.opt, Format: DecisionFormat}
+		return model.Configured{At: c.now, Options: c.opt, Format: model.DecisionFormat}
 	case n == 17 && queued != nil:
-		return Cancel{At: c.now, Task: queued.ID}
+		return model.Cancel{At: c.now, Task: queued.ID}
 	case n == 18:
-		return EngineChanged{At: c.now, Up: true}
+		return model.EngineChanged{At: c.now, Up: true}
 	}
-	return TimerFired{At: c.now}
+	return model.TimerFired{At: c.now}
 }
 
 // sample returns a reading of a GPU whose tasks use about their grants.
-func (c *throng) sample(id GPUID) GPUSample {
-	in := GPUSample{ID: id, Coarse: c.one(8), OtherProcesses: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
+func (c *throng) sample(id model.GPUID) model.GPUSample {
+	in := model.GPUSample{ID: id, Coarse: c.one(8), OtherProcesses: []units.Bytes{0, 0, 20 * units.GiB}[c.rng.IntN(3)], SMACT: c.rng.Float64()}
 	in.SMOCC, in.DRAMA, in.Used = in.SMACT/2, in.SMACT/3, in.OtherProcesses
 	if c.one(12) {
 		in.Fault, in.UntilReset = "ECC", c.one(2)
 	}
 	if g := c.s.byID[id]; g != nil {
 		for _, r := range g.Residents {
-			u := TaskUse{Task: r.Task, Used: r.Grant.Scale([]float64{0.3, 0.3, 0.9, 1.1}[c.rng.IntN(4)])}
+			u := model.TaskUse{Task: r.Task, Used: r.Grant.Scale([]float64{0.3, 0.3, 0.9, 1.1}[c.rng.IntN(4)])}
 			in.Tasks, in.Used = append(in.Tasks, u), in.Used+u.Used
 		}
 	}
@@ -164,22 +165,22 @@ func (c *throng) sample(id GPUID) GPUSample {
 }
 
 // note answers the decisions. Some containers do not start.
-func (c *throng) note(decisions []Decision) {
+func (c *throng) note(decisions []model.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case Launch:
-			scope := []BreakerScope{ScopeGPU, ScopeGPU, ScopeNamespace}[c.rng.IntN(3)]
-			if ev := Event(Started{At: c.now, Task: d.Task, Attempt: d.Attempt}); !c.one(8) {
+		case model.Launch:
+			scope := []model.BreakerScope{model.ScopeGPU, model.ScopeGPU, model.ScopeNamespace}[c.rng.IntN(3)]
+			if ev := model.Event(model.Started{At: c.now, Task: d.Task, Attempt: d.Attempt}); !c.one(8) {
 				c.coming = append(c.coming, ev)
 			} else {
-				c.coming = append(c.coming, Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: ExitInfrastructure, Fault: &Fault{Scope: scope, Cause: "broken"}})
+				c.coming = append(c.coming, model.Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: model.ExitInfrastructure, Fault: &model.Fault{Scope: scope, Cause: "broken"}})
 			}
-		case Stop:
-			c.coming = append(c.coming, Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
-		case Suspend:
-			c.coming = append(c.coming, SuspendDone{At: c.now, Task: d.Task, Attempt: d.Attempt})
-		case Resume:
-			c.coming = append(c.coming, Resumed{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		case model.Stop:
+			c.coming = append(c.coming, model.Exited{At: c.now, Task: d.Task, Attempt: d.Attempt, Class: model.ExitStopped})
+		case model.Suspend:
+			c.coming = append(c.coming, model.SuspendDone{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		case model.Resume:
+			c.coming = append(c.coming, model.Resumed{At: c.now, Task: d.Task, Attempt: d.Attempt})
 		}
 	}
 }

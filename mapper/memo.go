@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // scoreResult is the result of scoring a candidate on a GPU.
@@ -59,15 +60,15 @@ func (m *memo) enter(id int, a scoreResult) {
 }
 
 // memo returns the memo of a GPU, and recomputes it if necessary.
-func (pl *placer) memo(g *GPU) *memo {
+func (pl *placer) memo(g *model.GPU) *memo {
 	m := &cacheOf(g).forecast
-	if m.valid && m.checked == pl.now && m.gpu == g.version {
+	if m.valid && m.checked == pl.now && m.gpu == g.Version() {
 		return m
 	}
 	at, extra := pl.predictor.forecastAt(g), pl.predictor.extra(g)
-	if !m.valid || m.turnover != g.turnover || m.at != at || m.extra != extra {
+	if !m.valid || m.turnover != g.Turnover() || m.at != at || m.extra != extra {
 		pl.cache.table.version++
-		*m = memo{valid: true, turnover: g.turnover, version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
+		*m = memo{valid: true, turnover: g.Turnover(), version: pl.cache.table.version, at: at, extra: extra, parts: pl.predictor.parts(m.parts[:0], g, at), bound: m.bound, candidates: m.candidates[:0], answers: m.answers[:0], index: m.index}
 		m.bound.most = 0
 		clear(m.index)
 		pl.predictor.sharingMode(g).forecast(m.parts, nil)
@@ -75,21 +76,21 @@ func (pl *placer) memo(g *GPU) *memo {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
 	}
-	m.checked, m.gpu = pl.now, g.version
+	m.checked, m.gpu = pl.now, g.Version()
 	return m
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
-func (pr *predictor) forecastAt(g *GPU) units.Instant {
+func (pr *predictor) forecastAt(g *model.GPU) units.Instant {
 	return g.ChangedAt.Add(pr.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.
-func (pl *placer) score(g *GPU, id int) scoreResult { return pl.ask(g, id, false) }
+func (pl *placer) score(g *model.GPU, id int) scoreResult { return pl.ask(g, id, false) }
 
 // slowdownRule returns only the rule of that result, which is often found sooner.
-func (pl *placer) slowdownRule(g *GPU, id int) Rule {
-	if g.idle() {
+func (pl *placer) slowdownRule(g *model.GPU, id int) model.Rule {
+	if g.Idle() {
 		return ""
 	}
 	_, no := pl.latest(g, id, true)
@@ -98,9 +99,9 @@ func (pl *placer) slowdownRule(g *GPU, id int) Rule {
 
 // added returns the seconds that a candidate adds to the sum of all completion times on a
 // GPU, and the rule that rejects it there.
-func (pl *placer) added(g *GPU, id int) (seconds float64, no Rule) {
+func (pl *placer) added(g *model.GPU, id int) (seconds float64, no model.Rule) {
 	seconds, no = pl.latest(g, id, false)
-	if g.idle() { // always allowed, see weigh
+	if g.Idle() { // always allowed, see weigh
 		no = ""
 	}
 	return seconds, no
@@ -108,7 +109,7 @@ func (pl *placer) added(g *GPU, id int) (seconds float64, no Rule) {
 
 // latest is ask by way of the score table, for callers that need only the added seconds
 // and the rule. With verdict only the rule is valid.
-func (pl *placer) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
+func (pl *placer) latest(g *model.GPU, id int, verdict bool) (added float64, no model.Rule) {
 	m := pl.memo(g)
 	if k := pl.cache.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
 		return k.added, k.rule()
@@ -118,7 +119,7 @@ func (pl *placer) latest(g *GPU, id int, verdict bool) (added float64, no Rule) 
 	return a.added, a.no.rule
 }
 
-func (pl *placer) ask(g *GPU, id int, verdict bool) scoreResult {
+func (pl *placer) ask(g *model.GPU, id int, verdict bool) scoreResult {
 	m := pl.memo(g)
 	k := m.find(id)
 	if k >= 0 && (verdict || !m.answers[k].rough) {
@@ -129,7 +130,7 @@ func (pl *placer) ask(g *GPU, id int, verdict bool) scoreResult {
 	case n.prior.unknown():
 		a = pl.besideInDoubt(g, n, verdict)
 	case verdict && pl.predictor.certainlySlow(g, m, n):
-		a = scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
+		a = scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	default:
 		a = pl.beside(g, m.parts, n, verdict)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // A learner is a task whose memory is not known. It is granted all free memory of its
@@ -29,8 +30,8 @@ const (
 )
 
 // learns reports whether a task that is not launched yet is a learner.
-func (l *ledger) learns(t *Task) bool {
-	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && l.opt.LearnMemory > 0 && l.opt.Booking != BookSamples && !l.idleOnly
+func (l *ledger) learns(t *model.Task) bool {
+	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && l.opt.LearnMemory > 0 && l.opt.Booking != model.BookSamples && !l.idleOnly
 }
 
 // learnerNeed returns the memory that must be free on each of n GPUs for a learner.
@@ -40,9 +41,9 @@ func (l *ledger) learnerNeed(n int) units.Bytes {
 
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there
 // beside the margin, within its user's quota.
-func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
+func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
 	grant := s.free(g) - s.queue.withheld(t, g)
-	if !g.idle() {
+	if !g.Idle() {
 		grant -= s.opt.Margin
 	}
 	if left, bounded := s.users.memoryLeft(t.User, t.Account); bounded {
@@ -52,33 +53,33 @@ func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
 }
 
 // busyWith marks the learners on a GPU as active if the samples show activity.
-func (ln *learner) busyWith(g *GPU) {
+func (ln *learner) busyWith(g *model.GPU) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if !r.Learning || r.ActiveAt != 0 {
 			continue
 		}
-		if g.SMACT >= g.shown(i)+activeLeast {
+		if g.SMACT >= g.ExpectedActivity(i)+activeLeast {
 			ln.active(r)
 		}
 	}
 }
 
 // active marks a learner as active.
-func (ln *learner) active(r *Resident) {
+func (ln *learner) active(r *model.Resident) {
 	if r.Learning && r.ActiveAt == 0 {
 		r.ActiveAt, r.ShrinkAt = ln.now, 0
 		ln.predictor.shrinkLater(r)
-		ln.at(ln.now.Add(settling), timer{})
+		ln.at(ln.now.Add(model.SettleTime), timer{})
 	}
 }
 
 // loading reports whether a learner on a GPU has not been active for long enough for
 // samples to show its load.
-func (pr *predictor) loading(g *GPU) bool {
+func (pr *predictor) loading(g *model.GPU) bool {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		from := r.ActiveAt.Add(settling)
+		from := r.ActiveAt.Add(model.SettleTime)
 		if r.ActiveAt == 0 {
 			from = pr.tasks[r.Task].Current().Started.Add(activePatience)
 		}
@@ -112,12 +113,12 @@ func (h memoryGrowth) margin() float64 {
 }
 
 // learnGrowth records the memory growth of a learner whose attempt has ended.
-func (pr *predictor) learnGrowth(t *Task, a *Attempt) {
+func (pr *predictor) learnGrowth(t *model.Task, a *model.Attempt) {
 	if !t.Learner {
 		return
 	}
 	for _, grant := range a.Grants {
-		r := pr.byID[grant.GPU].resident(t.ID)
+		r := pr.byID[grant.GPU].Resident(t.ID)
 		if r.SettledAt == 0 {
 			continue
 		}
@@ -131,7 +132,7 @@ func (pr *predictor) learnGrowth(t *Task, a *Attempt) {
 
 // reclaim cuts the margins of learners on a GPU for a task that needs more there: no task
 // has asked for these margins.
-func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
+func (s *State) reclaim(g *model.GPU, forTask model.TaskID, missing units.Bytes) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
@@ -147,7 +148,7 @@ func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
 
 // settlesAt returns the instant at which the memory of a learner counts as known if it
 // does not grow.
-func (pr *predictor) settlesAt(r *Resident) units.Instant {
+func (pr *predictor) settlesAt(r *model.Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(activePatience)
 	}

@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // letLearn returns options under which only memory counts, and the memory of a task
 // without an estimate is learned.
-func letLearn() Options {
+func letLearn() model.Options {
 	opt := plain()
 	opt.LearnMemory = 2 * time.Minute
 	return opt
 }
 
 // learner submits an unknown task. It runs at once if it is placed.
-func (w *world) learner(edit func(*Request)) TaskID {
+func (w *world) learner(edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
-	id := w.submitEstimate(Estimate{WholeGPU: true}, edit)
+	id := w.submitEstimate(model.Estimate{WholeGPU: true}, edit)
 	if w.on(id) != nil {
 		w.started(id)
 	}
@@ -27,9 +28,9 @@ func (w *world) learner(edit func(*Request)) TaskID {
 }
 
 // works sends a sample of GPU-0: its SM activity and its tasks' use.
-func (w *world) works(smact float64, uses ...TaskUse) {
+func (w *world) works(smact float64, uses ...model.TaskUse) {
 	w.t.Helper()
-	s := GPUSample{ID: "GPU-0", SMACT: smact, Tasks: uses}
+	s := model.GPUSample{ID: "GPU-0", SMACT: smact, Tasks: uses}
 	for _, u := range uses {
 		s.Used += u.Used
 	}
@@ -80,12 +81,12 @@ func TestLearnerLeavesTheMargin(t *testing.T) {
 func TestNoLearner(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		edit func(*Options)
-		with func(*Request)
+		edit func(*model.Options)
+		with func(*model.Request)
 	}{
-		{"it is off", func(o *Options) { o.LearnMemory = 0 }, nil},
-		{"samples are booked", func(o *Options) { o.Booking = BookSamples }, nil},
-		{"one task per GPU", func(o *Options) { o.Policy = "exclusive" }, nil},
+		{"it is off", func(o *model.Options) { o.LearnMemory = 0 }, nil},
+		{"samples are booked", func(o *model.Options) { o.Booking = model.BookSamples }, nil},
+		{"one task per GPU", func(o *model.Options) { o.Policy = "exclusive" }, nil},
 		{"it wants GPUs for itself", nil, whole},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -108,9 +109,9 @@ func TestLearnerIsCut(t *testing.T) {
 	a := w.learner(nil)
 	b := w.submit(20*units.GiB, nil)
 	w.wait(time.Minute)
-	w.works(0.5, TaskUse{Task: a, Used: 8 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 8 * units.GiB})
 	w.wait(time.Minute)
-	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB}) // it grows
+	w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB}) // it grows
 	w.wait(2*time.Minute - 1)
 	w.wantGrant(a, 40*units.GiB)
 	w.wantOn(b)
@@ -125,19 +126,21 @@ func TestLearnerIsCut(t *testing.T) {
 func TestLearnerThatLoadsData(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		begin func(w *world, id TaskID) // after five minutes
-		cut   time.Duration             // after the last growth
+		begin func(w *world, id model.TaskID) // after five minutes
+		cut   time.Duration                   // after the last growth
 	}{
-		{"never", func(*world, TaskID) {}, activePatience},
-		{"samples", func(w *world, id TaskID) { w.works(activeLeast, TaskUse{Task: id, Used: 2 * units.GiB}) }, 7 * time.Minute},
-		{"too little", func(w *world, id TaskID) { w.works(activeLeast-0.01, TaskUse{Task: id, Used: 2 * units.GiB}) }, activePatience},
-		{"its output", func(w *world, id TaskID) { w.tells(id, 3) }, 7 * time.Minute},
-		{"it grows as it begins", func(w *world, id TaskID) { w.works(0.5, TaskUse{Task: id, Used: 3 * units.GiB}) }, 7 * time.Minute},
+		{"never", func(*world, model.TaskID) {}, activePatience},
+		{"samples", func(w *world, id model.TaskID) { w.works(activeLeast, model.TaskUse{Task: id, Used: 2 * units.GiB}) }, 7 * time.Minute},
+		{"too little", func(w *world, id model.TaskID) {
+			w.works(activeLeast-0.01, model.TaskUse{Task: id, Used: 2 * units.GiB})
+		}, activePatience},
+		{"its output", func(w *world, id model.TaskID) { w.tells(id, 3) }, 7 * time.Minute},
+		{"it grows as it begins", func(w *world, id model.TaskID) { w.works(0.5, model.TaskUse{Task: id, Used: 3 * units.GiB}) }, 7 * time.Minute},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, letLearn(), 1)
 			a := w.learner(nil)
-			w.works(0, TaskUse{Task: a, Used: 2 * units.GiB})
+			w.works(0, model.TaskUse{Task: a, Used: 2 * units.GiB})
 			w.wait(5 * time.Minute)
 			row.begin(w, a)
 			w.wait(row.cut - 5*time.Minute - 1)
@@ -161,8 +164,8 @@ func TestLearnerIsActiveBesideOthers(t *testing.T) {
 		b := w.put(0, typicalLoads[mediumTask], "")
 		a := w.learner(nil)
 		others := w.s.byID["GPU-0"].Residents[0]
-		w.works(row.smact, TaskUse{Task: a, Used: 2 * units.GiB}, TaskUse{Task: b, Used: units.GiB})
-		if got := w.s.byID["GPU-0"].resident(a).ActiveAt != 0; got != row.active {
+		w.works(row.smact, model.TaskUse{Task: a, Used: 2 * units.GiB}, model.TaskUse{Task: b, Used: units.GiB})
+		if got := w.s.byID["GPU-0"].Resident(a).ActiveAt != 0; got != row.active {
 			t.Errorf("at %.2f beside one of %.2f at speed %.2f it is busy: %v", row.smact, others.Load.SMACT, others.Speed, got)
 		}
 	}
@@ -180,8 +183,8 @@ func TestGrantIsNotCutUnseen(t *testing.T) {
 
 	w = newWorld(t, letLearn(), 1)
 	a = w.learner(nil)
-	w.step(Configured{At: w.now, Options: plain()})
-	w.works(0.5, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.step(model.Configured{At: w.now, Options: plain()})
+	w.works(0.5, model.TaskUse{Task: a, Used: 2 * units.GiB})
 	w.wait(time.Hour)
 	w.look()
 	w.wantGrant(a, 40*units.GiB)
@@ -192,19 +195,19 @@ func TestSecondLearnerWaits(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	a, b := w.learner(nil), w.learner(nil)
 	w.wantOn(b)
-	if no := w.whyNot(b, 0); no.Rule != RuleMemory || no.Learner != a || no.Span != 2*time.Minute {
+	if no := w.whyNot(b, 0); no.Rule != model.RuleMemory || no.Learner != a || no.Span != 2*time.Minute {
 		t.Errorf("it waits because %+v", no)
 	}
-	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB})
 	w.wait(2 * time.Minute)
 	w.wantOn(b, 0)
 	w.wantGrant(b, 40*units.GiB-settledAt(10*units.GiB))
 	c := w.submit(35*units.GiB, nil)
 	w.started(b)
-	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 5 * units.GiB})
+	w.works(0.9, model.TaskUse{Task: a, Used: 10 * units.GiB}, model.TaskUse{Task: b, Used: 5 * units.GiB})
 	w.wait(2 * time.Minute)
 	w.wantOn(c)
-	if no := w.whyNot(c, 0); no.Rule != RuleMemory || no.Learner != 0 {
+	if no := w.whyNot(c, 0); no.Rule != model.RuleMemory || no.Learner != 0 {
 		t.Errorf("both are known, and it waits because %+v", no)
 	}
 }
@@ -217,7 +220,7 @@ func TestLearnerOnTwoGPUs(t *testing.T) {
 	w.openOnly(-1)
 	a := w.learner(gpus(2))
 	w.wantOn(a, 1, 0)
-	w.sample(GPUSample{ID: "GPU-0", SMACT: 0.9, Tasks: []TaskUse{{Task: a, Used: 6 * units.GiB}}}, GPUSample{ID: "GPU-1", SMACT: 0.9, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
+	w.sample(model.GPUSample{ID: "GPU-0", SMACT: 0.9, Tasks: []model.TaskUse{{Task: a, Used: 6 * units.GiB}}}, model.GPUSample{ID: "GPU-1", SMACT: 0.9, Tasks: []model.TaskUse{{Task: a, Used: 20 * units.GiB}}})
 	w.wait(2 * time.Minute)
 	if g0, g1 := w.gpu(0), w.gpu(1); g0.Residents[1].Grant != settledAt(6*units.GiB) || g1.Residents[0].Grant != settledAt(20*units.GiB) {
 		t.Errorf("it is granted %s and %s", g0.Residents[1].Grant, g1.Residents[0].Grant)
@@ -239,23 +242,23 @@ func TestLearnerOOM(t *testing.T) {
 		{afterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
 		{settledAt(units.GiB), true}, // at least the known demand
 	} {
-		w.exitWith(Exited{Task: a, Class: ExitGPUOOM})
+		w.exitWith(model.Exited{Task: a, Class: model.ExitGPUOOM})
 		if got := w.task(a); got.NextGrant != want.need || got.NextExclusive != want.alone {
 			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.NextGrant, got.NextExclusive, want.need, want.alone)
 		}
 		if i == 0 { // it no longer fits beside the other, and gets all memory when that ends
 			w.wantOn(a)
-			w.exit(1, ExitOK)
+			w.exit(1, model.ExitOK)
 		}
 		if want.alone {
 			w.wantOn(a)
-			w.exit(3, ExitOK)
-			w.exit(4, ExitOK)
+			w.exit(3, model.ExitOK)
+			w.exit(4, model.ExitOK)
 		}
 		w.wantOn(a, 0)
 		w.started(a)
 		if i < 2 { // another task joins, or it would have had all memory
-			w.works(1, TaskUse{Task: a, Used: units.GiB})
+			w.works(1, model.TaskUse{Task: a, Used: units.GiB})
 			w.wait(2 * time.Minute)
 			w.wantGrant(a, settledAt(units.GiB))
 			w.submit(units.GiB, nil)
@@ -268,12 +271,12 @@ func TestLearnerOOM(t *testing.T) {
 func TestLearnerOOMInVain(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		before func(w *world, a TaskID)
+		before func(w *world, a model.TaskID)
 		demand units.Bytes
 	}{
-		{"before it was known", func(*world, TaskID) {}, 0},
-		{"it grew later, and nobody was there", func(w *world, a TaskID) {
-			w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+		{"before it was known", func(*world, model.TaskID) {}, 0},
+		{"it grew later, and nobody was there", func(w *world, a model.TaskID) {
+			w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB})
 			w.wait(2 * time.Minute)
 			w.wantGrant(a, settledAt(10*units.GiB))
 		}, 41 * units.GiB},
@@ -282,9 +285,9 @@ func TestLearnerOOMInVain(t *testing.T) {
 			w := newWorld(t, letLearn(), 1)
 			a := w.learner(nil)
 			row.before(w, a)
-			w.exitWith(Exited{Task: a, Class: ExitGPUOOM, Demand: row.demand})
-			w.wantPhase(a, Failed)
-			if got := w.finished[a].Reason.Code; got != ReasonOOMAlone {
+			w.exitWith(model.Exited{Task: a, Class: model.ExitGPUOOM, Demand: row.demand})
+			w.wantPhase(a, model.Failed)
+			if got := w.finished[a].Reason.Code; got != model.ReasonOOMAlone {
 				t.Errorf("it failed because %s", got)
 			}
 		})
@@ -295,20 +298,20 @@ func TestLearnerOOMInVain(t *testing.T) {
 // growing neighbour, and that no grant is cut below the use.
 func TestMarginsAreReclaimed(t *testing.T) {
 	opt := letLearn()
-	opt.Watchdog = WatchdogWarn
+	opt.Watchdog = model.WatchdogWarn
 	w := newWorld(t, opt, 1)
 	a := w.learner(nil)
-	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB})
 	w.wait(2 * time.Minute)
 	margin := settledAt(10 * units.GiB)
 	b := w.submit(40*units.GiB-margin, nil)
 	w.wantOn(b, 0)
 	w.started(b)
-	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 28*units.GiB + 600*units.MiB})
+	w.works(0.9, model.TaskUse{Task: a, Used: 10 * units.GiB}, model.TaskUse{Task: b, Used: 28*units.GiB + 600*units.MiB})
 	least := 10*units.GiB + reclaimedExtra
 	w.wantGrant(a, least)
 	w.wantGrant(b, 40*units.GiB-least)
-	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 35 * units.GiB})
+	w.works(0.9, model.TaskUse{Task: a, Used: 10 * units.GiB}, model.TaskUse{Task: b, Used: 35 * units.GiB})
 	w.wantGrant(a, least) // there is no more memory
 
 	// A learner whose memory is not known yet keeps all.
@@ -316,7 +319,7 @@ func TestMarginsAreReclaimed(t *testing.T) {
 	b = w.submit(5*units.GiB, nil)
 	w.started(b)
 	a = w.learner(nil)
-	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 6 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB}, model.TaskUse{Task: b, Used: 6 * units.GiB})
 	w.wantGrant(a, 35*units.GiB)
 }
 
@@ -326,11 +329,11 @@ func TestMarginFollowsGrowth(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	run := func(peak, later units.Bytes) (granted units.Bytes) {
 		a := w.learner(nil)
-		w.works(0.5, TaskUse{Task: a, Used: peak})
+		w.works(0.5, model.TaskUse{Task: a, Used: peak})
 		w.wait(2 * time.Minute)
 		granted = w.gpu(0).Residents[0].Grant
-		w.works(0.5, TaskUse{Task: a, Used: later})
-		w.exit(a, ExitOK)
+		w.works(0.5, model.TaskUse{Task: a, Used: later})
+		w.exit(a, model.ExitOK)
 		return granted
 	}
 	for range 2 {
@@ -361,29 +364,29 @@ func TestLearnerQuota(t *testing.T) {
 	opt := letLearn()
 	opt.QuotaMemory = 20 * units.GiB
 	w := newWorld(t, opt, 2)
-	ada := func(r *Request) { r.User = "ada" }
-	if err := w.s.Check(Request{GPUs: 1}, Estimate{WholeGPU: true}); err != nil {
+	ada := func(r *model.Request) { r.User = "ada" }
+	if err := w.s.Check(model.Request{GPUs: 1}, model.Estimate{WholeGPU: true}); err != nil {
 		t.Fatal(err)
 	}
 	a := w.learner(ada)
 	w.wantGrant(a, 20*units.GiB)
 	b := w.learner(ada)
 	w.wantOn(b)
-	if why, _ := w.s.Why(b); why.Rule != RuleQuota {
+	if why, _ := w.s.Why(b); why.Rule != model.RuleQuota {
 		t.Errorf("it waits because %s", sayWhy(why))
 	}
-	w.works(0.5, TaskUse{Task: a, Used: 5 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 5 * units.GiB})
 	w.wait(2 * time.Minute)
 	w.wantOn(b, 1)
 	w.wantGrant(b, 20*units.GiB-settledAt(5*units.GiB))
 
 	w = newWorld(t, opt, 2)
-	two := w.learner(func(r *Request) { r.User, r.GPUs = "ada", 2 })
+	two := w.learner(func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
 	w.wantGrant(two, 10*units.GiB)
 
 	opt.QuotaMemory = 40*units.GiB/learnerPart - 1 // less than a learner starts with
 	w = newWorld(t, opt, 1)
-	if id := w.learner(ada); w.finished[id].Phase != Failed {
+	if id := w.learner(ada); w.finished[id].Phase != model.Failed {
 		t.Errorf("it is %s, and can never start", w.task(id).Phase)
 	}
 }
@@ -394,9 +397,9 @@ func TestLearnedPeakIsBooked(t *testing.T) {
 	opt.Learn = true
 	w := newWorld(t, opt, 1)
 	a := w.learner(kind("k", ""))
-	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.works(0.5, model.TaskUse{Task: a, Used: 10 * units.GiB})
 	w.wait(2 * time.Minute)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	b := w.learner(kind("k", ""))
 	if got := fmt.Sprint(w.task(b).Learner, w.task(b).Current().Grants[0].Memory); got != fmt.Sprint(false, (10*units.GiB).Scale(learnedFactor)) {
 		t.Errorf("learner, grant: %s", got)
@@ -410,13 +413,13 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 	opt.LearnMemory = 2 * time.Minute
 	w := newWorld(t, opt, 1)
 	a := w.learner(nil)
-	w.works(0.01, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.works(0.01, model.TaskUse{Task: a, Used: 2 * units.GiB})
 	w.wait(5 * time.Minute)
 	w.look()
-	w.works(0.75, TaskUse{Task: a, Used: 2 * units.GiB})
-	w.wait(settling - 1)
+	w.works(0.75, model.TaskUse{Task: a, Used: 2 * units.GiB})
+	w.wait(model.SettleTime - 1)
 	w.look()
-	if w.loadOf(a) != unknownLoad {
+	if w.loadOf(a) != model.UnknownLoad {
 		t.Fatalf("it is taken for %+v before it was at work for long", w.loadOf(a))
 	}
 	w.wait(1)
@@ -426,7 +429,7 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 
 	w = newWorld(t, opt, 1) // a learner that never is counts as leaving the GPU idle
 	a = w.learner(nil)
-	w.works(0.01, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.works(0.01, model.TaskUse{Task: a, Used: 2 * units.GiB})
 	w.wait(activePatience)
 	if got := w.loadOf(a).SMACT; got != unknownLeast {
 		t.Errorf("it is taken for SMACT %v, and does nothing", got)
@@ -438,7 +441,7 @@ func TestLearnerIsSeenAtWork(t *testing.T) {
 func TestLargeIsNoLearner(t *testing.T) {
 	w := newWorld(t, letLearn(), 1)
 	w.started(w.submit(4*units.GiB, nil))
-	id := w.submitEstimate(Estimate{WholeGPU: true, Large: true}, nil)
+	id := w.submitEstimate(model.Estimate{WholeGPU: true, Large: true}, nil)
 	w.wantOn(id)
 	if task := w.task(id); task.Learner || !task.NextExclusive {
 		t.Errorf("learner: %v, alone: %v", task.Learner, task.NextExclusive)

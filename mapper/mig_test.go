@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // A program can use one MIG instance at a time: a task on several GPUs gets whole cards,
 // and says why it waits when there are too few of them now.
 func TestPartsOfCards(t *testing.T) {
-	card := func(i int, part bool) GPUInfo {
-		return GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, MIG: part}
+	card := func(i int, part bool) model.GPUInfo {
+		return model.GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, MIG: part}
 	}
 	w := newWorldOf(t, plain(), card(0, true), card(1, true), card(2, false), card(3, false))
 	if n := w.s.MostGPUs(); n != 2 {
@@ -20,21 +21,21 @@ func TestPartsOfCards(t *testing.T) {
 	pair := w.submit(units.GiB, gpus(2))
 	w.wantOn(pair, 2, 3)
 	// Pinning does not place it on an instance either.
-	w.step(Pinned{At: w.now, Task: pair, GPUs: []GPUID{gpuID(0), gpuID(1)}})
+	w.step(model.Pinned{At: w.now, Task: pair, GPUs: []model.GPUID{gpuID(0), gpuID(1)}})
 	if task, _ := w.s.Task(pair); len(task.Pinned) > 0 || task.Recall != nil {
 		t.Errorf("it was sent to two parts: %+v", task)
 	}
 	one := w.submit(39*units.GiB, nil)
 	w.wantOn(one, 0)
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{card(0, true), card(1, true)}})
-	w.exit(pair, ExitInfrastructure)
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{card(0, true), card(1, true)}})
+	w.exit(pair, model.ExitInfrastructure)
 	w.wait(time.Minute)
 	why, ok := w.s.Why(pair)
-	if !ok || why.Binding.Code != ReasonTurnedDown && why.Binding.Code != ReasonOnlyParts {
+	if !ok || why.Binding.Code != model.ReasonTurnedDown && why.Binding.Code != model.ReasonOnlyParts {
 		t.Fatalf("it waits for %+v, %v", why.Binding, ok)
 	}
 	for _, r := range why.Rejected {
-		if want := map[GPUID]Rule{gpuID(0): RulePart, gpuID(1): RulePart, gpuID(2): RuleFault, gpuID(3): RuleFault}[r.GPU]; r.Rule != want {
+		if want := map[model.GPUID]model.Rule{gpuID(0): model.RulePart, gpuID(1): model.RulePart, gpuID(2): model.RuleFault, gpuID(3): model.RuleFault}[r.GPU]; r.Rule != want {
 			t.Errorf("%s turns it down by %s, want %s", r.GPU, r.Rule, want)
 		}
 	}

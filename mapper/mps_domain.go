@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // Under SharingUsers a GPU has one MPS server for each MPS domain: the tasks of a user
@@ -16,17 +17,17 @@ type mpsDomain struct {
 	user string
 	gpus int
 	// own is a task that no longer uses MPS because a server has failed under it, or 0.
-	own TaskID
+	own model.TaskID
 }
 
 // mpsDomainOf returns the number of a task's MPS domain, from 1, or 0 if domains do not
 // matter here or the task is not known.
-func (pr *predictor) mpsDomainOf(t *Task) int32 {
+func (pr *predictor) mpsDomainOf(t *model.Task) int32 {
 	if !pr.byUser || t == nil {
 		return 0
 	}
 	c := mpsDomain{t.User, t.GPUs, 0}
-	if slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Class == ExitMPSFault }) {
+	if slices.ContainsFunc(t.Attempts, func(a model.Attempt) bool { return a.Class == model.ExitMPSFault }) {
 		c.own = t.ID
 	}
 	n, ok := pr.derived.mpsDomains[c]
@@ -42,7 +43,7 @@ func (pr *predictor) mpsDomainOf(t *Task) int32 {
 
 // findMPSDomains updates whether MPS domains matter on any GPU.
 func (pl *placer) findMPSDomains() {
-	byUser := slices.ContainsFunc(pl.gpus, func(g *GPU) bool { return g.Sharing == SharingUsers })
+	byUser := slices.ContainsFunc(pl.gpus, func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
 	if byUser != pl.byUser {
 		pl.byUser = byUser
 		pl.dropCache()

@@ -7,15 +7,16 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // sharedBy returns a world with one GPU and a kind of sharing.
-func sharedBy(t *testing.T, opt Options, how Sharing) *world {
+func sharedBy(t *testing.T, opt model.Options, how model.Sharing) *world {
 	t.Helper()
-	return newWorldOf(t, opt, GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how})
+	return newWorldOf(t, opt, model.GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how})
 }
 
-func of(user string) func(*Request) { return func(r *Request) { r.User = user } }
+func of(user string) func(*model.Request) { return func(r *model.Request) { r.User = user } }
 
 // speeds are the predicted ones of the tasks on GPU-0.
 func (w *world) speeds() (all []float64) {
@@ -29,10 +30,10 @@ func (w *world) speeds() (all []float64) {
 // once, and users take turns.
 func TestCircles(t *testing.T) {
 	medium := interference.Load{SMACT: 0.6, DRAMA: 0.3, Step: 0.05}
-	put := func(how Sharing, users []string, all loads) []float64 {
+	put := func(how model.Sharing, users []string, all loads) []float64 {
 		w := sharedBy(t, plain(), how)
 		for i, user := range users {
-			w.expecting(Expected{Loads: loads{all[i]}}, of(user))
+			w.expecting(model.Expected{Loads: loads{all[i]}}, of(user))
 		}
 		return w.speeds()
 	}
@@ -46,25 +47,25 @@ func TestCircles(t *testing.T) {
 		}
 	}
 	two, three := loads{medium, resnet}, loads{medium, resnet, small}
-	mps, turns := put(SharingMPS, []string{"", ""}, two), put(SharingTurns, []string{"", ""}, two)
+	mps, turns := put(model.SharingMPS, []string{"", ""}, two), put(model.SharingTurns, []string{"", ""}, two)
 	if math.Abs(mps[0]-turns[0]) < 0.1 {
 		t.Fatalf("%v and %v: this tests nothing", mps, turns)
 	}
-	same("one user", put(SharingUsers, []string{"ada", "ada"}, two), mps)
-	same("two users", put(SharingUsers, []string{"ada", "bob"}, two), turns)
-	same("two users who leave each other time", put(SharingUsers, []string{"ada", "bob"}, loads{small, {SMACT: 0.01}}), put(SharingMPS, []string{"", ""}, loads{small, {SMACT: 0.01}}))
+	same("one user", put(model.SharingUsers, []string{"ada", "ada"}, two), mps)
+	same("two users", put(model.SharingUsers, []string{"ada", "bob"}, two), turns)
+	same("two users who leave each other time", put(model.SharingUsers, []string{"ada", "bob"}, loads{small, {SMACT: 0.01}}), put(model.SharingMPS, []string{"", ""}, loads{small, {SMACT: 0.01}}))
 
 	// Two of ada's tasks have the same speed beside each other as without bob, for half
 	// of the time.
-	got := put(SharingUsers, []string{"ada", "bob", "ada"}, loads{medium, resnet, small})
-	alone := put(SharingMPS, []string{"", ""}, loads{medium, small})
+	got := put(model.SharingUsers, []string{"ada", "bob", "ada"}, loads{medium, resnet, small})
+	alone := put(model.SharingMPS, []string{"", ""}, loads{medium, small})
 	if part := got[0] / alone[0]; math.Abs(part-got[2]/alone[1]) > 1e-9 || part < 0.45 || part > 0.55 {
 		t.Errorf("beside bob %v, without him %v", got, alone)
 	}
 	if got[1] < 0.5 || got[1] > 0.6 {
 		t.Errorf("bob's task at %v has less than half of the time", got[1])
 	}
-	same("three users", put(SharingUsers, []string{"ada", "bob", "eve"}, three), put(SharingTurns, []string{"", "", ""}, three))
+	same("three users", put(model.SharingUsers, []string{"ada", "bob", "eve"}, three), put(model.SharingTurns, []string{"", "", ""}, three))
 }
 
 // TestUsersShareLess checks that policy carma lets a user's task join tasks that
@@ -72,30 +73,30 @@ func TestCircles(t *testing.T) {
 func TestUsersShareLess(t *testing.T) {
 	newcomer := interference.Load{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}
 	for _, row := range []struct {
-		how  Sharing
+		how  model.Sharing
 		user string
 		gpus int
 		left bool // a server has failed under it
 		want bool
 	}{
-		{SharingUsers, "ada", 1, false, true},
-		{SharingUsers, "bob", 1, false, false},
-		{SharingUsers, "ada", 1, true, false},
-		{SharingMPS, "bob", 1, false, true},
-		{SharingTurns, "ada", 1, false, false},
-		{SharingAlone, "ada", 1, false, false},
+		{model.SharingUsers, "ada", 1, false, true},
+		{model.SharingUsers, "bob", 1, false, false},
+		{model.SharingUsers, "ada", 1, true, false},
+		{model.SharingMPS, "bob", 1, false, true},
+		{model.SharingTurns, "ada", 1, false, false},
+		{model.SharingAlone, "ada", 1, false, false},
 	} {
 		w := sharedBy(t, predicting(), row.how)
-		var id TaskID
+		var id model.TaskID
 		if row.left {
-			id = w.expecting(Expected{Loads: loads{newcomer}}, of(row.user))
-			w.exit(id, ExitMPSFault)
+			id = w.expecting(model.Expected{Loads: loads{newcomer}}, of(row.user))
+			w.exit(id, model.ExitMPSFault)
 		}
-		w.expecting(Expected{Loads: loads{resnet}}, of("ada"))
+		w.expecting(model.Expected{Loads: loads{resnet}}, of("ada"))
 		if row.left {
 			w.wait(10 * time.Minute)
 		} else {
-			id = w.expecting(Expected{Loads: loads{newcomer}}, of(row.user))
+			id = w.expecting(model.Expected{Loads: loads{newcomer}}, of(row.user))
 		}
 		if got := w.on(id) != nil; got != row.want {
 			why, _ := w.s.Why(id)
@@ -107,30 +108,30 @@ func TestUsersShareLess(t *testing.T) {
 // TestSharingIsSwitched checks that, when the sharing of a GPU changes, speeds are
 // predicted again and the queue is scheduled.
 func TestSharingIsSwitched(t *testing.T) {
-	w := sharedBy(t, predicting(), SharingTurns)
-	now := func(how Sharing) {
-		w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how}}})
+	w := sharedBy(t, predicting(), model.SharingTurns)
+	now := func(how model.Sharing) {
+		w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how}}})
 	}
-	a := w.expecting(Expected{Loads: loads{resnet}}, of("ada"))
-	b := w.expecting(Expected{Loads: loads{{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}}}, of("ada"))
+	a := w.expecting(model.Expected{Loads: loads{resnet}}, of("ada"))
+	b := w.expecting(model.Expected{Loads: loads{{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}}}, of("ada"))
 	w.wantWhy(b, "GPU 0 slowdown")
-	now(SharingUsers)
+	now(model.SharingUsers)
 	w.wantOn(b, 0)
 	w.started(b)
 	before := w.task(a).Speed
-	now(SharingTurns)
+	now(model.SharingTurns)
 	if after := w.task(a).Speed; after > before-0.2 {
 		t.Errorf("it goes at %v by turns, at %v before", after, before)
 	}
-	now(SharingAlone)
+	now(model.SharingAlone)
 	w.wantOn(b, 0) // it was there before
 	w.wantWhy(w.does(small, ""), "GPU 0 idle tasks=2")
 }
 
 // TestUnknownOfAnotherUser checks that an unknown task is scored with its user.
 func TestUnknownOfAnotherUser(t *testing.T) {
-	w := sharedBy(t, predicting(), SharingUsers)
-	w.expecting(Expected{Loads: loads{small}}, of("ada"))
-	w.wantWhy(w.expecting(Expected{}, of("bob")), "GPU 0 slowdown")
-	w.wantOn(w.expecting(Expected{}, of("ada")), 0)
+	w := sharedBy(t, predicting(), model.SharingUsers)
+	w.expecting(model.Expected{Loads: loads{small}}, of("ada"))
+	w.wantWhy(w.expecting(model.Expected{}, of("bob")), "GPU 0 slowdown")
+	w.wantOn(w.expecting(model.Expected{}, of("ada")), 0)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // A cluster may limit what runs in a namespace. It does its own accounting and counts
@@ -11,9 +13,6 @@ import (
 // of this namespace wait, without a GPU, and no others do. One of them is launched as a
 // probe at growing intervals, and soon after a task there has ended. If it is not
 // refused, all may be launched again.
-
-// ScopeNamespace: the namespace of the task takes no more now.
-const ScopeNamespace BreakerScope = "namespace"
 
 // fullTest is the longest time between two probe launches in a full namespace. A refused
 // probe costs the cluster one request, and others may free room unnoticed by carma.
@@ -23,10 +22,10 @@ const fullTest = 30 * time.Second
 // task that needs more room than there is does not block the others.
 const fullTurns = 5
 
-func byNamespace(i *breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
+func byNamespace(i *model.Breaker, namespace string) int { return cmp.Compare(i.Namespace, namespace) }
 
 // fullAt returns the breaker of a full namespace, or nil if it is not full.
-func (b *breakers) fullAt(namespace string) *breaker {
+func (b *breakers) fullAt(namespace string) *model.Breaker {
 	if at, ok := slices.BinarySearchFunc(b.namespaceBreakers, namespace, byNamespace); ok {
 		return b.namespaceBreakers[at]
 	}
@@ -34,35 +33,37 @@ func (b *breakers) fullAt(namespace string) *breaker {
 }
 
 // fills counts a refusal against the task's namespace.
-func (b *breakers) fills(t *Task, f Fault) {
+func (b *breakers) fills(t *model.Task, f model.Fault) {
 	i := b.fullAt(t.Namespace)
 	if i == nil {
-		i = &breaker{Namespace: t.Namespace, Since: b.now}
+		i = &model.Breaker{Namespace: t.Namespace, Since: b.now}
 		at, _ := slices.BinarySearchFunc(b.namespaceBreakers, t.Namespace, byNamespace)
 		b.namespaceBreakers = slices.Insert(b.namespaceBreakers, at, i)
 	}
 	i.Fault, i.Failures = f, i.Failures+1
-	i.failed(t.ID)
-	if i.Testing == t.ID || !i.paused() { // other tasks were launched before the limit was known
+	i.AddFailed(t.ID)
+	if i.Testing == t.ID || !i.Paused() { // other tasks were launched before the limit was known
 		i.Wait, i.Testing = min(max(2*i.Wait, b.nextProbe()), fullTest), 0
 		b.probeAt(i, b.now.Add(i.Wait))
 	}
-	i.Tasks = slices.DeleteFunc(i.Tasks, func(id TaskID) bool { o := b.tasks[id]; return o == nil || o != t && !o.waiting() })
+	i.Tasks = slices.DeleteFunc(i.Tasks, func(id model.TaskID) bool { o := b.tasks[id]; return o == nil || o != t && !o.Waiting() })
 	t.NotBefore = b.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
 	b.dirty = true
 }
 
 // noRoom reports whether a task waits for its namespace.
-func (b *breakers) noRoom(t *Task) bool { return b.fullAt(t.Namespace).shut(b.now) }
+func (b *breakers) noRoom(t *model.Task) bool { return b.fullAt(t.Namespace).Open(b.now) }
 
 // bounded reports whether a task waits because of a quota, or because its namespace is
 // full.
-func (s *State) bounded(t *Task) bool { return s.users.overQuota(t).Code != "" || s.breakers.noRoom(t) }
+func (s *State) bounded(t *model.Task) bool {
+	return s.users.overQuota(t).Code != "" || s.breakers.noRoom(t)
+}
 
 // testsNamespace records a launch in a full namespace as the probe. The next probe waits
 // for its refusal.
-func (b *breakers) testsNamespace(t *Task) {
-	if i := b.fullAt(t.Namespace); i.paused() {
+func (b *breakers) testsNamespace(t *model.Task) {
+	if i := b.fullAt(t.Namespace); i.Paused() {
 		i.Testing = t.ID
 		b.probeAt(i, b.now.Add(i.Wait))
 	}
@@ -72,16 +73,16 @@ func (b *breakers) testsNamespace(t *Task) {
 // been created, even if it still waits for something else.
 func (b *breakers) settleNamespaces() {
 	for _, i := range slices.Clone(b.namespaceBreakers) {
-		if t := b.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.shut(b.now) {
+		if t := b.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.Open(b.now) {
 			b.opens(i)
 		}
 	}
 }
 
 // opens lets tasks of a namespace be launched again.
-func (b *breakers) opens(full *breaker) {
+func (b *breakers) opens(full *model.Breaker) {
 	b.letGo(full)
-	b.namespaceBreakers = slices.DeleteFunc(b.namespaceBreakers, func(i *breaker) bool { return i == full })
+	b.namespaceBreakers = slices.DeleteFunc(b.namespaceBreakers, func(i *model.Breaker) bool { return i == full })
 	b.dirty = true
 }
 
@@ -89,7 +90,7 @@ func (b *breakers) opens(full *breaker) {
 // follows soon, when the cluster has counted again.
 func (b *breakers) roomIn(namespace string) {
 	i := b.fullAt(namespace)
-	if !i.paused() {
+	if !i.Paused() {
 		return
 	}
 	i.Wait = min(b.nextProbe(), fullTest)
@@ -101,19 +102,19 @@ func (b *breakers) roomIn(namespace string) {
 
 // awaitsRoom reports whether a task waits for its namespace, or for its own next try
 // there.
-func (b *breakers) awaitsRoom(t *Task) bool {
-	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == ReasonNamespaceFull && t.NotBefore > b.now
+func (b *breakers) awaitsRoom(t *model.Task) bool {
+	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == model.ReasonNamespaceFull && t.NotBefore > b.now
 }
 
 // fullness returns the reason for which a task waits for its namespace.
-func (b *breakers) fullness(t *Task) Reason {
+func (b *breakers) fullness(t *model.Task) model.Reason {
 	i := b.fullAt(t.Namespace)
-	return Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.now), t.NotBefore.Sub(b.now))}
+	return model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.now), t.NotBefore.Sub(b.now))}
 }
 
 // validFull reports whether a snapshot's full namespaces are valid: sorted, without
 // duplicates, and each with a probe interval.
-func validFull(all []*breaker) bool {
+func validFull(all []*model.Breaker) bool {
 	for n, i := range all {
 		if i == nil || i.Wait <= 0 || n > 0 && all[n-1].Namespace >= i.Namespace {
 			return false

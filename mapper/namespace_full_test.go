@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 const quotaCause = "its ResourceQuota few is full: 2 of 2 pods are used, and the task wants 1"
 
-func (w *world) refusedIn(id TaskID) []Launch {
+func (w *world) refusedIn(id model.TaskID) []model.Launch {
 	w.t.Helper()
-	return w.noStartBy(id, Fault{Scope: ScopeNamespace, Code: "quota", Cause: quotaCause})
+	return w.noStartBy(id, model.Fault{Scope: model.ScopeNamespace, Code: "quota", Cause: quotaCause})
 }
 
-func in(namespace string) func(*Request) {
-	return func(r *Request) { r.Namespace = namespace }
+func in(namespace string) func(*model.Request) {
+	return func(r *model.Request) { r.Namespace = namespace }
 }
 
 // TestNamespaceFull checks that a task refused by its namespace waits without a GPU, and
@@ -36,9 +37,9 @@ func TestNamespaceFull(t *testing.T) {
 	other := w.submit(35*units.GiB, in("bob"))
 	w.wantOn(other, 0)
 	w.started(other)
-	for id, span := range map[TaskID]time.Duration{a: 10 * time.Second, b: 15 * time.Second, later: 5 * time.Second} {
+	for id, span := range map[model.TaskID]time.Duration{a: 10 * time.Second, b: 15 * time.Second, later: 5 * time.Second} {
 		why, _ := w.s.Why(id)
-		want := Reason{Code: ReasonNamespaceFull, Name: "ann", Text: quotaCause, Span: span}
+		want := model.Reason{Code: model.ReasonNamespaceFull, Name: "ann", Text: quotaCause, Span: span}
 		if why.Binding != want || len(w.launchesOf(id)) > 1 {
 			t.Errorf("task %d: %+v, launched %d times", id, why.Binding, len(w.launchesOf(id)))
 		}
@@ -46,14 +47,14 @@ func TestNamespaceFull(t *testing.T) {
 			t.Errorf("task %d is to start in %s to %s, and nobody knows", id, from, to)
 		}
 	}
-	w.exit(other, ExitOK)
+	w.exit(other, model.ExitOK)
 	gaps := w.refuseTests(100)
 	if n := len(gaps); n < 5 || slices.Max(gaps) > 2*fullTest || slices.Min(gaps[n/2:]) < fullTest || !slices.IsSorted(gaps[:5]) {
 		t.Errorf("test launches came after %v", gaps)
 	}
-	for _, id := range []TaskID{a, b, later} {
+	for _, id := range []model.TaskID{a, b, later} {
 		task, _ := w.s.Task(id)
-		if len(w.launchesOf(id)) < 2 || len(task.Attempts) != 1 || task.NotAtFault+task.Failures+task.StartFailuresWhileOthersStart+len(task.Avoid) != 0 || task.Phase != Queued {
+		if len(w.launchesOf(id)) < 2 || len(task.Attempts) != 1 || task.NotAtFault+task.Failures+task.StartFailuresWhileOthersStart+len(task.Avoid) != 0 || task.Phase != model.Queued {
 			t.Errorf("task %d: launched %d times, %+v", id, len(w.launchesOf(id)), task)
 		}
 	}
@@ -70,7 +71,7 @@ func (w *world) refuseTests(n int) (gaps []time.Duration) {
 			w.t.Fatal("no test launch is due")
 		}
 		w.now = max(w.now, at)
-		if l := w.step(TimerFired{At: w.now}); len(l) > 1 {
+		if l := w.step(model.TimerFired{At: w.now}); len(l) > 1 {
 			w.t.Fatalf("%d test launches at once", len(l))
 		} else if len(l) == 1 {
 			gaps, last = append(gaps, w.now.Sub(last)), w.now
@@ -81,7 +82,7 @@ func (w *world) refuseTests(n int) (gaps []time.Duration) {
 }
 
 // launchesOf are the launches of a task.
-func (w *world) launchesOf(id TaskID) (all []Launch) {
+func (w *world) launchesOf(id model.TaskID) (all []model.Launch) {
 	for _, l := range w.launches {
 		if l.Task == id {
 			all = append(all, l)
@@ -92,7 +93,7 @@ func (w *world) launchesOf(id TaskID) (all []Launch) {
 
 // filledWorld has a task that runs in namespace ann, and two that were refused there
 // often.
-func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
+func filledWorld(t *testing.T) (w *world, runs, a, b model.TaskID) {
 	w = newWorld(t, plain(), 2)
 	runs = w.submit(5*units.GiB, in("ann"))
 	w.started(runs)
@@ -109,7 +110,7 @@ func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
 // its waiting tasks is tried. When it runs, the others may be launched, too.
 func TestNamespaceRoom(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
-	w.exit(runs, ExitOK)
+	w.exit(runs, model.ExitOK)
 	if l := w.wait(w.s.nextProbe() - 1); len(l) != 0 {
 		t.Errorf("launched at once: %+v", l)
 	}
@@ -117,7 +118,7 @@ func TestNamespaceRoom(t *testing.T) {
 		t.Fatalf("after the end of a task: %+v, want a launch of %d", l, a)
 	}
 	w.started(a)
-	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.breakers.namespaceBreakers) != 0 {
+	if got, _ := w.s.Task(b); got.Phase != model.Launching || len(w.s.breakers.namespaceBreakers) != 0 {
 		t.Errorf("when %d runs, %d is %s", a, b, got.Phase)
 	}
 }
@@ -127,7 +128,7 @@ func TestNamespaceRoom(t *testing.T) {
 func TestNamespaceTestTakesLong(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	c := w.submit(5*units.GiB, in("ann"))
-	w.exit(runs, ExitOK)
+	w.exit(runs, model.ExitOK)
 	if l := w.wait(w.s.nextProbe()); len(l) != 1 || l[0].Task != a {
 		t.Fatalf("%+v", l)
 	}
@@ -141,12 +142,12 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 // engine that is probed by the same launch.
 func TestNamespaceTestTellsNothing(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
-	w.exit(runs, ExitOK)
+	w.exit(runs, model.ExitOK)
 	w.wait(w.s.nextProbe())
 	w.cancel(a)
-	w.exit(a, ExitStopped)
+	w.exit(a, model.ExitStopped)
 	w.wait(w.s.nextProbe())
-	if got, _ := w.s.Task(b); got.Phase != Launching {
+	if got, _ := w.s.Task(b); got.Phase != model.Launching {
 		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
 	}
 	w.noStart(b)
@@ -181,12 +182,12 @@ func TestNamespaceSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	why, _ := w.s.Why(a)
-	if got, _ := again.Why(a); got.Binding != why.Binding || got.Binding.Code != ReasonNamespaceFull {
+	if got, _ := again.Why(a); got.Binding != why.Binding || got.Binding.Code != model.ReasonNamespaceFull {
 		t.Errorf("%+v, want %+v", got.Binding, why.Binding)
 	}
 	clone := w.s.Clone()
-	w.step(EngineChanged{At: w.now})
-	if l := w.step(EngineChanged{At: w.now, Up: true}); len(l) != 1 || l[0].Task != a {
+	w.step(model.EngineChanged{At: w.now})
+	if l := w.step(model.EngineChanged{At: w.now, Up: true}); len(l) != 1 || l[0].Task != a {
 		t.Errorf("launched %+v, want %d", l, a)
 	}
 	if kept, err := json.Marshal(clone); err != nil || string(kept) != string(text) {

@@ -4,61 +4,62 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // oomAttribution says which task or process caused a GPU OOM.
 type oomAttribution struct {
 	own       bool
-	alone     bool        // it had its GPUs exclusively
-	demand    units.Bytes // the most memory the task is known to have wanted on one GPU
-	most      units.Bytes // the most memory it can get on each of its GPUs
-	reason    Reason      // whose memory caused it
+	alone     bool         // it had its GPUs exclusively
+	demand    units.Bytes  // the most memory the task is known to have wanted on one GPU
+	most      units.Bytes  // the most memory it can get on each of its GPUs
+	reason    model.Reason // whose memory caused it
 	overusers []overuser
 }
 
 // overuser is a task that exceeds its grant on a GPU.
 type overuser struct {
-	gpu  *GPU
-	task TaskID
+	gpu  *model.GPU
+	task model.TaskID
 }
 
 // attributeOOM finds out whether a task that ran out of memory had exceeded its own
 // grant. If it had not, and others left no room for that grant, the neighbours that
 // exceed theirs or other processes caused the OOM.
-func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribution {
+func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes) oomAttribution {
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	v := oomAttribution{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
+	v := oomAttribution{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].ExclusivelyUsed()}
 	if t.Learner && v.demand >= v.most { // it had all there is: by its grant, or because it had no neighbours
-		v.alone = !slices.ContainsFunc(a.Grants, func(g Grant) bool { return len(s.byID[g.GPU].Residents) > 1 })
+		v.alone = !slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(s.byID[g.GPU].Residents) > 1 })
 	}
 	if demand > grant {
-		v.reason = Reason{Code: ReasonWantedMore, Need: demand, Have: grant}
+		v.reason = model.Reason{Code: model.ReasonWantedMore, Need: demand, Have: grant}
 		return v
 	}
-	v.reason = Reason{Code: ReasonRanOut, Have: grant}
+	v.reason = model.Reason{Code: model.ReasonRanOut, Have: grant}
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		if s.free(g) >= 0 {
-			if o := g.overranBeside(t.ID, a, s.now); o != nil && v.own {
+			if o := g.OverranBeside(t.ID, a, s.now); o != nil && v.own {
 				v.own = false
-				v.reason = Reason{Code: ReasonNeighbour, Task: o.Task, Have: o.Used, Of: o.Grant, GPU: g.Index}
+				v.reason = model.Reason{Code: model.ReasonNeighbour, Task: o.Task, Have: o.Used, Of: o.Grant, GPU: g.Index}
 			}
 			continue
 		}
 		if g.OtherProcesses > 0 {
 			v.own = false
-			v.reason = Reason{Code: ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
+			v.reason = model.Reason{Code: model.ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
 		}
-		if s.opt.Booking == BookSamples {
+		if s.opt.Booking == model.BookSamples {
 			continue // without grants no task can exceed one
 		}
 		for _, r := range g.Residents {
 			if r.Task != t.ID && r.Used > r.Grant {
 				v.own = false
-				v.reason = Reason{Code: ReasonNeighbour, Task: r.Task, Have: r.Used, Of: r.Grant, GPU: g.Index}
+				v.reason = model.Reason{Code: model.ReasonNeighbour, Task: r.Task, Have: r.Used, Of: r.Grant, GPU: g.Index}
 				v.overusers = append(v.overusers, overuser{g, r.Task})
 			}
 		}
@@ -70,7 +71,7 @@ func (s *State) attributeOOM(t *Task, a *Attempt, demand units.Bytes) oomAttribu
 // far as the card has room.
 func (s *State) growGrant(o overuser) {
 	g, t := o.gpu, s.tasks[o.task]
-	r, bookable := g.resident(o.task), s.bookable(g)
+	r, bookable := g.Resident(o.task), s.bookable(g)
 	if s.recorded.hasRegrants(s.format) {
 		return
 	}
@@ -90,7 +91,7 @@ func (l *ledger) most(n int) units.Bytes {
 	if most := l.mostBookable().of(n); most >= 0 {
 		return most
 	}
-	return l.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-l.opt.Headroom) }).of(n)
+	return l.ceiling(func(g *model.GPU) units.Bytes { return max(0, g.Capacity-l.opt.Headroom) }).of(n)
 }
 
 // stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires

@@ -2,14 +2,16 @@ package mapper
 
 import (
 	"slices"
+
+	"carma/mapper/model"
 )
 
 // place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
 // one machine, or nil. A task without a GPU gets an empty list if a machine has room.
-func (pl *placer) place(p *cycle, t *Task) []*GPU {
+func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 	if t.GPUs == 0 {
 		if h, _ := pl.queue.hostFor(t); h != nil {
-			return []*GPU{}
+			return []*model.GPU{}
 		}
 		return nil
 	}
@@ -30,12 +32,12 @@ func (pl *placer) place(p *cycle, t *Task) []*GPU {
 // candidates returns the GPUs that may take a task, among the GPUs that have changed
 // since it was last rejected. For a task on several GPUs it considers all machines where
 // one has changed, so the other GPUs there that would have taken a part of it count too.
-func (pl *placer) candidates(t *Task) []*GPU {
+func (pl *placer) candidates(t *model.Task) []*model.GPU {
 	since, reopened := pl.rejectedByAll(t)
 	if len(pl.queue.reservations) > 0 {
 		since = 0 // with time, a reservation comes closer, or the expected run time changes
 	}
-	changed := func(g *GPU) bool {
+	changed := func(g *model.GPU) bool {
 		return cacheOf(g).changedAt > since || since == 0 || slices.Contains(reopened, g.ID)
 	}
 	all := pl.gpus
@@ -60,7 +62,7 @@ func (pl *placer) candidates(t *Task) []*GPU {
 
 // severalOf returns the candidates for a task on several GPUs; all holds the GPUs that
 // may have changed. It stores which GPUs would take a part of the task.
-func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU {
+func (pl *placer) severalOf(t *model.Task, all []*model.GPU, changed func(*model.GPU) bool) []*model.GPU {
 	fitting, open := pl.fitting[:0], pl.openGPUs[:0]
 	tried := pl.tried(t)
 	before := tried.open
@@ -73,7 +75,7 @@ func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU
 		for len(all) > 0 && all[0].Node == there[0].Node {
 			all = all[1:]
 		}
-		for len(before) > 0 && before[0].pos < there[0].pos { // on machines where nothing has changed
+		for len(before) > 0 && before[0].Pos() < there[0].Pos() { // on machines where nothing has changed
 			open = append(open, before[0])
 			before = before[1:]
 		}
@@ -95,7 +97,7 @@ func (pl *placer) severalOf(t *Task, all []*GPU, changed func(*GPU) bool) []*GPU
 }
 
 // countOn returns how many GPUs at the end of a list in ledger order are on a machine.
-func countOn(gpus []*GPU, node string) (n int) {
+func countOn(gpus []*model.GPU, node string) (n int) {
 	for n < len(gpus) && gpus[len(gpus)-1-n].Node == node {
 		n++
 	}
@@ -103,8 +105,8 @@ func countOn(gpus []*GPU, node string) (n int) {
 }
 
 // machineOf returns the GPUs of a GPU's machine.
-func (l *ledger) machineOf(g *GPU) []*GPU {
-	from, to := g.pos, g.pos+1
+func (l *ledger) machineOf(g *model.GPU) []*model.GPU {
+	from, to := g.Pos(), g.Pos()+1
 	for from > 0 && l.gpus[from-1].Node == g.Node {
 		from--
 	}
@@ -115,7 +117,7 @@ func (l *ledger) machineOf(g *GPU) []*GPU {
 }
 
 // choose picks among GPUs that may take a task, or returns nil.
-func (pl *placer) choose(t *Task, fitting []*GPU) []*GPU {
+func (pl *placer) choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	switch {
 	case len(fitting) == 0:
 		return nil
@@ -129,12 +131,12 @@ func (pl *placer) choose(t *Task, fitting []*GPU) []*GPU {
 // failure is a task that did not fit in a scheduling cycle, with its first candidate
 // number.
 type failure struct {
-	t     *Task
+	t     *model.Task
 	alone bool
 	ask   int
 }
 
-func (pl *placer) failure(t *Task) failure {
+func (pl *placer) failure(t *model.Task) failure {
 	f := failure{t: t, alone: pl.alone(t)}
 	if pl.policy.pick != nil {
 		f.ask = pl.candidatesOf(t)[0]
@@ -146,14 +148,14 @@ func (pl *placer) failure(t *Task) failure {
 // Room only shrinks during a cycle, so t does not fit either. If the policy has a gate,
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
-func (pl *placer) hopeless(p *cycle, t *Task) bool {
-	if t.Phase == Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.isNominated(t) || pl.opt.FillHeld && pl.queue.head.Task != 0 {
+func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
+	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.isNominated(t) || pl.opt.FillHeld && pl.queue.head.Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)
 	for i := range p.failed {
 		f := &p.failed[i]
-		if f.t.Phase == Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
+		if f.t.Phase == model.Suspended || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.NextGrant > t.NextGrant || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}
 		if pl.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(pl.candidatesOf(f.t), pl.candidatesOf(t)) {
@@ -165,7 +167,7 @@ func (pl *placer) hopeless(p *cycle, t *Task) bool {
 
 // ofMachinesWith drops, from a list in ledger order, the GPUs of machines that
 // have fewer than n in it.
-func ofMachinesWith(n int, gpus []*GPU) []*GPU {
+func ofMachinesWith(n int, gpus []*model.GPU) []*model.GPU {
 	if n == 1 {
 		return gpus
 	}
@@ -184,8 +186,8 @@ func ofMachinesWith(n int, gpus []*GPU) []*GPU {
 }
 
 // ofOneMachine returns the first n GPUs of the first GPU's machine.
-func ofOneMachine(n int, ranked []*GPU) []*GPU {
-	same := make([]*GPU, 0, n)
+func ofOneMachine(n int, ranked []*model.GPU) []*model.GPU {
+	same := make([]*model.GPU, 0, n)
 	for _, g := range ranked {
 		if g.Node == ranked[0].Node && len(same) < n {
 			same = append(same, g)

@@ -1,37 +1,31 @@
 package mapper
 
-import "carma/mapper/interference"
+import (
+	"carma/mapper/interference"
+	"carma/mapper/model"
+)
 
 // The filters of two systems that collocate by profiles, as AEGIS built them for
 // comparison.
 
 // lucidGate allows at most two tasks on a GPU, with sharing scores that sum to at most 2.
-func lucidGate(_ *placer, t *Task, g *GPU) Rule {
-	sum := sharing(t.load(0))
+func lucidGate(_ *placer, t *model.Task, g *model.GPU) model.Rule {
+	sum := sharing(t.LoadOn(0))
 	for i := range g.Residents {
 		sum += sharing(g.Residents[i].Load)
 	}
 	if len(g.Residents) >= 2 || sum > 2 {
-		return RuleSharing
+		return model.RuleSharing
 	}
 	return ""
 }
 
 // horusGate allows expected GPU utilizations that sum to at most 1.
-func horusGate(_ *placer, t *Task, g *GPU) Rule {
-	if g.utilization()+t.load(0).Busy() > 1 {
-		return RuleUtilization
+func horusGate(_ *placer, t *model.Task, g *model.GPU) model.Rule {
+	if g.Utilization()+t.LoadOn(0).Busy() > 1 {
+		return model.RuleUtilization
 	}
 	return ""
-}
-
-// utilization returns the sum of the expected GPU utilizations of the residents.
-func (g *GPU) utilization() float64 {
-	sum := 0.0
-	for i := range g.Residents {
-		sum += g.Residents[i].Load.Busy()
-	}
-	return sum
 }
 
 // sharing returns Lucid's score of a task: 0 tiny, 1 medium, 2 jumbo. Lucid forms its

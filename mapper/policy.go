@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // policy is one row of the policy table: which GPUs are candidates beyond the
@@ -17,71 +19,71 @@ type policy struct {
 	idleOnly bool
 	// gate rejects a non-idle GPU for a task, beyond the preconditions that all policies
 	// share; it may be nil.
-	gate func(pl *placer, t *Task, g *GPU) Rule
+	gate func(pl *placer, t *model.Task, g *model.GPU) model.Rule
 	// order compares two GPUs that both fit; negative puts a first. Ties go
 	// to the lower index.
-	order func(pl *placer, a, b *GPU) int
+	order func(pl *placer, a, b *model.GPU) int
 	// pick chooses among the GPUs that fit, in place of order, and returns nil to wait.
 	// It may be nil.
-	pick func(pl *placer, t *Task, fitting []*GPU) []*GPU
+	pick func(pl *placer, t *model.Task, fitting []*model.GPU) []*model.GPU
 	// critical: a task that would end last starts ahead of its place in the queue.
 	critical bool
 	// defaults changes the default options to suit the policy.
-	defaults func(*Options)
+	defaults func(*model.Options)
 }
 
 var policies = []policy{
 	{
 		name: "exclusive", doc: "one task per GPU: idle GPUs only, lowest index first",
 		idleOnly: true,
-		order:    func(*placer, *GPU, *GPU) int { return 0 },
+		order:    func(*placer, *model.GPU, *model.GPU) int { return 0 },
 	},
 	{
 		name: "round-robin", doc: "the next GPU in a ring, the position is kept",
-		order: func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.ringDistance(a), pl.ringDistance(b)) },
+		order: func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.ringDistance(a), pl.ringDistance(b)) },
 	},
 	{
 		name: "first-fit", doc: "the lowest index that fits",
-		order: func(*placer, *GPU, *GPU) int { return 0 },
+		order: func(*placer, *model.GPU, *model.GPU) int { return 0 },
 	},
 	{
 		name: "best-fit", doc: "least free memory that fits first",
-		order: func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.free(a), pl.free(b)) },
+		order: func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.free(a), pl.free(b)) },
 	},
 	{
 		name: "magm", doc: "most available GPU memory first",
-		order: func(pl *placer, a, b *GPU) int {
+		order: func(pl *placer, a, b *model.GPU) int {
 			return cmp.Compare(pl.free(b), pl.free(a))
 		},
 	},
 	{
 		name: "lug", doc: "least utilized GPU first, by SM activity",
-		order: func(_ *placer, a, b *GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
+		order: func(_ *placer, a, b *model.GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
 	},
 	{
 		name: "mug", doc: "most utilized GPU that passes the gate first: packs, and keeps whole GPUs free",
-		order:    func(_ *placer, a, b *GPU) int { return cmp.Compare(b.SMACT, a.SMACT) },
-		defaults: func(o *Options) { o.IdleFirst = false },
+		order:    func(_ *placer, a, b *model.GPU) int { return cmp.Compare(b.SMACT, a.SMACT) },
+		defaults: func(o *model.Options) { o.IdleFirst = false },
 	},
 	{
 		name: "lucid", doc: "at most two tasks on a GPU whose sharing scores sum to at most 2; most free memory first",
 		gate:     lucidGate,
-		order:    func(pl *placer, a, b *GPU) int { return cmp.Compare(pl.free(b), pl.free(a)) },
-		defaults: func(o *Options) { o.MaxTasks, o.SMACTCap = 2, 0 },
+		order:    func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.free(b), pl.free(a)) },
+		defaults: func(o *model.Options) { o.MaxTasks, o.SMACTCap = 2, 0 },
 	},
 	{
 		name: "horus", doc: "expected GPU utilizations on a GPU sum to at most 100 %; lowest sum first",
 		gate:     horusGate,
-		order:    func(_ *placer, a, b *GPU) int { return cmp.Compare(a.utilization(), b.utilization()) },
-		defaults: func(o *Options) { o.SMACTCap = 0 },
+		order:    func(_ *placer, a, b *model.GPU) int { return cmp.Compare(a.Utilization(), b.Utilization()) },
+		defaults: func(o *model.Options) { o.SMACTCap = 0 },
 	},
 	{
 		name: "carma", doc: "least added to all completion times by prediction, nobody slowed down beyond a cap (default)",
 		gate: (*placer).slowdownGate,
 		pick: (*placer).leastAdded, critical: true,
-		defaults: func(o *Options) {
+		defaults: func(o *model.Options) {
 			o.SMACTCap, o.WarmUp = 0, 0 // it predicts what these wait to see
-			o.Order, o.Ageing = OrderSJF, 8*time.Hour
+			o.Order, o.Ageing = model.OrderSJF, 8*time.Hour
 			o.Learn, o.Shrink, o.LearnMemory = true, 5*time.Minute, 2*time.Minute
 		},
 	},
@@ -114,22 +116,30 @@ func policyNamed(name string) (*policy, error) {
 	return nil, fmt.Errorf("unknown policy %q; there are %s", name, strings.Join(PolicyNames(), ", "))
 }
 
+// Validate returns an error for the first invalid option, with what to write instead.
+func Validate(o model.Options) error {
+	if _, err := policyNamed(o.Policy); err != nil {
+		return err
+	}
+	return o.Validate()
+}
+
 // ringDistance returns the distance of a GPU from the ring's position.
-func (l *ledger) ringDistance(g *GPU) int {
-	return (g.pos - l.ring + len(l.gpus)) % len(l.gpus)
+func (l *ledger) ringDistance(g *model.GPU) int {
+	return (g.Pos() - l.ring + len(l.gpus)) % len(l.gpus)
 }
 
 // rank sorts the candidates for a task, best first: GPUs on which its infrastructure
 // failed go last, idle ones first if so configured, then the policy's order.
-func (pl *placer) rank(t *Task, candidates []*GPU) {
-	order := func(a, b *GPU) int {
+func (pl *placer) rank(t *model.Task, candidates []*model.GPU) {
+	order := func(a, b *model.GPU) int {
 		if len(t.Avoid) > 0 {
-			if c := compareBool(t.avoids(a), t.avoids(b)); c != 0 {
+			if c := model.CompareBools(t.Avoids(a), t.Avoids(b)); c != 0 {
 				return c
 			}
 		}
 		if pl.opt.IdleFirst {
-			if c := compareBool(!a.idle(), !b.idle()); c != 0 {
+			if c := model.CompareBools(!a.Idle(), !b.Idle()); c != 0 {
 				return c
 			}
 		}
@@ -140,15 +150,4 @@ func (pl *placer) rank(t *Task, candidates []*GPU) {
 		return
 	}
 	slices.SortStableFunc(candidates, order)
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

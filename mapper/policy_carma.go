@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // The constants of the scoring. README.md, "Policy carma, step by step", gives the source
@@ -27,18 +29,18 @@ const (
 
 // refusal says why policy carma rejects a placement.
 type refusal struct {
-	rule Rule
+	rule model.Rule
 	// For RuleSlowdown: the slowdown of a task, the most allowed, and the task, or 0 for
 	// the candidate.
 	slowdown, most float64
-	task           TaskID
+	task           model.TaskID
 }
 
 // slowdownGate is the filter of policy carma: it rejects a GPU that takes none of the
 // task's parts.
-func (pl *placer) slowdownGate(t *Task, g *GPU) (rule Rule) {
+func (pl *placer) slowdownGate(t *model.Task, g *model.GPU) (rule model.Rule) {
 	if pl.closedTo(t, g) != 0 {
-		return RuleUnseen
+		return model.RuleUnseen
 	}
 	for _, id := range pl.candidatesOf(t) {
 		if rule = pl.slowdownRule(g, id); rule == "" {
@@ -51,7 +53,7 @@ func (pl *placer) slowdownGate(t *Task, g *GPU) (rule Rule) {
 // closedTo returns the task that keeps t off a GPU regardless of the other residents, or
 // 0. It is a task whose activity is not known yet. If the activity of t is not known
 // either, a task whose speed is not known yet also counts.
-func (pl *placer) closedTo(t *Task, g *GPU) TaskID {
+func (pl *placer) closedTo(t *model.Task, g *model.GPU) model.TaskID {
 	if id := pl.predictor.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
 		return id
 	}
@@ -61,7 +63,7 @@ func (pl *placer) closedTo(t *Task, g *GPU) TaskID {
 // untold returns a task on a GPU whose activity was measured there and whose output has
 // not shown its speed yet, within tellWithin of its start, or 0. Each further task with
 // unknown load would make it less clear which task slows down which.
-func (l *ledger) untold(g *GPU) TaskID {
+func (l *ledger) untold(g *model.GPU) model.TaskID {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if r.Doubt <= 0 {
@@ -79,9 +81,9 @@ func (l *ledger) untold(g *GPU) TaskID {
 const tellWithin = 3 * time.Minute
 
 // refusal returns the result of slowdownGate with its figures.
-func (pl *placer) refusal(t *Task, g *GPU) (no refusal) {
+func (pl *placer) refusal(t *model.Task, g *model.GPU) (no refusal) {
 	if id := pl.closedTo(t, g); id != 0 {
-		return refusal{rule: RuleUnseen, task: id}
+		return refusal{rule: model.RuleUnseen, task: id}
 	}
 	for _, id := range pl.candidatesOf(t) {
 		if _, no = pl.weigh(g, id); no.rule == "" {
@@ -94,15 +96,15 @@ func (pl *placer) refusal(t *Task, g *GPU) (no refusal) {
 // leastAdded picks the GPUs, all of one machine, on which a task adds least to the sum of
 // all completion times: its own time plus the delay of its neighbours. A task on several
 // GPUs gets GPUs that are close to each other, if any take it.
-func (pl *placer) leastAdded(t *Task, fitting []*GPU) []*GPU {
+func (pl *placer) leastAdded(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	if t.GPUs > 1 {
 		for _, group := range closeness {
-			if best := pl.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.avoids) {
+			if best := pl.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.Avoids) {
 				return best
 			}
 		}
 	}
-	var machines [][]*GPU
+	var machines [][]*model.GPU
 	for len(fitting) > 0 {
 		n := 1
 		for n < len(fitting) && fitting[n].Node == fitting[0].Node {
@@ -115,7 +117,7 @@ func (pl *placer) leastAdded(t *Task, fitting []*GPU) []*GPU {
 }
 
 // leastAddedAmong picks among groups of GPUs.
-func (pl *placer) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
+func (pl *placer) leastAddedAmong(t *model.Task, groups [][]*model.GPU) (best []*model.GPU) {
 	least := math.Inf(1)
 	for _, some := range groups {
 		if gpus, added := pl.leastAddedOf(t, some); added < least {
@@ -127,16 +129,16 @@ func (pl *placer) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
 
 // leastAddedOf picks the GPUs one after the other, because the task may load each of
 // them differently.
-func (pl *placer) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
+func (pl *placer) leastAddedOf(t *model.Task, fitting []*model.GPU) (picked []*model.GPU, total float64) {
 	for _, id := range pl.candidatesOf(t) {
-		var best *GPU
+		var best *model.GPU
 		least := math.Inf(1)
 		for _, g := range fitting {
 			if slices.Contains(picked, g) {
 				continue
 			}
 			added, no := pl.added(g, id)
-			if t.avoids(g) {
+			if t.Avoids(g) {
 				added += avoidCost
 			}
 			if no == "" && added < least {
@@ -154,9 +156,9 @@ func (pl *placer) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total fl
 
 // weigh predicts the seconds that a placement adds to the sum of all completion times. If
 // the placement is not allowed, the refusal says why.
-func (pl *placer) weigh(g *GPU, id int) (float64, refusal) {
+func (pl *placer) weigh(g *model.GPU, id int) (float64, refusal) {
 	a := pl.score(g, id)
-	if g.idle() { // always allowed, whatever other processes do there: otherwise the task might never start
+	if g.Idle() { // always allowed, whatever other processes do there: otherwise the task might never start
 		return a.added, refusal{}
 	}
 	return a.added, a.no
@@ -164,13 +166,13 @@ func (pl *placer) weigh(g *GPU, id int) (float64, refusal) {
 
 // beside scores a candidate beside the tasks of a GPU, whose forecast is known. With
 // verdict only the rule of the result is needed, and the rest may be missing.
-func (pl *placer) beside(g *GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
+func (pl *placer) beside(g *model.GPU, there []residentForecast, n *candidate, verdict bool) (a scoreResult) {
 	on := pl.predictor.sharingMode(g)
 	with := append(append(pl.with[:0], there...), residentForecast{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
 	pl.with = with
 	most := pl.predictor.predictedCap()
 	if verdict && !on.forecast(with, pl.bounds(there, with, most-capMargin, false)) {
-		return scoreResult{rough: true, no: refusal{rule: RuleSlowdown}}
+		return scoreResult{rough: true, no: refusal{rule: model.RuleSlowdown}}
 	}
 	if !verdict {
 		on.forecast(with, nil)
@@ -185,7 +187,7 @@ func (pl *placer) beside(g *GPU, there []residentForecast, n *candidate, verdict
 		}
 		a.added += with[i].finish
 		if expected := with[i].slowdown(); a.no.rule == "" && expected > max(most-capMargin, before) {
-			a.no = refusal{RuleSlowdown, expected, most - capMargin, with[i].task}
+			a.no = refusal{model.RuleSlowdown, expected, most - capMargin, with[i].task}
 		}
 	}
 	a.finish = with[len(there)].finish
@@ -193,7 +195,7 @@ func (pl *placer) beside(g *GPU, there []residentForecast, n *candidate, verdict
 		a.no, a.rough = pl.worstBeside(on, there, with, most, verdict)
 	}
 	if a.no.rule == "" && first+n.left < waitFactor*a.added {
-		a.no = refusal{rule: RuleWait}
+		a.no = refusal{rule: model.RuleWait}
 	}
 	return a
 }
@@ -203,7 +205,7 @@ func (pl *placer) worstBeside(on sharingMode, there, with []residentForecast, mo
 	late := pessimistic(pl.late[:0], with)
 	pl.late = late
 	if verdict && !on.forecast(late, pl.bounds(there, late, most, true)) {
-		return refusal{rule: RuleSlowdown}, true
+		return refusal{rule: model.RuleSlowdown}, true
 	}
 	if !verdict {
 		on.forecast(late, nil)
@@ -214,7 +216,7 @@ func (pl *placer) worstBeside(on sharingMode, there, with []residentForecast, mo
 			before = there[i].worst() + slowAlready
 		}
 		if worst := late[i].worst(); worst > max(most, before) {
-			return refusal{RuleSlowdown, worst, most, with[i].task}, false
+			return refusal{model.RuleSlowdown, worst, most, with[i].task}, false
 		}
 	}
 	return refusal{}, false

@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // predicting returns options under which memory and predictions count.
-func predicting() Options {
+func predicting() model.Options {
 	opt := plain()
 	opt.Policy, opt.SlowdownCap = "carma", slowdownCap
 	return opt
 }
 
 // uncapped returns options without a limit on slowdown.
-func uncapped() Options {
+func uncapped() model.Options {
 	opt := predicting()
 	opt.SlowdownCap = 100
 	return opt
@@ -38,15 +38,15 @@ func capped(margin float64) string {
 }
 
 // expecting submits a task of 1 GiB with a profile. It runs at once if it is placed.
-func (w *world) expecting(e Expected, edit func(*Request)) TaskID {
+func (w *world) expecting(e model.Expected, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	return w.expectingWith(units.GiB, e, edit)
 }
 
-func (w *world) expectingWith(mem units.Bytes, e Expected, edit func(*Request)) TaskID {
+func (w *world) expectingWith(mem units.Bytes, e model.Expected, edit func(*model.Request)) model.TaskID {
 	w.t.Helper()
 	id := w.submitOnly(edit)
-	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: mem}, Expected: e})
+	w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{Memory: mem}, Expected: e})
 	if w.on(id) != nil {
 		w.started(id)
 	}
@@ -54,28 +54,28 @@ func (w *world) expectingWith(mem units.Bytes, e Expected, edit func(*Request)) 
 }
 
 // does submits a task with a load, of a kind whose run time may be known.
-func (w *world) does(l interference.Load, name string) TaskID {
+func (w *world) does(l interference.Load, name string) model.TaskID {
 	w.t.Helper()
-	return w.expecting(Expected{Loads: loads{l}}, kind(name, ""))
+	return w.expecting(model.Expected{Loads: loads{l}}, kind(name, ""))
 }
 
 // put is does on a given GPU, regardless of the policy.
-func (w *world) put(gpu int, l interference.Load, name string) TaskID {
+func (w *world) put(gpu int, l interference.Load, name string) model.TaskID {
 	w.t.Helper()
 	opt := w.s.opt
 	other := opt
 	other.Policy = "magm"
-	w.step(Configured{At: w.now, Options: other})
+	w.step(model.Configured{At: w.now, Options: other})
 	w.openOnly(gpu)
 	id := w.does(l, name)
 	w.wantOn(id, gpu)
 	w.openOnly(-1)
-	w.step(Configured{At: w.now, Options: opt})
+	w.step(model.Configured{At: w.now, Options: opt})
 	return id
 }
 
 // wantWhy checks that a task waits, and that its reason has the words; see sayWhy.
-func (w *world) wantWhy(id TaskID, words ...string) {
+func (w *world) wantWhy(id model.TaskID, words ...string) {
 	w.t.Helper()
 	w.wantOn(id)
 	why, _ := w.s.Why(id)
@@ -133,7 +133,7 @@ func TestCapCountsWhatWasLost(t *testing.T) {
 		b := w.does(vgg128, "m20")
 		w.wantOn(b, 0)
 		w.wait(20 * time.Minute)
-		w.exit(b, ExitOK)
+		w.exit(b, model.ExitOK)
 	}
 	c := w.does(vgg128, "m20")
 	w.wantWhy(c, "GPU 0 slowdown task="+a.String()+" 1.61 "+capped(capMargin))
@@ -162,8 +162,8 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 		clone := w.s.Clone()
 		g := clone.byID[gpuID(gpu)]
 		if gpu == 1 { // as before it came
-			clone.byID[gpuID(1)].remove(id)
-			clone.placer.pace([]*GPU{g})
+			clone.byID[gpuID(1)].Remove(id)
+			clone.placer.pace([]*model.GPU{g})
 		}
 		return clone.placer.score(g, clone.placer.candidatesOf(clone.tasks[id])[0]).finish
 	}
@@ -202,7 +202,7 @@ func TestWaitOrShare(t *testing.T) {
 			}
 			w.wantWhy(id, "0 of 1: GPU 0 wait tasks=2")
 			w.wait(100 * time.Minute)
-			w.exit(a, ExitOK)
+			w.exit(a, model.ExitOK)
 			w.wantOn(id, 0)
 		})
 	}
@@ -219,7 +219,7 @@ func TestAvoidsWhereItFailed(t *testing.T) {
 		w.put(1, row.there, "")
 		id := w.does(small, "")
 		w.wantOn(id, 0)
-		w.exit(id, ExitInfrastructure)
+		w.exit(id, model.ExitInfrastructure)
 		w.wait(time.Minute)
 		w.wantOn(id, row.want)
 	}
@@ -228,21 +228,21 @@ func TestAvoidsWhereItFailed(t *testing.T) {
 // TestLeastAddedOfMachines checks that a task on two GPUs gets the machine where both
 // together are best, not the one with the single best GPU.
 func TestLeastAddedOfMachines(t *testing.T) {
-	var all []GPUInfo
+	var all []model.GPUInfo
 	for i, node := range []string{"a", "a", "b", "b"} {
-		all = append(all, GPUInfo{ID: gpuID(i), Node: node, Index: i, Capacity: 40 * units.GiB})
+		all = append(all, model.GPUInfo{ID: gpuID(i), Node: node, Index: i, Capacity: 40 * units.GiB})
 	}
 	w := newWorldOf(t, uncapped(), all...)
 	w.put(1, vgg128, "")
 	w.put(2, small, "")
 	w.put(3, small, "")
-	w.wantOn(w.expecting(Expected{Loads: loads{small}}, gpus(2)), 2, 3)
+	w.wantOn(w.expecting(model.Expected{Loads: loads{small}}, gpus(2)), 2, 3)
 	w.wantOn(w.does(small, ""), 0)
 }
 
 // TestVerdicts checks that the early verdict about a placement equals the full score's.
 func TestVerdicts(t *testing.T) {
-	verdicts := map[Rule]int{}
+	verdicts := map[model.Rule]int{}
 	rough := 0
 	for seed := range uint64(6) {
 		l := newLab(DefaultsOf("carma"), seed, 24, 60)
@@ -254,7 +254,7 @@ func TestVerdicts(t *testing.T) {
 			early, whole := l.s.Clone(), l.s.Clone() // without cached results
 			for i, waiting := range l.s.Tasks() {
 				id := waiting.ID
-				if waiting.Phase != Queued {
+				if waiting.Phase != model.Queued {
 					continue
 				}
 				for k, ask := range early.placer.candidatesOf(early.tasks[id]) {
@@ -271,7 +271,7 @@ func TestVerdicts(t *testing.T) {
 			}
 		}
 	}
-	if verdicts[""] < 500 || verdicts[RuleSlowdown] < 500 || rough < 500 || verdicts[RuleWait] == 0 {
+	if verdicts[""] < 500 || verdicts[model.RuleSlowdown] < 500 || rough < 500 || verdicts[model.RuleWait] == 0 {
 		t.Errorf("not enough of each: %v, %d found early", verdicts, rough)
 	}
 }

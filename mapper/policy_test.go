@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // testGPU describes one GPU of 40 GiB as a policy sees it.
@@ -89,7 +89,7 @@ func TestPolicies(t *testing.T) {
 			w := prepare(t, opt, row.gpus)
 			for range row.ring {
 				id := w.submit(units.GiB, nil)
-				w.exit(id, ExitOK)
+				w.exit(id, model.ExitOK)
 			}
 			id := w.submit(5*units.GiB, gpus(row.n))
 			w.wantOn(id, row.want...)
@@ -137,7 +137,7 @@ func TestGatedPolicies(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		policy string
-		edit   func(*Options)
+		edit   func(*model.Options)
 		gpus   []loads // loads of the tasks on each GPU
 		task   loads
 		n      int
@@ -152,7 +152,7 @@ func TestGatedPolicies(t *testing.T) {
 		{"jumbo and jumbo", "lucid", nil, []loads{{jumbo}}, loads{jumbo}, 1, nil, lucid},
 		{"an unknown task is jumbo", "lucid", nil, []loads{{medium}}, nil, 1, nil, lucid},
 		{"a third", "lucid", nil, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, lucid},
-		{"a third by the most tasks", "lucid", func(o *Options) { o.MaxTasks = 2 }, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, "0 of 1: GPU 0 max-tasks tasks=2"},
+		{"a third by the most tasks", "lucid", func(o *model.Options) { o.MaxTasks = 2 }, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, "0 of 1: GPU 0 max-tasks tasks=2"},
 		{"jumbo on an idle GPU", "lucid", nil, []loads{{medium}, {}}, loads{jumbo}, 1, []int{1}, ""},
 		{"most free memory first", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}, {}}, loads{tiny}, 1, []int{3}, ""},
 		{"tie: lowest index", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}}, loads{tiny}, 1, []int{1}, ""},
@@ -179,11 +179,11 @@ func TestGatedPolicies(t *testing.T) {
 		{"a heavy newcomer", "carma", nil, []loads{{small}}, loads{vgg128}, 1, nil, "0 of 1: GPU 0 slowdown task=1 1.62 " + capped(capMargin)},
 		{"an unknown task beside a light one", "carma", nil, []loads{{small}}, nil, 1, []int{0}, ""},
 		{"an unknown task beside a heavy one", "carma", nil, []loads{{vgg128}}, nil, 1, nil, "0 of 1: GPU 0 slowdown task=0 1.61 " + capped(capMargin)},
-		{"under the cap", "carma", func(o *Options) { o.SlowdownCap = unproven(pair + 1.01*capMargin) }, []loads{{resnet}}, loads{resnet}, 1, []int{0}, ""},
-		{"over what is aimed at", "carma", func(o *Options) { o.SlowdownCap = unproven(pair + 0.99*capMargin) }, []loads{{resnet}}, loads{resnet}, 1, nil,
+		{"under the cap", "carma", func(o *model.Options) { o.SlowdownCap = unproven(pair + 1.01*capMargin) }, []loads{{resnet}}, loads{resnet}, 1, []int{0}, ""},
+		{"over what is aimed at", "carma", func(o *model.Options) { o.SlowdownCap = unproven(pair + 0.99*capMargin) }, []loads{{resnet}}, loads{resnet}, 1, nil,
 			fmt.Sprintf("0 of 1: GPU 0 slowdown task=1 %.2f cap=%.2f", pair, pair-0.01*capMargin)},
-		{"nobody may be slowed down", "carma", func(o *Options) { o.SlowdownCap = 1 }, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
-		{"waiting is better", "carma", func(o *Options) { o.SlowdownCap = 100 }, []loads{{vgg128, vgg128}}, loads{vgg128}, 1, nil,
+		{"nobody may be slowed down", "carma", func(o *model.Options) { o.SlowdownCap = 1 }, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
+		{"waiting is better", "carma", func(o *model.Options) { o.SlowdownCap = 100 }, []loads{{vgg128, vgg128}}, loads{vgg128}, 1, nil,
 			"0 of 1: GPU 0 wait tasks=2"},
 		{"two", "carma", nil, []loads{{vgg128}, {small}, {}}, loads{small}, 2, []int{2, 1}, ""},
 		{"two that do not do the same", "carma", nil, []loads{{vgg128}, {}}, loads{resnet, {}}, 2, []int{1, 0}, ""},
@@ -195,9 +195,9 @@ func TestGatedPolicies(t *testing.T) {
 				row.edit(&opt)
 			}
 			w := newWorld(t, plain(), len(row.gpus))
-			submit := func(n int, l loads) TaskID {
+			submit := func(n int, l loads) model.TaskID {
 				id := w.submitOnly(gpus(n))
-				w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: l}})
+				w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{Memory: units.GiB}, Expected: model.Expected{Loads: l}})
 				return id
 			}
 			for i, on := range row.gpus {
@@ -207,7 +207,7 @@ func TestGatedPolicies(t *testing.T) {
 				}
 			}
 			w.openOnly(-1)
-			w.step(Configured{At: w.now, Options: opt})
+			w.step(model.Configured{At: w.now, Options: opt})
 			id := submit(row.n, row.task)
 			w.wantOn(id, row.want...)
 			if row.why != "" {
@@ -222,9 +222,9 @@ func TestGatedPolicies(t *testing.T) {
 // openOnly takes all GPUs but one out of service, or all for -1.
 func (w *world) openOnly(i int) {
 	w.t.Helper()
-	var all []GPUSample
+	var all []model.GPUSample
 	for _, g := range w.s.GPUs() {
-		s := GPUSample{ID: g.ID}
+		s := model.GPUSample{ID: g.ID}
 		if i >= 0 && g.Index != i {
 			s.Fault = "closed"
 		}
@@ -237,7 +237,7 @@ func (w *world) openOnly(i int) {
 func TestDefaultsOf(t *testing.T) {
 	for _, name := range PolicyNames() {
 		opt := DefaultsOf(name)
-		if err := opt.Validate(); err != nil || opt.Policy != name {
+		if err := Validate(opt); err != nil || opt.Policy != name {
 			t.Errorf("%s: %+v, %v", name, opt, err)
 		}
 		w := newWorld(t, opt, 2)
@@ -256,14 +256,14 @@ func TestDefaultsOf(t *testing.T) {
 }
 
 // prepare puts GPUs into given states: each busy one by a task of its own.
-func prepare(t *testing.T, opt Options, gpus []testGPU) *world {
+func prepare(t *testing.T, opt model.Options, gpus []testGPU) *world {
 	t.Helper()
 	w := newWorld(t, plain(), len(gpus))
-	var after []GPUSample
+	var after []model.GPUSample
 	for i, g := range gpus {
-		others := make([]GPUSample, len(gpus)) // one GPU at a time is open
+		others := make([]model.GPUSample, len(gpus)) // one GPU at a time is open
 		for j := range others {
-			others[j] = GPUSample{ID: gpuID(j)}
+			others[j] = model.GPUSample{ID: gpuID(j)}
 			if j != i {
 				others[j].Fault = "closed"
 			}
@@ -274,11 +274,11 @@ func prepare(t *testing.T, opt Options, gpus []testGPU) *world {
 			w.wantOn(id, i)
 			w.started(id)
 		}
-		after = append(after, GPUSample{ID: gpuID(i), SMACT: g.smact, Fault: g.fault, OtherProcesses: g.foreign})
+		after = append(after, model.GPUSample{ID: gpuID(i), SMACT: g.smact, Fault: g.fault, OtherProcesses: g.foreign})
 	}
 	w.s.ring = 0
 	w.sample(after...)
-	w.step(Configured{At: w.now, Options: opt})
+	w.step(model.Configured{At: w.now, Options: opt})
 	return w
 }
 
@@ -293,7 +293,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 	opt := plain()
 	opt.Policy = "mgam"
-	if err := opt.Validate(); err == nil || err.Error() != `unknown policy "mgam"; there are `+strings.Join(PolicyNames(), ", ") {
+	if err := Validate(opt); err == nil || err.Error() != `unknown policy "mgam"; there are `+strings.Join(PolicyNames(), ", ") {
 		t.Errorf("unknown policy: %v", err)
 	}
 }

@@ -3,14 +3,9 @@ package mapper
 import (
 	"math"
 	"slices"
-)
 
-// posterior is the estimated SM activity of a task on a GPU: a mean and a standard
-// deviation. Sd is 0 if only the task's prior is known.
-type posterior struct {
-	Mean float64 `json:"mean,omitempty"`
-	Sd   float64 `json:"sd,omitempty"`
-}
+	"carma/mapper/model"
+)
 
 const (
 	// classSpread is the standard deviation of the SM activity of tasks of one class
@@ -27,8 +22,9 @@ const (
 	leastOfSeveral = 0.02
 )
 
-// against returns the evidence against an SM activity: the larger, the less likely it is.
-func (b posterior) against(sm float64, m classPrior) float64 {
+// against returns the evidence against an SM activity, by an earlier estimate or else by
+// the likely classes: the larger, the less likely it is.
+func against(b model.Posterior, sm float64, m classPrior) float64 {
 	if b.Sd > 0 {
 		off := (sm - b.Mean) / b.Sd
 		return off * off
@@ -41,26 +37,17 @@ func (b posterior) against(sm float64, m classPrior) float64 {
 	return -2 * math.Log(likely)
 }
 
-// before returns the estimate of a resident's activity from before its GPU's tasks last
-// changed. Later samples and speeds are combined with that, so that nothing counts twice.
-func (r *Resident) before(g *GPU) posterior {
-	if r.BelievedAt != g.ChangedAt {
-		r.Believed, r.BelievedAt = posterior{r.Load.SMACT, r.Doubt}, g.ChangedAt
-	}
-	return r.Believed
-}
-
 // attributeAgain estimates again, one after the other, the activities on a GPU that were
 // found with doubt: with new neighbours, or with new speeds, samples may show more.
-func (ln *learner) attributeAgain(g *GPU) (sought bool) {
+func (ln *learner) attributeAgain(g *model.GPU) (sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := ln.tasks[r.Task]
-		if r.Unseen || t.Expected.Source != SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
+		if r.Unseen || t.Expected.Source != model.SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
 			continue
 		}
 		x := ln.predictor.attribution(g, []int{i})
-		x.mix, x.belief = ln.predictor.priorAnyway(t), r.before(g)
+		x.mix, x.belief = ln.predictor.priorAnyway(t), r.PriorEstimate(g)
 		load, doubt := x.seek(-1)
 		ln.observed(g, r, load, doubt)
 		sought = true
@@ -71,21 +58,21 @@ func (ln *learner) attributeAgain(g *GPU) (sought bool) {
 // stepTimeReported stores the time of a training step from a task's output: the length of
 // its kernels decides which task waits for which. The task's activity was found without
 // it, so it is estimated again.
-func (ln *learner) stepTimeReported(t *Task) {
-	step := t.stepTime()
+func (ln *learner) stepTimeReported(t *model.Task) {
+	step := t.StepTime()
 	if step == 0 {
 		return
 	}
 	for i, grant := range t.Current().Grants {
 		g := ln.byID[grant.GPU]
-		r := g.resident(t.ID)
-		if r.Unseen || g.Coarse || r.Load.Step != 0 || t.Expected.Source != SourceSeen {
+		r := g.Resident(t.ID)
+		if r.Unseen || g.Coarse || r.Load.Step != 0 || t.Expected.Source != model.SourceSeen {
 			continue
 		}
 		r.Load.Step = step
 		t.Expected.Loads = slices.Clone(t.Expected.Loads)
 		t.Expected.Loads[i].Step = step
-		ln.placer.predict([]*GPU{g})
+		ln.placer.predict([]*model.GPU{g})
 		ln.dirty = true
 		if len(g.Residents) == 1 || !ln.predictor.settled(g) || ln.predictor.unseen(g) != 0 {
 			continue

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // fullGPU places an unknown task beside a known medium task, so that the GPU is full. It
 // returns both, and the world.
-func fullGPU(t *testing.T, is interference.Load) (w *world, other, a TaskID) {
+func fullGPU(t *testing.T, is interference.Load) (w *world, other, a model.TaskID) {
 	w = newWorld(t, uncapped(), 1)
 	other = w.put(0, mid, "")
 	w.shows(mid)
 	w.wait(2 * time.Minute)
 	a = w.stranger("")
 	w.seen(interference.Load{SMACT: 1, SMOCC: 0.5, DRAMA: 0.45}, 0)
-	w.wait(settling + time.Minute)
+	w.wait(model.SettleTime + time.Minute)
 	w.look()
 	return w, other, a
 }
@@ -39,9 +40,9 @@ func TestFullGPU(t *testing.T) {
 func TestUnmixAgain(t *testing.T) {
 	for _, is := range []interference.Load{mid, heavy} {
 		w, other, a := fullGPU(t, is)
-		w.exit(other, ExitOK)
+		w.exit(other, model.ExitOK)
 		w.shows(is)
-		w.wait(settling + time.Minute)
+		w.wait(model.SettleTime + time.Minute)
 		w.look()
 		if got := w.loadOf(a).SMACT; math.Abs(got-is.SMACT) > 0.03 {
 			t.Errorf("it is taken for %.3f, and is %.3f", got, is.SMACT)
@@ -75,10 +76,10 @@ func TestToldStep(t *testing.T) {
 		w := newWorld(t, uncapped(), 1)
 		a := w.stranger("")
 		w.shows(heavy)
-		w.wait(settling + time.Minute)
+		w.wait(model.SettleTime + time.Minute)
 		w.look()
-		w.paces(Throughput{Task: a, Rate: 4, Error: 0.03, Steps: row.steps})
-		if got, next := w.loadOf(a).Step, w.task(a).load(0).Step; math.Abs(got-row.want) > 1e-9 || next != got {
+		w.paces(model.Throughput{Task: a, Rate: 4, Error: 0.03, Steps: row.steps})
+		if got, next := w.loadOf(a).Step, w.task(a).LoadOn(0).Step; math.Abs(got-row.want) > 1e-9 || next != got {
 			t.Errorf("steps: %v: %.3f s, in its next attempt %.3f s, want %.3f s", row.steps, got, next, row.want)
 		}
 	}
@@ -103,15 +104,15 @@ func TestUntold(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
 			a := w.stranger("")
 			w.shows(faint)
-			w.wait(settling + time.Second)
+			w.wait(model.SettleTime + time.Second)
 			w.look()
 			w.wait(row.after)
 			if row.tells {
 				w.tells(a, 100)
 			}
-			e := Expected{}
+			e := model.Expected{}
 			if row.known {
-				e = Expected{Loads: loads{faint}}
+				e = model.Expected{Loads: loads{faint}}
 			}
 			b := w.expecting(e, kind("b", ""))
 			if row.joined {

@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"time"
+
+	"carma/mapper/model"
 )
 
 // predictor holds what was learned from earlier runs, and predicts run times, loads and
@@ -48,4 +50,4 @@ func (pr *predictor) clone(l *ledger) *predictor {
 }
 
 // forget drops what is derived from a task's request.
-func (pr *predictor) forget(t *Task) { *pr.derived.runTimes.of(t) = expectedRun{} }
+func (pr *predictor) forget(t *model.Task) { *pr.derived.runTimes.of(t) = expectedRun{} }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // Preemption: running tasks (the victims) are suspended for a waiting task that goes
@@ -33,19 +35,10 @@ const (
 	wayMost = 6
 )
 
-// ReasonMadeWay: it was suspended for Task, which goes before it; for Span now.
-const ReasonMadeWay ReasonCode = "made-way"
-
-// ReasonWay: Count tasks are being suspended for it, first Task on GPU.
-const ReasonWay ReasonCode = "way"
-
-// preempts reports whether running tasks are suspended for waiting ones.
-func (o *Options) preempts() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
-
 // preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
 // that are nominated for no other.
 func (pre *preempter) preempt(p *cycle) {
-	if !pre.opt.preempts() {
+	if !pre.opt.Preempts() {
 		return
 	}
 	pre.swapsTried, pre.before = 0, 0
@@ -59,45 +52,45 @@ func (pre *preempter) preempt(p *cycle) {
 }
 
 // preemptFor suspends tasks for a waiting one, for the first reason that applies.
-func (pre *preempter) preemptFor(t *Task) {
+func (pre *preempter) preemptFor(t *model.Task) {
 	switch {
-	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.now < t.WayAt.Add(wayAgain) || pre.isNominated(t) && !t.resumesInPlace():
-	case pre.queue.heldFreed(t) && pre.findVictims(t, ReasonFilled):
-	case pre.preempts(t) && pre.findVictims(t, ReasonMadeWay):
+	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.now < t.WayAt.Add(wayAgain) || pre.isNominated(t) && !t.ResumesInPlace():
+	case pre.queue.heldFreed(t) && pre.findVictims(t, model.ReasonFilled):
+	case pre.preempts(t) && pre.findVictims(t, model.ReasonMadeWay):
 	case pre.swaps(t):
-		pre.findVictims(t, ReasonSwapped)
+		pre.findVictims(t, model.ReasonSwapped)
 	}
 }
 
 // suspendedTooLong reports whether a task has been suspended for others for so long that
 // it may preempt the tasks on its GPUs.
-func (l *ledger) suspendedTooLong(t *Task) bool {
-	return l.opt.preempts() && t.Phase == Suspended && t.Suspension.preemptor() != 0 && l.now >= t.Suspension.Since.Add(wayBack)
+func (l *ledger) suspendedTooLong(t *model.Task) bool {
+	return l.opt.Preempts() && t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 && l.now >= t.Suspension.Since.Add(wayBack)
 }
 
 // preempts reports whether a waiting task may preempt others: for its priority, its
 // terminal, or because it has been suspended for long.
-func (l *ledger) preempts(t *Task) bool {
-	if t.Phase == Suspended {
+func (l *ledger) preempts(t *model.Task) bool {
+	if t.Phase == model.Suspended {
 		return l.suspendedTooLong(t)
 	}
-	return l.opt.MakeWay && (t.Priority > Low || t.Terminal)
+	return l.opt.MakeWay && (t.Priority > model.Low || t.Terminal)
 }
 
 // isPreemptible reports whether running task v may be suspended for waiting task t, for a
 // reason.
-func (pre *preempter) isPreemptible(v, t *Task, why ReasonCode) bool {
+func (pre *preempter) isPreemptible(v, t *model.Task, why model.ReasonCode) bool {
 	if v.Terminal || !pre.canPreempt(v, why) {
 		return false
 	}
 	a := v.Last()
 	ran := pre.now.Sub(max(a.Started, a.Back))
 	switch {
-	case why == ReasonFilled:
+	case why == model.ReasonFilled:
 		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
-	case why == ReasonSwapped:
+	case why == model.ReasonSwapped:
 		return v.Priority <= t.Priority && ran >= wayTurn && pre.swapsFor(v, t)
-	case t.Phase == Suspended:
+	case t.Phase == model.Suspended:
 		return v.Priority <= t.Priority && ran >= wayTurn && pre.suspendedTime(v) < pre.suspendedTime(t)
 	}
 	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
@@ -105,8 +98,8 @@ func (pre *preempter) isPreemptible(v, t *Task, why ReasonCode) bool {
 
 // notePreemptible sets timers for the instants at which a started or resumed task becomes
 // preemptible.
-func (pre *preempter) notePreemptible(t *Task) {
-	if pre.opt.preempts() && t.GPUs > 0 && !t.Terminal {
+func (pre *preempter) notePreemptible(t *model.Task) {
+	if pre.opt.Preempts() && t.GPUs > 0 && !t.Terminal {
 		if pre.opt.MakeWay || t.Last().Fills != 0 {
 			pre.at(pre.now.Add(wayRun), timer{})
 		}
@@ -117,14 +110,14 @@ func (pre *preempter) notePreemptible(t *Task) {
 // preemption is a GPU to which a task could go, with the victims there, and the cost: the
 // seconds that it adds to all completion times.
 type preemption struct {
-	g       *GPU
-	victims []*Task
+	g       *model.GPU
+	victims []*model.Task
 	cost    float64
 }
 
 // findVictims suspends the cheapest victims, so that a waiting task has its GPUs. If that
 // does not help, or others are being suspended already, it suspends none.
-func (pre *preempter) findVictims(t *Task, why ReasonCode) bool {
+func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 	var ways []preemption
 	for _, g := range pre.gpus {
 		if w, ok := pre.cheapestPreemption(t, g, why); ok {
@@ -137,12 +130,12 @@ func (pre *preempter) findVictims(t *Task, why ReasonCode) bool {
 	case len(victims) == 0:
 		pre.nominateOriginal(t)
 		return false
-	case why == ReasonSwapped && !pre.gains(t, picked):
+	case why == model.ReasonSwapped && !pre.gains(t, picked):
 		return false
 	}
 	for _, w := range picked {
 		w.g.NominatedFor = t.ID
-		w.g.changed()
+		w.g.Changed()
 	}
 	t.WayAt = pre.now
 	pre.at(pre.now.Add(wayAgain), timer{})
@@ -153,9 +146,9 @@ func (pre *preempter) findVictims(t *Task, why ReasonCode) bool {
 }
 
 // preemptionReason returns the reason for which a task is suspended for a waiting one.
-func (pre *preempter) preemptionReason(t *Task, why ReasonCode) Reason {
-	r := Reason{Code: why, Task: t.ID}
-	if why == ReasonSwapped {
+func (pre *preempter) preemptionReason(t *model.Task, why model.ReasonCode) model.Reason {
+	r := model.Reason{Code: why, Task: t.ID}
+	if why == model.ReasonSwapped {
 		n, _ := pre.predictor.length(t)
 		r.Most = n.Round(time.Second)
 	}
@@ -165,8 +158,8 @@ func (pre *preempter) preemptionReason(t *Task, why ReasonCode) Reason {
 // nominateOriginal nominates the GPUs on which a suspended task must resume for it, if
 // their residents cannot be preempted: otherwise other tasks would repeatedly start
 // there.
-func (pre *preempter) nominateOriginal(t *Task) {
-	if !t.resumesInPlace() {
+func (pre *preempter) nominateOriginal(t *model.Task) {
+	if !t.ResumesInPlace() {
 		return
 	}
 	t.WayAt = pre.now
@@ -186,7 +179,7 @@ func (pre *preempter) nominateOriginal(t *Task) {
 
 // pickPreemptions returns the cheapest preemptions, one for each GPU of a task, all on
 // one machine whose host memory holds the task and the suspended victims, or nil.
-func (q *schedulingQueue) pickPreemptions(t *Task, all []preemption) (best []preemption) {
+func (q *schedulingQueue) pickPreemptions(t *model.Task, all []preemption) (best []preemption) {
 	least, n := 0.0, t.GPUs
 	for len(all) > 0 {
 		m := 1
@@ -213,7 +206,7 @@ func (q *schedulingQueue) pickPreemptions(t *Task, all []preemption) (best []pre
 
 // hostHoldsVictims reports whether a machine has host memory for a task and for all its
 // victims there.
-func (q *schedulingQueue) hostHoldsVictims(t *Task, node []preemption) bool {
+func (q *schedulingQueue) hostHoldsVictims(t *model.Task, node []preemption) bool {
 	h := q.host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
@@ -222,7 +215,7 @@ func (q *schedulingQueue) hostHoldsVictims(t *Task, node []preemption) bool {
 }
 
 // victimsOn returns all victims, each once: a victim on several GPUs leaves all of them.
-func victimsOn(ways []preemption) (all []*Task) {
+func victimsOn(ways []preemption) (all []*model.Task) {
 	for _, w := range ways {
 		for _, v := range w.victims {
 			if !slices.Contains(all, v) {
@@ -234,13 +227,13 @@ func victimsOn(ways []preemption) (all []*Task) {
 }
 
 // cheapestPreemption returns the cheapest preemption that makes room for a task on a GPU.
-func (pre *preempter) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best preemption, ok bool) {
-	after := g.clone()
-	var yield []*Task
+func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.ReasonCode) (best preemption, ok bool) {
+	after := g.Clone()
+	var yield []*model.Task
 	for _, r := range g.Residents {
 		switch v := pre.tasks[r.Task]; {
-		case v.Phase == Stopping || v.Phase == Suspending:
-			after.leftBy(v) // it leaves anyway
+		case v.Phase == model.Stopping || v.Phase == model.Suspending:
+			after.Vacate(v) // it leaves anyway
 		case pre.isPreemptible(v, t, why):
 			yield = append(yield, v)
 		}
@@ -248,17 +241,17 @@ func (pre *preempter) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best 
 	if pre.placer.reject(t, after) == "" {
 		return preemption{g, nil, pre.addedBy(t, after)}, true
 	}
-	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(pre.victimCost(a), pre.victimCost(b)) })
+	slices.SortStableFunc(yield, func(a, b *model.Task) int { return cmp.Compare(pre.victimCost(a), pre.victimCost(b)) })
 	yield = yield[:min(len(yield), wayMost)]
 	for set := uint(1); set < 1<<len(yield); set++ {
-		then := after.clone()
-		var victims []*Task
+		then := after.Clone()
+		var victims []*model.Task
 		cost := 0.0
 		for i, v := range yield {
 			if set&(1<<i) == 0 {
 				continue
 			}
-			then.leftBy(v)
+			then.Vacate(v)
 			victims = append(victims, v)
 			cost += pre.victimCost(v)
 		}
@@ -272,19 +265,9 @@ func (pre *preempter) cheapestPreemption(t *Task, g *GPU, why ReasonCode) (best 
 	return best, ok
 }
 
-// leftBy removes a task from a copy of a GPU, as the GPU will be when it has left.
-func (g *GPU) leftBy(v *Task) {
-	g.leave(v.ID)
-	if v.Phase != Stopping && v.vacatesFor(Reason{Code: ReasonMadeWay}) {
-		g.Residue = append(slices.Clone(g.Residue), SuspendedResidue{v.ID, assumedBehind})
-		g.OtherProcesses = (g.OtherProcesses + assumedBehind).Clamp()
-		g.settle()
-	}
-}
-
 // victimCost returns the cost of suspending a task, without the time until it resumes:
 // its memory copies, and more the longer it was already suspended.
-func (pre *preempter) victimCost(v *Task) float64 {
+func (pre *preempter) victimCost(v *model.Task) float64 {
 	whole, _ := pre.predictor.runTime(v)
 	return 2*float64(pre.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
@@ -294,7 +277,7 @@ func (pre *preempter) victimCost(v *Task) float64 {
 const wayStretch = 3600
 
 // addedBy returns the seconds that a placement adds to all completion times.
-func (pre *preempter) addedBy(t *Task, g *GPU) float64 {
+func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
 	if pre.placer.policy.pick == nil {
 		return 0
 	}
@@ -304,7 +287,7 @@ func (pre *preempter) addedBy(t *Task, g *GPU) float64 {
 
 // stays returns the time, in seconds, for which a task is expected to keep its victims
 // suspended.
-func (pre *preempter) stays(t *Task, g *GPU) float64 {
+func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
 	if pre.placer.policy.pick == nil {
 		run, _ := pre.predictor.runTime(t)
 		return min(run, wayBack).Seconds()

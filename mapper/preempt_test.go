@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // wayState has GPUs of 40 GiB that can suspend, each with a task of 30 GiB and normal
@@ -14,31 +15,31 @@ func wayState(t *testing.T, gpus int, host units.Bytes) (*State, units.Instant) 
 	opt := DefaultsOf("magm")
 	opt.MakeWay, opt.WarmUp, opt.Interval = true, 0, 0
 	s := New(opt)
-	infos := make([]GPUInfo, gpus)
+	infos := make([]model.GPUInfo, gpus)
 	for i := range infos {
-		infos[i] = GPUInfo{ID: GPUID(rune('a' + i)), Index: i, Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendMove}
+		infos[i] = model.GPUInfo{ID: model.GPUID(rune('a' + i)), Index: i, Model: "A100", Capacity: 40 * units.GiB, Suspend: model.SuspendMove}
 	}
 	now := units.Instant(time.Hour)
-	s.Step(GPUsFound{At: now, GPUs: infos})
-	s.Step(HostsFound{At: now, Hosts: []HostInfo{{Total: host, Memory: host}}})
+	s.Step(model.GPUsFound{At: now, GPUs: infos})
+	s.Step(model.HostsFound{At: now, Hosts: []model.HostInfo{{Total: host, Memory: host}}})
 	for i := range gpus {
-		wayTask(s, now, Request{ID: TaskID(i + 1), GPUs: 1}, 30)
-		s.Step(Started{At: now, Task: TaskID(i + 1), Attempt: 1})
+		wayTask(s, now, model.Request{ID: model.TaskID(i + 1), GPUs: 1}, 30)
+		s.Step(model.Started{At: now, Task: model.TaskID(i + 1), Attempt: 1})
 	}
 	return s, now.Add(wayRun)
 }
 
 // wayTask submits a task that needs gib GiB, and returns the decisions.
-func wayTask(s *State, at units.Instant, r Request, gib units.Bytes) []Decision {
+func wayTask(s *State, at units.Instant, r model.Request, gib units.Bytes) []model.Decision {
 	r.HostReserve = units.GiB
-	s.Step(TaskSubmitted{At: at, Request: r})
-	return s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: gib * units.GiB}})
+	s.Step(model.TaskSubmitted{At: at, Request: r})
+	return s.Step(model.Estimated{At: at, Task: r.ID, Estimate: model.Estimate{Memory: gib * units.GiB}})
 }
 
 // left returns the tasks that some decisions suspend.
-func left(decisions []Decision) (ids []TaskID) {
+func left(decisions []model.Decision) (ids []model.TaskID) {
 	for _, d := range decisions {
-		if d, ok := d.(Suspend); ok {
+		if d, ok := d.(model.Suspend); ok {
 			ids = append(ids, d.Task)
 		}
 	}
@@ -49,23 +50,23 @@ func TestWhoMakesWay(t *testing.T) {
 	const plenty = 500 * units.GiB
 	for _, c := range []struct {
 		name   string
-		r      Request
+		r      model.Request
 		gib    units.Bytes
 		host   units.Bytes
 		before func(s *State, at units.Instant)
 		want   int
 	}{
-		{"a higher priority", Request{GPUs: 1, Priority: High}, 30, plenty, nil, 1},
-		{"a terminal of the same priority", Request{GPUs: 1, Terminal: true}, 30, plenty, nil, 1},
-		{"the same priority", Request{GPUs: 1}, 30, plenty, nil, 0},
-		{"a terminal of lower priority", Request{GPUs: 1, Priority: Low, Terminal: true}, 30, plenty, nil, 0},
-		{"two GPUs", Request{GPUs: 2, Priority: High}, 30, plenty, nil, 2},
-		{"room beside", Request{GPUs: 1, Priority: High}, 5, plenty, nil, 0},
-		{"no host memory", Request{GPUs: 1, Priority: High}, 30, 20 * units.GiB, nil, 0},
-		{"a GPU is closed", Request{GPUs: 2, Priority: High}, 30, plenty, func(s *State, at units.Instant) {
-			s.Step(GPUsCordoned{At: at, GPUs: []GPUID{"a"}, Closure: &Cordon{}})
+		{"a higher priority", model.Request{GPUs: 1, Priority: model.High}, 30, plenty, nil, 1},
+		{"a terminal of the same priority", model.Request{GPUs: 1, Terminal: true}, 30, plenty, nil, 1},
+		{"the same priority", model.Request{GPUs: 1}, 30, plenty, nil, 0},
+		{"a terminal of lower priority", model.Request{GPUs: 1, Priority: model.Low, Terminal: true}, 30, plenty, nil, 0},
+		{"two GPUs", model.Request{GPUs: 2, Priority: model.High}, 30, plenty, nil, 2},
+		{"room beside", model.Request{GPUs: 1, Priority: model.High}, 5, plenty, nil, 0},
+		{"no host memory", model.Request{GPUs: 1, Priority: model.High}, 30, 20 * units.GiB, nil, 0},
+		{"a GPU is closed", model.Request{GPUs: 2, Priority: model.High}, 30, plenty, func(s *State, at units.Instant) {
+			s.Step(model.GPUsCordoned{At: at, GPUs: []model.GPUID{"a"}, Closure: &model.Cordon{}})
 		}, 0},
-		{"one ends already", Request{GPUs: 1, Priority: High}, 30, plenty, func(s *State, at units.Instant) { s.Step(Cancel{At: at, Task: 1}) }, 0},
+		{"one ends already", model.Request{GPUs: 1, Priority: model.High}, 30, plenty, func(s *State, at units.Instant) { s.Step(model.Cancel{At: at, Task: 1}) }, 0},
 	} {
 		s, at := wayState(t, 2, c.host)
 		if c.before != nil {
@@ -86,13 +87,13 @@ func TestWhoMakesWay(t *testing.T) {
 // once then.
 func TestJustStarted(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
-	if ids := left(wayTask(s, at.Add(-time.Second), Request{ID: 2, GPUs: 1, Priority: High}, 30)); len(ids) != 0 {
+	if ids := left(wayTask(s, at.Add(-time.Second), model.Request{ID: 2, GPUs: 1, Priority: model.High}, 30)); len(ids) != 0 {
 		t.Errorf("%v has just started and makes way", ids)
 	}
 	if wake, ok := s.NextTimer(); !ok || wake != at {
 		t.Fatalf("looks again at %d, want %d", wake, at)
 	}
-	if ids := left(s.Step(TimerFired{At: at})); len(ids) != 1 {
+	if ids := left(s.Step(model.TimerFired{At: at})); len(ids) != 1 {
 		t.Errorf("%v make way after %s", ids, wayRun)
 	}
 }
@@ -101,19 +102,19 @@ func TestJustStarted(t *testing.T) {
 // that the nomination of a GPU ends when no task is being suspended there.
 func TestClaims(t *testing.T) {
 	s, at := wayState(t, 2, 500*units.GiB)
-	first, second := left(wayTask(s, at, Request{ID: 3, GPUs: 1, Priority: High}, 30)), left(wayTask(s, at, Request{ID: 4, GPUs: 1, Priority: High}, 30))
+	first, second := left(wayTask(s, at, model.Request{ID: 3, GPUs: 1, Priority: model.High}, 30)), left(wayTask(s, at, model.Request{ID: 4, GPUs: 1, Priority: model.High}, 30))
 	if len(first) != 1 || len(second) != 1 || first[0] == second[0] {
 		t.Fatalf("%v and %v make way", first, second)
 	}
-	for _, d := range s.Step(SuspendDone{At: at, Task: second[0], Attempt: 1}) {
-		if l, ok := d.(Launch); ok && l.Task != 4 {
+	for _, d := range s.Step(model.SuspendDone{At: at, Task: second[0], Attempt: 1}) {
+		if l, ok := d.(model.Launch); ok && l.Task != 4 {
 			t.Errorf("%+v on a GPU that was left for task 4", l)
 		}
 	}
-	if ids := left(s.Step(SuspendDone{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
+	if ids := left(s.Step(model.SuspendDone{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
 		t.Errorf("%v make way at once again", ids)
 	}
-	if s.isNominated(s.tasks[3]) || len(left(s.Step(TimerFired{At: at.Add(wayAgain)}))) != 0 {
+	if s.isNominated(s.tasks[3]) || len(left(s.Step(model.TimerFired{At: at.Add(wayAgain)}))) != 0 {
 		t.Error("a GPU is kept that nobody leaves, or one that cannot be suspended is to leave it again")
 	}
 }
@@ -122,21 +123,21 @@ func TestClaims(t *testing.T) {
 // that were suspended for longer.
 func TestWayBack(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
-	wayTask(s, at, Request{ID: 2, GPUs: 1, Priority: High}, 12)
-	s.Step(SuspendDone{At: at, Task: 1, Attempt: 1})
-	s.Step(Started{At: at, Task: 2, Attempt: 1})
-	wayTask(s, at, Request{ID: 3, GPUs: 1}, 20)
-	s.Step(Started{At: at, Task: 3, Attempt: 1})
-	s.Step(Exited{At: at.Add(time.Minute), Task: 2, Attempt: 1, Class: ExitOK})
-	if ids := left(s.Step(TimerFired{At: at.Add(wayBack - 1)})); len(ids) != 0 {
+	wayTask(s, at, model.Request{ID: 2, GPUs: 1, Priority: model.High}, 12)
+	s.Step(model.SuspendDone{At: at, Task: 1, Attempt: 1})
+	s.Step(model.Started{At: at, Task: 2, Attempt: 1})
+	wayTask(s, at, model.Request{ID: 3, GPUs: 1}, 20)
+	s.Step(model.Started{At: at, Task: 3, Attempt: 1})
+	s.Step(model.Exited{At: at.Add(time.Minute), Task: 2, Attempt: 1, Class: model.ExitOK})
+	if ids := left(s.Step(model.TimerFired{At: at.Add(wayBack - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way too early", ids)
 	}
-	if ids := left(s.Step(TimerFired{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
+	if ids := left(s.Step(model.TimerFired{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
 		t.Errorf("%v make way, want task 3", ids)
 	}
-	s.Step(SuspendDone{At: at.Add(wayBack), Task: 3, Attempt: 1})
-	s.Step(Resumed{At: at.Add(wayBack), Task: 1, Attempt: 1})
-	if ids := left(s.Step(TimerFired{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
+	s.Step(model.SuspendDone{At: at.Add(wayBack), Task: 3, Attempt: 1})
+	s.Step(model.Resumed{At: at.Add(wayBack), Task: 1, Attempt: 1})
+	if ids := left(s.Step(model.TimerFired{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way for task 3, which was away for less time", ids)
 	}
 }
@@ -145,18 +146,18 @@ func TestWayBack(t *testing.T) {
 // suspension of another task, which lends some, begins.
 func TestLentAtOnce(t *testing.T) {
 	s, at := wayState(t, 0, 128*units.GiB)
-	s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
-	s.Step(TaskSubmitted{At: at, Request: Request{ID: 1, GPUs: 1}})
-	s.Step(Estimated{At: at, Task: 1, Estimate: Estimate{Memory: 30 * units.GiB}})
-	s.Step(Started{At: at, Task: 1, Attempt: 1})
-	s.Step(Sampled{At: at, GPUs: []GPUSample{{ID: "a", Used: units.GiB, Tasks: []TaskUse{{Task: 1, Used: units.GiB}}}}, Hosts: []HostSample{{Tasks: []HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
-	s.Step(TaskSubmitted{At: at, Request: Request{ID: 2, NoGPU: true, HostReserve: 80 * units.GiB}})
-	s.Step(Estimated{At: at, Task: 2})
-	if task, _ := s.Task(2); task.Phase != Queued {
+	s.Step(model.GPUsFound{At: at, GPUs: []model.GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
+	s.Step(model.TaskSubmitted{At: at, Request: model.Request{ID: 1, GPUs: 1}})
+	s.Step(model.Estimated{At: at, Task: 1, Estimate: model.Estimate{Memory: 30 * units.GiB}})
+	s.Step(model.Started{At: at, Task: 1, Attempt: 1})
+	s.Step(model.Sampled{At: at, GPUs: []model.GPUSample{{ID: "a", Used: units.GiB, Tasks: []model.TaskUse{{Task: 1, Used: units.GiB}}}}, Hosts: []model.HostSample{{Tasks: []model.HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
+	s.Step(model.TaskSubmitted{At: at, Request: model.Request{ID: 2, NoGPU: true, HostReserve: 80 * units.GiB}})
+	s.Step(model.Estimated{At: at, Task: 2})
+	if task, _ := s.Task(2); task.Phase != model.Queued {
 		t.Fatalf("task 2 is %s beside %+v", task.Phase, s.Hosts())
 	}
-	s.Step(SuspendAsked{At: at, Task: 1})
-	if task, _ := s.Task(2); task.Phase != Launching {
+	s.Step(model.SuspendAsked{At: at, Task: 1})
+	if task, _ := s.Task(2); task.Phase != model.Launching {
 		t.Errorf("task 2 is %s beside %+v", task.Phase, s.Hosts())
 	}
 }
@@ -168,8 +169,8 @@ func TestLentAtOnce(t *testing.T) {
 func TestLends(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		s, at := wayState(t, 0, 128*units.GiB)
-		s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
-		step := func(ev Event) []Decision {
+		s.Step(model.GPUsFound{At: at, GPUs: []model.GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: model.SuspendHere}}})
+		step := func(ev model.Event) []model.Decision {
 			t.Helper()
 			out := s.Step(ev)
 			if err := s.sound(); err != nil {
@@ -177,20 +178,20 @@ func TestLends(t *testing.T) {
 			}
 			return out
 		}
-		begin := func(id TaskID, r Request) []Decision {
+		begin := func(id model.TaskID, r model.Request) []model.Decision {
 			r.ID, r.GPUs = id, 1
-			step(TaskSubmitted{At: at, Request: r})
-			return step(Estimated{At: at, Task: id, Estimate: Estimate{Memory: 30 * units.GiB}})
+			step(model.TaskSubmitted{At: at, Request: r})
+			return step(model.Estimated{At: at, Task: id, Estimate: model.Estimate{Memory: 30 * units.GiB}})
 		}
-		first := Request{}
+		first := model.Request{}
 		if asked {
 			first.HostMem = 72 * units.GiB
 		}
 		begin(1, first)
-		step(Started{At: at, Task: 1, Attempt: 1})
+		step(model.Started{At: at, Task: 1, Attempt: 1})
 		at = at.Add(wayRun)
-		step(Sampled{At: at, GPUs: []GPUSample{{ID: "a", Used: 25 * units.GiB, Tasks: []TaskUse{{Task: 1, Used: 25 * units.GiB}}}}, Hosts: []HostSample{{Tasks: []HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
-		if got := left(begin(2, Request{Priority: High})); (len(got) == 1) == asked {
+		step(model.Sampled{At: at, GPUs: []model.GPUSample{{ID: "a", Used: 25 * units.GiB, Tasks: []model.TaskUse{{Task: 1, Used: 25 * units.GiB}}}}, Hosts: []model.HostSample{{Tasks: []model.HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
+		if got := left(begin(2, model.Request{Priority: model.High})); (len(got) == 1) == asked {
 			t.Fatalf("asked %v: suspended %v", asked, got)
 		}
 		if asked {
@@ -203,11 +204,11 @@ func TestLends(t *testing.T) {
 			}
 		}
 		booked("suspending", 10+25)
-		step(SuspendDone{At: at, Task: 1, Attempt: 1})
-		step(Started{At: at, Task: 2, Attempt: 1})
+		step(model.SuspendDone{At: at, Task: 1, Attempt: 1})
+		step(model.Started{At: at, Task: 2, Attempt: 1})
 		booked("away", 10+25+72)
-		step(Exited{At: at.Add(time.Hour), Task: 2, Attempt: 1, Class: ExitOK})
-		step(Resumed{At: at.Add(time.Hour), Task: 1, Attempt: 1})
+		step(model.Exited{At: at.Add(time.Hour), Task: 2, Attempt: 1, Class: model.ExitOK})
+		step(model.Resumed{At: at.Add(time.Hour), Task: 1, Attempt: 1})
 		booked("back", 72)
 	}
 }
@@ -217,12 +218,12 @@ func TestLends(t *testing.T) {
 // state.
 func TestStoppedWhileItLeaves(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
-	s.Step(SuspendAsked{At: at, Task: 1})
+	s.Step(model.SuspendAsked{At: at, Task: 1})
 	g := s.gpus[0]
 	if n := len(s.placer.memo(g).parts); n != 0 {
 		t.Fatalf("%d tasks count while one is being suspended", n)
 	}
-	s.Step(Cancel{At: at, Task: 1})
+	s.Step(model.Cancel{At: at, Task: 1})
 	if c := s.Clone(); len(s.placer.memo(g).parts) != len(c.placer.memo(c.gpus[0]).parts) {
 		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.memo(g).parts), len(c.placer.memo(c.gpus[0]).parts))
 	}

@@ -3,19 +3,12 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
+	"carma/mapper/model"
 )
-
-// place is the place of a task in the queues before its launch.
-type place struct {
-	Phase     Phase         `json:"phase"`
-	QueuedAt  units.Instant `json:"queued_at,omitempty"`
-	BlockedAt units.Instant `json:"blocked_at,omitempty"`
-}
 
 // launchesPaused reports whether nothing at all is launched now.
 func (s *State) launchesPaused() bool {
-	return s.now < s.notBefore || s.breakers.engineBreaker.shut(s.now) || s.launchLimitReached()
+	return s.now < s.notBefore || s.breakers.engineBreaker.Open(s.now) || s.launchLimitReached()
 }
 
 // launchProbe launches one probe task on a paused engine. It prefers a task of a user
@@ -36,14 +29,14 @@ func (s *State) launchProbe() (p *cycle) {
 }
 
 // isProbe reports whether a task may be launched in this scheduling cycle.
-func (b *breakers) isProbe(t *Task) bool {
+func (b *breakers) isProbe(t *model.Task) bool {
 	switch {
 	case b.probeTask == everyTask || b.probeTask == onlyFailed:
 		return true
 	case slices.Contains(b.engineBreaker.Tasks, t.ID):
 		return false
 	}
-	return b.probeTask != otherUsers || !slices.ContainsFunc(b.engineBreaker.Tasks, func(id TaskID) bool {
+	return b.probeTask != otherUsers || !slices.ContainsFunc(b.engineBreaker.Tasks, func(id model.TaskID) bool {
 		f := b.tasks[id]
 		return f != nil && f.User == t.User
 	})

@@ -4,33 +4,9 @@ import (
 	"math"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
-
-// Expected is the profile of a task's run before it starts, except its memory.
-type Expected struct {
-	// Loads are the task's activity on each of its GPUs when it is alone there, or empty
-	// if not known. The last one applies to further GPUs.
-	Loads []interference.Load `json:"loads,omitempty"`
-	// RunTime is the typical run time alone of its model, or 0 if not known.
-	RunTime time.Duration `json:"run_time,omitempty"`
-	// Source says where they come from, for people.
-	Source string `json:"source,omitempty"`
-}
-
-// unknownLoad is the activity assumed for a task without history: the activity of
-// training a large network. Once the task has run for a while, samples replace it.
-var unknownLoad = interference.Load{SMACT: 0.7, SMOCC: 0.3, DRAMA: 0.3}
-
-// load is the expected activity of a task on its i-th GPU.
-func (t *Task) load(i int) interference.Load {
-	if n := len(t.Expected.Loads); n > 0 {
-		return t.Expected.Loads[min(i, n-1)]
-	}
-	return unknownLoad
-}
 
 // basis says on what an expected run time is based.
 type basis int
@@ -47,7 +23,7 @@ const unknownRun = 30 * time.Minute
 // runTime returns the expected run time of a task alone: the mean of its earlier runs,
 // else the typical run time of its model, else the mean of the earlier runs of its
 // family, else of all runs.
-func (pr *predictor) runTime(t *Task) (time.Duration, basis) {
+func (pr *predictor) runTime(t *model.Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
 	}
@@ -66,7 +42,7 @@ type expectedRun struct {
 	basis   basis
 }
 
-func (pr *predictor) findRunTime(t *Task) (time.Duration, basis) {
+func (pr *predictor) findRunTime(t *model.Task) (time.Duration, basis) {
 	if e := pr.runs().kinds[t.Kind]; e != nil {
 		return e.RunTime, known
 	}
@@ -184,12 +160,12 @@ const leftStep = 1.1
 
 // observe adds the activity of a GPU to the observed load of its only task. It uses the
 // scores that were valid up to now, so call it before they change.
-func (pr *predictor) observe(g *GPU) {
+func (pr *predictor) observe(g *model.GPU) {
 	if len(g.Residents) != 1 || !pr.settled(g) || g.Coarse {
 		return
 	}
 	r := &g.Residents[0]
-	r.Observed.add(g, max(r.Observed.Until, g.countsFrom()), pr.now)
+	r.Observed.Add(g, max(r.Observed.Until, g.SamplesValidFrom()), pr.now)
 }
 
 // learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a GPU
@@ -198,7 +174,7 @@ func (pr *predictor) observe(g *GPU) {
 // load, also for a later attempt.
 func (ln *learner) learnLoads() {
 	for _, g := range ln.gpus {
-		if g.SeenAt == g.ChangedAt || !ln.predictor.settled(g) || g.idle() || ln.predictor.loading(g) {
+		if g.SeenAt == g.ChangedAt || !ln.predictor.settled(g) || g.Idle() || ln.predictor.loading(g) {
 			continue
 		}
 		g.SeenAt = g.ChangedAt
@@ -212,14 +188,8 @@ func (ln *learner) learnLoads() {
 	}
 }
 
-// SourceSeen is the source of an activity measured by samples of the task.
-const SourceSeen = "seen"
-
-// sourceHistory is the source of an activity measured in earlier runs of the kind.
-const sourceHistory = "history"
-
 // unseen returns a task whose activity on a GPU is not known yet, or 0.
-func (pr *predictor) unseen(g *GPU) TaskID {
+func (pr *predictor) unseen(g *model.GPU) model.TaskID {
 	for i := range g.Residents {
 		if g.Residents[i].Unseen {
 			return g.Residents[i].Task
@@ -239,40 +209,15 @@ const unknownLeast = 0.10
 
 // settled reports whether the tasks on a GPU have been the same for so long that the
 // samples show only these.
-func (pr *predictor) settled(g *GPU) bool { return pr.now >= g.countsFrom() }
-
-// settling is the time from a change on a GPU until the samples count: the
-// monitor's window of 30 s, and as much for a task to begin its work.
-const settling = time.Minute
-
-// observedLoad is the activity of one task in samples, summed over time.
-type observedLoad struct {
-	Seconds float64       `json:"seconds,omitempty"`
-	SMACT   float64       `json:"smact,omitempty"`
-	SMOCC   float64       `json:"smocc,omitempty"`
-	DRAMA   float64       `json:"drama,omitempty"`
-	Until   units.Instant `json:"until,omitempty"`
-}
-
-func (v *observedLoad) add(g *GPU, from, to units.Instant) {
-	if to <= from {
-		return
-	}
-	dt := to.Sub(from).Seconds()
-	v.Seconds += dt
-	v.SMACT += g.SMACT * dt
-	v.SMOCC += g.SMOCC * dt
-	v.DRAMA += g.DRAMA * dt
-	v.Until = to
-}
+func (pr *predictor) settled(g *model.GPU) bool { return pr.now >= g.SamplesValidFrom() }
 
 // observedLoad returns the observed activity of a task that ends now on each of its GPUs.
 // It returns nothing unless the task was alone on all of them for a while.
-func (pr *predictor) observedLoad(t *Task) (all []interference.Load) {
+func (pr *predictor) observedLoad(t *model.Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
 		g := pr.byID[grant.GPU]
 		pr.observe(g)
-		r := g.resident(t.ID)
+		r := g.Resident(t.ID)
 		n := r.Observed.Seconds
 		if n < aloneLeast {
 			return nil

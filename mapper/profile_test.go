@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // seen sends a sample of the activity of GPU-0.
 func (w *world) seen(l interference.Load, foreign units.Bytes) {
 	w.t.Helper()
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
 }
 
 // loadOf returns the load of a task on GPU-0 in the ledger.
-func (w *world) loadOf(id TaskID) interference.Load { return w.s.byID["GPU-0"].resident(id).Load }
+func (w *world) loadOf(id model.TaskID) interference.Load { return w.s.byID["GPU-0"].Resident(id).Load }
 
 // TestStrangerIsSeen checks that no task joins an unknown one until the monitor has seen
 // it; then the observed load is used.
@@ -24,13 +24,13 @@ func TestStrangerIsSeen(t *testing.T) {
 	opt := predicting()
 	opt.SlowdownCap = 1.3
 	w := newWorld(t, opt, 1)
-	a := w.expecting(Expected{}, nil)
+	a := w.expecting(model.Expected{}, nil)
 	b := w.does(resnet, "")
 	w.wantWhy(b, "GPU 0 unseen task="+a.String())
 	w.seen(small, 0)
-	w.wait(settling - 1)
+	w.wait(model.SettleTime - 1)
 	w.wantOn(b)
-	if w.loadOf(a) != unknownLoad {
+	if w.loadOf(a) != model.UnknownLoad {
 		t.Errorf("it is taken for %+v before it was seen", w.loadOf(a))
 	}
 	w.wait(1)
@@ -38,9 +38,9 @@ func TestStrangerIsSeen(t *testing.T) {
 
 	// No task joins a task any more that turns out to be heavy.
 	w = newWorld(t, predicting(), 1)
-	w.expecting(Expected{}, nil)
+	w.expecting(model.Expected{}, nil)
 	w.seen(vgg128, 0)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	w.wantWhy(w.does(small, ""), "GPU 0 slowdown task=0 ")
 }
@@ -68,9 +68,9 @@ func TestAcquaint(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
-			var first TaskID
+			var first model.TaskID
 			for range row.unknown {
-				first = w.expecting(Expected{}, nil)
+				first = w.expecting(model.Expected{}, nil)
 			}
 			for _, l := range row.others {
 				if id := w.put(0, l, ""); first == 0 {
@@ -78,7 +78,7 @@ func TestAcquaint(t *testing.T) {
 				}
 			}
 			w.seen(row.sample, row.foreign)
-			w.wait(settling)
+			w.wait(model.SettleTime)
 			w.look()
 			if got := w.loadOf(first).SMACT; got < row.want-1e-9 || got > row.want+1e-9 {
 				t.Errorf("it is taken for SMACT %v, want %v", got, row.want)
@@ -96,9 +96,9 @@ func TestActivityOfOthers(t *testing.T) {
 		wait  time.Duration
 		fits  bool
 	}{
-		{"much", 0.95, settling, false},
-		{"not seen for long enough", 0.95, settling - 1, true},
-		{"little", 0.15, settling, true},
+		{"much", 0.95, model.SettleTime, false},
+		{"not seen for long enough", 0.95, model.SettleTime - 1, true},
+		{"little", 0.15, model.SettleTime, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
@@ -113,7 +113,7 @@ func TestActivityOfOthers(t *testing.T) {
 	}
 	// An idle GPU is used all the same, but a quiet one before it.
 	w := newWorld(t, predicting(), 2)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, units.GiB)
 	w.wantOn(w.does(vgg128, ""), 1)
 	w.wantOn(w.does(vgg128, ""), 0)
@@ -126,7 +126,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 		name string
 		run  time.Duration
 		want string
-	}{{"long enough", settling + aloneLeast*time.Second, "history"}, {"too short", settling + aloneLeast*time.Second - 1, ""}} {
+	}{{"long enough", model.SettleTime + aloneLeast*time.Second, "history"}, {"too short", model.SettleTime + aloneLeast*time.Second - 1, ""}} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := predicting()
 			opt.Learn = true
@@ -134,7 +134,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 			a := w.does(small, "k")
 			w.seen(interference.Load{SMACT: 0.15, SMOCC: 0.1, DRAMA: 0.05}, 0)
 			w.wait(row.run)
-			w.exit(a, ExitOK)
+			w.exit(a, model.ExitOK)
 			e := w.task(w.does(vgg128, "k")).Expected
 			if e.Source != row.want {
 				t.Errorf("expected is %+v", e)
@@ -151,7 +151,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 func TestExpectedRunTime(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	of := func(name, family string, typically time.Duration) (time.Duration, basis) {
-		return w.s.predictor.findRunTime(&Task{Request: Request{Kind: name, Family: family}, Expected: Expected{RunTime: typically}})
+		return w.s.predictor.findRunTime(&model.Task{Request: model.Request{Kind: name, Family: family}, Expected: model.Expected{RunTime: typically}})
 	}
 	check := func(name, family string, typically, want time.Duration, on basis) {
 		t.Helper()

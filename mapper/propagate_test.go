@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // TestSiblingsLearn checks that, of tasks submitted together that do the same work, the
@@ -14,11 +15,11 @@ func TestSiblingsLearn(t *testing.T) {
 	opt := letLearn()
 	opt.Learn = true
 	w := newWorld(t, opt, 1)
-	same := func(r *Request) { r.Kind = "k" }
-	first, second, third := w.learner(same), w.learner(same), w.learner(func(r *Request) { r.Kind = "other" })
-	w.works(0.5, TaskUse{Task: first, Used: 6 * units.GiB})
+	same := func(r *model.Request) { r.Kind = "k" }
+	first, second, third := w.learner(same), w.learner(same), w.learner(func(r *model.Request) { r.Kind = "other" })
+	w.works(0.5, model.TaskUse{Task: first, Used: 6 * units.GiB})
 	w.wait(time.Minute)
-	w.exit(first, ExitOK)
+	w.exit(first, model.ExitOK)
 
 	want := max((6 * units.GiB).Scale(learnedFactor), 6*units.GiB+learnedLeast)
 	if s := w.task(second); s.Learner || s.NextGrant != want {
@@ -36,7 +37,7 @@ func TestGateLearns(t *testing.T) {
 	opt := plain()
 	opt.Policy, opt.Learn = "lucid", true
 	w := newWorld(t, opt, 2)
-	same := func(r *Request) { r.Kind = "k" }
+	same := func(r *model.Request) { r.Kind = "k" }
 	first := w.submit(30*units.GiB, same)
 	w.wantOn(first, 0)
 	w.started(first)
@@ -44,10 +45,10 @@ func TestGateLearns(t *testing.T) {
 	w.wantOn(beside, 1)
 	w.started(beside)
 	waits := w.submit(30*units.GiB, same)
-	w.wantPhase(waits, Queued)
+	w.wantPhase(waits, model.Queued)
 	for range 20 {
 		w.wait(15 * time.Second)
-		w.sample(GPUSample{ID: gpuID(0), Used: 5 * units.GiB, SMACT: 0.05, SMOCC: 0.02, DRAMA: 0.02, Tasks: []TaskUse{{Task: first, Used: 5 * units.GiB}}})
+		w.sample(model.GPUSample{ID: gpuID(0), Used: 5 * units.GiB, SMACT: 0.05, SMOCC: 0.02, DRAMA: 0.02, Tasks: []model.TaskUse{{Task: first, Used: 5 * units.GiB}}})
 	}
 	if w.on(waits) == nil {
 		why, _ := w.s.Why(waits)

@@ -5,38 +5,39 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
 // book enters an event and its decisions in the machine's own accounts.
-func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
-	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
+func (m *machine) book(t *rapid.T, ev model.Event, decisions []model.Decision) {
+	if e, ok := ev.(model.Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
 	}
 	m.bookBehind(ev)
 	m.bookInstead(ev)
 	m.bookAway(ev)
-	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
+	if e, ok := ev.(model.Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
 		m.begun[e.Task] = true
 		if m.ranFrom[e.Task].attempt != e.Attempt {
 			m.ranFrom[e.Task] = ranFrom{e.Attempt, m.s.Now()}
 		}
 	}
 	switch e := ev.(type) {
-	case TimerFired:
+	case model.TimerFired:
 		m.alarm = 0
-	case Configured:
+	case model.Configured:
 		if e.Options.LaunchesAtOnce == 0 {
 			m.onWay = nil
 		}
-	case LaunchAccepted:
+	case model.LaunchAccepted:
 		m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool { return h == inflightLaunch{e.Task, e.Attempt} })
-	case Sampled:
+	case model.Sampled:
 		m.bookHostUse(e)
-	case OrphanAdopted:
+	case model.OrphanAdopted:
 		m.bookTakenIn(e)
-	case EndRecovered:
+	case model.EndRecovered:
 		if e.Task.Phase.Finished() {
 			delete(m.live, e.Task.ID)
 		}
@@ -47,18 +48,18 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	m.bookIdle(t, ev, decisions)
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case SetTimer:
+		case model.SetTimer:
 			m.alarm = d.At
-		case Launch:
+		case model.Launch:
 			m.launch(t, d)
 			m.checkWay(t, d.Task, d.Grants)
-		case Suspend:
+		case model.Suspend:
 			m.suspend(t, d)
-		case Resize:
+		case model.Resize:
 			m.resize(t, ev, d)
-		case Resume:
+		case model.Resume:
 			m.resume(t, d)
-		case Finish:
+		case model.Finish:
 			id := d.Task.ID
 			if !m.open[id] || m.live[id].Task != 0 || m.away[id].Task != 0 || !d.Task.Phase.Finished() {
 				t.Fatalf("task %d finished as %q; unfinished before: %v, still running: %v", id, d.Task.Phase, m.open[id], m.live[id].Task != 0)
@@ -67,7 +68,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			m.closed[id] = true
 			m.ended[id] = d.Task.Phase
 			m.checkCascade(t, d.Task)
-		case Stop:
+		case model.Stop:
 			if l, ok := m.container(d.Task); !ok || l.Attempt != d.Attempt {
 				t.Fatalf("stop of attempt %d of task %d, which does not run", d.Attempt, d.Task)
 			}
@@ -75,11 +76,11 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			delete(m.returning, d.Task)
 			m.checkSlotStop(t, d)
 			m.checkMove(t, d)
-		case Requeue:
+		case model.Requeue:
 			if _, ok := m.container(d.Task); ok || !m.open[d.Task] {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
 			}
-			if d.Reason.Code == ReasonRecalled || d.Reason.Code == ReasonMoved {
+			if d.Reason.Code == model.ReasonRecalled || d.Reason.Code == model.ReasonMoved {
 				m.onHold[d.Task] = m.onHold[d.Task] || m.toHold[d.Task]
 			}
 		}
@@ -95,7 +96,7 @@ func (m *machine) followCuts(t *rapid.T) {
 				t.Fatalf("the learner %d is granted %s of %s on %s", r.Task, r.Grant, g.Capacity, g.ID)
 			}
 			l, ok := m.live[r.Task]
-			i := slices.IndexFunc(l.Grants, func(of Grant) bool { return of.GPU == g.ID })
+			i := slices.IndexFunc(l.Grants, func(of model.Grant) bool { return of.GPU == g.ID })
 			if !ok || i < 0 || r.Grant >= l.Grants[i].Memory {
 				continue
 			}
@@ -109,15 +110,15 @@ func (m *machine) followCuts(t *rapid.T) {
 
 // checkMove checks that only the task that came last on a GPU is stopped for slowing
 // others down, and no task too often.
-func (m *machine) checkMove(t *rapid.T, stop Stop) {
-	if stop.Reason.Code != ReasonSlowing {
+func (m *machine) checkMove(t *rapid.T, stop model.Stop) {
+	if stop.Reason.Code != model.ReasonSlowing {
 		return
 	}
 	if m.moves[stop.Task]++; m.moves[stop.Task] > undoMost {
 		t.Fatalf("%+v: it was stopped for that %d times", stop, m.moves[stop.Task])
 	}
 	task, ok := m.s.Task(stop.Task)
-	if !ok || !task.Moving && task.Phase != Suspending || m.s.Now() > max(task.Last().Started, m.back[stop.Task]).Add(undoWithin) {
+	if !ok || !task.Moving && task.Phase != model.Suspending || m.s.Now() > max(task.Last().Started, m.back[stop.Task]).Add(undoWithin) {
 		t.Fatalf("%+v at %d, and the task is %+v", stop, m.s.Now(), task)
 	}
 	last := false
@@ -131,7 +132,7 @@ func (m *machine) checkMove(t *rapid.T, stop Stop) {
 }
 
 // launch records a launch and checks it against the accounts.
-func (m *machine) launch(t *rapid.T, l Launch) {
+func (m *machine) launch(t *rapid.T, l model.Launch) {
 	if _, twice := m.container(l.Task); twice || !m.open[l.Task] {
 		t.Fatalf("task %d was launched; already running: %v, unfinished: %v", l.Task, twice, m.open[l.Task])
 	}
@@ -164,7 +165,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 }
 
 // checkHanding checks that the launches in flight do not exceed the limit.
-func (m *machine) checkHanding(t *rapid.T, l Launch) {
+func (m *machine) checkHanding(t *rapid.T, l model.Launch) {
 	if m.handsFull() {
 		t.Fatalf("launched %+v; on their way to the engine: %v, of at most %d", l, m.onWay, m.opt.LaunchesAtOnce)
 	}
@@ -177,17 +178,17 @@ func (m *machine) checkHanding(t *rapid.T, l Launch) {
 func (m *machine) handsFull() bool {
 	m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool {
 		task := m.s.tasks[h.Task]
-		return m.live[h.Task].Attempt != h.Attempt || task == nil || task.Phase != Launching
+		return m.live[h.Task].Attempt != h.Attempt || task == nil || task.Phase != model.Launching
 	})
 	return m.opt.LaunchesAtOnce > 0 && len(m.onWay) >= m.opt.LaunchesAtOnce
 }
 
 // checkGPUs checks that the GPUs of a launch, or of a task that resumes, are there and
 // have room.
-func (m *machine) checkGPUs(t *rapid.T, l Launch) {
-	seen := map[GPUID]bool{}
+func (m *machine) checkGPUs(t *rapid.T, l model.Launch) {
+	seen := map[model.GPUID]bool{}
 	for _, grant := range l.Grants {
-		i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == grant.GPU })
+		i := slices.IndexFunc(m.all, func(g model.GPUInfo) bool { return g.ID == grant.GPU })
 		if boot, broken := m.broken[grant.GPU]; broken {
 			t.Fatalf("launched %+v on a GPU that is broken since the boot %q", l, boot)
 		}
@@ -204,7 +205,7 @@ func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 				}
 			}
 		}
-		if m.opt.Booking == BookSamples && !l.Alone {
+		if m.opt.Booking == model.BookSamples && !l.Alone {
 			// Only sampled memory counts, and nothing is allocated.
 			sum = max(m.used[grant.GPU]-m.behind[grant.GPU][l.Task], m.alien[grant.GPU]+left) + m.opt.Headroom
 			if grant.Memory != 0 {
@@ -220,7 +221,7 @@ func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 	}
 }
 
-func (m *machine) node(id GPUID) string {
+func (m *machine) node(id model.GPUID) string {
 	for _, g := range m.all {
 		if g.ID == id {
 			return g.Node
@@ -230,12 +231,12 @@ func (m *machine) node(id GPUID) string {
 }
 
 // waiting returns the tasks in the queues, in number order.
-func (m *machine) waiting() []Task {
-	return slices.DeleteFunc(m.s.Tasks(), func(t Task) bool { return !t.waiting() })
+func (m *machine) waiting() []model.Task {
+	return slices.DeleteFunc(m.s.Tasks(), func(t model.Task) bool { return !t.Waiting() })
 }
 
 // check checks the invariants after every step.
-func (m *machine) check(t *rapid.T, waitedBefore []Task) {
+func (m *machine) check(t *rapid.T, waitedBefore []model.Task) {
 	if err := m.s.sound(); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 		if _, live := m.live[task.ID]; live != task.Phase.Placed() {
 			t.Fatalf("task %d is %s, runs: %v", task.ID, task.Phase, live)
 		}
-		if _, away := m.away[task.ID]; away != (task.Phase == Suspended) {
+		if _, away := m.away[task.ID]; away != (task.Phase == model.Suspended) {
 			t.Fatalf("task %d is %s, suspended: %v", task.ID, task.Phase, away)
 		}
 	}
@@ -263,7 +264,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 
 // checkAlarm checks that a timer was set in time for everything that happens without an
 // event.
-func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
+func (m *machine) checkAlarm(t *rapid.T, tasks []model.Task) {
 	due := func(what string, at units.Instant) {
 		if at > m.s.Now() && at != units.Never && (m.alarm == 0 || m.alarm > at) {
 			t.Fatalf("%s is due at %d, a wake-up was asked for at %d", what, at, m.alarm)
@@ -284,10 +285,10 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 		due("the end of a back-off", task.NotBefore)
 		due("the end of a delay", task.Due)
 		due("the end of a slot", m.s.slotEnds(&task))
-		if task.waiting() {
+		if task.Waiting() {
 			due("the next launch", m.nextLaunch())
 		}
-		if task.Phase == Running && task.TimeLimit > 0 {
+		if task.Phase == model.Running && task.TimeLimit > 0 {
 			due("a time limit", task.Current().Started.Add(task.Current().SuspendedTime).Add(task.TimeLimit))
 		}
 	}
@@ -304,7 +305,7 @@ func (m *machine) nextLaunch() units.Instant {
 // recoveryFirst reports whether a task in the recovery queue keeps the main
 // queue waiting.
 func (m *machine) recoveryFirst() bool {
-	return m.opt.Recovery == RecoverOriginal && slices.ContainsFunc(m.s.Tasks(), func(t Task) bool { return t.Phase == Recovering })
+	return m.opt.Recovery == model.RecoverOriginal && slices.ContainsFunc(m.s.Tasks(), func(t model.Task) bool { return t.Phase == model.Recovering })
 }
 
 // checkIdleness checks that no task waits for nothing. A task that fits waits only for
@@ -315,20 +316,20 @@ func (m *machine) recoveryFirst() bool {
 func (m *machine) checkIdleness(t *rapid.T) {
 	passed := map[bool]int{} // in the recovery queue or not
 	waiting := m.waiting()
-	slices.SortFunc(waiting, func(a, b Task) int { return m.s.Position(a.ID) - m.s.Position(b.ID) })
+	slices.SortFunc(waiting, func(a, b model.Task) int { return m.s.Position(a.ID) - m.s.Position(b.ID) })
 	for _, task := range waiting {
 		why, ok := m.s.Why(task.ID)
-		if !ok || why.Binding.Code == "" || why.Binding.Code == ReasonAboutToStart {
+		if !ok || why.Binding.Code == "" || why.Binding.Code == model.ReasonAboutToStart {
 			t.Fatalf("task %d waits for nothing: %+v", task.ID, why)
 		}
-		if m.pausedTill > 0 && m.up && why.Binding.Code != ReasonPaused {
+		if m.pausedTill > 0 && m.up && why.Binding.Code != model.ReasonPaused {
 			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
 		}
 		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.queue.barred(&task) {
 			continue
 		}
 		if m.s.breakers.noRoom(&task) {
-			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
+			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.Paused() && len(m.s.gpus) > 0 && why.Binding.Code != model.ReasonNamespaceFull {
 				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
 			}
 			continue
@@ -346,7 +347,7 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			}
 			continue // with time it fits, and the timer for the next check is set
 		}
-		if m.up && !m.s.breakers.engineBreaker.shut(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.breakers.engineBreaker.Open(m.s.Now()) && m.s.placer.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++
@@ -356,21 +357,21 @@ func (m *machine) checkIdleness(t *rapid.T) {
 // checkOrder checks that, of two tasks with equal requests that waited at the same time,
 // the later one is not launched first, unless it has preempted others, and that recovery
 // goes first where it should.
-func (m *machine) checkOrder(t *rapid.T, before []Task) {
-	launched := map[TaskID]*Task{}
+func (m *machine) checkOrder(t *rapid.T, before []model.Task) {
+	launched := map[model.TaskID]*model.Task{}
 	for _, task := range before {
-		if now, ok := m.s.Task(task.ID); ok && now.Phase == Launching {
+		if now, ok := m.s.Task(task.ID); ok && now.Phase == model.Launching {
 			launched[task.ID] = now
-			if task.Phase == Queued && m.recoveryFirst() {
+			if task.Phase == model.Queued && m.recoveryFirst() {
 				t.Fatalf("task %d was launched while others were to recover first", task.ID)
 			}
 		}
 	}
-	if m.s.breakers.engineBreaker.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
+	if m.s.breakers.engineBreaker.Paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task model.Task) bool { return len(task.Pinned) > 0 }) {
 		return // the next probe is the task that shows most
 	}
-	turns := m.opt.fair() || m.quotas()
-	byNumber := m.opt.Order == "" || m.opt.Order == OrderFIFO
+	turns := m.opt.Fair() || m.quotas()
+	byNumber := m.opt.Order == "" || m.opt.Order == model.OrderFIFO
 	for _, first := range before {
 		still, ok := m.s.Task(first.ID)
 		if !ok || still.Phase != first.Phase || len(still.Attempts) != len(first.Attempts) || still.NotBefore > m.s.Now() ||

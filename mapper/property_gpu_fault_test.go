@@ -5,16 +5,18 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/model"
 )
 
 // resets says that some GPUs were reset, broken or not, known or not.
 func (m *machine) resets(t *rapid.T) {
-	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 3, func(id GPUID) GPUID { return id }).Draw(t, "reset")
-	m.step(t, GPUsReset{At: m.now, GPUs: some})
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]model.GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 3, func(id model.GPUID) model.GPUID { return id }).Draw(t, "reset")
+	m.step(t, model.GPUsReset{At: m.now, GPUs: some})
 }
 
 // anyBoots sets the boot of the GPUs' machines, where it is known.
-func anyBoots(t *rapid.T, gpus []GPUInfo) []GPUInfo {
+func anyBoots(t *rapid.T, gpus []model.GPUInfo) []model.GPUInfo {
 	gpus, boots := slices.Clone(gpus), map[string]string{}
 	for i := range gpus {
 		g := &gpus[i]
@@ -28,30 +30,30 @@ func anyBoots(t *rapid.T, gpus []GPUInfo) []GPUInfo {
 
 // bookBroken records which GPUs have a persistent fault, each with the boot at that time,
 // for launch to check.
-func (m *machine) bookBroken(ev Event) {
+func (m *machine) bookBroken(ev model.Event) {
 	switch e := ev.(type) {
-	case Sampled:
+	case model.Sampled:
 		for _, g := range e.GPUs {
 			if _, already := m.broken[g.ID]; g.UntilReset && g.Fault != "" && !already && m.isKnown(g.ID) {
 				m.broken[g.ID] = m.boots[g.ID]
 			}
 		}
-	case GPUsReset:
+	case model.GPUsReset:
 		for _, id := range e.GPUs {
 			delete(m.broken, id)
 		}
-	case GPUsCordoned:
+	case model.GPUsCordoned:
 		for _, id := range e.GPUs {
 			if e.Closure == nil {
 				delete(m.broken, id)
 			}
 		}
-	case GPUsFound:
+	case model.GPUsFound:
 		is := map[string]string{}
 		for _, g := range e.GPUs {
 			m.boots[g.ID], is[g.Node] = g.Boot, g.Boot
 		}
-		maps.DeleteFunc(m.broken, func(id GPUID, was string) bool {
+		maps.DeleteFunc(m.broken, func(id model.GPUID, was string) bool {
 			now := is[m.node(id)]
 			return now != "" && was != "" && now != was
 		})

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
 // anyHost draws a task's request for its machine; some tasks use no GPU.
-func (m *machine) anyHost(t *rapid.T, r *Request) {
+func (m *machine) anyHost(t *rapid.T, r *model.Request) {
 	if r.NoGPU = rapid.IntRange(0, 4).Draw(t, "no GPU") == 0; r.NoGPU {
 		r.GPUs, r.Exclusive = 0, false
 	}
@@ -23,13 +24,13 @@ func (m *machine) anyHost(t *rapid.T, r *Request) {
 
 // findHosts sends the memory and the processors of some machines.
 func (m *machine) findHosts(t *rapid.T) {
-	m.hosts = map[string]HostInfo{}
-	ev := HostsFound{At: m.now}
+	m.hosts = map[string]model.HostInfo{}
+	ev := model.HostsFound{At: m.now}
 	for _, node := range []string{"a", "b"} {
 		if rapid.Bool().Draw(t, "unknown") {
 			continue
 		}
-		h := HostInfo{
+		h := model.HostInfo{
 			Node: node, Total: 70 * units.GiB, Memory: rapid.SampledFrom([]units.Bytes{2 * units.GiB, 30 * units.GiB, 64 * units.GiB}).Draw(t, "memory"),
 			CPUs:  rapid.SampledFrom([]int64{1000, 6000, 64000}).Draw(t, "processors"),
 			Most:  rapid.SampledFrom([]units.Bytes{0, 0, 16 * units.GiB}).Draw(t, "most"),
@@ -42,14 +43,14 @@ func (m *machine) findHosts(t *rapid.T) {
 }
 
 // hostSamples draws the memory use of some machines and their tasks.
-func (m *machine) hostSamples(t *rapid.T) (all []HostSample) {
+func (m *machine) hostSamples(t *rapid.T) (all []model.HostSample) {
 	for _, h := range m.s.Hosts() {
-		s := HostSample{Node: h.Node, Available: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 3 * units.GiB, 20 * units.GiB, 60 * units.GiB}).Draw(t, "available")}
+		s := model.HostSample{Node: h.Node, Available: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 3 * units.GiB, 20 * units.GiB, 60 * units.GiB}).Draw(t, "available")}
 		for _, r := range h.Residents {
-			s.Tasks = append(s.Tasks, HostUse{Task: r.Task, Used: anyMemory(t)})
+			s.Tasks = append(s.Tasks, model.HostUse{Task: r.Task, Used: anyMemory(t)})
 		}
 		for _, o := range h.Helpers {
-			s.Helpers = append(s.Helpers, HelpersUse{Suite: o.Suite, Used: anyMemory(t)})
+			s.Helpers = append(s.Helpers, model.HelpersUse{Suite: o.Suite, Used: anyMemory(t)})
 		}
 		all = append(all, s)
 	}
@@ -59,7 +60,7 @@ func (m *machine) hostSamples(t *rapid.T) (all []HostSample) {
 // booksHelpers starts helpers, changes their allocation, or removes them. Only for some
 // of this it asks first whether it fits.
 func (m *machine) booksHelpers(t *rapid.T) {
-	ev := HelpersBooked{
+	ev := model.HelpersBooked{
 		At: m.now, Node: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), Suite: rapid.SampledFrom([]string{"1/x", "1/y", "2/x"}).Draw(t, "suite"),
 		Memory: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 10 * units.GiB, 40 * units.GiB}).Draw(t, "memory"),
 		CPUs:   rapid.SampledFrom([]int64{0, 0, 1000, 5000}).Draw(t, "processors"),
@@ -77,7 +78,7 @@ func (m *machine) booksHelpers(t *rapid.T) {
 
 // bookHelpers records the new allocation of helpers, which is exactly the one in the
 // event.
-func (m *machine) bookHelpers(e HelpersBooked) {
+func (m *machine) bookHelpers(e model.HelpersBooked) {
 	key := [2]string{e.Node, e.Suite}
 	if e.Memory == 0 && e.CPUs == 0 {
 		delete(m.helpers, key)
@@ -87,11 +88,11 @@ func (m *machine) bookHelpers(e HelpersBooked) {
 }
 
 // bookHostUse records the sampled use of tasks on known machines.
-func (m *machine) bookHostUse(e Sampled) {
+func (m *machine) bookHostUse(e model.Sampled) {
 	for _, in := range e.Hosts {
-		on := func(id TaskID) bool {
+		on := func(id model.TaskID) bool {
 			l, ok := m.container(id)
-			return ok && l.Host.Node == in.Node && (l.Host != HostShare{} || len(l.Grants) == 0)
+			return ok && l.Host.Node == in.Node && (l.Host != model.HostShare{} || len(l.Grants) == 0)
 		}
 		for id := range m.seenHost {
 			if on(id) {
@@ -127,10 +128,10 @@ func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
 }
 
 // checkHost checks a launch against the allocations of the machine in the accounts.
-func (m *machine) checkHost(t *rapid.T, l Launch) {
+func (m *machine) checkHost(t *rapid.T, l model.Launch) {
 	want, info := m.shape[l.Task], m.hosts[l.Host.Node]
 	if len(l.Grants) > 0 { // the entry of an adopted container's GPU may lack the machine
-		i := slices.IndexFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == l.Grants[0].GPU })
+		i := slices.IndexFunc(m.s.GPUs(), func(g model.GPU) bool { return g.ID == l.Grants[0].GPU })
 		if node := m.s.GPUs()[i].Node; m.hosts[node].Total > 0 && l.Host.Node != node {
 			t.Fatalf("launched %+v with a share of another machine than %q", l, node)
 		}

@@ -4,49 +4,51 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/model"
 )
 
-func (m *machine) touches(t *rapid.T) { m.step(t, TerminalInput{At: m.now, Task: m.aTask(t)}) }
+func (m *machine) touches(t *rapid.T) { m.step(t, model.TerminalInput{At: m.now, Task: m.aTask(t)}) }
 
 // bookIdle records when GPUs and people last were active, and checks that tasks are
 // stopped for idleness only if they were idle for long enough and were warned.
-func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
+func (m *machine) bookIdle(t *rapid.T, ev model.Event, decisions []model.Decision) {
 	now := m.s.Now()
 	switch e := ev.(type) {
-	case GPUsFound: // no samples came meanwhile
+	case model.GPUsFound: // no samples came meanwhile
 		for _, g := range m.all {
 			m.stirred[g.ID] = now
 		}
-	case Sampled:
+	case model.Sampled:
 		for _, g := range e.GPUs {
 			for _, u := range g.Tasks {
-				if u.Used > 0 && slices.ContainsFunc(m.live[u.Task].Grants, func(grant Grant) bool { return grant.GPU == g.ID }) {
+				if u.Used > 0 && slices.ContainsFunc(m.live[u.Task].Grants, func(grant model.Grant) bool { return grant.GPU == g.ID }) {
 					m.touched[u.Task] = m.tries[u.Task]
 				}
 			}
 			if g.Coarse || g.Fault != "" || g.SMACT > idleMost {
-				own := slices.ContainsFunc(g.Tasks, func(u TaskUse) bool { return u.Timed && u.Active == 0 }) && g.Fault == ""
+				own := slices.ContainsFunc(g.Tasks, func(u model.TaskUse) bool { return u.Timed && u.Active == 0 }) && g.Fault == ""
 				if !own {
 					m.stirred[g.ID] = now
 				}
 			}
 		}
-	case TerminalInput:
+	case model.TerminalInput:
 		m.typed[e.Task] = now
 	}
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case Idle:
+		case model.Idle:
 			m.warned[d.Task] = d
 			if r := m.shape[d.Task]; d.Since != 0 && m.stirredAfter(d) {
 				t.Fatalf("%+v: task %d (%+v) did something later than %d", ev, d.Task, r, d.Since)
 			}
-		case Stop:
-			if e, answer := ev.(SuspendDone); d.Reason.Code == ReasonIdle && (!answer || e.Failure == "") {
+		case model.Stop:
+			if e, answer := ev.(model.SuspendDone); d.Reason.Code == model.ReasonIdle && (!answer || e.Failure == "") {
 				m.checkIdleStop(t, ev, d.Task)
 			}
-		case Suspend:
-			if d.Reason.Code == ReasonIdle {
+		case model.Suspend:
+			if d.Reason.Code == model.ReasonIdle {
 				m.checkIdleStop(t, ev, d.Task)
 			}
 		}
@@ -55,7 +57,7 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 
 // checkIdleStop checks that a task stopped or suspended for idling was idle for long
 // enough, and was warned.
-func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
+func (m *machine) checkIdleStop(t *rapid.T, ev model.Event, id model.TaskID) {
 	now := m.s.Now()
 	r, w := m.shape[id], m.warned[id]
 	limit := m.opt.IdleYield
@@ -72,12 +74,12 @@ func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
 
 // stirredAfter reports whether a task was active after the instant from which it is
 // reported idle. A task reported as unused has had no memory on its GPUs in this attempt.
-func (m *machine) stirredAfter(d Idle) bool {
+func (m *machine) stirredAfter(d model.Idle) bool {
 	if max(m.typed[d.Task], m.ranFrom[d.Task].at) > d.Since {
 		return true
 	}
 	if d.Unused {
 		return m.touched[d.Task] == d.Attempt
 	}
-	return slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.stirred[g.GPU] > d.Since })
+	return slices.ContainsFunc(m.live[d.Task].Grants, func(g model.Grant) bool { return m.stirred[g.GPU] > d.Since })
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/model"
 )
 
 // takenIn adopts a container that the journal has lost: of an unknown task, of a waiting
@@ -14,13 +16,13 @@ func (m *machine) takenIn(t *rapid.T) {
 		return
 	}
 	g := rapid.SampledFrom(gpus).Draw(t, "GPU")
-	ev := OrphanAdopted{At: m.now, Request: Request{ID: m.last + 1, User: "ada", GPUs: 1}, Grants: []Grant{{GPU: g.ID, Memory: anyMemory(t)}}}
-	id, known := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running)
+	ev := model.OrphanAdopted{At: m.now, Request: model.Request{ID: m.last + 1, User: "ada", GPUs: 1}, Grants: []model.Grant{{GPU: g.ID, Memory: anyMemory(t)}}}
+	id, known := m.any(t, model.Estimating, model.Held, model.Queued, model.Recovering, model.Launching, model.Running)
 	if known && rapid.Bool().Draw(t, "known") {
 		ev.Request = m.shape[id]
 	}
 	if ev.NoGPU {
-		ev.Grants, ev.Host = nil, HostShare{Node: g.Node, Memory: anyMemory(t)}
+		ev.Grants, ev.Host = nil, model.HostShare{Node: g.Node, Memory: anyMemory(t)}
 	}
 	ev.Attempt = m.tries[ev.ID] + rapid.IntRange(0, 2).Draw(t, "attempts")
 	if rapid.Bool().Draw(t, "launched") {
@@ -30,7 +32,7 @@ func (m *machine) takenIn(t *rapid.T) {
 }
 
 // bookTakenIn records an adopted container, unless its attempt is known.
-func (m *machine) bookTakenIn(ev OrphanAdopted) {
+func (m *machine) bookTakenIn(ev model.OrphanAdopted) {
 	if ev.Attempt < 1 || ev.Attempt <= m.tries[ev.ID] || m.closed[ev.ID] {
 		return
 	}
@@ -42,36 +44,36 @@ func (m *machine) bookTakenIn(ev OrphanAdopted) {
 	r.GPUs, r.After, r.Delay = len(ev.Grants), nil, 0 // it was launched, so its dependencies were met
 	m.shape[ev.ID], m.tries[ev.ID], m.begun[ev.ID] = r, ev.Attempt, true
 	for id, l := range m.live { // no task is exclusive there any more
-		if slices.ContainsFunc(l.Grants, func(g Grant) bool { return len(ev.Grants) > 0 && g.GPU == ev.Grants[0].GPU }) {
+		if slices.ContainsFunc(l.Grants, func(g model.Grant) bool { return len(ev.Grants) > 0 && g.GPU == ev.Grants[0].GPU }) {
 			l.Alone = false
 			m.live[id] = l
 		}
 	}
 	for _, g := range m.s.GPUs() { // the entry of a missing GPU may be a new one
 		if len(ev.Grants) > 0 && g.ID == ev.Grants[0].GPU && !m.there[g.ID] {
-			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.otherProcesses(), g.Used, g.Fault != ""
+			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.ForeignMemory(), g.Used, g.Fault != ""
 		}
 	}
 	m.found[ev.ID] = true
-	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants), Host: ev.Host}
+	m.live[ev.ID] = model.Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants), Host: ev.Host}
 	m.ranFrom[ev.ID] = ranFrom{ev.Attempt, ev.Launched}
 }
 
 // recorded sends the end of a task that was lost from the journal.
 func (m *machine) recorded(t *rapid.T) {
-	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Suspended, Resuming)
+	id, ok := m.any(t, model.Estimating, model.Held, model.Queued, model.Recovering, model.Launching, model.Running, model.Stopping, model.Suspending, model.Suspended, model.Resuming)
 	if !ok {
 		return
 	}
 	found, _ := m.s.Task(id)
-	task := found.clone()
-	task.Phase = rapid.SampledFrom([]Phase{Succeeded, Failed, Cancelled, Running}).Draw(t, "phase")
-	m.step(t, EndRecovered{At: m.now, Task: *task})
+	task := found.Clone()
+	task.Phase = rapid.SampledFrom([]model.Phase{model.Succeeded, model.Failed, model.Cancelled, model.Running}).Draw(t, "phase")
+	m.step(t, model.EndRecovered{At: m.now, Task: *task})
 }
 
 // removed deletes the records of tasks, which decides nothing.
 func (m *machine) removed(t *rapid.T) {
 	if m.last > 0 {
-		m.step(t, Removed{At: m.now, Tasks: []TaskID{TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))}, By: "ada"})
+		m.step(t, model.Removed{At: m.now, Tasks: []model.TaskID{model.TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))}, By: "ada"})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // ranFrom is the instant since which an attempt runs, or has resumed.
@@ -19,52 +20,52 @@ type ranFrom struct {
 // crowds fills GPUs with running tasks, and submits one or two that go before them a
 // while later.
 func (m *machine) crowds(t *rapid.T) {
-	put := func(r Request, need units.Bytes) {
+	put := func(r model.Request, need units.Bytes) {
 		m.last++
 		r.ID = m.last
 		m.shape[r.ID], m.open[r.ID], m.born[r.ID] = r, true, max(m.now, m.s.Now())
-		m.step(t, TaskSubmitted{At: m.now, Request: r})
-		m.step(t, Estimated{At: m.now, Task: r.ID, Estimate: Estimate{Memory: need}, Expected: anyExpected(t)})
+		m.step(t, model.TaskSubmitted{At: m.now, Request: r})
+		m.step(t, model.Estimated{At: m.now, Task: r.ID, Estimate: model.Estimate{Memory: need}, Expected: anyExpected(t)})
 	}
 	for range rapid.IntRange(3, 6).Draw(t, "tasks") {
-		put(Request{GPUs: 1, Priority: rapid.SampledFrom([]Priority{Low, Normal}).Draw(t, "priority"), Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
+		put(model.Request{GPUs: 1, Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal}).Draw(t, "priority"), Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
 			rapid.SampledFrom([]units.Bytes{5, 10, 14}).Draw(t, "GiB")*units.GiB)
 	}
 	for _, task := range m.s.Tasks() {
-		if task.Phase == Launching {
-			m.step(t, Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
+		if task.Phase == model.Launching {
+			m.step(t, model.Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
 		}
 	}
 	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom([]time.Duration{0, wayRun - 1, wayRun, 2 * wayTurn}).Draw(t, "later"))
-	m.step(t, TimerFired{At: m.now})
+	m.step(t, model.TimerFired{At: m.now})
 	for range rapid.IntRange(1, 2).Draw(t, "urgent") {
-		put(Request{GPUs: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]Priority{Normal, High, High}).Draw(t, "priority"), Terminal: rapid.Bool().Draw(t, "terminal")},
+		put(model.Request{GPUs: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]model.Priority{model.Normal, model.High, model.High}).Draw(t, "priority"), Terminal: rapid.Bool().Draw(t, "terminal")},
 			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB)
 	}
 }
 
 // makesWay checks that a task is suspended for one that may preempt it.
-func (m *machine) makesWay(t *rapid.T, d Suspend) {
+func (m *machine) makesWay(t *rapid.T, d model.Suspend) {
 	victim, other := m.shape[d.Task], d.Reason.Task
 	waits, ok := m.s.Task(other)
-	if !ok || !waits.waiting() || !m.opt.preempts() || !m.up || m.pausedTill > 0 {
+	if !ok || !waits.Waiting() || !m.opt.Preempts() || !m.up || m.pausedTill > 0 {
 		t.Fatalf("%+v for %+v; the engine is up: %v, launching is paused until %d", d, waits, m.up, m.pausedTill)
 	}
 	now, _ := m.s.Task(d.Task)
 	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
-	back := waits.Phase == Suspended && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
-	may := m.opt.MakeWay && waits.Phase != Suspended && (above || same && waits.Terminal) || (above || same) && back
+	back := waits.Phase == model.Suspended && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
+	may := m.opt.MakeWay && waits.Phase != model.Suspended && (above || same && waits.Terminal) || (above || same) && back
 	switch d.Reason.Code {
-	case ReasonSwapped:
+	case model.ReasonSwapped:
 		may = (above || same) && ran >= wayTurn && m.maySwap(d.Task, waits, d.Reason.Most)
-	case ReasonFilled:
+	case model.ReasonFilled:
 		may = (above || same) && m.live[d.Task].Fills != 0 && m.hasAll(waits)
 	}
 	if victim.Terminal || ran < wayRun || !may {
 		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way (%+v) for %d (%s, %s, terminal: %v, suspended: %+v)",
 			now.ID, now.Priority, victim.Terminal, ran, d.Reason, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
 	}
-	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.s.byID[g.GPU].NominatedFor == other }) {
+	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g model.Grant) bool { return m.s.byID[g.GPU].NominatedFor == other }) {
 		t.Fatalf("task %d makes way for %d, and none of its GPUs is kept for it", d.Task, other)
 	}
 	m.madeWay[d.Task] = other
@@ -72,10 +73,10 @@ func (m *machine) makesWay(t *rapid.T, d Suspend) {
 
 // checkWay checks that no other task starts where victims leave for a task that still
 // waits.
-func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
+func (m *machine) checkWay(t *rapid.T, id model.TaskID, grants []model.Grant) {
 	for victim, other := range m.madeWay {
 		l, ok := m.live[victim]
-		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.preempts() {
+		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.Waiting() || other == id || !m.opt.Preempts() {
 			continue
 		}
 		for _, grant := range grants {
@@ -88,10 +89,10 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 
 // noClaimAfter handles changes of a waiting preemptor by people, or its hold, which may
 // end its nomination. Switching the option off ends all nominations.
-func (m *machine) noClaimAfter(ev Event) {
-	if c, ok := ev.(Configured); ok && !c.Options.preempts() {
+func (m *machine) noClaimAfter(ev model.Event) {
+	if c, ok := ev.(model.Configured); ok && !c.Options.Preempts() {
 		clear(m.madeWay)
 	}
-	id := About(ev)
-	maps.DeleteFunc(m.madeWay, func(_, other TaskID) bool { return id != 0 && other == id })
+	id := model.About(ev)
+	maps.DeleteFunc(m.madeWay, func(_, other model.TaskID) bool { return id != 0 && other == id })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -22,10 +23,10 @@ func (m *machine) follows(t *rapid.T) {
 	}
 	s = reload(t, s)
 	if other {
-		s.configure(Configured{Options: under(rules, s.opt), Format: DecisionFormat})
+		s.configure(model.Configured{Options: under(rules, s.opt), Format: model.DecisionFormat})
 	}
 	for i, ev := range m.past[from:] {
-		if c, ok := ev.(Configured); ok && other && c.Options.Validate() == nil {
+		if c, ok := ev.(model.Configured); ok && other && Validate(c.Options) == nil {
 			c.Options = under(rules, c.Options)
 			ev = c
 		}
@@ -37,9 +38,9 @@ func (m *machine) follows(t *rapid.T) {
 	if got, want := settled(t, s), settled(t, m.s); got != want {
 		t.Fatalf("the history has led to\n%s\nand followed by a program with the options %+v to\n%s", want, rules, got)
 	}
-	for _, d := range s.Step(TimerFired{At: m.now}) { // it continues from there
-		if l, ok := d.(Launch); ok {
-			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != BookSamples {
+	for _, d := range s.Step(model.TimerFired{At: m.now}) { // it continues from there
+		if l, ok := d.(model.Launch); ok {
+			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != model.BookSamples {
 				t.Fatal(err)
 			}
 		}
@@ -50,7 +51,7 @@ func (m *machine) follows(t *rapid.T) {
 }
 
 // under returns the rules of one program with the machine's options from the journal.
-func under(rules, of Options) Options {
+func under(rules, of model.Options) model.Options {
 	rules.Booking, rules.Headroom = of.Booking, of.Headroom
 	return rules
 }
@@ -59,12 +60,12 @@ func under(rules, of Options) Options {
 // task is, with which grants, and why.
 func settled(t *rapid.T, s *State) string {
 	type task struct {
-		ID                TaskID
-		Phase             Phase
+		ID                model.TaskID
+		Phase             model.Phase
 		Need              units.Bytes
 		Alone             bool
-		Attempts          []Attempt
-		Stop              Reason
+		Attempts          []model.Attempt
+		Stop              model.Reason
 		Timed, Slot, Over bool
 		Moving            bool
 	}
@@ -75,13 +76,13 @@ func settled(t *rapid.T, s *State) string {
 			attempts[i].NotAtFault = false
 		}
 		one := task{of.ID, of.Phase, 0, false, attempts, of.StopReason, of.TimedOut, of.SlotUsed, of.Overuse, of.Moving}
-		if of.Phase == Recovering {
+		if of.Phase == model.Recovering {
 			one.Need, one.Alone = of.NextGrant, of.NextExclusive
 		}
 		all = append(all, one)
 	}
 	type place struct {
-		Task  TaskID
+		Task  model.TaskID
 		Grant units.Bytes
 		Alone bool
 	}
@@ -101,15 +102,15 @@ func settled(t *rapid.T, s *State) string {
 }
 
 // journaled returns decisions as they are read back from a journal.
-func journaled(t *rapid.T, decisions []Decision) []Decision {
-	var all []Decision
+func journaled(t *rapid.T, decisions []model.Decision) []model.Decision {
+	var all []model.Decision
 	for _, d := range decisions {
-		kind, body, err := EncodeDecision(d)
+		kind, body, err := model.EncodeDecision(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeDecision(kind, body)
-		if err != nil || !SameDecision(d, back) {
+		back, err := model.DecodeDecision(kind, body)
+		if err != nil || !model.SameDecision(d, back) {
 			t.Fatalf("%#v came back as %#v, %v", d, back, err)
 		}
 		all = append(all, back)

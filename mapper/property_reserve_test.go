@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
-func anyGPUs(t *rapid.T) []GPUID {
-	return rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 4, func(id GPUID) GPUID { return id }).Draw(t, "GPUs")
+func anyGPUs(t *rapid.T) []model.GPUID {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom([]model.GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 4, func(id model.GPUID) model.GPUID { return id }).Draw(t, "GPUs")
 }
 
 func (m *machine) reserves(t *rapid.T) {
-	r := Reservation{GPUs: anyGPUs(t), Memory: rapid.SampledFrom([]units.Bytes{0, 0, 6 * units.GiB, 20 * units.GiB}).Draw(t, "memory"), By: "root"}
+	r := model.Reservation{GPUs: anyGPUs(t), Memory: rapid.SampledFrom([]units.Bytes{0, 0, 6 * units.GiB, 20 * units.GiB}).Draw(t, "memory"), By: "root"}
 	if rapid.Bool().Draw(t, "for a user") {
 		r.User = rapid.SampledFrom([]string{"ada", "bob", ""}).Draw(t, "user")
 	} else {
@@ -22,24 +23,24 @@ func (m *machine) reserves(t *rapid.T) {
 	}
 	r.From = m.now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Minute, 3 * time.Hour, 5 * time.Hour}).Draw(t, "from"))
 	r.Until = r.From.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, 2 * time.Hour}).Draw(t, "for"))
-	m.step(t, Reserved{At: m.now, Reservation: r})
+	m.step(t, model.Reserved{At: m.now, Reservation: r})
 }
 
 func (m *machine) unreserves(t *rapid.T) {
-	m.step(t, Unreserved{At: m.now, ID: rapid.IntRange(0, m.keptBefore+1).Draw(t, "reservation")})
+	m.step(t, model.Unreserved{At: m.now, ID: rapid.IntRange(0, m.keptBefore+1).Draw(t, "reservation")})
 }
 
 // pins moves a task, and checks that it is pinned to these GPUs, or to none.
 func (m *machine) pins(t *rapid.T) {
-	ev := Pinned{At: m.now, Task: m.aTask(t), GPUs: anyGPUs(t), By: "ada"}
+	ev := model.Pinned{At: m.now, Task: m.aTask(t), GPUs: anyGPUs(t), By: "ada"}
 	before, _ := m.s.Task(ev.Task)
 	m.step(t, ev)
 	after, there := m.s.Task(ev.Task)
 	if !there {
 		return
 	}
-	want := slices.DeleteFunc(slices.Sorted(slices.Values(ev.GPUs)), func(id GPUID) bool {
-		return before.GPUs > 1 && slices.ContainsFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == id && g.MIG })
+	want := slices.DeleteFunc(slices.Sorted(slices.Values(ev.GPUs)), func(id model.GPUID) bool {
+		return before.GPUs > 1 && slices.ContainsFunc(m.s.GPUs(), func(g model.GPU) bool { return g.ID == id && g.MIG })
 	})
 	if before.GPUs == 0 || len(ev.GPUs) > 0 && len(want) < before.GPUs {
 		want = before.Pinned
@@ -47,13 +48,13 @@ func (m *machine) pins(t *rapid.T) {
 	if !slices.Equal(after.Pinned, want) {
 		t.Fatalf("%+v: it goes to %v, and did to %v", ev, after.Pinned, before.Pinned)
 	}
-	if a := after.Current(); a != nil && (after.Phase == Launching || after.Phase == Running) && slices.ContainsFunc(a.Grants, func(g Grant) bool { return len(want) > 0 && !slices.Contains(want, g.GPU) }) {
+	if a := after.Current(); a != nil && (after.Phase == model.Launching || after.Phase == model.Running) && slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(want) > 0 && !slices.Contains(want, g.GPU) }) {
 		t.Fatalf("%+v: it is %s on %+v", ev, after.Phase, a.Grants)
 	}
 }
 
 // bookReserved records a valid reservation.
-func (m *machine) bookReserved(r Reservation) {
+func (m *machine) bookReserved(r model.Reservation) {
 	now := m.s.Now()
 	r.From = max(r.From, now)
 	if r.Until > r.From && len(r.GPUs) > 0 && (r.User == "") != (r.Account == "") {
@@ -65,7 +66,7 @@ func (m *machine) bookReserved(r Reservation) {
 
 // checkLaunchPlace checks that no task is launched where it would run into another's
 // reservation, or on a GPU to which it is not pinned.
-func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
+func (m *machine) checkLaunchPlace(t *rapid.T, l model.Launch) {
 	now := m.s.Now()
 	task, _ := m.s.Task(l.Task)
 	for _, grant := range l.Grants {
@@ -93,7 +94,7 @@ func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
 				continue
 			}
 			left := r.Memory
-			page := GPU{}
+			page := model.GPU{}
 			for _, g := range m.s.GPUs() {
 				if g.ID == grant.GPU {
 					page = g
@@ -104,7 +105,7 @@ func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
 					left -= max(other.Grant, other.Used)
 				}
 			}
-			if r.Memory == 0 || l.Alone || m.opt.Booking != BookSamples && page.Free(m.opt.Headroom) < left {
+			if r.Memory == 0 || l.Alone || m.opt.Booking != model.BookSamples && page.Free(m.opt.Headroom) < left {
 				t.Fatalf("launched %+v, and %+v is reserved", l, r)
 			}
 		}

@@ -5,52 +5,54 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/model"
 )
 
 func (m *machine) suspends(t *rapid.T) {
 	id := m.aTask(t)
-	if running, ok := m.any(t, Running); ok && rapid.IntRange(0, 3).Draw(t, "one that runs") > 0 {
+	if running, ok := m.any(t, model.Running); ok && rapid.IntRange(0, 3).Draw(t, "one that runs") > 0 {
 		id = running
 	}
 	can := m.s.CannotSuspend(id).Code == ""
-	m.step(t, SuspendAsked{At: m.now, Task: id, By: "ada"})
-	if task, ok := m.s.Task(id); ok && can && task.Phase == Running {
+	m.step(t, model.SuspendAsked{At: m.now, Task: id, By: "ada"})
+	if task, ok := m.s.Task(id); ok && can && task.Phase == model.Running {
 		t.Fatalf("task %d was to be suspended and runs", id)
 	}
 	if can && rapid.Bool().Draw(t, "and back") {
-		m.step(t, ResumeAsked{At: m.now, Task: id})
-		m.step(t, SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, model.ResumeAsked{At: m.now, Task: id})
+		m.step(t, model.SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
 	}
 	if m.returning[id] > 0 {
-		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id], Failure: rapid.SampledFrom([]string{"", "", "no"}).Draw(t, "failure")})
+		m.step(t, model.Resumed{At: m.now, Task: id, Attempt: m.tries[id], Failure: rapid.SampledFrom([]string{"", "", "no"}).Draw(t, "failure")})
 	}
 }
 
 // findsAway reports that the container of a running task, or any, was found suspended.
 func (m *machine) findsAway(t *rapid.T) {
-	id, ok := m.any(t, Running)
+	id, ok := m.any(t, model.Running)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
 	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
 	before, ok := m.s.Task(id)
-	m.isAway = SuspendedOutOfBand{At: m.now, Task: id, Attempt: attempt, Left: rapid.Bool().Draw(t, "left by itself")}
+	m.isAway = model.SuspendedOutOfBand{At: m.now, Task: id, Attempt: attempt, Left: rapid.Bool().Draw(t, "left by itself")}
 	m.step(t, m.isAway)
-	runs := ok && before.Phase == Running && before.Last().N == attempt
-	if after, _ := m.s.Task(id); runs && (after.Phase == Suspending) != (len(before.Last().Grants) == 1 || len(before.Last().Grants) > 1 && m.isAway.Left) {
+	runs := ok && before.Phase == model.Running && before.Last().N == attempt
+	if after, _ := m.s.Task(id); runs && (after.Phase == model.Suspending) != (len(before.Last().Grants) == 1 || len(before.Last().Grants) > 1 && m.isAway.Left) {
 		t.Fatalf("%+v: task %+v is %s", m.isAway, before, after.Phase)
 	}
-	m.isAway = SuspendedOutOfBand{}
+	m.isAway = model.SuspendedOutOfBand{}
 }
 
 // checksDevices reports that an attempt, or an earlier one, has lost its devices or has
 // them again. The record follows, and nothing is decided.
 func (m *machine) checksDevices(t *rapid.T) {
-	id, ok := m.any(t, Running)
+	id, ok := m.any(t, model.Running)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
-	ev := DevicesChecked{At: m.now, Task: id, Attempt: m.tries[id] - rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "attempts ago"), State: rapid.SampledFrom([]DeviceState{"", DevicesDenied, DevicesGone}).Draw(t, "state")}
+	ev := model.DevicesChecked{At: m.now, Task: id, Attempt: m.tries[id] - rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "attempts ago"), State: rapid.SampledFrom([]model.DeviceState{"", DevicesDenied, DevicesGone}).Draw(t, "state")}
 	before, open := m.s.Task(id)
 	m.step(t, ev)
 	after, _ := m.s.Task(id)
@@ -66,54 +68,54 @@ func (m *machine) checksDevices(t *rapid.T) {
 }
 
 func (m *machine) bringsBack(t *rapid.T) {
-	id, ok := m.any(t, Suspending, Suspended)
+	id, ok := m.any(t, model.Suspending, model.Suspended)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
-	m.step(t, ResumeAsked{At: m.now, Task: id, By: "ada"})
+	m.step(t, model.ResumeAsked{At: m.now, Task: id, By: "ada"})
 }
 
 // answers reports the outcome of a suspension or resumption, sometimes of another attempt
 // or of a task for which nobody asked.
 func (m *machine) answers(t *rapid.T) {
-	id, ok := m.any(t, Suspending, Resuming)
+	id, ok := m.any(t, model.Suspending, model.Resuming)
 	if !ok || rapid.IntRange(0, 5).Draw(t, "any task") == 0 {
 		id = m.aTask(t)
 	}
 	failure := rapid.SampledFrom([]string{"", "", "the driver said no"}).Draw(t, "failure")
 	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
 	if other := rapid.IntRange(0, 5).Draw(t, "the other answer") == 0; other != (m.returning[id] > 0) {
-		m.step(t, Resumed{At: m.now, Task: id, Attempt: attempt, Failure: failure})
+		m.step(t, model.Resumed{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 		return
 	}
-	m.step(t, SuspendDone{At: m.now, Task: id, Attempt: attempt, Failure: failure})
+	m.step(t, model.SuspendDone{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 }
 
 // finishMoves answers for a task that is suspending, resuming, or suspended and asked to
 // stop. It returns false if there is none.
 func (m *machine) finishMoves(t *rapid.T) bool {
 	for _, task := range m.s.Tasks() {
-		if task.Phase == Suspended && task.StopReason.Code != "" {
-			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitStopped})
-			m.step(t, HoldChanged{At: m.now, Task: task.ID}) // it may have been requeued with a hold
+		if task.Phase == model.Suspended && task.StopReason.Code != "" {
+			m.step(t, model.Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: model.ExitStopped})
+			m.step(t, model.HoldChanged{At: m.now, Task: task.ID}) // it may have been requeued with a hold
 			return true
 		}
 	}
-	id, ok := m.any(t, Suspending, Resuming)
+	id, ok := m.any(t, model.Suspending, model.Resuming)
 	if !ok {
 		return false
 	}
-	m.step(t, ResumeAsked{At: m.now, Task: id})
+	m.step(t, model.ResumeAsked{At: m.now, Task: id})
 	if m.returning[id] > 0 {
-		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, model.Resumed{At: m.now, Task: id, Attempt: m.tries[id]})
 	} else {
-		m.step(t, SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
+		m.step(t, model.SuspendDone{At: m.now, Task: id, Attempt: m.tries[id]})
 	}
 	return true
 }
 
 // container returns the launch of a task that has a container.
-func (m *machine) container(id TaskID) (Launch, bool) {
+func (m *machine) container(id model.TaskID) (model.Launch, bool) {
 	if l, ok := m.live[id]; ok {
 		return l, true
 	}
@@ -122,9 +124,9 @@ func (m *machine) container(id TaskID) (Launch, bool) {
 }
 
 // bookAway records answers, and the ends of suspended tasks.
-func (m *machine) bookAway(ev Event) {
+func (m *machine) bookAway(ev model.Event) {
 	switch e := ev.(type) {
-	case Exited:
+	case model.Exited:
 		if m.away[e.Task].Attempt == e.Attempt {
 			delete(m.away, e.Task)
 		}
@@ -132,19 +134,19 @@ func (m *machine) bookAway(ev Event) {
 			delete(m.leaving, e.Task)
 			delete(m.returning, e.Task)
 		}
-	case EndRecovered:
+	case model.EndRecovered:
 		if e.Task.Phase.Finished() {
 			delete(m.away, e.Task.ID)
 			delete(m.leaving, e.Task.ID)
 			delete(m.returning, e.Task.ID)
 		}
-	case OrphanAdopted:
+	case model.OrphanAdopted:
 		if l, ok := m.live[e.ID]; ok && l.Attempt == e.Attempt { // adopted just now
 			delete(m.away, e.ID)
 			delete(m.leaving, e.ID)
 			delete(m.returning, e.ID)
 		}
-	case SuspendDone:
+	case model.SuspendDone:
 		if l, ok := m.live[e.Task]; ok && m.leaving[e.Task] == e.Attempt && e.Attempt > 0 {
 			if delete(m.leaving, e.Task); e.Failure == "" {
 				delete(m.live, e.Task)
@@ -153,7 +155,7 @@ func (m *machine) bookAway(ev Event) {
 				delete(m.onHold, e.Task) // it runs on
 			}
 		}
-	case Resumed:
+	case model.Resumed:
 		if l, ok := m.live[e.Task]; ok && m.returning[e.Task] == e.Attempt && e.Attempt > 0 {
 			m.ranFrom[e.Task] = ranFrom{e.Attempt, m.s.Now()}
 			if delete(m.returning, e.Task); e.Failure != "" {
@@ -165,21 +167,21 @@ func (m *machine) bookAway(ev Event) {
 	}
 }
 
-func (m *machine) suspend(t *rapid.T, d Suspend) {
+func (m *machine) suspend(t *rapid.T, d model.Suspend) {
 	l, ok := m.live[d.Task]
 	task, _ := m.s.Task(d.Task)
-	if !ok || l.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 || !m.begun[d.Task] || task.Phase != Suspending {
+	if !ok || l.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 || !m.begun[d.Task] || task.Phase != model.Suspending {
 		t.Fatalf("%+v of %+v, %+v", d, l, task)
 	}
-	i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == l.Grants[0].GPU })
-	found := d.Reason.Code == ReasonFoundAway
-	switch moves := d.Reason.Code == ReasonMoved || d.Reason.Code == ReasonSlowing || d.Reason.Code == ReasonDrained; {
+	i := slices.IndexFunc(m.all, func(g model.GPUInfo) bool { return g.ID == l.Grants[0].GPU })
+	found := d.Reason.Code == model.ReasonFoundAway
+	switch moves := d.Reason.Code == model.ReasonMoved || d.Reason.Code == model.ReasonSlowing || d.Reason.Code == model.ReasonDrained; {
 	case found && (m.isAway.Task != d.Task || m.isAway.Attempt != d.Attempt || d.Leave != m.isAway.Left):
 		t.Fatalf("%+v, and this was found: %+v", d, m.isAway)
 	case found: // whether or not it could be suspended now
 	case d.Leave != (m.offered[d.Task] == d.Attempt && !moves):
 		t.Fatalf("%+v; attempt %d leaves by itself", d, m.offered[d.Task])
-	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == SuspendNever):
+	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == model.SuspendNever):
 		t.Fatalf("%+v of %+v on a GPU whose driver cannot", d, l)
 	}
 	m.itself[d.Task] = d.Leave
@@ -193,23 +195,23 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	m.leaving[d.Task], m.lent[d.Task] = d.Attempt, d.Lent
 	m.checkInstead(t, d)
 	switch delete(m.madeWay, d.Task); d.Reason.Code {
-	case ReasonMadeWay, ReasonSwapped, ReasonFilled:
+	case model.ReasonMadeWay, model.ReasonSwapped, model.ReasonFilled:
 		m.makesWay(t, d)
 	}
 }
 
 // resume records that a task resumes, and checks where.
-func (m *machine) resume(t *rapid.T, d Resume) {
+func (m *machine) resume(t *rapid.T, d model.Resume) {
 	l, ok := m.away[d.Task]
-	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || !slices.EqualFunc(d.From, l.Grants, func(id GPUID, g Grant) bool { return g.GPU == id }) || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {
+	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || !slices.EqualFunc(d.From, l.Grants, func(id model.GPUID, g model.Grant) bool { return g.GPU == id }) || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {
 		t.Fatalf("%+v of %+v; the engine is up: %v, launching is paused until %d, held: %v", d, l, m.up, m.pausedTill, m.onHold)
 	}
-	if home := slices.EqualFunc(d.From, d.Grants, func(id GPUID, g Grant) bool { return g.GPU == id }); m.itself[d.Task] && !home {
+	if home := slices.EqualFunc(d.From, d.Grants, func(id model.GPUID, g model.Grant) bool { return g.GPU == id }); m.itself[d.Task] && !home {
 		t.Fatalf("%+v, and its program sees no other GPUs", d)
 	}
-	from := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.From[0] })
-	to := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.Grants[0].GPU })
-	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != SuspendMove || a.Node != b.Node || b.MIG || a.MIG) {
+	from := slices.IndexFunc(m.all, func(g model.GPUInfo) bool { return g.ID == d.From[0] })
+	to := slices.IndexFunc(m.all, func(g model.GPUInfo) bool { return g.ID == d.Grants[0].GPU })
+	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != model.SuspendMove || a.Node != b.Node || b.MIG || a.MIG) {
 		t.Fatalf("%+v from %+v to %+v", d, a, b)
 	}
 	m.checkBack(t, d)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -20,12 +21,12 @@ import (
 func TestProperties(t *testing.T) {
 	longer(t)
 	missing := map[string]bool{}
-	for kind := range eventDecoders {
+	for kind := range model.EventDecoders {
 		missing[kind] = true
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		for _, ev := range anyLife(t) {
-			delete(missing, ev.kind())
+			delete(missing, ev.Kind())
 		}
 	})
 	if testing.Short() { // too few sequences for every event to occur
@@ -37,7 +38,7 @@ func TestProperties(t *testing.T) {
 }
 
 // anyLife applies one sequence of events, and returns it.
-func anyLife(t *rapid.T) []Event {
+func anyLife(t *rapid.T) []model.Event {
 	m := newMachine(t)
 	t.Repeat(map[string]func(*rapid.T){
 		"submit":          m.submit,
@@ -123,64 +124,64 @@ func longer(t *testing.T) {
 type machine struct {
 	s      *State
 	now    units.Instant
-	last   TaskID
-	past   []Event         // past events, to be repeated
-	led    [][]Decision    // the decisions on each of these
-	found  map[TaskID]bool // tasks of adopted containers, for which no limit was checked
-	alarm  units.Instant   // the timer that was set and has not fired, or 0
-	copied bool            // a copy: the three kinds of step are compared elsewhere
+	last   model.TaskID
+	past   []model.Event         // past events, to be repeated
+	led    [][]model.Decision    // the decisions on each of these
+	found  map[model.TaskID]bool // tasks of adopted containers, for which no limit was checked
+	alarm  units.Instant         // the timer that was set and has not fired, or 0
+	copied bool                  // a copy: the three kinds of step are compared elsewhere
 
-	all                []GPUInfo // the GPUs of the machines when none is missing
-	there              map[GPUID]bool
-	fault              map[GPUID]bool
-	alien              map[GPUID]units.Bytes // other processes' use
-	used               map[GPUID]units.Bytes // total use, by the last sample
-	first              Options               // before the first event
-	opt                Options
+	all                []model.GPUInfo // the GPUs of the machines when none is missing
+	there              map[model.GPUID]bool
+	fault              map[model.GPUID]bool
+	alien              map[model.GPUID]units.Bytes // other processes' use
+	used               map[model.GPUID]units.Bytes // total use, by the last sample
+	first              model.Options               // before the first event
+	opt                model.Options
 	up                 bool
-	live               map[TaskID]Launch                // launched and not ended, and on GPUs
-	away               map[TaskID]Launch                // launched and suspended
-	home               map[TaskID][]Grant               // the grants of each resuming task when it was suspended
-	leaving, returning map[TaskID]int                   // the attempts that are being suspended, and resumed
-	ranFrom            map[TaskID]ranFrom               // when its container began to run, or it resumed
-	itself             map[TaskID]bool                  // whether the last suspension asked the program to vacate
-	offered            map[TaskID]int                   // the attempts whose programs vacate on request
-	behind             map[GPUID]map[TaskID]units.Bytes // the residue of suspended tasks, by the last sample
-	isAway             SuspendedOutOfBand               // found in this step, or zero
-	madeWay            map[TaskID]TaskID                // the preemptor of each victim that is being suspended
-	tries              map[TaskID]int                   // attempts so far
-	moves              map[TaskID]int                   // stops for slowing others down
-	shape              map[TaskID]Request
-	open               map[TaskID]bool // submitted and not finished
-	closed             map[TaskID]bool
-	born               map[TaskID]units.Instant // submitted
-	begun              map[TaskID]bool          // has had a running container
-	ended              map[TaskID]Phase         // how it ended
+	live               map[model.TaskID]model.Launch                // launched and not ended, and on GPUs
+	away               map[model.TaskID]model.Launch                // launched and suspended
+	home               map[model.TaskID][]model.Grant               // the grants of each resuming task when it was suspended
+	leaving, returning map[model.TaskID]int                         // the attempts that are being suspended, and resumed
+	ranFrom            map[model.TaskID]ranFrom                     // when its container began to run, or it resumed
+	itself             map[model.TaskID]bool                        // whether the last suspension asked the program to vacate
+	offered            map[model.TaskID]int                         // the attempts whose programs vacate on request
+	behind             map[model.GPUID]map[model.TaskID]units.Bytes // the residue of suspended tasks, by the last sample
+	isAway             model.SuspendedOutOfBand                     // found in this step, or zero
+	madeWay            map[model.TaskID]model.TaskID                // the preemptor of each victim that is being suspended
+	tries              map[model.TaskID]int                         // attempts so far
+	moves              map[model.TaskID]int                         // stops for slowing others down
+	shape              map[model.TaskID]model.Request
+	open               map[model.TaskID]bool // submitted and not finished
+	closed             map[model.TaskID]bool
+	born               map[model.TaskID]units.Instant // submitted
+	begun              map[model.TaskID]bool          // has had a running container
+	ended              map[model.TaskID]model.Phase   // how it ended
 
-	hosts    map[string]HostInfo    // known machines
-	seenHost map[TaskID]units.Bytes // host memory that running tasks use, by the last sample
-	lent     map[TaskID]units.Bytes // the part of it that is lent to others during suspensions
+	hosts    map[string]model.HostInfo    // known machines
+	seenHost map[model.TaskID]units.Bytes // host memory that running tasks use, by the last sample
+	lent     map[model.TaskID]units.Bytes // the part of it that is lent to others during suspensions
 
-	kept       []Reservation               // not ended
-	told       map[TaskID]time.Duration    // run times from outputs before the step: a launch forgets them
-	helpers    map[[2]string]HelpersBooked // by machine and suite
-	keptBefore int                         // the number of reservations so far
-	shut       map[GPUID]units.Instant     // cordoned until then
-	broken     map[GPUID]string            // until they are reset; the machine's boot at that time
-	boots      map[GPUID]string            // as last found
-	pausedTill units.Instant               // launching is paused until then
-	onHold     map[TaskID]bool
-	toHold     map[TaskID]bool // when they have been requeued
+	kept       []model.Reservation               // not ended
+	told       map[model.TaskID]time.Duration    // run times from outputs before the step: a launch forgets them
+	helpers    map[[2]string]model.HelpersBooked // by machine and suite
+	keptBefore int                               // the number of reservations so far
+	shut       map[model.GPUID]units.Instant     // cordoned until then
+	broken     map[model.GPUID]string            // until they are reset; the machine's boot at that time
+	boots      map[model.GPUID]string            // as last found
+	pausedTill units.Instant                     // launching is paused until then
+	onHold     map[model.TaskID]bool
+	toHold     map[model.TaskID]bool // when they have been requeued
 
-	stirred map[GPUID]units.Instant  // when it last was not seen idle
-	touched map[TaskID]int           // the attempt that last had memory on its GPUs
-	typed   map[TaskID]units.Instant // when it began, or somebody last typed
-	warned  map[TaskID]Idle          // the last report
+	stirred map[model.GPUID]units.Instant  // when it last was not seen idle
+	touched map[model.TaskID]int           // the attempt that last had memory on its GPUs
+	typed   map[model.TaskID]units.Instant // when it began, or somebody last typed
+	warned  map[model.TaskID]model.Idle    // the last report
 
-	instead map[TaskID]instead       // tasks that carma suspended
-	back    map[TaskID]units.Instant // when each last resumed
-	turn    map[TaskID]units.Instant // when the slot of each began, if it began with a resumption
-	stays   map[TaskID]int           // the attempts that could not be suspended
+	instead map[model.TaskID]instead       // tasks that carma suspended
+	back    map[model.TaskID]units.Instant // when each last resumed
+	turn    map[model.TaskID]units.Instant // when the slot of each began, if it began with a resumption
+	stays   map[model.TaskID]int           // the attempts that could not be suspended
 
 	launched units.Instant    // the instant of the last launch, or 0 if none
 	spacing  time.Duration    // until the next launch is allowed
@@ -190,22 +191,22 @@ type machine struct {
 func newMachine(t *rapid.T) *machine {
 	m := &machine{
 		now: 1, opt: anyOptions(t), up: true,
-		all: []GPUInfo{
+		all: []model.GPUInfo{
 			{ID: "a0", Node: "a", Index: 0, Capacity: 16 * units.GiB}, {ID: "a1", Node: "a", Index: 1, Capacity: 16 * units.GiB},
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, ranFrom: map[TaskID]ranFrom{}, madeWay: map[TaskID]TaskID{}, offered: map[TaskID]int{}, itself: map[TaskID]bool{}, behind: map[GPUID]map[TaskID]units.Bytes{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
-		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
-		born: map[TaskID]units.Instant{}, seenHost: map[TaskID]units.Bytes{}, lent: map[TaskID]units.Bytes{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
-		instead: map[TaskID]instead{}, back: map[TaskID]units.Instant{}, turn: map[TaskID]units.Instant{}, stays: map[TaskID]int{},
-		stirred: map[GPUID]units.Instant{}, touched: map[TaskID]int{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
-		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
+		there: map[model.GPUID]bool{}, fault: map[model.GPUID]bool{}, alien: map[model.GPUID]units.Bytes{}, used: map[model.GPUID]units.Bytes{}, live: map[model.TaskID]model.Launch{}, away: map[model.TaskID]model.Launch{}, leaving: map[model.TaskID]int{}, returning: map[model.TaskID]int{}, home: map[model.TaskID][]model.Grant{}, ranFrom: map[model.TaskID]ranFrom{}, madeWay: map[model.TaskID]model.TaskID{}, offered: map[model.TaskID]int{}, itself: map[model.TaskID]bool{}, behind: map[model.GPUID]map[model.TaskID]units.Bytes{}, tries: map[model.TaskID]int{}, moves: map[model.TaskID]int{},
+		shape: map[model.TaskID]model.Request{}, open: map[model.TaskID]bool{}, closed: map[model.TaskID]bool{},
+		born: map[model.TaskID]units.Instant{}, seenHost: map[model.TaskID]units.Bytes{}, lent: map[model.TaskID]units.Bytes{}, begun: map[model.TaskID]bool{}, ended: map[model.TaskID]model.Phase{}, found: map[model.TaskID]bool{},
+		instead: map[model.TaskID]instead{}, back: map[model.TaskID]units.Instant{}, turn: map[model.TaskID]units.Instant{}, stays: map[model.TaskID]int{},
+		stirred: map[model.GPUID]units.Instant{}, touched: map[model.TaskID]int{}, typed: map[model.TaskID]units.Instant{}, warned: map[model.TaskID]model.Idle{},
+		shut: map[model.GPUID]units.Instant{}, broken: map[model.GPUID]string{}, boots: map[model.GPUID]string{}, helpers: map[[2]string]model.HelpersBooked{}, onHold: map[model.TaskID]bool{}, toHold: map[model.TaskID]bool{},
 	}
 	for i := range m.all {
 		m.all[i].Link = rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "NVLink")
 		m.all[i].Socket = rapid.SampledFrom([]string{"", "0", "1"}).Draw(t, "NUMA node")
-		m.all[i].Suspend = rapid.SampledFrom([]SuspendKind{SuspendMove, SuspendMove, SuspendHere, SuspendNever}).Draw(t, "suspends")
+		m.all[i].Suspend = rapid.SampledFrom([]model.SuspendKind{model.SuspendMove, model.SuspendMove, model.SuspendHere, model.SuspendNever}).Draw(t, "suspends")
 		m.all[i].Model = rapid.SampledFrom([]string{"H100", "H100", "A100", ""}).Draw(t, "model")
 		m.all[i].MIG = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
 	}
@@ -216,12 +217,12 @@ func newMachine(t *rapid.T) *machine {
 
 // step applies an event to the state, to a clone of it and to one read from its snapshot;
 // the three must agree in everything.
-func (m *machine) step(t *rapid.T, ev Event) {
-	kind, body, err := EncodeEvent(ev)
+func (m *machine) step(t *rapid.T, ev model.Event) {
+	kind, body, err := model.EncodeEvent(ev)
 	if err != nil {
 		t.Fatalf("encode %#v: %v", ev, err)
 	}
-	decoded, err := DecodeEvent(kind, body)
+	decoded, err := model.DecodeEvent(kind, body)
 	if err != nil || !reflect.DeepEqual(decoded, ev) {
 		t.Fatalf("event\n%#v came back as\n%#v, %v", ev, decoded, err)
 	}
@@ -251,9 +252,9 @@ func (m *machine) step(t *rapid.T, ev Event) {
 }
 
 // apply makes the step, keeps the accounts and checks the results.
-func (m *machine) apply(t *rapid.T, ev Event) []Decision {
+func (m *machine) apply(t *rapid.T, ev model.Event) []model.Decision {
 	waiting, now := m.waiting(), m.s.Now()
-	m.told = map[TaskID]time.Duration{}
+	m.told = map[model.TaskID]time.Duration{}
 	for id, task := range m.s.tasks {
 		m.told[id] = task.Pace.Whole
 	}
@@ -316,15 +317,15 @@ func (m *machine) drains(t *rapid.T) {
 		if c.finishMoves(t) {
 			continue
 		}
-		if id, ok := c.any(t, Launching, Running, Stopping); ok {
-			c.step(t, Exited{At: c.now, Task: id, Attempt: c.tries[id], Class: ExitOK})
+		if id, ok := c.any(t, model.Launching, model.Running, model.Stopping); ok {
+			c.step(t, model.Exited{At: c.now, Task: id, Attempt: c.tries[id], Class: model.ExitOK})
 			continue
 		}
 		if c.alarm == 0 {
 			t.Fatalf("tasks %v wait, nothing runs and no wake-up is asked for", slices.Sorted(maps.Keys(c.open)))
 		}
 		c.now = max(c.now, c.alarm)
-		c.step(t, TimerFired{At: c.now})
+		c.step(t, model.TimerFired{At: c.now})
 	}
 	if got := c.s.Tasks(); len(got) > 0 || c.s.QueueLen() > 0 {
 		t.Fatalf("left over: %+v", got)
@@ -347,40 +348,40 @@ func (m *machine) drains(t *rapid.T) {
 // always be met, under the headroom at that time.
 func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
-	m.hosts = map[string]HostInfo{}
-	m.step(t, HostsFound{At: m.now})
+	m.hosts = map[string]model.HostInfo{}
+	m.step(t, model.HostsFound{At: m.now})
 	m.opt.Headroom = 0
 	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
-	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
-	var well []GPUSample
+	m.step(t, model.Configured{At: m.now, Options: m.opt, Format: model.DecisionFormat})
+	var well []model.GPUSample
 	for _, g := range m.all {
-		well = append(well, GPUSample{ID: g.ID})
+		well = append(well, model.GPUSample{ID: g.ID})
 		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = 0, 0, false
 	}
-	m.step(t, Sampled{At: m.now, GPUs: well})
+	m.step(t, model.Sampled{At: m.now, GPUs: well})
 	m.up = true
-	m.step(t, EngineChanged{At: m.now, Up: true})
-	m.step(t, LaunchingPaused{At: m.now})
-	m.step(t, GPUsCordoned{At: m.now, GPUs: slices.Collect(maps.Keys(m.shut))})
-	m.step(t, GPUsReset{At: m.now, GPUs: slices.Collect(maps.Keys(m.broken))})
+	m.step(t, model.EngineChanged{At: m.now, Up: true})
+	m.step(t, model.LaunchingPaused{At: m.now})
+	m.step(t, model.GPUsCordoned{At: m.now, GPUs: slices.Collect(maps.Keys(m.shut))})
+	m.step(t, model.GPUsReset{At: m.now, GPUs: slices.Collect(maps.Keys(m.broken))})
 	for _, o := range m.s.Hosts() {
 		for _, h := range o.Helpers {
-			m.step(t, HelpersBooked{At: m.now, Node: o.Node, Suite: h.Suite})
+			m.step(t, model.HelpersBooked{At: m.now, Node: o.Node, Suite: h.Suite})
 		}
 	}
 	for _, r := range slices.Clone(m.kept) {
-		m.step(t, Unreserved{At: m.now, ID: r.ID})
+		m.step(t, model.Unreserved{At: m.now, ID: r.ID})
 	}
 	for _, task := range m.s.Tasks() {
-		m.step(t, HoldChanged{At: m.now, Task: task.ID})
-		m.step(t, Pinned{At: m.now, Task: task.ID})
-		m.step(t, ResumeAsked{At: m.now, Task: task.ID})
-		if task.Phase == Estimating {
-			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
+		m.step(t, model.HoldChanged{At: m.now, Task: task.ID})
+		m.step(t, model.Pinned{At: m.now, Task: task.ID})
+		m.step(t, model.ResumeAsked{At: m.now, Task: task.ID})
+		if task.Phase == model.Estimating {
+			m.step(t, model.Estimated{At: m.now, Task: task.ID, Estimate: model.Estimate{Memory: units.GiB}})
 		} else if now, ok := m.s.Task(task.ID); ok && now.Alive() != nil {
 			continue // it has run
 		} else if err := m.s.Check(task.Request, task.Estimate); err != nil {
-			m.step(t, Cancel{At: m.now, Task: task.ID})
+			m.step(t, model.Cancel{At: m.now, Task: task.ID})
 		}
 	}
 }

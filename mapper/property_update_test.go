@@ -5,41 +5,42 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
 // aTask draws a number of a task, most often of one that has not ended.
-func (m *machine) aTask(t *rapid.T) TaskID {
-	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Suspended, Resuming); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
+func (m *machine) aTask(t *rapid.T) model.TaskID {
+	if id, ok := m.any(t, model.Estimating, model.Held, model.Queued, model.Recovering, model.Launching, model.Running, model.Stopping, model.Suspending, model.Suspended, model.Resuming); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
 		return id
 	}
-	return TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "task"))
+	return model.TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "task"))
 }
 
 func (m *machine) holds(t *rapid.T) {
-	m.step(t, HoldChanged{At: m.now, Task: m.aTask(t), Hold: rapid.IntRange(0, 2).Draw(t, "hold") > 0, By: "ada"})
+	m.step(t, model.HoldChanged{At: m.now, Task: m.aTask(t), Hold: rapid.IntRange(0, 2).Draw(t, "hold") > 0, By: "ada"})
 }
 
 func (m *machine) recalls(t *rapid.T) {
-	m.step(t, RequeueRequested{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
+	m.step(t, model.RequeueRequested{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
 }
 
 // reorders moves a task, and checks before anything is launched that its user's tasks
 // have only exchanged their positions.
 func (m *machine) reorders(t *rapid.T) {
-	ev := QueueMoved{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
+	ev := model.QueueMoved{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
 	c := m.s.Clone()
-	c.take(TimerFired{At: m.now}) // the effect of the time alone
+	c.take(model.TimerFired{At: m.now}) // the effect of the time alone
 	before := c.Clone()
 	c.take(ev)
 	moved, waits := before.Task(ev.Task)
-	waits = waits && moved.waiting()
+	waits = waits && moved.Waiting()
 	var places, sorted, left, order []int
 	for _, task := range before.Tasks() {
 		was, is := before.Position(task.ID), c.Position(task.ID)
 		switch {
-		case !waits || task.User != moved.User || m.opt.fair() && task.Account != moved.Account || laneOf(&task) != laneOf(moved):
+		case !waits || task.User != moved.User || m.opt.Fair() && task.Account != moved.Account || laneOf(&task) != laneOf(moved):
 			if was != is {
 				t.Fatalf("%+v moved task %d from place %d to %d", ev, task.ID, was, is)
 			}
@@ -81,35 +82,35 @@ func maybe[T any](t *rapid.T, name string, values ...T) *T {
 
 func (m *machine) changes(t *rapid.T) {
 	id := m.aTask(t)
-	c := TaskUpdate{
-		Priority: maybe(t, "priority", Low, Normal, High), Retries: maybe(t, "retries", 0, 1, 5),
+	c := model.TaskUpdate{
+		Priority: maybe(t, "priority", model.Low, model.Normal, model.High), Retries: maybe(t, "retries", 0, 1, 5),
 		TimeLimit: maybe(t, "time limit", 0, time.Second, time.Minute, time.Hour), Slot: maybe(t, "slot", 0, 10*time.Second),
 		GPUs: maybe(t, "GPUs", 1, 2, 3), Kind: maybe(t, "kind", "a1", "b1"), Exclusive: maybe(t, "exclusive", false, true),
-		Estimate: maybe(t, "estimate", Estimate{Memory: units.GiB, Method: Declared}, Estimate{Memory: 15 * units.GiB}, Estimate{WholeGPU: true}),
+		Estimate: maybe(t, "estimate", model.Estimate{Memory: units.GiB, Method: model.Declared}, model.Estimate{Memory: 15 * units.GiB}, model.Estimate{WholeGPU: true}),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "host changes") == 0 {
-		var r Request
+		var r model.Request
 		m.anyHost(t, &r)
-		c.Host = &HostAsk{Memory: r.HostMem, Reserve: r.HostReserve, CPUs: r.CPUs}
+		c.Host = &model.HostAsk{Memory: r.HostMem, Reserve: r.HostReserve, CPUs: r.CPUs}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "loads change") == 0 {
 		c.Expected = new(anyExpected(t))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "after changes") == 0 {
-		var after []Dependency
+		var after []model.Dependency
 		for range rapid.IntRange(0, 2).Draw(t, "dependencies") {
-			after = append(after, Dependency{TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "after")), rapid.SampledFrom(append(Conditions, "never")).Draw(t, "condition")})
+			after = append(after, model.Dependency{Task: model.TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "after")), Condition: rapid.SampledFrom(append(Conditions, "never")).Draw(t, "condition")})
 		}
-		c.After = &After{after}
+		c.After = &model.After{Tasks: after}
 	}
-	m.step(t, TaskUpdated{At: m.now, Task: id, Change: c})
+	m.step(t, model.TaskUpdated{At: m.now, Task: id, Change: c})
 }
 
-func (m *machine) closure(t *rapid.T) *Cordon {
+func (m *machine) closure(t *rapid.T) *model.Cordon {
 	if rapid.Bool().Draw(t, "ends") {
 		return nil
 	}
-	c := Cordon{By: "ada", Why: "cleaning", Move: rapid.Bool().Draw(t, "move")}
+	c := model.Cordon{By: "ada", Why: "cleaning", Move: rapid.Bool().Draw(t, "move")}
 	if rapid.Bool().Draw(t, "for a time") {
 		c.Until = m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, time.Second, time.Hour}).Draw(t, "until"))
 	}
@@ -117,18 +118,18 @@ func (m *machine) closure(t *rapid.T) *Cordon {
 }
 
 func (m *machine) closes(t *rapid.T) {
-	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 6, func(id GPUID) GPUID { return id }).Draw(t, "GPUs")
-	m.step(t, GPUsCordoned{At: m.now, GPUs: some, Closure: m.closure(t)})
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]model.GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 6, func(id model.GPUID) model.GPUID { return id }).Draw(t, "GPUs")
+	m.step(t, model.GPUsCordoned{At: m.now, GPUs: some, Closure: m.closure(t)})
 }
 
 func (m *machine) pauses(t *rapid.T) {
-	m.step(t, LaunchingPaused{At: m.now, Closure: m.closure(t)})
+	m.step(t, model.LaunchingPaused{At: m.now, Closure: m.closure(t)})
 }
 
 // bookClosed records until when GPUs are cordoned; launch checks it.
-func (m *machine) bookClosed(ev Event) {
+func (m *machine) bookClosed(ev model.Event) {
 	now := m.s.Now()
-	until := func(c *Cordon) units.Instant {
+	until := func(c *model.Cordon) units.Instant {
 		switch {
 		case c == nil:
 			return 0
@@ -138,42 +139,42 @@ func (m *machine) bookClosed(ev Event) {
 		return units.Never
 	}
 	switch e := ev.(type) {
-	case GPUsCordoned:
+	case model.GPUsCordoned:
 		for _, id := range e.GPUs {
 			if till := until(e.Closure); till <= now || m.isKnown(id) {
 				m.shut[id] = till
 			}
 		}
-	case LaunchingPaused:
+	case model.LaunchingPaused:
 		m.pausedTill = until(e.Closure)
-	case TaskUpdated:
+	case model.TaskUpdated:
 		m.bookChange(e)
-	case OrphanAdopted:
+	case model.OrphanAdopted:
 		if task, ok := m.s.Task(e.ID); ok && task.Phase.Placed() { // it runs, whatever was wanted
 			delete(m.onHold, e.ID)
 		}
-	case Reserved:
+	case model.Reserved:
 		m.bookReserved(e.Reservation)
-	case HelpersBooked:
+	case model.HelpersBooked:
 		m.bookHelpers(e)
-	case Unreserved:
-		m.kept = slices.DeleteFunc(m.kept, func(r Reservation) bool { return r.ID == e.ID })
-	case Pinned:
+	case model.Unreserved:
+		m.kept = slices.DeleteFunc(m.kept, func(r model.Reservation) bool { return r.ID == e.ID })
+	case model.Pinned:
 		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
-	case RequeueRequested:
+	case model.RequeueRequested:
 		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
-	case HoldChanged:
+	case model.HoldChanged:
 		task, ok := m.s.Task(e.Task)
 		offGPUs := ok && task.StopReason.Code == "" && (m.away[e.Task].Task != 0 || m.leaving[e.Task] > 0)
 		if ok && (!e.Hold || task.Alive() == nil || offGPUs) {
 			m.onHold[e.Task] = e.Hold
 		}
 	}
-	m.kept = slices.DeleteFunc(m.kept, func(r Reservation) bool { return r.Until <= now })
+	m.kept = slices.DeleteFunc(m.kept, func(r model.Reservation) bool { return r.Until <= now })
 	if m.pausedTill <= now {
 		m.pausedTill = 0
 	}
@@ -185,7 +186,7 @@ func (m *machine) bookClosed(ev Event) {
 }
 
 // isKnown reports whether the ledger has a GPU.
-func (m *machine) isKnown(id GPUID) bool {
+func (m *machine) isKnown(id model.GPUID) bool {
 	for _, g := range m.s.GPUs() {
 		if g.ID == id {
 			return true
@@ -195,8 +196,8 @@ func (m *machine) isKnown(id GPUID) bool {
 }
 
 // resize records a new allocation of a running task, and checks it against the accounts.
-func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
-	e, ok := ev.(TaskUpdated)
+func (m *machine) resize(t *rapid.T, ev model.Event, d model.Resize) {
+	e, ok := ev.(model.TaskUpdated)
 	was, live := m.live[d.Task]
 	if !ok || !live || e.Task != d.Task || e.Change.Host == nil || was.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 {
 		t.Fatalf("%+v on %#v, and it runs as %+v", d, ev, was)
@@ -204,8 +205,8 @@ func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
 	l, r, ask := was, m.shape[d.Task], e.Change.Host
 	l.Host = d.Host
 	m.live[d.Task] = l
-	asked := Request{GPUs: 1, HostMem: ask.Memory, HostReserve: ask.Reserve, CPUs: ask.CPUs}
-	asked.shape()
+	asked := model.Request{GPUs: 1, HostMem: ask.Memory, HostReserve: ask.Reserve, CPUs: ask.CPUs}
+	asked.Normalize()
 	info := m.hosts[d.Host.Node]
 	sameMemory := r.HostMem == asked.HostMem && r.HostReserve == asked.HostReserve
 	r.HostMem, r.HostReserve, r.CPUs = asked.HostMem, asked.HostReserve, asked.CPUs
@@ -226,7 +227,7 @@ func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
 
 // bookChange records the changed request. The grant of the next launch stays as it is
 // while a task is placed, or its memory is being estimated.
-func (m *machine) bookChange(e TaskUpdated) {
+func (m *machine) bookChange(e model.TaskUpdated) {
 	task, ok := m.s.Task(e.Task)
 	if !ok {
 		return
@@ -240,7 +241,7 @@ func (m *machine) bookChange(e TaskUpdated) {
 	if !alive && c.Host != nil {
 		r.HostMem, r.HostReserve, r.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
 	}
-	if !alive && task.Phase != Estimating {
+	if !alive && task.Phase != model.Estimating {
 		if !r.NoGPU {
 			set(&r.GPUs, c.GPUs)
 		}
@@ -264,8 +265,8 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-func valid(after []Dependency, of TaskID) bool {
-	return !slices.ContainsFunc(after, func(d Dependency) bool {
+func valid(after []model.Dependency, of model.TaskID) bool {
+	return !slices.ContainsFunc(after, func(d model.Dependency) bool {
 		return !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= of
 	})
 }

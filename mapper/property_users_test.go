@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
 
 // anyUserRules draws the options that concern users; most are off most of the time, or
 // nothing else would ever occur.
-func anyUserRules(t *rapid.T, o *Options) {
+func anyUserRules(t *rapid.T, o *model.Options) {
 	o.FairHalfLife = rapid.SampledFrom([]time.Duration{0, time.Minute, 24 * time.Hour}).Draw(t, "half-life")
-	o.FairWeights = rapid.SampledFrom([][]Weight{nil, {{"ada", 2}}, {{"ada", 0.5}, {"bob", 100}}}).Draw(t, "weights")
-	o.FairAccounts = rapid.SampledFrom([][]Weight{nil, nil, {{EveryAccount, 1}}, {{"lab", 3}}}).Draw(t, "account weights")
+	o.FairWeights = rapid.SampledFrom([][]model.Weight{nil, {{User: "ada", Weight: 2}}, {{User: "ada", Weight: 0.5}, {User: "bob", Weight: 100}}}).Draw(t, "weights")
+	o.FairAccounts = rapid.SampledFrom([][]model.Weight{nil, nil, {{User: model.EveryAccount, Weight: 1}}, {{User: "lab", Weight: 3}}}).Draw(t, "account weights")
 	o.QuotaTasks = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "quota tasks")
 	o.QuotaGPUs = rapid.SampledFrom([]int{0, 0, 0, 2, 3}).Draw(t, "quota GPUs")
 	o.QuotaMemory = rapid.SampledFrom([]units.Bytes{0, 0, 0, 16 * units.GiB, 40 * units.GiB}).Draw(t, "quota memory")
-	o.Quotas = rapid.SampledFrom([][]Quota{
-		nil, nil, nil, {{Name: "ada", Tasks: NoQuota, GPUs: 3}}, {{Name: "bob", Memory: 40 * units.GiB}, {Name: "lab", Account: true, Tasks: 2}},
+	o.Quotas = rapid.SampledFrom([][]model.Quota{
+		nil, nil, nil, {{Name: "ada", Tasks: model.NoQuota, GPUs: 3}}, {{Name: "bob", Memory: 40 * units.GiB}, {Name: "lab", Account: true, Tasks: 2}},
 		{{Name: "lab", Account: true, GPUs: 3, Memory: 40 * units.GiB}},
 	}).Draw(t, "quotas")
 	o.Slot = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Second, time.Hour}).Draw(t, "slot option")
@@ -30,9 +31,9 @@ func (m *machine) quotas() bool {
 }
 
 // limits returns the quotas for a task: its user's, and its account's.
-func (m *machine) limits(r Request) []Quota {
-	own := Quota{Name: r.User, Tasks: m.opt.QuotaTasks, GPUs: m.opt.QuotaGPUs, Memory: m.opt.QuotaMemory}
-	all := []Quota{}
+func (m *machine) limits(r model.Request) []model.Quota {
+	own := model.Quota{Name: r.User, Tasks: m.opt.QuotaTasks, GPUs: m.opt.QuotaGPUs, Memory: m.opt.QuotaMemory}
+	all := []model.Quota{}
 	for _, q := range m.opt.Quotas {
 		switch {
 		case q.Account && q.Name == r.Account:
@@ -46,7 +47,7 @@ func (m *machine) limits(r Request) []Quota {
 
 // held sums the running tasks of a user, or of an account, in the accounts. The grants
 // are the present ones: they grow and shrink after the launch.
-func (m *machine) held(of Quota) (tasks, gpus int, memory units.Bytes) {
+func (m *machine) held(of model.Quota) (tasks, gpus int, memory units.Bytes) {
 	for id := range m.live {
 		if r := m.shape[id]; !of.Account && r.User != of.Name || of.Account && r.Account != of.Name {
 			continue
@@ -63,7 +64,7 @@ func (m *machine) held(of Quota) (tasks, gpus int, memory units.Bytes) {
 }
 
 // checkLaunchQuota checks that no user exceeds the quotas after a launch.
-func (m *machine) checkLaunchQuota(t *rapid.T, l Launch) {
+func (m *machine) checkLaunchQuota(t *rapid.T, l model.Launch) {
 	for _, q := range m.limits(m.shape[l.Task]) {
 		tasks, gpus, memory := m.held(q)
 		if q.Tasks > 0 && tasks > q.Tasks || q.GPUs > 0 && gpus > q.GPUs || q.Memory > 0 && memory > q.Memory {
@@ -73,7 +74,7 @@ func (m *machine) checkLaunchQuota(t *rapid.T, l Launch) {
 }
 
 // checkQuota checks that a task that waits for a quota would exceed it, and says so.
-func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
+func (m *machine) checkQuota(t *rapid.T, task model.Task, why Why) {
 	over := false
 	for _, q := range m.limits(task.Request) {
 		tasks, gpus, memory := m.held(q)
@@ -87,19 +88,19 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	if !over {
 		t.Fatalf("task %d waits for a quota; what is placed is %v: %+v", task.ID, m.live, why)
 	}
-	if m.up && len(m.s.Breakers()) == 0 && why.Rule != RuleQuota {
+	if m.up && len(m.s.Breakers()) == 0 && why.Rule != model.RuleQuota {
 		t.Fatalf("task %d waits for a quota and says %+v", task.ID, why)
 	}
 }
 
 // checkSlotStop checks that a task is asked to stop for others only after its slot, and
 // only if waiting tasks then go before it.
-func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
-	if stop.Reason.Code != ReasonSlotUsed {
+func (m *machine) checkSlotStop(t *rapid.T, stop model.Stop) {
+	if stop.Reason.Code != model.ReasonSlotUsed {
 		return
 	}
 	task, ok := m.s.Task(stop.Task)
-	if !ok || !task.SlotUsed && task.Phase != Suspending {
+	if !ok || !task.SlotUsed && task.Phase != model.Suspending {
 		t.Fatalf("%+v, and the task is %+v", stop, task)
 	}
 	slot := m.opt.Slot
@@ -110,7 +111,7 @@ func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
 		t.Fatalf("%+v after %s of a slot of %s", stop, ran, slot)
 	}
 	for _, other := range m.waiting() {
-		if other.Priority >= task.Priority || other.first() { // recovering and resuming tasks go before all priorities
+		if other.Priority >= task.Priority || other.GoesFirst() { // recovering and resuming tasks go before all priorities
 			return
 		}
 	}

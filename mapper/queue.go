@@ -3,23 +3,27 @@ package mapper
 import (
 	"fmt"
 	"slices"
+
+	"carma/mapper/model"
 )
 
 // line is one list of waiting tasks by rank, then in order of submission. The cost of
 // adding at the end and removing near the front does not depend on its length.
 type line struct {
 	user  *user // the user of these tasks, in the order fair; else nil
-	items []*Task
+	items []*model.Task
 	head  int // items[:head] were removed
 }
 
-func (l *line) len() int         { return len(l.items) - l.head }
-func (l *line) at(i int) *Task   { return l.items[l.head+i] }
-func (l *line) waiting() []*Task { return l.items[l.head:] }
+func (l *line) len() int               { return len(l.items) - l.head }
+func (l *line) at(i int) *model.Task   { return l.items[l.head+i] }
+func (l *line) waiting() []*model.Task { return l.items[l.head:] }
 
-func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byPosition) }
+func (l *line) find(t *model.Task) (int, bool) {
+	return slices.BinarySearchFunc(l.waiting(), t, byPosition)
+}
 
-func (l *line) add(t *Task) {
+func (l *line) add(t *model.Task) {
 	if l.head > 64 && l.head > len(l.items)/2 {
 		n := copy(l.items, l.items[l.head:])
 		clear(l.items[n:])
@@ -48,7 +52,7 @@ func (l *line) remove(i int) {
 // a hundred thousand tasks.
 type lane struct {
 	lines  []*line
-	byUser map[userAccount]*line // look-up only; nil if there is one line
+	byUser map[model.UserAccount]*line // look-up only; nil if there is one line
 }
 
 func (l *lane) len() int {
@@ -70,11 +74,11 @@ func (l *lane) users() (n int) {
 	return n
 }
 
-func (l *lane) waiting() []*Task {
+func (l *lane) waiting() []*model.Task {
 	if len(l.lines) == 1 {
 		return l.lines[0].waiting()
 	}
-	var all []*Task
+	var all []*model.Task
 	for _, line := range l.lines {
 		all = append(all, line.waiting()...)
 	}
@@ -82,9 +86,9 @@ func (l *lane) waiting() []*Task {
 }
 
 // lineOf returns the line of a task, or nil.
-func (l *lane) lineOf(t *Task) *line {
+func (l *lane) lineOf(t *model.Task) *line {
 	if l.byUser != nil {
-		return l.byUser[t.userAccount()]
+		return l.byUser[t.UserAccount()]
 	}
 	if len(l.lines) == 0 {
 		return nil
@@ -94,7 +98,7 @@ func (l *lane) lineOf(t *Task) *line {
 
 // open returns the line of a task, and adds it if there is none. u is its user, or nil if
 // all users share one line.
-func (l *lane) open(t *Task, u *user) *line {
+func (l *lane) open(t *model.Task, u *user) *line {
 	own := l.lineOf(t)
 	if own != nil && (u == nil || own.len() > 0) {
 		return own
@@ -107,7 +111,7 @@ func (l *lane) open(t *Task, u *user) *line {
 	i := 0
 	if u != nil {
 		if l.byUser == nil {
-			l.byUser = map[userAccount]*line{}
+			l.byUser = map[model.UserAccount]*line{}
 		}
 		l.byUser[u.userAccount()] = own
 		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *user) int { return compareUsers(x.user, u) })
@@ -153,9 +157,9 @@ func lanesLen(lanes []lane) int {
 	return n
 }
 
-func laneOf(t *Task) int {
-	i := 1 - int(max(Low, min(High, t.Priority)))
-	if t.first() {
+func laneOf(t *model.Task) int {
+	i := 1 - int(max(model.Low, min(model.High, t.Priority)))
+	if t.GoesFirst() {
 		return i
 	}
 	return 3 + i
@@ -180,27 +184,27 @@ func (q *queues) ahead(lane int) (n int) {
 }
 
 // before reports whether a comes before b.
-func (q *queues) before(a, b *Task) bool {
+func (q *queues) before(a, b *model.Task) bool {
 	switch x, y := laneOf(a), laneOf(b); {
 	case x != y:
 		return q.turnOf(x) < q.turnOf(y)
-	case q.turns == nil || x < 3 || a.userAccount() == b.userAccount():
+	case q.turns == nil || x < 3 || a.UserAccount() == b.UserAccount():
 		return byPosition(a, b) < 0
 	}
-	return compareUsers(q.turns.of(a.userAccount()), q.turns.of(b.userAccount())) < 0
+	return compareUsers(q.turns.of(a.UserAccount()), q.turns.of(b.UserAccount())) < 0
 }
 
-func (q *queues) add(t *Task) {
+func (q *queues) add(t *model.Task) {
 	var u *user
 	if q.turns != nil && laneOf(t) >= 3 {
-		if u = q.turns.make(t.userAccount()); u.First == 0 {
+		if u = q.turns.make(t.UserAccount()); u.First == 0 {
 			u.First = t.ID
 		}
 	}
 	q.lanes[laneOf(t)].open(t, u).add(t)
 }
 
-func (q *queues) remove(t *Task) bool {
+func (q *queues) remove(t *model.Task) bool {
 	line := q.lanes[laneOf(t)].lineOf(t)
 	if line == nil {
 		return false
@@ -241,14 +245,14 @@ func (q *queues) refile(by *users) {
 }
 
 // clone copies the queues; of returns the copy of a task.
-func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
+func (q *queues) clone(by *users, of func(model.TaskID) *model.Task) queues {
 	c := queues{byPriority: q.byPriority}
 	if q.turns != nil {
 		c.turns = by
 	}
 	for l := range q.lanes {
 		if q.lanes[l].byUser != nil {
-			c.lanes[l].byUser = map[userAccount]*line{}
+			c.lanes[l].byUser = map[model.UserAccount]*line{}
 		}
 		for _, from := range q.lanes[l].lines {
 			to := &line{}
@@ -268,14 +272,14 @@ func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 func (q *queues) len() int { return lanesLen(q.lanes[:]) }
 
 // place returns a waiting task's place in its queue, recovery or main, from 1.
-func (q *queues) place(t *Task) int {
+func (q *queues) place(t *model.Task) int {
 	n := q.position(t) - q.ahead(laneOf(t))
 	from := laneOf(t) / 3 * 3
 	return n + lanesLen(q.lanes[from:laneOf(t)])
 }
 
 // position returns a waiting task's place in the order of all lanes, from 1.
-func (q *queues) position(t *Task) int {
+func (q *queues) position(t *model.Task) int {
 	n := q.ahead(laneOf(t))
 	lane := &q.lanes[laneOf(t)]
 	mine := lane.lineOf(t)
@@ -301,7 +305,7 @@ func (q *queues) audit() error {
 				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
 			}
 			for _, t := range line.waiting() {
-				if line.user != nil && t.userAccount() != line.user.userAccount() {
+				if line.user != nil && t.UserAccount() != line.user.userAccount() {
 					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
 				}
 			}

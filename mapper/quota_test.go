@@ -6,39 +6,40 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestQuotas checks what a user may have at once, and the reasons given.
 func TestQuotas(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		set  func(*Options)
-		do   func(w *world) TaskID // the last task of ada, which waits
+		set  func(*model.Options)
+		do   func(w *world) model.TaskID // the last task of ada, which waits
 		want string
 	}{
-		{"tasks", func(o *Options) { o.QuotaTasks = 2 }, func(w *world) TaskID {
+		{"tasks", func(o *model.Options) { o.QuotaTasks = 2 }, func(w *world) model.TaskID {
 			w.submit(units.GiB, by("ada"))
 			w.submit(units.GiB, by("ada"))
 			return w.submit(units.GiB, by("ada"))
 		}, "quota-tasks name=ada count=2 limit=2"},
-		{"one task", func(o *Options) { o.QuotaTasks = 1 }, func(w *world) TaskID {
+		{"one task", func(o *model.Options) { o.QuotaTasks = 1 }, func(w *world) model.TaskID {
 			w.submit(units.GiB, by("ada"))
 			return w.submit(units.GiB, by("ada"))
 		}, "quota-tasks name=ada count=1 limit=1"},
-		{"GPUs", func(o *Options) { o.QuotaGPUs = 3 }, func(w *world) TaskID {
-			w.submit(units.GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
-			return w.submit(units.GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+		{"GPUs", func(o *model.Options) { o.QuotaGPUs = 3 }, func(w *world) model.TaskID {
+			w.submit(units.GiB, func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
+			return w.submit(units.GiB, func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
 		}, "quota-gpus name=ada count=2 more=2 limit=3"},
-		{"memory", func(o *Options) { o.QuotaMemory = 30 * units.GiB }, func(w *world) TaskID {
+		{"memory", func(o *model.Options) { o.QuotaMemory = 30 * units.GiB }, func(w *world) model.TaskID {
 			w.submit(20*units.GiB, by("ada"))
 			return w.submit(11*units.GiB, by("ada"))
 		}, "quota-memory name=ada have=20.0 GiB need=11.0 GiB of=30.0 GiB"},
-		{"memory of a whole GPU", func(o *Options) { o.QuotaMemory = 50 * units.GiB }, func(w *world) TaskID {
+		{"memory of a whole GPU", func(o *model.Options) { o.QuotaMemory = 50 * units.GiB }, func(w *world) model.TaskID {
 			w.submit(20*units.GiB, by("ada"))
-			return w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+			return w.submit(units.GiB, func(r *model.Request) { r.User, r.Exclusive = "ada", true })
 		}, "quota-memory name=ada have=20.0 GiB need=40.0 GiB of=50.0 GiB"},
 	} {
-		for _, order := range Orders {
+		for _, order := range model.Orders {
 			t.Run(row.name+"/"+order, func(t *testing.T) {
 				opt := plain()
 				opt.LookAhead, opt.Ageing, opt.Order = 1, 0, order
@@ -46,7 +47,7 @@ func TestQuotas(t *testing.T) {
 				w := newWorld(t, opt, 4)
 				waits := row.do(w)
 				w.wantOn(waits)
-				if why, _ := w.s.Why(waits); sayWhy(why) != row.want || why.Rule != RuleQuota {
+				if why, _ := w.s.Why(waits); sayWhy(why) != row.want || why.Rule != model.RuleQuota {
 					t.Errorf("%+v\nwant %s", why, row.want)
 				}
 				// It blocks no other task, however long it waits.
@@ -55,7 +56,7 @@ func TestQuotas(t *testing.T) {
 				if other := w.submit(10*units.GiB, by("bob")); w.on(other) == nil {
 					t.Error("bob waits for ada's quota")
 				}
-				w.exit(1, ExitOK)
+				w.exit(1, model.ExitOK)
 				if w.on(waits) == nil {
 					t.Error("it does not start when the quota allows it")
 				}
@@ -71,19 +72,19 @@ func TestQuotaRefused(t *testing.T) {
 	opt.QuotaGPUs, opt.QuotaMemory, opt.Slot = 2, 50*units.GiB, time.Hour
 	w := newWorld(t, opt, 4)
 	for _, row := range []struct {
-		r            Request
-		e            Estimate
+		r            model.Request
+		e            model.Estimate
 		option, want string
 	}{
-		{Request{GPUs: 4}, Estimate{Memory: units.GiB}, "gpus", "never-quota-gpus count=4 limit=2"},
-		{Request{GPUs: 2}, Estimate{Memory: 30 * units.GiB}, "mem", "never-quota-memory need=60.0 GiB of=50.0 GiB"},
-		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: units.GiB}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
-		{Request{GPUs: 2}, Estimate{WholeGPU: true}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
-		{Request{Slot: 2 * time.Hour}, Estimate{Memory: units.GiB}, "slot", "slot-too-long span=2h0m0s most=1h0m0s"},
-		{Request{GPUs: 2, Slot: time.Minute}, Estimate{Memory: 25 * units.GiB}, "", ""},
+		{model.Request{GPUs: 4}, model.Estimate{Memory: units.GiB}, "gpus", "never-quota-gpus count=4 limit=2"},
+		{model.Request{GPUs: 2}, model.Estimate{Memory: 30 * units.GiB}, "mem", "never-quota-memory need=60.0 GiB of=50.0 GiB"},
+		{model.Request{GPUs: 2, Exclusive: true}, model.Estimate{Memory: units.GiB}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
+		{model.Request{GPUs: 2}, model.Estimate{WholeGPU: true}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
+		{model.Request{Slot: 2 * time.Hour}, model.Estimate{Memory: units.GiB}, "slot", "slot-too-long span=2h0m0s most=1h0m0s"},
+		{model.Request{GPUs: 2, Slot: time.Minute}, model.Estimate{Memory: 25 * units.GiB}, "", ""},
 	} {
 		err := w.s.Check(row.r, row.e)
-		var no *ImpossibleError
+		var no *model.ImpossibleError
 		if row.want == "" && err != nil || row.want != "" && (!errors.As(err, &no) || no.Option != row.option || say(no.Reason) != row.want) {
 			t.Errorf("%+v: %v, want %s", row.r, err, row.want)
 		}
@@ -99,7 +100,7 @@ func TestQuotaAfterOOM(t *testing.T) {
 	opt.QuotaMemory = 20 * units.GiB
 	w := newWorld(t, opt, 1)
 	id := w.submit(15*units.GiB, by("ada"))
-	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * units.GiB})
+	w.exitWith(model.Exited{Task: id, Class: model.ExitGPUOOM, Demand: 18 * units.GiB})
 	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }
 
@@ -110,15 +111,15 @@ func TestQuotaInWalk(t *testing.T) {
 	opt := plain()
 	opt.LookAhead, opt.QuotaGPUs = 2, 2
 	w := newWorld(t, opt, 3)
-	asks := func(user string, gpus int) TaskID {
-		return w.submit(30*units.GiB, func(r *Request) { r.User, r.GPUs, r.NoGPU = user, gpus, gpus == 0 })
+	asks := func(user string, gpus int) model.TaskID {
+		return w.submit(30*units.GiB, func(r *model.Request) { r.User, r.GPUs, r.NoGPU = user, gpus, gpus == 0 })
 	}
 	asks("eve", 2)
-	w.step(LaunchingPaused{At: w.now, Closure: &Cordon{Since: w.now}})
+	w.step(model.LaunchingPaused{At: w.now, Closure: &model.Cordon{Since: w.now}})
 	wide, fits, other, bare := asks("ada", 2), asks("ada", 1), asks("bob", 2), asks("cyd", 0)
-	w.step(LaunchingPaused{At: w.now})
+	w.step(model.LaunchingPaused{At: w.now})
 	w.wantOn(fits, 2)
 	w.wantOn(wide)
 	w.wantOn(other)
-	w.wantPhase(bare, Launching)
+	w.wantPhase(bare, model.Launching)
 }

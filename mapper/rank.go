@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // rankOf returns the rank of a waiting task in its lane. Lower ranks go first; equal
 // ranks are ordered by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
-func (q *schedulingQueue) rankOf(t *Task) units.Instant {
-	if !q.opt.shortestFirst() || t.first() {
+func (q *schedulingQueue) rankOf(t *model.Task) units.Instant {
+	if !q.opt.ShortestFirst() || t.GoesFirst() {
 		return 0
 	}
 	from := t.Submitted
@@ -21,9 +22,6 @@ func (q *schedulingQueue) rankOf(t *Task) units.Instant {
 	run, _ := q.predictor.runTime(t)
 	return from.Add(sjfWeight * min(run, maxRun) * time.Duration(max(1, min(t.GPUs, maxRankGPUs))))
 }
-
-// shortestFirst reports whether a user's tasks are ordered by their run time.
-func (o *Options) shortestFirst() bool { return o.Order == OrderSJF || o.Order == OrderFairSJF }
 
 // The rank in the order sjf is the submission plus sjfWeight times the expected run time,
 // of which at most maxRun counts, times the number of GPUs. So a task whose run is an
@@ -42,7 +40,7 @@ const (
 func (q *schedulingQueue) resortKind(kind string) {
 	waiting := q.waitingOf(kind, nil)
 	if len(waiting) > fewMoves {
-		q.resort(func(t *Task) bool { return t.Kind == kind })
+		q.resort(func(t *model.Task) bool { return t.Kind == kind })
 		return
 	}
 	for _, t := range waiting {
@@ -59,7 +57,7 @@ func (q *schedulingQueue) resortKind(kind string) {
 const fewMoves = 32
 
 // move changes the rank of a waiting task.
-func (q *queues) move(t *Task, rank units.Instant) {
+func (q *queues) move(t *model.Task, rank units.Instant) {
 	line := q.lanes[laneOf(t)].lineOf(t)
 	i, _ := line.find(t)
 	line.remove(i)
@@ -69,7 +67,7 @@ func (q *queues) move(t *Task, rank units.Instant) {
 
 // resort recomputes the ranks of the waiting tasks that a filter selects, and moves the
 // tasks whose ranks change.
-func (q *schedulingQueue) resort(which func(*Task) bool) {
+func (q *schedulingQueue) resort(which func(*model.Task) bool) {
 	n := 0
 	for i := range q.waiting.lanes {
 		for _, line := range q.waiting.lanes[i].lines {

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // sjf returns options of a strict queue by expected run time.
-func sjf() Options {
+func sjf() model.Options {
 	opt := plain()
-	opt.Order, opt.LookAhead = OrderSJF, 1
+	opt.Order, opt.LookAhead = model.OrderSJF, 1
 	return opt
 }
 
-func kind(kind, family string) func(*Request) {
-	return func(r *Request) { r.Kind, r.Family = kind, family }
+func kind(kind, family string) func(*model.Request) {
+	return func(r *model.Request) { r.Kind, r.Family = kind, family }
 }
 
 // taught runs a task of each kind alone for the given time; the GPU is idle afterwards.
@@ -34,24 +35,24 @@ func taught(w *world, kinds map[string]time.Duration) {
 }
 
 // ran runs a task alone with a peak of memory.
-func ran(w *world, edit func(*Request), d time.Duration, peak units.Bytes) {
+func ran(w *world, edit func(*model.Request), d time.Duration, peak units.Bytes) {
 	w.t.Helper()
 	id := w.submit(units.GiB, edit)
 	w.started(id)
 	w.wait(d)
-	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
-	w.wantPhase(id, Succeeded)
+	w.exitWith(model.Exited{Task: id, Class: model.ExitOK, Peak: peak})
+	w.wantPhase(id, model.Succeeded)
 }
 
 // queue lists the waiting tasks in order.
-func (w *world) queue() []TaskID {
-	var ids []TaskID
+func (w *world) queue() []model.TaskID {
+	var ids []model.TaskID
 	for _, task := range w.s.Tasks() {
 		if w.s.Position(task.ID) > 0 {
 			ids = append(ids, task.ID)
 		}
 	}
-	slices.SortFunc(ids, func(a, b TaskID) int { return w.s.Position(a) - w.s.Position(b) })
+	slices.SortFunc(ids, func(a, b model.TaskID) int { return w.s.Position(a) - w.s.Position(b) })
 	return ids
 }
 
@@ -69,15 +70,15 @@ func TestSJF(t *testing.T) {
 	medium := w.submit(units.GiB, kind("c1", "c"))      // 30 min
 	medium2 := w.submit(units.GiB, kind("c1", "other")) // the kind counts, not the family
 	short := w.submit(units.GiB, kind("b1", "b"))
-	urgent := w.submit(units.GiB, func(r *Request) { r.Kind, r.Priority = "a2", High })
-	want := []TaskID{urgent, short, medium, medium2, unknown, nothing, family, long}
+	urgent := w.submit(units.GiB, func(r *model.Request) { r.Kind, r.Priority = "a2", model.High })
+	want := []model.TaskID{urgent, short, medium, medium2, unknown, nothing, family, long}
 	if got := w.queue(); !slices.Equal(got, want) {
 		t.Errorf("they wait in the order %v, want %v", got, want)
 	}
 	// They are launched in that order.
 	first := len(w.launches)
-	w.exit(block, ExitOK)
-	var got []TaskID
+	w.exit(block, model.ExitOK)
+	var got []model.TaskID
 	for _, l := range w.launches[first:] {
 		got = append(got, l.Task)
 	}
@@ -92,7 +93,7 @@ func TestSJFBeforeAnything(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	w.submit(40*units.GiB, nil)
 	a, b, c := w.submit(units.GiB, kind("x", "x")), w.submit(units.GiB, nil), w.submit(units.GiB, kind("y", "y"))
-	if got := w.queue(); !slices.Equal(got, []TaskID{a, b, c}) {
+	if got := w.queue(); !slices.Equal(got, []model.TaskID{a, b, c}) {
 		t.Errorf("they wait in the order %v", got)
 	}
 }
@@ -107,25 +108,25 @@ func TestSJFLearns(t *testing.T) {
 	w.started(a)
 	w.wantOn(a, 1)
 	medium, of, like, rest := w.submit(30*units.GiB, kind("b1", "b")), w.submit(30*units.GiB, kind("a1", "a")), w.submit(30*units.GiB, kind("a2", "a")), w.submit(30*units.GiB, nil)
-	if got := w.queue(); !slices.Equal(got, []TaskID{medium, of, like, rest}) {
+	if got := w.queue(); !slices.Equal(got, []model.TaskID{medium, of, like, rest}) {
 		t.Fatalf("they wait in the order %v", got)
 	}
 	block := w.submit(39*units.GiB, high) // that nothing is launched when a ends
 	w.wait(time.Minute)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wantOn(block, 1)
-	if got := w.queue(); !slices.Equal(got, []TaskID{of, like, medium, rest}) {
+	if got := w.queue(); !slices.Equal(got, []model.TaskID{of, like, medium, rest}) {
 		t.Errorf("they wait in the order %v, want those like the one that took a minute first", got)
 	}
 	// With another order they wait as they came, and then by run time again.
 	fifo := sjf()
-	fifo.Order = OrderFIFO
-	w.step(Configured{At: w.now, Options: fifo})
-	if got := w.queue(); !slices.Equal(got, []TaskID{medium, of, like, rest}) {
+	fifo.Order = model.OrderFIFO
+	w.step(model.Configured{At: w.now, Options: fifo})
+	if got := w.queue(); !slices.Equal(got, []model.TaskID{medium, of, like, rest}) {
 		t.Errorf("first come, first served: %v", got)
 	}
-	w.step(Configured{At: w.now, Options: sjf()})
-	if got := w.queue(); !slices.Equal(got, []TaskID{of, like, medium, rest}) {
+	w.step(model.Configured{At: w.now, Options: sjf()})
+	if got := w.queue(); !slices.Equal(got, []model.TaskID{of, like, medium, rest}) {
 		t.Errorf("shortest first again: %v", got)
 	}
 }
@@ -136,10 +137,10 @@ func TestSJFRecovery(t *testing.T) {
 	taught(w, map[string]time.Duration{"a": time.Hour, "b": time.Minute})
 	long, short := w.submit(20*units.GiB, kind("a", "")), w.submit(20*units.GiB, kind("b", ""))
 	w.submit(40*units.GiB, high)
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 39 * units.GiB})
-	w.exit(short, ExitEvicted)
-	w.exit(long, ExitEvicted)
-	if got := w.queue(); !slices.Equal(got[:2], []TaskID{long, short}) {
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 39 * units.GiB})
+	w.exit(short, model.ExitEvicted)
+	w.exit(long, model.ExitEvicted)
+	if got := w.queue(); !slices.Equal(got[:2], []model.TaskID{long, short}) {
 		t.Errorf("they recover in the order %v", got)
 	}
 }
@@ -158,7 +159,7 @@ func TestSJFBound(t *testing.T) {
 				next := w.submit(40*units.GiB, kind("short", ""))
 				w.started(running)
 				w.wait(time.Minute)
-				w.exit(running, ExitOK)
+				w.exit(running, model.ExitOK)
 				if w.on(next) != nil {
 					overtaken++
 				}

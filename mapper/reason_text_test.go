@@ -3,11 +3,13 @@ package mapper
 import (
 	"fmt"
 	"strings"
+
+	"carma/mapper/model"
 )
 
 // say formats a reason's code and figures in one line, for tests; mapper/words tests the
 // sentences.
-func say(r Reason) string {
+func say(r model.Reason) string {
 	parts := []string{string(r.Code)}
 	add := func(set bool, format string, args ...any) {
 		if set {
@@ -47,18 +49,18 @@ func sayWhy(w Why) string {
 }
 
 // sayNot formats in one line why a GPU was rejected.
-func sayNot(r Rejection) string {
+func sayNot(r model.Rejection) string {
 	text := fmt.Sprintf("GPU %d %s", r.Index, r.Rule)
 	switch r.Rule {
-	case RuleMemory, RuleMinFree, RuleForeign:
+	case model.RuleMemory, model.RuleMinFree, model.RuleForeign:
 		text += fmt.Sprintf(" have=%s need=%s of=%s", r.Have, r.Need, r.Of)
-	case RuleIdle, RuleMaxTasks, RuleWait:
+	case model.RuleIdle, model.RuleMaxTasks, model.RuleWait:
 		text += fmt.Sprintf(" tasks=%d", r.Tasks)
-	case RuleAlone, RuleKept, RuleWarmUp, RuleUnseen:
+	case model.RuleAlone, model.RuleKept, model.RuleWarmUp, model.RuleUnseen:
 		text += fmt.Sprintf(" task=%d", r.Task)
-	case RuleSMACT:
+	case model.RuleSMACT:
 		text += fmt.Sprintf(" %.2f cap=%.2f", r.SMACT, r.Cap)
-	case RuleSlowdown:
+	case model.RuleSlowdown:
 		text += fmt.Sprintf(" task=%d %.2f cap=%.2f", r.Task, r.Slowdown, r.Cap)
 	}
 	return text

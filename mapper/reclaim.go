@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // A grant is cut to the highest observed memory times shrinkFactor, or plus shrinkLeast
@@ -14,7 +15,7 @@ const (
 )
 
 // shrunk returns the memory to which a resident's grant would be cut.
-func (pr *predictor) shrunk(r *Resident) units.Bytes {
+func (pr *predictor) shrunk(r *model.Resident) units.Bytes {
 	if pr.tasks[r.Task].Learner {
 		return r.Peak.Scale(pr.growth.margin()) + settledExtra
 	}
@@ -23,7 +24,7 @@ func (pr *predictor) shrunk(r *Resident) units.Bytes {
 
 // shrinksAt returns the instant at which a resident's grant may be cut if its memory does
 // not grow.
-func (pr *predictor) shrinksAt(r *Resident) units.Instant {
+func (pr *predictor) shrinksAt(r *model.Resident) units.Instant {
 	if r.Learning {
 		return pr.settlesAt(r)
 	}
@@ -32,7 +33,7 @@ func (pr *predictor) shrinksAt(r *Resident) units.Instant {
 
 // shrinks reports whether a resident's grant can be cut. It cannot before its memory was
 // sampled.
-func (pr *predictor) shrinks(r *Resident) bool {
+func (pr *predictor) shrinks(r *model.Resident) bool {
 	after := pr.opt.Shrink
 	if r.Learning {
 		after = pr.opt.LearnMemory
@@ -41,7 +42,7 @@ func (pr *predictor) shrinks(r *Resident) bool {
 }
 
 // shrinkLater schedules the check of a resident's grant.
-func (pr *predictor) shrinkLater(r *Resident) {
+func (pr *predictor) shrinkLater(r *model.Resident) {
 	if r.ShrinkAt != 0 || !pr.shrinks(r) {
 		return
 	}
@@ -76,7 +77,7 @@ func (s *State) shrink() {
 	}
 }
 
-func (s *State) cutGrant(g *GPU, r *Resident) {
+func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
 	if !s.predictor.shrinks(r) {
 		return
 	}
@@ -87,18 +88,18 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 }
 
 // regrant changes the grant of a placed task on one of its GPUs.
-func (us *users) regrant(t *Task, g *GPU, grant units.Bytes) {
+func (us *users) regrant(t *model.Task, g *model.GPU, grant units.Bytes) {
 	a := t.Current()
 	us.rebook(t, g, grant)
-	us.decide(GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+	us.decide(model.GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
 }
 
-func (us *users) rebook(t *Task, g *GPU, grant units.Bytes) {
+func (us *users) rebook(t *model.Task, g *model.GPU, grant units.Bytes) {
 	us.vacate(t)
-	r := g.resident(t.ID)
+	r := g.Resident(t.ID)
 	g.Reserved += grant - r.Grant
 	r.Grant = grant
-	g.settle()
+	g.Settle()
 	us.occupy(t)
 	grants := slices.Clone(t.Current().Grants) // copies of the task share the list
 	for i := range grants {

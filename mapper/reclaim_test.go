@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // shrinking returns options under which grants are cut after five minutes.
-func shrinking() Options {
+func shrinking() model.Options {
 	opt := plain()
 	opt.Shrink = 5 * time.Minute
 	return opt
 }
 
 // uses sends a sample of the use of one task on GPU-0.
-func (w *world) uses(id TaskID, used units.Bytes) {
+func (w *world) uses(id model.TaskID, used units.Bytes) {
 	w.t.Helper()
-	w.sample(GPUSample{ID: "GPU-0", Used: used, Tasks: []TaskUse{{Task: id, Used: used}}})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: used, Tasks: []model.TaskUse{{Task: id, Used: used}}})
 }
 
 // wantGrant checks a task's grant, also in the ledger.
-func (w *world) wantGrant(id TaskID, want units.Bytes) {
+func (w *world) wantGrant(id model.TaskID, want units.Bytes) {
 	w.t.Helper()
 	grant := w.task(id).Current().Grants[0]
-	if booked := w.s.byID[grant.GPU].resident(id).Grant; grant.Memory != want || booked != want {
+	if booked := w.s.byID[grant.GPU].Resident(id).Grant; grant.Memory != want || booked != want {
 		w.t.Errorf("task %d is granted %s, and %s in the ledger, want %s", id, grant.Memory, booked, want)
 	}
 }
@@ -72,13 +73,13 @@ func TestGrowthPutsTheCutOff(t *testing.T) {
 func TestGrantIsNotCut(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		edit  func(*Options)
-		alone func(*Request)
+		edit  func(*model.Options)
+		alone func(*model.Request)
 		grant units.Bytes
 		used  units.Bytes
 		want  units.Bytes
 	}{
-		{"it is off", func(o *Options) { o.Shrink = 0 }, nil, 30 * units.GiB, units.GiB, 30 * units.GiB},
+		{"it is off", func(o *model.Options) { o.Shrink = 0 }, nil, 30 * units.GiB, units.GiB, 30 * units.GiB},
 		{"it is alone", nil, whole, 30 * units.GiB, units.GiB, 40 * units.GiB},
 		{"it uses nearly all", nil, nil, 21 * units.GiB, 20 * units.GiB, 21 * units.GiB},
 		{"a little more than nearly all", nil, nil, 21*units.GiB + 1, 20 * units.GiB, 21 * units.GiB},
@@ -115,7 +116,7 @@ func TestCutGrantThatIsOutgrown(t *testing.T) {
 	w.wantGrant(a, (10 * units.GiB).Scale(1.05)) // it does not grow again
 	b := w.submit(15*units.GiB+1, nil)
 	w.wantOn(b)
-	if got := w.whyNot(b, 0); got.Rule != RuleMemory || got.Have != 25*units.GiB {
+	if got := w.whyNot(b, 0); got.Rule != model.RuleMemory || got.Have != 25*units.GiB {
 		t.Errorf("turned down for %+v", got)
 	}
 	w.wantOn(w.submit(15*units.GiB, nil), 0)
@@ -126,8 +127,8 @@ func TestCutIsOfOneGPU(t *testing.T) {
 	w := newWorld(t, shrinking(), 2)
 	a := w.submit(30*units.GiB, gpus(2))
 	w.started(a)
-	w.sample(GPUSample{ID: "GPU-0", Used: 20 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}},
-		GPUSample{ID: "GPU-1", Used: 10 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}}})
+	w.sample(model.GPUSample{ID: "GPU-0", Used: 20 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 20 * units.GiB}}},
+		model.GPUSample{ID: "GPU-1", Used: 10 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 10 * units.GiB}}})
 	w.wait(5 * time.Minute)
 	for i, want := range []units.Bytes{21 * units.GiB, (10 * units.GiB).Scale(1.05)} {
 		if got := w.task(a).Current().Grants[i].Memory; got != want || w.gpu(i).Reserved != want {
@@ -145,7 +146,7 @@ func TestShrinkConfigured(t *testing.T) {
 	w.uses(a, 10*units.GiB)
 	opt := shrinking()
 	opt.Shrink = time.Hour
-	w.step(Configured{At: w.now, Options: opt})
+	w.step(model.Configured{At: w.now, Options: opt})
 	w.wait(time.Hour - 1)
 	w.wantGrant(a, 30*units.GiB)
 	w.wait(1)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestOOMLadder checks every step of the ladder, with the exact sizes.
@@ -55,13 +56,13 @@ func TestOOMLadder(t *testing.T) {
 			id := w.submit(row.mem, nil)
 			for i, s := range row.steps {
 				w.started(id)
-				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Peak: s.peak, Demand: s.demand})
+				w.exitWith(model.Exited{Task: id, Class: model.ExitGPUOOM, Peak: s.peak, Demand: s.demand})
 				task := w.task(id)
 				if task.NextGrant != s.need || task.NextExclusive != s.alone || len(task.Attempts) != i+2 || task.OOMs != i+1 {
 					t.Fatalf("after OOM %d it needs %s, alone %v, attempts %d, OOMs %d; want %s, %v",
 						i+1, task.NextGrant, task.NextExclusive, len(task.Attempts), task.OOMs, s.need, s.alone)
 				}
-				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || r.Reason.Code != ReasonOOM || r.Reason.Cause == nil {
+				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || r.Reason.Code != model.ReasonOOM || r.Reason.Cause == nil {
 					t.Errorf("requeued as %+v", r)
 				}
 				want := s.need
@@ -72,7 +73,7 @@ func TestOOMLadder(t *testing.T) {
 					t.Errorf("attempt %d is granted %s, want %s", i+2, got, want)
 				}
 			}
-			w.exit(id, ExitGPUOOM)
+			w.exit(id, model.ExitGPUOOM)
 			w.wantFailed(id, row.fails)
 		})
 	}
@@ -82,11 +83,11 @@ func TestOOMAttempts(t *testing.T) {
 	for attempts, alone := range map[int][]bool{1: {false}, 2: {false, true}, 3: {false, false, true}, 5: {false, false, false, false, true}} {
 		opt := plain()
 		opt.Attempts = attempts
-		w := newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 40 * units.GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 80 * units.GiB})
-		w.sample(GPUSample{ID: "b", Fault: "not now"}) // a larger one exists: being alone is not the end of it
+		w := newWorldOf(t, opt, model.GPUInfo{ID: "a", Capacity: 40 * units.GiB}, model.GPUInfo{ID: "b", Index: 1, Capacity: 80 * units.GiB})
+		w.sample(model.GPUSample{ID: "b", Fault: "not now"}) // a larger one exists: being alone is not the end of it
 		id := w.submit(units.GiB, nil)
 		for range attempts {
-			w.exit(id, ExitGPUOOM)
+			w.exit(id, model.ExitGPUOOM)
 		}
 		var got []bool
 		for _, l := range w.launches {
@@ -95,8 +96,8 @@ func TestOOMAttempts(t *testing.T) {
 		if !slices.Equal(got, alone) {
 			t.Errorf("%d attempts: alone in %v, want %v", attempts, got, alone)
 		}
-		w.wantPhase(id, Failed)
-		if r := w.finished[id].Reason; r.Code != ReasonOOMTooOften || r.Count != attempts || r.Cause == nil {
+		w.wantPhase(id, model.Failed)
+		if r := w.finished[id].Reason; r.Code != model.ReasonOOMTooOften || r.Count != attempts || r.Cause == nil {
 			t.Errorf("%d attempts: %s", attempts, say(r))
 		}
 	}
@@ -105,22 +106,22 @@ func TestOOMAttempts(t *testing.T) {
 // TestOOMOnUnequalGPUs checks that an OOM alone on a small GPU is not final if there is a
 // larger one, and that the memory on several GPUs is limited by the smaller.
 func TestOOMOnUnequalGPUs(t *testing.T) {
-	w := newWorldOf(t, plain(), GPUInfo{ID: "a", Capacity: 80 * units.GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 40 * units.GiB})
+	w := newWorldOf(t, plain(), model.GPUInfo{ID: "a", Capacity: 80 * units.GiB}, model.GPUInfo{ID: "b", Index: 1, Capacity: 40 * units.GiB})
 	busy := w.submit(50*units.GiB, nil)
 	id := w.submit(10*units.GiB, whole)
 	w.wantOn(id, 1)
-	w.exit(id, ExitGPUOOM)
+	w.exit(id, model.ExitGPUOOM)
 	w.wantOn(id)
 	if need := w.task(id).NextGrant; need != 51*units.GiB { // 40 x 1.25 + 1
 		t.Errorf("it needs %s", need)
 	}
-	w.exit(busy, ExitOK)
+	w.exit(busy, model.ExitOK)
 	w.wantOn(id, 0)
-	w.exit(id, ExitGPUOOM)
+	w.exit(id, model.ExitGPUOOM)
 	w.wantFailed(id, "gpu-oom-alone <- ran-out have=80.0 GiB")
 
 	pair := w.submit(35*units.GiB, gpus(2))
-	w.exit(pair, ExitGPUOOM)
+	w.exit(pair, model.ExitGPUOOM)
 	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which will never be
 	if task := w.task(pair); !task.NextExclusive || task.NextGrant != 40*units.GiB {
 		t.Errorf("alone %v with %s", task.NextExclusive, task.NextGrant)
@@ -132,9 +133,9 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 func TestOOMWithoutGPUs(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(8*units.GiB, nil)
-	w.step(GPUsFound{At: w.now})
-	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); task.Phase != Recovering || task.NextExclusive || task.NextGrant != 11*units.GiB {
+	w.step(model.GPUsFound{At: w.now})
+	w.exit(id, model.ExitGPUOOM)
+	if task := w.task(id); task.Phase != model.Recovering || task.NextExclusive || task.NextGrant != 11*units.GiB {
 		t.Errorf("%s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 }
@@ -145,24 +146,24 @@ func TestForeignUseIsPutUpWith(t *testing.T) {
 	opt := plain()
 	opt.Headroom = units.GiB
 	w := newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 300 * units.MiB})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 300 * units.MiB})
 	id := w.submit(35*units.GiB, nil)
-	w.exit(id, ExitGPUOOM)
+	w.exit(id, model.ExitGPUOOM)
 	w.wantOn(id, 0)
 }
 
 func TestBlame(t *testing.T) {
-	sample := func(foreign units.Bytes, uses ...units.Bytes) GPUSample {
-		s := GPUSample{ID: "GPU-0", OtherProcesses: foreign}
+	sample := func(foreign units.Bytes, uses ...units.Bytes) model.GPUSample {
+		s := model.GPUSample{ID: "GPU-0", OtherProcesses: foreign}
 		for i, u := range uses {
-			s.Tasks = append(s.Tasks, TaskUse{Task: TaskID(i + 1), Used: u})
+			s.Tasks = append(s.Tasks, model.TaskUse{Task: model.TaskID(i + 1), Used: u})
 		}
 		return s
 	}
 	for _, row := range []struct {
 		name   string
 		grants []units.Bytes // task 1 is the victim
-		see    GPUSample
+		see    model.GPUSample
 		demand units.Bytes
 		own    bool
 		reason string
@@ -188,13 +189,13 @@ func TestBlame(t *testing.T) {
 			"gpu-oom <- ran-out have=20.0 GiB", 20 * units.GiB},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorldOf(t, plain(), GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB}, GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB})
-			w.sample(GPUSample{ID: "GPU-1", Fault: "closed"})
+			w := newWorldOf(t, plain(), model.GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB}, model.GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB})
+			w.sample(model.GPUSample{ID: "GPU-1", Fault: "closed"})
 			for _, mem := range row.grants {
 				w.started(w.submit(mem, nil))
 			}
-			w.sample(row.see, GPUSample{ID: "GPU-1"})
-			w.exitWith(Exited{Task: 1, Class: ExitGPUOOM, Demand: row.demand})
+			w.sample(row.see, model.GPUSample{ID: "GPU-1"})
+			w.exitWith(model.Exited{Task: 1, Class: model.ExitGPUOOM, Demand: row.demand})
 
 			task := w.task(1)
 			if got := say(w.requeued[0].Reason); got != row.reason || !task.Attempts[0].Reason.Equal(w.requeued[0].Reason) {
@@ -223,16 +224,16 @@ func TestBlameHasAnEnd(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	id := w.submit(10*units.GiB, nil)
 	for range 3 {
-		w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
-		w.exit(id, ExitGPUOOM)
+		w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
+		w.exit(id, model.ExitGPUOOM)
 		if task := w.task(id); task.OOMs != 0 {
 			t.Fatal("blamed too early")
 		}
-		w.sample(GPUSample{ID: "GPU-0"})
+		w.sample(model.GPUSample{ID: "GPU-0"})
 		w.wantOn(id, 0)
 	}
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
-	w.exit(id, ExitGPUOOM)
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 35 * units.GiB})
+	w.exit(id, model.ExitGPUOOM)
 	if task := w.task(id); task.OOMs != 1 || task.NextGrant != gib(13.5) || task.Last().NotAtFault {
 		t.Errorf("OOMs %d, needs %s, blameless %v", task.OOMs, task.NextGrant, task.Last().NotAtFault)
 	}
@@ -241,14 +242,14 @@ func TestBlameHasAnEnd(t *testing.T) {
 func TestProgramFault(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(units.GiB, nil)
-	w.exit(a, ExitProgram)
+	w.exit(a, model.ExitProgram)
 	w.wantFailed(a, "program count=1 \"it said program\"")
 	if w.finished[a].Code != 1 {
 		t.Errorf("code %d", w.finished[a].Code)
 	}
 
-	b := w.submit(units.GiB, func(r *Request) { r.Retries = 2 })
-	for i, class := range []Class{ExitProgram, ExitHostOOM} {
+	b := w.submit(units.GiB, func(r *model.Request) { r.Retries = 2 })
+	for i, class := range []model.Class{model.ExitProgram, model.ExitHostOOM} {
 		w.exit(b, class)
 		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).NextGrant != units.GiB {
 			t.Fatalf("after failure %d: %+v", i+1, w.task(b))
@@ -257,28 +258,28 @@ func TestProgramFault(t *testing.T) {
 	if got := say(w.requeued[0].Reason); got != "retry count=1 limit=2 <- program count=1 \"it said program\"" {
 		t.Errorf("requeued because %q", got)
 	}
-	w.exit(b, ExitProgram)
+	w.exit(b, model.ExitProgram)
 	w.wantFailed(b, "program count=1 \"it said program\"")
 
 	// It returns to the position of its number, not to recovery.
-	c := w.submit(30*units.GiB, func(r *Request) { r.Retries = 1 })
+	c := w.submit(30*units.GiB, func(r *model.Request) { r.Retries = 1 })
 	d := w.submit(30*units.GiB, high)
-	w.exit(c, ExitProgram)
-	w.wantPhase(c, Queued)
+	w.exit(c, model.ExitProgram)
+	w.wantPhase(c, model.Queued)
 	w.wantOn(d, 0)
 }
 
 func TestHostOOM(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(units.GiB, nil)
-	w.exit(id, ExitHostOOM)
+	w.exit(id, model.ExitHostOOM)
 	w.wantFailed(id, "host-oom \"it said host-oom\"") // a larger share of a GPU does not help
 }
 
 func TestCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(units.GiB, func(r *Request) { r.Retries = 5 })
-	w.exit(id, ExitCannotStart)
+	id := w.submit(units.GiB, func(r *model.Request) { r.Retries = 5 })
+	w.exit(id, model.ExitCannotStart)
 	w.wantFailed(id, "cannot-start \"it said cannot-start\"")
 }
 
@@ -287,8 +288,8 @@ func TestInfrastructure(t *testing.T) {
 	id := w.submit(units.GiB, nil)
 	w.wantOn(id, 0)
 	for i, wait := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 640} {
-		w.exit(id, ExitInfrastructure)
-		w.wantPhase(id, Recovering)
+		w.exit(id, model.ExitInfrastructure)
+		w.wantPhase(id, model.Recovering)
 		w.wait(wait*time.Second - 1)
 		w.wantOn(id)
 		w.wait(1)
@@ -302,13 +303,13 @@ func TestInfrastructure(t *testing.T) {
 			w.wantOn(id, 1) // elsewhere
 		}
 	}
-	w.exit(id, ExitInfrastructure)
+	w.exit(id, model.ExitInfrastructure)
 	w.wantFailed(id, "too-often count=9 <- infrastructure \"it said infrastructure\"")
 
 	// A GPU to be avoided is used when there is no other.
 	a := w.submit(units.GiB, nil)
-	w.exit(a, ExitInfrastructure)
-	w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+	w.exit(a, model.ExitInfrastructure)
+	w.sample(model.GPUSample{ID: "GPU-1", Fault: "ECC"})
 	w.wait(10 * time.Second)
 	w.wantOn(a, 0)
 
@@ -316,14 +317,14 @@ func TestInfrastructure(t *testing.T) {
 	// MPS fault it runs again when the server has had time to recover.
 	m := newWorld(t, plain(), 1)
 	id = m.submit(units.GiB, nil)
-	m.exit(id, ExitMPSFault)
-	m.wantPhase(id, Recovering)
+	m.exit(id, model.ExitMPSFault)
+	m.wantPhase(id, model.Recovering)
 	m.wait(10 * time.Second)
 	m.wantOn(id, 0)
 	if task := m.task(id); len(task.Avoid) != 0 || task.NotAtFault != 1 {
 		t.Errorf("after an MPS fault: %+v", task)
 	}
-	for _, class := range []Class{ExitEvicted, ExitStopped} {
+	for _, class := range []model.Class{model.ExitEvicted, model.ExitStopped} {
 		w := newWorld(t, plain(), 1)
 		id := w.submit(units.GiB, nil)
 		w.exit(id, class)
@@ -349,53 +350,53 @@ func TestStaged(t *testing.T) {
 		demand   units.Bytes
 		steps    []step
 	}{
-		{"as booked", 2 * units.GiB, BookGrants, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
-		{"by samples", 2 * units.GiB, BookSamples, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {0, true}}},
-		{"more than a floor", 15 * units.GiB, BookGrants, 4, 0, []step{{15 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
-		{"what it wanted does not count before it is alone", 2 * units.GiB, BookGrants, 4, 30 * units.GiB, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {30 * units.GiB, true}}},
-		{"no third floor", 2 * units.GiB, BookGrants, 6, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
-		{"two attempts", 2 * units.GiB, BookGrants, 2, 0, []step{{2 * units.GiB, true}}},
-		{"three attempts", 2 * units.GiB, BookGrants, 3, 0, []step{{10 * units.GiB, false}, {10 * units.GiB, true}}},
+		{"as booked", 2 * units.GiB, model.BookGrants, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"by samples", 2 * units.GiB, model.BookSamples, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {0, true}}},
+		{"more than a floor", 15 * units.GiB, model.BookGrants, 4, 0, []step{{15 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"what it wanted does not count before it is alone", 2 * units.GiB, model.BookGrants, 4, 30 * units.GiB, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {30 * units.GiB, true}}},
+		{"no third floor", 2 * units.GiB, model.BookGrants, 6, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"two attempts", 2 * units.GiB, model.BookGrants, 2, 0, []step{{2 * units.GiB, true}}},
+		{"three attempts", 2 * units.GiB, model.BookGrants, 3, 0, []step{{10 * units.GiB, false}, {10 * units.GiB, true}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := plain()
-			opt.Recovery, opt.Booking, opt.Attempts, opt.Headroom = RecoverStaged, row.booking, row.attempts, units.GiB
+			opt.Recovery, opt.Booking, opt.Attempts, opt.Headroom = model.RecoverStaged, row.booking, row.attempts, units.GiB
 			w := newWorld(t, opt, 1)
 			id := w.submit(row.mem, nil)
 			for i, s := range row.steps {
 				w.started(id)
-				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: row.demand})
+				w.exitWith(model.Exited{Task: id, Class: model.ExitGPUOOM, Demand: row.demand})
 				w.wantOn(id, 0)
 				if task := w.task(id); task.NextGrant != s.need || task.NextExclusive != s.alone {
 					t.Errorf("after OOM %d it needs %s, alone %v; want %s, %v", i+1, task.NextGrant, task.NextExclusive, s.need, s.alone)
 				}
 			}
-			w.exit(id, ExitGPUOOM)
-			w.wantPhase(id, Failed)
+			w.exit(id, model.ExitGPUOOM)
+			w.wantPhase(id, model.Failed)
 		})
 	}
 
 	// A floor is free memory: the task waits until a GPU has it.
 	opt := plain()
-	opt.Recovery = RecoverStaged
+	opt.Recovery = model.RecoverStaged
 	w := newWorld(t, opt, 1)
 	full := w.submit(30*units.GiB+1, nil)
 	id := w.submit(2*units.GiB, nil)
-	w.exit(id, ExitGPUOOM)
+	w.exit(id, model.ExitGPUOOM)
 	w.wantOn(id)
 	if why, _ := w.s.Why(id); !why.Recovery || sayWhy(why) != "0 of 1: GPU 0 memory have=30.0 GiB need=10.0 GiB of=40.0 GiB" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	other := w.submit(units.GiB, nil)
 	w.wantOn(other, 0) // others are not kept waiting
-	w.exit(full, ExitOK)
+	w.exit(full, model.ExitOK)
 	w.wantOn(id, 0)
 
 	// A floor that no GPU has is the same as exclusive.
-	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * units.GiB})
+	w = newWorldOf(t, opt, model.GPUInfo{ID: "a", Capacity: 8 * units.GiB})
 	id = w.submit(2*units.GiB, nil)
-	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); !task.NextExclusive || task.Phase != Launching {
+	w.exit(id, model.ExitGPUOOM)
+	if task := w.task(id); !task.NextExclusive || task.Phase != model.Launching {
 		t.Errorf("on a GPU of 8 GiB: %s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 }
@@ -404,43 +405,43 @@ func TestStaged(t *testing.T) {
 // GPU, and nothing of the main queue is started until it has it.
 func TestRecoverOriginal(t *testing.T) {
 	opt := plain()
-	opt.Recovery = RecoverOriginal
+	opt.Recovery = model.RecoverOriginal
 	w := newWorld(t, opt, 2)
 	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(b, 1)
 	w.wantOn(c, 0)
-	w.exit(a, ExitGPUOOM)
-	if task := w.task(a); task.Phase != Recovering || !task.NextExclusive || task.NextGrant != 10*units.GiB {
+	w.exit(a, model.ExitGPUOOM)
+	if task := w.task(a); task.Phase != model.Recovering || !task.NextExclusive || task.NextGrant != 10*units.GiB {
 		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.NextExclusive, task.NextGrant)
 	}
 	if why, _ := w.s.Why(a); sayWhy(why) != "0 of 1: GPU 0 idle tasks=1" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	d, e := w.submit(units.GiB, nil), w.submit(units.GiB, high)
-	for _, id := range []TaskID{d, e} {
+	for _, id := range []model.TaskID{d, e} {
 		w.wantOn(id)
 		if why, _ := w.s.Why(id); sayWhy(why) != "recovery-first" || len(why.Fits) != 2 {
 			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, sayWhy(why))
 		}
 	}
 	// A second recovering task does not wait for the first.
-	w.exit(b, ExitGPUOOM)
+	w.exit(b, model.ExitGPUOOM)
 	w.wantOn(a, 1)
 	w.wantOn(b)
 	w.wantOn(d)
 	if got := w.task(a).Current().Grants[0].Memory; got != 40*units.GiB {
 		t.Errorf("it has %s for itself", got)
 	}
-	w.exit(c, ExitOK)
+	w.exit(c, model.ExitOK)
 	w.wantOn(b, 0)
 	w.wantOn(d) // no GPU has room, but recovery does not block it
 	if why, _ := w.s.Why(d); sayWhy(why) != "0 of 1: GPU 0 alone task=2" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wantOn(d, 1)
 	w.wantOn(e, 1)
-	w.exit(b, ExitGPUOOM)
+	w.exit(b, model.ExitGPUOOM)
 	w.wantFailed(b, "gpu-oom-alone <- ran-out have=40.0 GiB")
 }

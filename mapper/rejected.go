@@ -1,6 +1,9 @@
 package mapper
 
-import "carma/internal/units"
+import (
+	"carma/internal/units"
+	"carma/mapper/model"
+)
 
 // rejectedCache caches tasks on one GPU that every GPU has rejected. A later equal
 // request needs to ask only GPUs that have changed since.
@@ -17,25 +20,25 @@ type requestKey struct {
 // earlier: a later entry that needs less makes earlier ones with more memory redundant.
 type rejectedEntry struct {
 	need units.Bytes
-	at   int     // the clock
-	kept []GPUID // the GPUs of the head reservation then, which were not asked
+	at   int           // the clock
+	kept []model.GPUID // the GPUs of the head reservation then, which were not asked
 }
 
 // requestKey returns the cache key of a pending task, or false if its result cannot be
 // shared.
-func (pl *placer) requestKey(t *Task) (l requestKey, ok bool) {
-	odd := t.GPUs != 1 || t.Phase != Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
+func (pl *placer) requestKey(t *model.Task) (l requestKey, ok bool) {
+	odd := t.GPUs != 1 || t.Phase != model.Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
 	if odd || len(pl.gpus) < triesFrom || pl.policy.pick == nil {
 		return l, false
 	}
-	if pl.opt.FillHeld || pl.opt.preempts() { // whether a reserved or nominated GPU takes a task depends on the task
+	if pl.opt.FillHeld || pl.opt.Preempts() { // whether a reserved or nominated GPU takes a task depends on the task
 		return l, false
 	}
 	return requestKey{pl.candidatesOf(t)[0], pl.alone(t)}, true
 }
 
 // cacheRejection records that every GPU except the reserved ones rejected a task.
-func (pl *placer) cacheRejection(t *Task) {
+func (pl *placer) cacheRejection(t *model.Task) {
 	l, ok := pl.requestKey(t)
 	if !ok {
 		return
@@ -61,7 +64,7 @@ const mostTries = 32
 
 // cachedRejection returns the clock when every GPU, except the returned ones, rejected an
 // equal request for no more memory, or 0.
-func (pl *placer) cachedRejection(t *Task) (at int, but []GPUID) {
+func (pl *placer) cachedRejection(t *model.Task) (at int, but []model.GPUID) {
 	l, ok := pl.requestKey(t)
 	if !ok {
 		return 0, nil

@@ -29,7 +29,7 @@ func TestTriesAreShared(t *testing.T) {
 			}
 			c.note(got)
 			for _, w := range c.s.tasks {
-				if _, but := c.s.placer.cachedRejection(w); w.waiting() {
+				if _, but := c.s.placer.cachedRejection(w); w.Waiting() {
 					shared += len(c.s.unasked(w))
 					kept += len(but)
 				}

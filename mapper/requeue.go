@@ -1,38 +1,16 @@
 package mapper
 
-import "carma/internal/units"
+import "carma/mapper/model"
 
-// RequeueRequested stops a running or suspended task and requeues it. That costs none of
-// its attempts. A task that succeeds before it could be stopped has succeeded.
-type RequeueRequested struct {
-	At   units.Instant `json:"at"`
-	Task TaskID        `json:"task"`
-	By   string        `json:"by,omitempty"`
-	Why  string        `json:"why,omitempty"`
-	// Hold holds it after that.
-	Hold bool `json:"hold,omitempty"`
-}
-
-func (e RequeueRequested) when() units.Instant { return e.At }
-func (RequeueRequested) kind() string          { return "recalled" }
-func (e RequeueRequested) about() TaskID       { return e.Task }
-
-// PendingRequeue is stored in a stopping task that will be requeued.
-type PendingRequeue struct {
-	Hold bool   `json:"hold,omitempty"`
-	By   string `json:"by,omitempty"`
-	Why  string `json:"why,omitempty"`
-}
-
-func (s *State) requeueRequested(ev RequeueRequested) {
+func (s *State) requeueRequested(ev model.RequeueRequested) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
-	t.Recall = &PendingRequeue{Hold: ev.Hold, By: ev.By, Why: ev.Why}
-	why := Reason{Code: ReasonRecalled, Name: ev.By, Text: ev.Why}
+	t.Recall = &model.PendingRequeue{Hold: ev.Hold, By: ev.By, Why: ev.Why}
+	why := model.Reason{Code: model.ReasonRecalled, Name: ev.By, Text: ev.Why}
 	switch {
-	case t.Phase != Suspended:
+	case t.Phase != model.Suspended:
 		s.preempter.stop(t, why)
 	case s.recorded.mayStop(t.ID, why):
 		s.stopSuspended(t, why)
@@ -42,11 +20,11 @@ func (s *State) requeueRequested(ev RequeueRequested) {
 }
 
 // requeueEnded requeues a task whose attempt was stopped for that.
-func (s *State) requeueEnded(t *Task, a *Attempt) {
+func (s *State) requeueEnded(t *model.Task, a *model.Attempt) {
 	reason, recall := t.StopReason, t.Recall
 	a.NotAtFault = true
-	t.Recall, t.StopReason = nil, Reason{}
-	s.requeue(t, Queued, reason)
+	t.Recall, t.StopReason = nil, model.Reason{}
+	s.requeue(t, model.Queued, reason)
 	if recall.Hold && s.tasks[t.ID] == t && !t.Phase.Placed() {
 		s.hold(t, recall.By, recall.Why)
 	}

@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-func (s *State) found(ev GPUsFound) {
+func (s *State) found(ev model.GPUsFound) {
 	next := s.nextInRing()
-	seen, boots := map[GPUID]bool{}, map[string]string{}
-	var shared []*GPU // GPUs whose sharing has changed
+	seen, boots := map[model.GPUID]bool{}, map[string]string{}
+	var shared []*model.GPU // GPUs whose sharing has changed
 	for _, info := range ev.GPUs {
 		seen[info.ID], boots[info.Node] = true, info.Boot
 		info.Capacity = info.Capacity.Clamp()
 		if g := s.byID[info.ID]; g != nil {
-			if !g.idle() {
+			if !g.Idle() {
 				info.Node = g.Node // it cannot leave the other GPUs of its tasks
 			}
 			if g.Sharing != info.Sharing {
@@ -25,7 +26,7 @@ func (s *State) found(ev GPUsFound) {
 			s.booted(g, info.Boot)
 			continue
 		}
-		g := &GPU{GPUInfo: info}
+		g := &model.GPU{GPUInfo: info}
 		s.byID[info.ID] = g
 		s.gpus = append(s.gpus, g)
 	}
@@ -46,7 +47,7 @@ func (s *State) found(ev GPUsFound) {
 }
 
 // compareGPUs is the order of the ledger: by machine, then index.
-func compareGPUs(a, b *GPU) int {
+func compareGPUs(a, b *model.GPU) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 }
 
@@ -54,45 +55,45 @@ func compareGPUs(a, b *GPU) int {
 // persistent fault. It may have been removed already. A GPU on which a task must resume
 // is kept, and so is one with the residue of a suspended task, which is there again when
 // the GPU is found.
-func (pl *placer) forgetMissing(g *GPU) {
-	if !g.Missing || !g.idle() || len(g.Residue) > 0 || pl.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || pl.byID[g.ID] != g {
+func (pl *placer) forgetMissing(g *model.GPU) {
+	if !g.Missing || !g.Idle() || len(g.Residue) > 0 || pl.isOriginalGPU(g) || g.Cordon != nil || g.Persistent != nil || pl.byID[g.ID] != g {
 		return
 	}
 	next := pl.nextInRing()
 	delete(pl.byID, g.ID)
-	pl.gpus = slices.DeleteFunc(pl.gpus, func(x *GPU) bool { return x == g })
+	pl.gpus = slices.DeleteFunc(pl.gpus, func(x *model.GPU) bool { return x == g })
 	pl.setRing(next)
 }
 
 // nextInRing returns the next GPU of round-robin, or nil; setRing restores this position
 // after the list of GPUs has changed.
-func (l *ledger) nextInRing() *GPU {
+func (l *ledger) nextInRing() *model.GPU {
 	if l.ring < len(l.gpus) {
 		return l.gpus[l.ring]
 	}
 	return nil
 }
 
-func (pl *placer) setRing(next *GPU) {
+func (pl *placer) setRing(next *model.GPU) {
 	for i, g := range pl.gpus {
-		g.pos = i
+		g.SetPos(i)
 	}
 	pl.cache.dirty.valid = false
 	pl.cache.forgotten, pl.cache.clock = pl.cache.clock, pl.cache.clock+1 // cached results of tasks name GPUs in ledger order
 	pl.ring = max(0, slices.Index(pl.gpus, next))
 }
 
-func (s *State) engineChanged(ev EngineChanged) {
-	s.breakers.engineDown = Reason{}
+func (s *State) engineChanged(ev model.EngineChanged) {
+	s.breakers.engineDown = model.Reason{}
 	if ev.Up {
 		s.breakers.probeAgain()
 	} else {
-		s.breakers.engineDown = Reason{Code: ReasonEngineDown, Text: ev.Reason}
+		s.breakers.engineDown = model.Reason{Code: model.ReasonEngineDown, Text: ev.Reason}
 	}
 	s.dirty = true
 }
 
-func (s *State) sampled(ev Sampled) {
+func (s *State) sampled(ev model.Sampled) {
 	s.preempter.hostSampled(ev.Hosts)
 	for i := range ev.GPUs {
 		in := &ev.GPUs[i]
@@ -121,7 +122,7 @@ func (s *State) sampled(ev Sampled) {
 			g.Residents[j].Active, g.Residents[j].Timed = 0, false
 		}
 		for _, u := range in.Tasks {
-			if r := g.resident(u.Task); r != nil {
+			if r := g.Resident(u.Task); r != nil {
 				r.Used = u.Used.Clamp()
 				if u.Timed {
 					r.Active, r.Timed = score(u.Active), true
@@ -135,7 +136,7 @@ func (s *State) sampled(ev Sampled) {
 				}
 			}
 		}
-		g.settle()
+		g.Settle()
 		s.learner.busyWith(g)
 		s.checkGrants(g)
 		s.noteOverran(g)
@@ -168,7 +169,7 @@ func (c ceiling) of(n int) units.Bytes {
 
 // ceiling computes a ceiling from the memory of each GPU; a negative value excludes the
 // GPU. A MIG instance counts only for one GPU.
-func (l *ledger) ceiling(room func(*GPU) units.Bytes) ceiling {
+func (l *ledger) ceiling(room func(*model.GPU) units.Bytes) ceiling {
 	all := ceiling{}
 	for rest := l.gpus; len(rest) > 0; { // they are sorted by machine
 		node := rest[0].Node
@@ -211,7 +212,7 @@ func (l *ledger) mostBookable() ceiling {
 }
 
 // bookable returns the memory that can be allocated on a GPU when it is empty.
-func (l *ledger) bookable(g *GPU) units.Bytes {
+func (l *ledger) bookable(g *model.GPU) units.Bytes {
 	if g.Missing {
 		return -1
 	}
@@ -220,18 +221,18 @@ func (l *ledger) bookable(g *GPU) units.Bytes {
 
 // room returns the memory that a GPU, in its present state, could give to a task without
 // its residents, or a negative value if none.
-func (l *ledger) room(g *GPU, alone bool) units.Bytes {
+func (l *ledger) room(g *model.GPU, alone bool) units.Bytes {
 	return l.roomBeside(g, alone, g.OtherProcesses)
 }
 
 // roomFor returns the room of a GPU for one task.
-func (l *ledger) roomFor(t *Task, g *GPU) units.Bytes {
-	return l.roomBeside(g, l.alone(t), g.foreignTo(t))
+func (l *ledger) roomFor(t *model.Task, g *model.GPU) units.Bytes {
+	return l.roomBeside(g, l.alone(t), g.ForeignTo(t))
 }
 
-func (l *ledger) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
+func (l *ledger) roomBeside(g *model.GPU, alone bool, foreign units.Bytes) units.Bytes {
 	room := l.bookable(g) - foreign
-	if g.FaultReason() != "" || g.Cordon != nil || g.Breaker.shut(l.now) || room < l.opt.MinFree || alone && g.otherProcesses() > l.opt.Headroom {
+	if g.FaultReason() != "" || g.Cordon != nil || g.Breaker.Open(l.now) || room < l.opt.MinFree || alone && g.ForeignMemory() > l.opt.Headroom {
 		return -1
 	}
 	return room
@@ -239,15 +240,15 @@ func (l *ledger) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes
 
 // canFit reports whether a task would fit if nothing else ran, with the GPUs in their
 // present state. A task that would not waits for a GPU to return and blocks no other.
-func (l *ledger) canFit(t *Task) bool {
+func (l *ledger) canFit(t *model.Task) bool {
 	if !l.hostCanFit(t) {
 		return false
 	}
 	if t.GPUs == 0 {
 		return true
 	}
-	if t.resumesInPlace() {
-		return !slices.ContainsFunc(t.Suspension.From, func(from Grant) bool {
+	if t.ResumesInPlace() {
+		return !slices.ContainsFunc(t.Suspension.From, func(from model.Grant) bool {
 			g := l.byID[from.GPU]
 			return g == nil || l.roomFor(t, g) < max(t.NextGrant, 1)
 		})
@@ -261,7 +262,7 @@ func (l *ledger) canFit(t *Task) bool {
 	}
 	if l.ceilings[i] == nil {
 		l.tested = l.rescheduleProbe()
-		l.ceilings[i] = l.ceiling(func(g *GPU) units.Bytes { return l.room(g, alone) })
+		l.ceilings[i] = l.ceiling(func(g *model.GPU) units.Bytes { return l.room(g, alone) })
 	}
 	return l.ceilings[i].of(t.GPUs) >= max(t.NextGrant, 1)
 }

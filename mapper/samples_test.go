@@ -5,52 +5,53 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 func TestForeign(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(20*units.GiB, nil)
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 15 * units.GiB})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 15 * units.GiB})
 	b := w.submit(10*units.GiB, nil)
 	w.wantOn(b)
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 10 * units.GiB})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 10 * units.GiB})
 	w.wantOn(b, 0)
 	// Other processes may exceed what is left; no task starts, and none is lost.
-	w.sample(GPUSample{ID: "GPU-0", OtherProcesses: 30 * units.GiB})
+	w.sample(model.GPUSample{ID: "GPU-0", OtherProcesses: 30 * units.GiB})
 	c := w.submit(units.GiB, nil)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	w.wantOn(c)
-	w.wantPhase(b, Launching)
-	w.exit(b, ExitOK)
+	w.wantPhase(b, model.Launching)
+	w.exit(b, model.ExitOK)
 	w.wantOn(c, 0)
 }
 
 func TestGPUsComeAndGo(t *testing.T) {
-	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
+	two := []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
 	w := newWorldOf(t, plain(), two...)
 	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
-	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
+	w.step(model.GPUsFound{At: w.now, GPUs: two[:1]})
 	c := w.submit(20*units.GiB, nil)
-	w.exit(b, ExitOK)
+	w.exit(b, model.ExitOK)
 	if len(w.s.GPUs()) != 1 {
 		t.Error("a GPU that is gone and empty is still there")
 	}
 	w.wantOn(c)
-	w.step(GPUsFound{At: w.now, GPUs: two})
+	w.step(model.GPUsFound{At: w.now, GPUs: two})
 	w.wantOn(c, 1)
 
 	// A GPU that returns before its task has ended keeps the task.
-	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
-	w.step(GPUsFound{At: w.now, GPUs: two})
+	w.step(model.GPUsFound{At: w.now, GPUs: two[:1]})
+	w.step(model.GPUsFound{At: w.now, GPUs: two})
 	w.wantOn(c, 1)
 	w.wantOn(w.submit(15*units.GiB, nil), 1)
 
 	// A faulty one keeps its tasks, and gets new ones when it is well.
-	w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
+	w.sample(model.GPUSample{ID: "GPU-0", Fault: "ECC"})
 	d := w.submit(10*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(d)
-	w.sample(GPUSample{ID: "GPU-0"})
+	w.sample(model.GPUSample{ID: "GPU-0"})
 	w.wantOn(d, 0)
 }
 
@@ -58,22 +59,22 @@ func TestGPUsComeAndGo(t *testing.T) {
 // residue is on the GPU when that is found again, until a sample shows otherwise; the GPU
 // is forgotten when the program has ended.
 func TestHomeIsMissing(t *testing.T) {
-	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
+	two := []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
 	w := newWorldOf(t, plain(), two...)
-	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
-	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
+	w.step(model.HostsFound{At: w.now, Hosts: []model.HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
+	a := w.submit(30*units.GiB, func(r *model.Request) { r.HostReserve = units.GiB })
 	w.started(a)
-	w.step(VacatesOnRequest{At: w.now, Task: a, Attempt: 1})
-	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
-	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
-	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
-	w.wantPhase(a, Suspended)
-	w.step(GPUsFound{At: w.now, GPUs: two})
-	if g := w.gpu(0); g.OtherProcesses != assumedBehind {
-		t.Errorf("%s of others on the GPU, want %s", g.OtherProcesses, assumedBehind)
+	w.step(model.VacatesOnRequest{At: w.now, Task: a, Attempt: 1})
+	w.step(model.SuspendAsked{At: w.now, Task: a, By: "ada"})
+	w.step(model.GPUsFound{At: w.now, GPUs: two[1:]})
+	w.step(model.SuspendDone{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, model.Suspended)
+	w.step(model.GPUsFound{At: w.now, GPUs: two})
+	if g := w.gpu(0); g.OtherProcesses != model.AssumedResidue {
+		t.Errorf("%s of others on the GPU, want %s", g.OtherProcesses, model.AssumedResidue)
 	}
-	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
-	w.exit(a, ExitInfrastructure)
+	w.step(model.GPUsFound{At: w.now, GPUs: two[1:]})
+	w.exit(a, model.ExitInfrastructure)
 	if n := len(w.s.GPUs()); n != 1 {
 		t.Errorf("%d GPUs are known; one is gone and holds nothing", n)
 	}
@@ -82,22 +83,22 @@ func TestHomeIsMissing(t *testing.T) {
 // TestBehindIsMissing checks that the last sampled residue of a suspended task counts
 // again when its GPU is found, also if the task may resume elsewhere.
 func TestBehindIsMissing(t *testing.T) {
-	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendMove}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB, Suspend: SuspendMove}}
+	two := []model.GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: model.SuspendMove}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB, Suspend: model.SuspendMove}}
 	w := newWorldOf(t, plain(), two...)
-	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
-	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
+	w.step(model.HostsFound{At: w.now, Hosts: []model.HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
+	a := w.submit(30*units.GiB, func(r *model.Request) { r.HostReserve = units.GiB })
 	w.started(a)
-	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
-	w.step(SuspendDone{At: w.now, Task: a, Attempt: 1})
-	w.wantPhase(a, Suspended)
-	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Used: 3 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 3 * units.GiB}}}}})
-	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
-	w.step(GPUsFound{At: w.now, GPUs: two})
+	w.step(model.SuspendAsked{At: w.now, Task: a, By: "ada"})
+	w.step(model.SuspendDone{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, model.Suspended)
+	w.step(model.Sampled{At: w.now, GPUs: []model.GPUSample{{ID: "GPU-0", Used: 3 * units.GiB, Tasks: []model.TaskUse{{Task: a, Used: 3 * units.GiB}}}}})
+	w.step(model.GPUsFound{At: w.now, GPUs: two[1:]})
+	w.step(model.GPUsFound{At: w.now, GPUs: two})
 	if g := w.gpu(0); g.OtherProcesses != 3*units.GiB || len(g.Residue) != 1 {
 		t.Errorf("%s of others on the GPU, %v of suspended tasks", g.OtherProcesses, g.Residue)
 	}
-	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
-	w.exit(a, ExitInfrastructure)
+	w.step(model.GPUsFound{At: w.now, GPUs: two[1:]})
+	w.exit(a, model.ExitInfrastructure)
 	if n := len(w.s.GPUs()); n != 1 {
 		t.Errorf("%d GPUs are known; one is gone and holds nothing", n)
 	}
@@ -109,38 +110,38 @@ func TestRingSurvives(t *testing.T) {
 	opt := plain()
 	opt.Policy = "round-robin"
 	w := newWorld(t, opt, 3)
-	var infos []GPUInfo
+	var infos []model.GPUInfo
 	for _, g := range w.s.GPUs() {
 		infos = append(infos, g.GPUInfo)
 	}
 	w.wantOn(w.submit(units.GiB, nil), 0)
-	w.step(GPUsFound{At: w.now, GPUs: infos})
+	w.step(model.GPUsFound{At: w.now, GPUs: infos})
 	w.wantOn(w.submit(units.GiB, nil), 1)
-	w.exit(1, ExitOK)
-	w.step(GPUsFound{At: w.now, GPUs: infos[1:]}) // the turn stays with GPU 2
+	w.exit(1, model.ExitOK)
+	w.step(model.GPUsFound{At: w.now, GPUs: infos[1:]}) // the turn stays with GPU 2
 	w.wantOn(w.submit(units.GiB, nil), 2)
 }
 
 func TestEngine(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	w.step(EngineChanged{At: w.now})
-	if w.s.EngineDown() != (Reason{Code: ReasonEngineDown}) {
+	w.step(model.EngineChanged{At: w.now})
+	if w.s.EngineDown() != (model.Reason{Code: model.ReasonEngineDown}) {
 		t.Errorf("engine: %+v", w.s.EngineDown())
 	}
 	a := w.submit(units.GiB, nil)
 	b := w.submit(units.GiB, nil)
-	w.sample(GPUSample{ID: "GPU-0"})
+	w.sample(model.GPUSample{ID: "GPU-0"})
 	w.wantOn(a)
 	w.cancel(b)
-	w.wantPhase(b, Cancelled)
-	w.step(EngineChanged{At: w.now, Up: true})
+	w.wantPhase(b, model.Cancelled)
+	w.step(model.EngineChanged{At: w.now, Up: true})
 	w.wantOn(a, 0)
-	w.step(EngineChanged{At: w.now, Reason: "gone"})
+	w.step(model.EngineChanged{At: w.now, Reason: "gone"})
 	c := w.submit(units.GiB, nil)
-	w.exit(a, ExitInfrastructure)
+	w.exit(a, model.ExitInfrastructure)
 	w.wait(time.Hour)
 	w.wantOn(a)
-	w.step(EngineChanged{At: w.now, Up: true})
+	w.step(model.EngineChanged{At: w.now, Up: true})
 	w.wantOn(a, 0)
 	w.wantOn(c, 0)
 }

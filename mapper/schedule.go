@@ -1,17 +1,21 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
 
 // cycle is one scheduling cycle.
 type cycle struct {
 	fit      freeSummary
-	head     *Task           // the first that does not fit
-	favoured *Task           // the first task whose aging is over
+	head     *model.Task     // the first that does not fit
+	favoured *model.Task     // the first task whose aging is over
 	before   headReservation // the head reservation of the previous cycle
 	failed   []failure
 	// blocked are the tasks that were tried and did not fit. reordered: the order of the
 	// users has changed during the cycle.
-	blocked   []*Task
+	blocked   []*model.Task
 	reordered bool
 }
 
@@ -37,7 +41,7 @@ func (s *State) runCycle() {
 	}
 	s.breakers.settleNamespaces()
 	var p *cycle
-	if s.breakers.engineBreaker.paused() {
+	if s.breakers.engineBreaker.Paused() {
 		p = s.launchProbe()
 	} else {
 		p = s.cycleUntilStable(s.queue.head)
@@ -92,7 +96,7 @@ func (s *State) cycle(before headReservation) *cycle {
 
 // counted returns how many of the tasks that did not fit still count for the look-ahead.
 // A task that a later launch has put over its user's quota does not.
-func (s *State) counted(blocked []*Task) (n int) {
+func (s *State) counted(blocked []*model.Task) (n int) {
 	for _, t := range blocked {
 		if !s.bounded(t) {
 			n++
@@ -131,24 +135,21 @@ func (s *State) byPriority(p *cycle) {
 	}
 }
 
-// byPriority reports whether a priority of both queues goes before all lower ones.
-func (o *Options) byPriority() bool { return o.MakeWay && o.Recovery != RecoverOriginal }
-
 // recoveryBlocks reports whether a recovering task keeps the whole main queue
 // from starting.
 func (q *schedulingQueue) recoveryBlocks() bool {
-	if q.opt.Recovery != RecoverOriginal {
+	if q.opt.Recovery != model.RecoverOriginal {
 		return false
 	}
 	return slices.ContainsFunc(q.waiting.recovery(), func(l lane) bool {
-		return slices.ContainsFunc(l.waiting(), func(t *Task) bool { return t.Phase == Recovering })
+		return slices.ContainsFunc(l.waiting(), func(t *model.Task) bool { return t.Phase == model.Recovering })
 	})
 }
 
 // inSight reports whether the last cycle reached a waiting task's place in its queue.
-func (q *schedulingQueue) inSight(t *Task) bool {
+func (q *schedulingQueue) inSight(t *model.Task) bool {
 	reach := q.reach[1]
-	if t.first() {
+	if t.GoesFirst() {
 		reach = q.reach[0]
 	}
 	return reach == 0 || q.waiting.place(t) <= reach

@@ -1,6 +1,10 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
 
 // schedulingQueue holds what decides in which order tasks are tried: the queues, the
 // tasks held for others or for their group, the reservations, and the GPUs reserved for
@@ -10,11 +14,11 @@ type schedulingQueue struct {
 	users     *users
 	predictor *predictor
 
-	waiting   queues              // the waiting tasks
-	followers map[TaskID][]TaskID // of each task, the held tasks that depend on it; look-up only; each list in order of number
-	groups    map[string]*group   // look-up only
+	waiting   queues                          // the waiting tasks
+	followers map[model.TaskID][]model.TaskID // of each task, the held tasks that depend on it; look-up only; each list in order of number
+	groups    map[string]*group               // look-up only
 	// reservations are in order of number.
-	reservations    []*Reservation
+	reservations    []*model.Reservation
 	lastReservation int
 	head            headReservation
 	reach           [2]int // the places in the recovery and the main queue that the last cycle reached; 0 is the end
@@ -23,9 +27,9 @@ type schedulingQueue struct {
 }
 
 func newSchedulingQueue(l *ledger, us *users, pr *predictor) *schedulingQueue {
-	q := &schedulingQueue{ledger: l, users: us, predictor: pr, followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
-	q.waiting.byPriority = l.opt.byPriority()
-	if l.opt.fair() {
+	q := &schedulingQueue{ledger: l, users: us, predictor: pr, followers: map[model.TaskID][]model.TaskID{}, groups: map[string]*group{}}
+	q.waiting.byPriority = l.opt.ByPriority()
+	if l.opt.Fair() {
 		q.waiting.turns = us
 	}
 	return q
@@ -34,7 +38,7 @@ func newSchedulingQueue(l *ledger, us *users, pr *predictor) *schedulingQueue {
 // clone returns a copy for copies of the ledger, the users and the predictor.
 func (q *schedulingQueue) clone(l *ledger, us *users, pr *predictor) *schedulingQueue {
 	c := newSchedulingQueue(l, us, pr)
-	c.waiting = q.waiting.clone(us, func(id TaskID) *Task { return l.tasks[id] })
+	c.waiting = q.waiting.clone(us, func(id model.TaskID) *model.Task { return l.tasks[id] })
 	for id, all := range q.followers {
 		c.followers[id] = slices.Clone(all)
 	}
@@ -45,7 +49,7 @@ func (q *schedulingQueue) clone(l *ledger, us *users, pr *predictor) *scheduling
 		}
 		c.groups[name] = n
 	}
-	c.reservations, c.lastReservation = make([]*Reservation, len(q.reservations)), q.lastReservation
+	c.reservations, c.lastReservation = make([]*model.Reservation, len(q.reservations)), q.lastReservation
 	for i, r := range q.reservations {
 		c.reservations[i] = new(*r)
 	}

@@ -1,6 +1,10 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
 
 // scoreTable stores the part of the latest results that a scheduling cycle needs, in the
 // order of the GPUs. A cycle asks one GPU after the other for the same candidate. With
@@ -30,36 +34,36 @@ const (
 )
 
 // keptRules are the rules that scoring returns. A result with another rule is not stored.
-var keptRules = [...]Rule{"", RuleSlowdown, RuleWait, RuleUnseen}
+var keptRules = [...]model.Rule{"", model.RuleSlowdown, model.RuleWait, model.RuleUnseen}
 
-func (k *scoreEntry) rule() Rule  { return keptRules[k.key&(1<<keyRule-1)] }
-func (k *scoreEntry) rough() bool { return k.key&keyRough != 0 }
+func (k *scoreEntry) rule() model.Rule { return keptRules[k.key&(1<<keyRule-1)] }
+func (k *scoreEntry) rough() bool      { return k.key&keyRough != 0 }
 
 // scoreKey returns the key of a result, without its outcome.
 func scoreKey(m *memo, id int) uint64 { return m.version<<keyNumber | uint64(id) }
 
 // find returns the result on a GPU with a current memo, or nil if it is not stored.
-func (t *scoreTable) find(g *GPU, m *memo, id int) *scoreEntry {
+func (t *scoreTable) find(g *model.GPU, m *memo, id int) *scoreEntry {
 	row := t.rows[id%answerRows]
-	if g.pos >= len(row) || row[g.pos].key>>keyOutcome != scoreKey(m, id) {
+	if g.Pos() >= len(row) || row[g.Pos()].key>>keyOutcome != scoreKey(m, id) {
 		return nil
 	}
-	return &row[g.pos]
+	return &row[g.Pos()]
 }
 
 // enter stores a result.
-func (t *scoreTable) enter(g *GPU, m *memo, id int, a *scoreResult) {
+func (t *scoreTable) enter(g *model.GPU, m *memo, id int, a *scoreResult) {
 	rule := slices.Index(keptRules[:], a.no.rule)
 	if rule < 0 || id >= 1<<keyNumber {
 		return
 	}
 	row := &t.rows[id%answerRows]
-	if g.pos >= len(*row) {
-		*row = append(*row, make([]scoreEntry, g.pos+1-len(*row))...)
+	if g.Pos() >= len(*row) {
+		*row = append(*row, make([]scoreEntry, g.Pos()+1-len(*row))...)
 	}
 	key := scoreKey(m, id)<<keyOutcome | uint64(rule)
 	if a.rough {
 		key |= keyRough
 	}
-	(*row)[g.pos] = scoreEntry{key, a.added}
+	(*row)[g.Pos()] = scoreEntry{key, a.added}
 }

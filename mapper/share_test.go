@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // TestShareOfEachGPU checks that a task that takes a share of a GPU by design is granted
 // that share of the GPU it gets, however large that is, and goes where it has room.
 func TestShareOfEachGPU(t *testing.T) {
-	half := Estimate{Memory: 20 * units.GiB, Point: 20 * units.GiB, Share: shareOne / 2}
+	half := model.Estimate{Memory: 20 * units.GiB, Point: 20 * units.GiB, Share: model.WholeGPU / 2}
 	for name, row := range map[string]struct {
 		beside, small units.Bytes // allocated on the large and on the small GPU before
 		want          int         // the GPU it goes to
@@ -22,7 +23,7 @@ func TestShareOfEachGPU(t *testing.T) {
 		opt := plain()
 		opt.Policy = "magm"
 		w := newWorld(t, opt, 0)
-		w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
+		w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
 		if row.beside > 0 {
 			id := w.submit(row.beside, nil)
 			w.wantOn(id, 1)
@@ -34,7 +35,7 @@ func TestShareOfEachGPU(t *testing.T) {
 			w.started(small)
 		}
 		id := w.submitOnly(nil)
-		w.step(Estimated{At: w.now, Task: id, Estimate: half})
+		w.step(model.Estimated{At: w.now, Task: id, Estimate: half})
 		w.wantOn(id, row.want)
 		if a := w.task(id).Current(); a == nil || a.Grants[0].Memory != row.grant {
 			t.Errorf("%s: granted %+v, want %s", name, a, row.grant)
@@ -46,15 +47,15 @@ func TestShareOfEachGPU(t *testing.T) {
 	// No GPU has room: it waits, and starts on the first that has.
 	opt := plain()
 	w := newWorld(t, opt, 0)
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
+	w.step(model.GPUsFound{At: w.now, GPUs: []model.GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
 	large := w.submit(50*units.GiB, nil)
 	small := w.submit(21*units.GiB, nil)
 	w.wantOn(small, 0)
 	w.started(small)
 	w.started(large)
 	id := w.submitOnly(nil)
-	w.step(Estimated{At: w.now, Task: id, Estimate: half})
-	w.wantPhase(id, Queued)
-	w.exit(small, ExitOK)
+	w.step(model.Estimated{At: w.now, Task: id, Estimate: half})
+	w.wantPhase(id, model.Queued)
+	w.exit(small, model.ExitOK)
 	w.wantOn(id, 0)
 }

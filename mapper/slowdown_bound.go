@@ -1,6 +1,10 @@
 package mapper
 
-import "math"
+import (
+	"math"
+
+	"carma/mapper/model"
+)
 
 // slowdownBound caches what is needed to reject most candidates by the first step of
 // their forecasts, up to the first end there. No task is ever faster than alone. So a
@@ -55,7 +59,7 @@ func (v *boundCase) add(p *residentForecast, d loadDemand, b bound) {
 
 // certainlySlow reports whether a candidate is certain to be rejected on a GPU, because
 // it or a resident would be slowed down too much. False means not known yet.
-func (pr *predictor) certainlySlow(g *GPU, m *memo, n *candidate) bool {
+func (pr *predictor) certainlySlow(g *model.GPU, m *memo, n *candidate) bool {
 	v, on := pr.slowdownBound(m), pr.sharingMode(g)
 	with := residentForecast{left: n.left, elsewhere: 1, basis: n.basis}
 	if v.as.tooSlow(on, m.parts, &with, n.demand, n.class, with.within(v.most-capMargin, false)) {

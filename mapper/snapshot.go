@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // snapshot is a state's form on disk.
@@ -16,18 +17,18 @@ type snapshot struct {
 	Format     int                      `json:"format"`
 	Decisions  int                      `json:"decisions,omitempty"` // DecisionFormat
 	Now        units.Instant            `json:"now"`
-	Options    Options                  `json:"options"`
-	GPUs       []*GPU                   `json:"gpus"`
-	Hosts      []*Host                  `json:"hosts,omitempty"`
-	Tasks      []*Task                  `json:"tasks"`
-	LastID     TaskID                   `json:"last_id"`
-	EngineDown Reason                   `json:"engine_down,omitzero"`
-	Sick       *breaker                 `json:"sick,omitempty"`
+	Options    model.Options            `json:"options"`
+	GPUs       []*model.GPU             `json:"gpus"`
+	Hosts      []*model.Host            `json:"hosts,omitempty"`
+	Tasks      []*model.Task            `json:"tasks"`
+	LastID     model.TaskID             `json:"last_id"`
+	EngineDown model.Reason             `json:"engine_down,omitzero"`
+	Sick       *model.Breaker           `json:"sick,omitempty"`
 	Complaints *complaints              `json:"complaints,omitempty"`
 	Canary     canary                   `json:"canary,omitzero"`
-	Full       []*breaker               `json:"full,omitempty"`
-	Paused     *Cordon                  `json:"paused,omitempty"`
-	Reserved   []*Reservation           `json:"reserved,omitempty"`
+	Full       []*model.Breaker         `json:"full,omitempty"`
+	Paused     *model.Cordon            `json:"paused,omitempty"`
+	Reserved   []*model.Reservation     `json:"reserved,omitempty"`
 	LastRes    int                      `json:"last_reservation,omitempty"`
 	Ring       int                      `json:"ring,omitempty"`
 	Kept       headReservation          `json:"hold"`
@@ -60,11 +61,11 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		EngineDown: s.breakers.engineDown, Sick: s.breakers.engineBreaker, Complaints: s.breakers.complaints, Canary: s.breakers.canary, Full: s.breakers.namespaceBreakers, Paused: s.paused, Reserved: s.queue.reservations, LastRes: s.queue.lastReservation, Ring: s.ring, Kept: s.queue.head, History: s.predictor.history, Pairs: s.predictor.pairs, Growth: s.predictor.growth, Told: s.predictor.declaredError, Guesses: s.predictor.guess, Population: s.predictor.classCounts, NotBefore: s.notBefore, Handing: s.inflight, Again: s.again, Deadlines: s.timers, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.queue.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
-	snap.Tasks = make([]*Task, 0, len(s.tasks))
+	snap.Tasks = make([]*model.Task, 0, len(s.tasks))
 	for _, t := range s.tasks {
 		snap.Tasks = append(snap.Tasks, t)
 	}
-	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(snap.Tasks, func(a, b *model.Task) int { return cmp.Compare(a.ID, b.ID) })
 	return json.Marshal(snap)
 }
 
@@ -78,7 +79,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 	if snap.Format < 1 || snap.Format > snapshotFormat {
 		return fmt.Errorf("snapshot has format %d, this carma reads 1 to %d", snap.Format, snapshotFormat)
 	}
-	if err := snap.Options.Validate(); err != nil {
+	if err := Validate(snap.Options); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	n, err := snap.state()
@@ -130,7 +131,7 @@ func (snap *snapshot) state() (*State, error) {
 		if g == nil || n.byID[g.ID] != nil {
 			return nil, fmt.Errorf("a GPU is empty or there twice")
 		}
-		g.settle()
+		g.Settle()
 		n.gpus, n.byID[g.ID] = append(n.gpus, g), g
 	}
 	slices.SortFunc(n.gpus, compareGPUs)
@@ -142,22 +143,22 @@ func (snap *snapshot) state() (*State, error) {
 		if h == nil || n.host(h.Node) != nil {
 			return nil, fmt.Errorf("a machine is empty or there twice")
 		}
-		h.settle()
+		h.Settle()
 		n.hosts = append(n.hosts, h)
 	}
 	for _, t := range snap.Tasks {
-		if t == nil || n.tasks[t.ID] != nil || (t.Phase.Placed() || t.Phase == Suspended) && len(t.Attempts) == 0 || (t.Phase == Suspended) && (t.Suspension == nil || len(t.Suspension.From) != t.GPUs) {
+		if t == nil || n.tasks[t.ID] != nil || (t.Phase.Placed() || t.Phase == model.Suspended) && len(t.Attempts) == 0 || (t.Phase == model.Suspended) && (t.Suspension == nil || len(t.Suspension.From) != t.GPUs) {
 			return nil, fmt.Errorf("a task is empty, there twice or runs without an attempt")
 		}
 		n.addTask(t)
-		if t.waiting() {
+		if t.Waiting() {
 			n.queue.waiting.add(t)
 		}
 	}
 	if err := n.auditPlaces(n.queue.waitingTasks()); err != nil { // what follows reads the grants of tasks
 		return nil, err
 	}
-	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(snap.Tasks, func(a, b *model.Task) int { return cmp.Compare(a.ID, b.ID) })
 	n.queue.regroup(snap.Tasks)
 	n.placer.findMPSDomains()
 	n.fillShares()

@@ -3,12 +3,12 @@ package mapper
 import (
 	"math"
 
-	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // pace updates the speeds after the tasks on some GPUs changed.
-func (pl *placer) pace(gpus []*GPU) {
+func (pl *placer) pace(gpus []*model.GPU) {
 	for _, g := range gpus {
 		g.ChangedAt = pl.now
 	}
@@ -17,15 +17,15 @@ func (pl *placer) pace(gpus []*GPU) {
 
 // predict computes the present speed of each task on some GPUs. The work done so far is
 // kept as the time that it would have taken alone.
-func (pl *placer) predict(gpus []*GPU) {
+func (pl *placer) predict(gpus []*model.GPU) {
 	for _, g := range gpus {
-		g.forget()
+		g.InvalidateForecast()
 		var space [16]loadDemand
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			d := pl.predictor.loadDemand(r.Load, pl.tasks[r.Task])
-			d.idle = d.idle || pl.tasks[r.Task].Phase == Suspending
+			d.idle = d.idle || pl.tasks[r.Task].Phase == model.Suspending
 			demands = append(demands, d)
 		}
 		var room [16]float64
@@ -49,8 +49,8 @@ type sharingMode struct {
 	scratch *[16]float64 // for the speeds of a forecast
 }
 
-func (pr *predictor) sharingMode(g *GPU) sharingMode {
-	return sharingMode{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &pr.pairs, &pr.speeds}
+func (pr *predictor) sharingMode(g *model.GPU) sharingMode {
+	return sharingMode{g.Sharing == model.SharingTurns, g.Sharing == model.SharingUsers, &pr.pairs, &pr.speeds}
 }
 
 // speeds returns the predicted speeds of tasks on one GPU. An idle task neither slows
@@ -126,7 +126,7 @@ type loadDemand struct {
 }
 
 // loadDemand returns the demand of a task with a load; t is nil for other processes.
-func (pr *predictor) loadDemand(l interference.Load, t *Task) loadDemand {
+func (pr *predictor) loadDemand(l interference.Load, t *model.Task) loadDemand {
 	kind := int32(0)
 	if t != nil {
 		kind = pr.pairs.number(t.Kind)
@@ -150,17 +150,17 @@ func doubted(l interference.Load, doubt float64) interference.Load {
 const doubtMost = 0.9
 
 // repace sets the speed of a task to its speed on its slowest GPU.
-func (pl *placer) repace(t *Task) {
+func (pl *placer) repace(t *model.Task) {
 	pl.predictor.progress(t)
 	for _, grant := range t.Current().Grants {
 		if g := pl.byID[grant.GPU]; g != nil {
-			g.forget()
+			g.InvalidateForecast()
 		}
 	}
 	t.Speed = 1
 	for _, grant := range t.Current().Grants {
 		if g := pl.byID[grant.GPU]; g != nil {
-			if r := g.resident(t.ID); r != nil {
+			if r := g.Resident(t.ID); r != nil {
 				t.Speed = min(t.Speed, r.Speed)
 			}
 		}
@@ -168,16 +168,6 @@ func (pl *placer) repace(t *Task) {
 }
 
 // progress updates the work that a running task has done up to now.
-func (pr *predictor) progress(t *Task) {
-	t.Done, t.PacedAt = t.doneBy(pr.now), pr.now
-}
-
-// doneBy returns the work that the current attempt has done by an instant, in seconds
-// alone. A suspending or resuming task does no work.
-func (t *Task) doneBy(at units.Instant) float64 {
-	a := t.Current()
-	if a == nil || a.Started == 0 || t.Phase == Resuming || t.Phase == Suspending {
-		return t.Done
-	}
-	return max(0, t.Done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
+func (pr *predictor) progress(t *model.Task) {
+	t.Done, t.PacedAt = t.DoneBy(pr.now), pr.now
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 const (
@@ -22,9 +23,9 @@ const (
 //
 // ExpectedStart simulates the state's own decisions on a copy, without samples, and ends
 // after foreseenFor or foreseenSteps. It does not change the state.
-func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
+func (s *State) ExpectedStart(id model.TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
-	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Suspended && !t.waiting() || s.breakers.awaitsRoom(t) {
+	if t == nil || t.Phase == model.Estimating || t.Phase.Placed() || t.Phase == model.Suspended && !t.Waiting() || s.breakers.awaitsRoom(t) {
 		return 0, 0, false
 	}
 	var likely startForecast
@@ -45,8 +46,8 @@ type startForecast struct {
 	s    *State
 	late bool // tasks run late
 	// whole is the total work of the attempts looked up so far, in seconds alone.
-	whole map[TaskID]attemptWork
-	next  []Event // events that are due now
+	whole map[model.TaskID]attemptWork
+	next  []model.Event // events that are due now
 }
 
 type attemptWork struct {
@@ -56,17 +57,17 @@ type attemptWork struct {
 
 // of begins with a copy of a state. It assumes that all launched containers start now.
 func (f *startForecast) of(s *State) {
-	f.s, f.whole = s.Clone(), map[TaskID]attemptWork{}
+	f.s, f.whole = s.Clone(), map[model.TaskID]attemptWork{}
 	f.s.out = nil
 	for _, g := range f.s.gpus {
 		for i := range g.Residents {
 			switch t := f.s.tasks[g.Residents[i].Task]; {
 			case t.Current().Started == 0:
-				f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
-			case t.Phase == Suspending:
-				f.next = append(f.next, SuspendDone{At: s.now, Task: t.ID, Attempt: t.Current().N})
-			case t.Phase == Resuming:
-				f.next = append(f.next, Resumed{At: s.now, Task: t.ID, Attempt: t.Current().N})
+				f.next = append(f.next, model.Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			case t.Phase == model.Suspending:
+				f.next = append(f.next, model.SuspendDone{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			case t.Phase == model.Resuming:
+				f.next = append(f.next, model.Resumed{At: s.now, Task: t.ID, Attempt: t.Current().N})
 			}
 		}
 	}
@@ -75,15 +76,15 @@ func (f *startForecast) of(s *State) {
 	}
 	for _, t := range f.s.bare() {
 		if t.Current().Started == 0 {
-			f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			f.next = append(f.next, model.Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
 		}
 	}
 	f.s.dirty = true
-	f.next = append(f.next, TimerFired{At: s.now})
+	f.next = append(f.next, model.TimerFired{At: s.now})
 }
 
 // start simulates until a task is launched, and returns how long that takes.
-func (f *startForecast) start(id TaskID) (time.Duration, bool) {
+func (f *startForecast) start(id model.TaskID) (time.Duration, bool) {
 	began := f.s.now
 	for range foreseenSteps {
 		if len(f.next) == 0 && !f.ahead(began.Add(foreseenFor)) {
@@ -92,28 +93,28 @@ func (f *startForecast) start(id TaskID) (time.Duration, bool) {
 		ev := f.next[0]
 		f.next = f.next[1:]
 		switch ev := ev.(type) {
-		case Started:
+		case model.Started:
 			f.uses(ev.Task, 1)
-		case Exited:
+		case model.Exited:
 			f.uses(ev.Task, -1)
 		}
 		for _, d := range f.s.Step(ev) {
 			switch d := d.(type) {
-			case Launch:
+			case model.Launch:
 				if d.Task == id {
 					return f.s.now.Sub(began), true
 				}
-				f.next = append(f.next, Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
-			case Suspend:
-				f.next = append(f.next, SuspendDone{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
-			case Resume:
+				f.next = append(f.next, model.Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case model.Suspend:
+				f.next = append(f.next, model.SuspendDone{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case model.Resume:
 				if d.Task == id {
 					return f.s.now.Sub(began), true
 				}
-				f.next = append(f.next, Resumed{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
-			case Stop:
-				f.next = append(f.next, Exited{At: f.s.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
-			case Finish:
+				f.next = append(f.next, model.Resumed{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case model.Stop:
+				f.next = append(f.next, model.Exited{At: f.s.now, Task: d.Task, Attempt: d.Attempt, Class: model.ExitStopped})
+			case model.Finish:
 				if d.Task.ID == id {
 					return 0, false
 				}
@@ -126,7 +127,7 @@ func (f *startForecast) start(id TaskID) (time.Duration, bool) {
 // ahead finds the next event: the end of a task, or a timer. It returns false if there is
 // none before an instant.
 func (f *startForecast) ahead(until units.Instant) bool {
-	first, ends := until, (*Task)(nil)
+	first, ends := until, (*model.Task)(nil)
 	for _, g := range f.s.gpus {
 		for i := range g.Residents {
 			t := f.s.tasks[g.Residents[i].Task]
@@ -143,9 +144,9 @@ func (f *startForecast) ahead(until units.Instant) bool {
 	wake, ok := f.s.NextTimer()
 	switch {
 	case ok && wake < first:
-		f.next = append(f.next, TimerFired{At: max(wake, f.s.now)})
+		f.next = append(f.next, model.TimerFired{At: max(wake, f.s.now)})
 	case ends != nil:
-		f.next = append(f.next, Exited{At: first, Task: ends.ID, Attempt: ends.Current().N, Class: ExitOK})
+		f.next = append(f.next, model.Exited{At: first, Task: ends.ID, Attempt: ends.Current().N, Class: model.ExitOK})
 	default:
 		return false
 	}
@@ -154,12 +155,12 @@ func (f *startForecast) ahead(until units.Instant) bool {
 
 // ends returns the expected end of a task at its present speed. The total work of an
 // attempt is fixed when it is first looked up.
-func (f *startForecast) ends(t *Task) units.Instant {
+func (f *startForecast) ends(t *model.Task) units.Instant {
 	a := t.Current()
 	if a == nil || a.Started == 0 {
 		return units.Never
 	}
-	done := t.doneBy(f.s.now)
+	done := t.DoneBy(f.s.now)
 	w := f.whole[t.ID]
 	if w.attempt != a.N {
 		left, basis := f.s.predictor.left(t, done)
@@ -177,17 +178,17 @@ func (f *startForecast) ends(t *Task) units.Instant {
 }
 
 // uses adds a task's use to the samples of its GPUs; by is 1, or -1 to subtract it.
-func (f *startForecast) uses(id TaskID, by float64) {
+func (f *startForecast) uses(id model.TaskID, by float64) {
 	t := f.s.tasks[id]
 	if t == nil || t.Current() == nil {
 		return
 	}
 	for _, grant := range t.Current().Grants {
 		g := f.s.byID[grant.GPU]
-		if r := g.resident(id); r != nil {
+		if r := g.Resident(id); r != nil {
 			g.Used = max(0, g.Used+r.Used.Scale(by))
 			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)
-			g.changed()
+			g.Changed()
 		}
 	}
 }

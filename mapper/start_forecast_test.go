@@ -7,11 +7,12 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // expects checks the expected start of a task, to a second, and that the question changes
 // nothing.
-func (w *world) expects(id TaskID, from, to time.Duration, known bool) {
+func (w *world) expects(id model.TaskID, from, to time.Duration, known bool) {
 	w.t.Helper()
 	before := w.s.Clone()
 	gotFrom, gotTo, ok := w.s.ExpectedStart(id)
@@ -26,10 +27,10 @@ func (w *world) expects(id TaskID, from, to time.Duration, known bool) {
 
 // known adds a task on its own GPU with a known run time: typical of its model, or, with
 // a kind, from its earlier runs.
-func (w *world) known(run time.Duration) TaskID {
+func (w *world) known(run time.Duration) model.TaskID {
 	w.t.Helper()
 	id := w.submitOnly(nil)
-	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: 30 * units.GiB}, Expected: Expected{RunTime: run, Loads: []interference.Load{{SMACT: 0.9, DRAMA: 0.5}}}})
+	w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{Memory: 30 * units.GiB}, Expected: model.Expected{RunTime: run, Loads: []interference.Load{{SMACT: 0.9, DRAMA: 0.5}}}})
 	return id
 }
 
@@ -41,7 +42,7 @@ func TestExpectedStart(t *testing.T) {
 		opt := plain()
 		opt.Policy = policy
 		w := newWorld(t, opt, 1)
-		soon := w.submit(30*units.GiB, func(r *Request) { r.Delay = 5 * time.Minute })
+		soon := w.submit(30*units.GiB, func(r *model.Request) { r.Delay = 5 * time.Minute })
 		w.expects(soon, 5*time.Minute, 5*time.Minute, true)
 		w.cancel(soon)
 
@@ -52,10 +53,10 @@ func TestExpectedStart(t *testing.T) {
 		w.expects(first, 10*time.Minute, 20*time.Minute, true)
 		w.expects(second, 70*time.Minute, 140*time.Minute, true)
 		w.expects(running, 0, 0, false)
-		after := w.submit(units.GiB, func(r *Request) { r.After = []Dependency{{Task: second, Condition: AfterOK}} })
+		after := w.submit(units.GiB, func(r *model.Request) { r.After = []model.Dependency{{Task: second, Condition: model.AfterOK}} })
 		w.expects(after, 130*time.Minute, 260*time.Minute, true)
 
-		w.step(EngineChanged{At: w.now, Up: false, Reason: "gone"})
+		w.step(model.EngineChanged{At: w.now, Up: false, Reason: "gone"})
 		w.expects(first, 0, 0, false)
 	}
 }
@@ -68,7 +69,7 @@ func TestExpectedStartUnknown(t *testing.T) {
 	w.started(running)
 	waits := w.submit(30*units.GiB, nil)
 	w.expects(waits, 0, 0, false)
-	w.exit(running, ExitOK)
+	w.exit(running, model.ExitOK)
 	w.started(waits)
 
 	long := newWorld(t, plain(), 1)

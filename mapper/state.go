@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // State is the whole state of the mapper. It is not safe for concurrent use: one
@@ -19,7 +20,7 @@ type State struct {
 	learner   *learner
 	preempter *preempter
 
-	paused    *Cordon          // of launching, or nil
+	paused    *model.Cordon    // of launching, or nil
 	notBefore units.Instant    // no launch before this (option Interval)
 	inflight  []inflightLaunch // launches in flight to the engine, in order
 	again     units.Instant    // when the queues are scheduled again for policy carma
@@ -30,17 +31,17 @@ type State struct {
 // step is the working space of a step; it is not used between steps.
 type step struct {
 	endings  []ending // until followUp
-	critical []*Task
+	critical []*model.Task
 }
 
 // New returns an empty state. Options must be valid.
-func New(opt Options) *State {
-	opt = opt.own()
+func New(opt model.Options) *State {
+	opt = opt.Clone()
 	p, err := policyNamed(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	l := &ledger{agenda: agenda{format: DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, taskIndex: newTaskIndex()}
+	l := &ledger{agenda: agenda{format: model.DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*model.GPU{}, byID: map[model.GPUID]*model.GPU{}, taskIndex: newTaskIndex()}
 	s := &State{ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
@@ -57,7 +58,7 @@ func (s *State) wire() {
 // Step applies ev and returns what must now be done, in order. Equal states and equal
 // events give equal decisions. Time never runs backwards: an event with an older instant
 // than the last one happens now. The caller may keep the decisions.
-func (s *State) Step(ev Event) []Decision {
+func (s *State) Step(ev model.Event) []model.Decision {
 	s.take(ev)
 	s.schedule()
 	s.setTimer()
@@ -65,80 +66,80 @@ func (s *State) Step(ev Event) []Decision {
 }
 
 // take applies an event, except its effect on the queues.
-func (s *State) take(ev Event) {
-	s.now = max(s.now, ev.when())
+func (s *State) take(ev model.Event) {
+	s.now = max(s.now, ev.When())
 	s.out = nil
 	switch ev := ev.(type) {
-	case Configured:
+	case model.Configured:
 		s.configure(ev)
-	case GPUsFound:
+	case model.GPUsFound:
 		s.found(ev)
-	case HostsFound:
+	case model.HostsFound:
 		s.hostsFound(ev)
-	case HelpersBooked:
+	case model.HelpersBooked:
 		s.helpersBooked(ev)
-	case EngineChanged:
+	case model.EngineChanged:
 		s.engineChanged(ev)
-	case TaskSubmitted:
+	case model.TaskSubmitted:
 		s.submitted(ev)
-	case Estimated:
+	case model.Estimated:
 		s.estimated(ev)
-	case Sampled:
+	case model.Sampled:
 		s.sampled(ev)
-	case ThroughputReported:
+	case model.ThroughputReported:
 		s.learner.throughputReported(ev)
-	case LaunchAccepted:
+	case model.LaunchAccepted:
 		s.launchAccepted(ev)
-	case Started:
+	case model.Started:
 		s.started(ev)
-	case Exited:
+	case model.Exited:
 		s.exited(ev)
-	case Cancel:
+	case model.Cancel:
 		s.cancel(ev)
-	case TerminalInput:
+	case model.TerminalInput:
 		s.terminalInput(ev)
-	case VacatesOnRequest:
+	case model.VacatesOnRequest:
 		s.vacatesOnRequest(ev)
-	case SuspendedOutOfBand:
+	case model.SuspendedOutOfBand:
 		s.suspendedOutOfBand(ev)
-	case DevicesChecked:
+	case model.DevicesChecked:
 		s.devicesChecked(ev)
-	case SuspendAsked:
+	case model.SuspendAsked:
 		s.preempter.suspendAsked(ev)
-	case SuspendDone:
+	case model.SuspendDone:
 		s.suspended(ev)
-	case ResumeAsked:
+	case model.ResumeAsked:
 		s.resumeAsked(ev)
-	case Resumed:
+	case model.Resumed:
 		s.resumed(ev)
-	case HoldChanged:
+	case model.HoldChanged:
 		s.holdChanged(ev)
-	case RequeueRequested:
+	case model.RequeueRequested:
 		s.requeueRequested(ev)
-	case TaskUpdated:
+	case model.TaskUpdated:
 		s.taskUpdated(ev)
-	case QueueMoved:
+	case model.QueueMoved:
 		s.queueMoved(ev)
-	case GPUsCordoned:
+	case model.GPUsCordoned:
 		s.gpusCordoned(ev)
-	case CanaryEnded:
+	case model.CanaryEnded:
 		s.breakers.canaryEnded(ev)
-	case GPUsReset:
+	case model.GPUsReset:
 		s.gpusReset(ev)
-	case LaunchingPaused:
+	case model.LaunchingPaused:
 		s.launchingPaused(ev)
-	case Reserved:
+	case model.Reserved:
 		s.queue.reserved(ev)
-	case Unreserved:
+	case model.Unreserved:
 		s.unreserved(ev)
-	case Pinned:
+	case model.Pinned:
 		s.preempter.pinned(ev)
-	case Removed:
-	case OrphanAdopted:
+	case model.Removed:
+	case model.OrphanAdopted:
 		s.adoptOrphan(ev)
-	case EndRecovered:
+	case model.EndRecovered:
 		s.endRecovered(ev)
-	case TimerFired:
+	case model.TimerFired:
 		s.wake = 0
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
@@ -148,7 +149,7 @@ func (s *State) take(ev Event) {
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
 
-func (a *agenda) decide(d Decision) {
+func (a *agenda) decide(d model.Decision) {
 	a.out = append(a.out, d)
 	a.recorded.strike(d)
 }
@@ -160,22 +161,22 @@ func (a *agenda) setTimer() {
 	}
 	if next := a.timers[0].At; a.wake == 0 || next < a.wake {
 		a.wake = next
-		a.decide(SetTimer{At: next})
+		a.decide(model.SetTimer{At: next})
 	}
 }
 
-func (s *State) configure(ev Configured) {
+func (s *State) configure(ev model.Configured) {
 	s.format = ev.Format
-	if ev.Options.Validate() != nil {
+	if Validate(ev.Options) != nil {
 		return // validation is the caller's duty; keep the present options
 	}
-	s.users.settle(s.now, s.opt.halfLife())
+	s.users.settle(s.now, s.opt.HalfLife())
 	s.opt, s.dirty = ev.Options, true
 	s.placer.dropCache()
-	s.opt = s.opt.own()
+	s.opt = s.opt.Clone()
 	s.placer.policy, _ = policyNamed(ev.Options.Policy)
 	s.idleOnly = s.placer.policy.idleOnly
-	if s.queue.waiting.byPriority = s.opt.byPriority(); !s.opt.preempts() {
+	if s.queue.waiting.byPriority = s.opt.ByPriority(); !s.opt.Preempts() {
 		s.preempter.clearAllNominations()
 	}
 	s.again = 0
@@ -186,7 +187,7 @@ func (s *State) configure(ev Configured) {
 		s.notBefore = next
 		s.at(next, timer{})
 	}
-	s.queue.resort(func(*Task) bool { return true })
+	s.queue.resort(func(*model.Task) bool { return true })
 	if by := s.queue.takesTurns(); by != s.queue.waiting.turns {
 		s.queue.waiting.refile(by)
 	}
@@ -195,13 +196,13 @@ func (s *State) configure(ev Configured) {
 }
 
 // enqueue puts a task without grants into its queue.
-func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
+func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase, s.now) }
 
-func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
+func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
 	t.Rank = s.queue.rankOf(t)
 	s.placer.retry(t)
-	s.users.make(t.userAccount()).waiting++
+	s.users.make(t.UserAccount()).waiting++
 	s.queue.waiting.add(t)
 	s.queue.onEnqueue(t)
 	s.dirty = s.dirty || s.queue.inSight(t)
@@ -210,7 +211,7 @@ func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	}
 }
 
-func (s *State) started(ev Started) {
+func (s *State) started(ev model.Started) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
 		return
@@ -219,19 +220,19 @@ func (s *State) started(ev Started) {
 }
 
 // onStarted records that the container of an attempt has run since an instant.
-func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
-	a.Started, t.PacedAt, t.Idle = since, s.now, Idleness{}
+func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) {
+	a.Started, t.PacedAt, t.Idle = since, s.now, model.Idleness{}
 	s.breakers.startSucceeded(t, a)
 	s.announceStart(t.ID)
-	if t.Phase == Launching {
-		t.Phase = Running
+	if t.Phase == model.Launching {
+		t.Phase = model.Running
 	}
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		g.ChangedAt = s.now
-		g.forget()
-		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
-		g.settle()
+		g.InvalidateForecast()
+		g.Resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
+		g.Settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), timer{})
 	s.preempter.notePreemptible(t)
@@ -242,7 +243,7 @@ func (s *State) onStarted(t *Task, a *Attempt, since units.Instant) {
 		s.at(ends, timer{})
 	}
 	if len(t.Expected.Loads) == 0 {
-		s.at(s.now.Add(settling), timer{})
+		s.at(s.now.Add(model.SettleTime), timer{})
 	}
 	if s.placer.policy.pick != nil {
 		s.at(since.Add(tellWithin), timer{})

@@ -1,48 +1,39 @@
 package mapper
 
-func (s *State) submitted(ev TaskSubmitted) {
+import "carma/mapper/model"
+
+func (s *State) submitted(ev model.TaskSubmitted) {
 	if ev.ID <= s.lastID {
 		return
 	}
 	s.lastID = ev.ID
-	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
-	t.shape()
+	t := &model.Task{Request: ev.Request, Phase: model.Estimating, Submitted: s.now}
+	t.Normalize()
 	s.addTask(t)
 	s.queue.enrol(t)
 	s.addDependencies(t)
 }
 
-// shape adjusts the request to what is possible.
-func (r *Request) shape() {
-	r.GPUs, r.HostMem, r.CPUs = max(r.GPUs, 1), r.HostMem.Clamp(), max(0, min(r.CPUs, mostCPUs))
-	if r.HostReserve = r.HostReserve.Clamp(); r.HostMem > 0 {
-		r.HostReserve = min(r.HostReserve, r.HostMem)
-	}
-	if r.NoGPU {
-		r.GPUs, r.Exclusive = 0, false
-	}
-}
-
-func (s *State) estimated(ev Estimated) {
+func (s *State) estimated(ev model.Estimated) {
 	t := s.tasks[ev.Task]
-	if t == nil || t.Phase != Estimating {
+	if t == nil || t.Phase != model.Estimating {
 		return
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.learner.appraise(t)
 	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
-		s.finish(t, Failed, 0, no.Reason)
+		s.finish(t, model.Failed, 0, no.Reason)
 		return
 	}
-	if !t.ready() {
-		t.Phase = Held
+	if !t.Ready() {
+		t.Phase = model.Held
 		return
 	}
 	s.admit(t)
 }
 
 // appraise computes the first grant from the estimate and from earlier runs.
-func (ln *learner) appraise(t *Task) {
+func (ln *learner) appraise(t *model.Task) {
 	ln.predictor.recallHost(t)
 	if t.GPUs == 0 {
 		t.NextGrant, t.Learner, t.NextExclusive = 0, false, false
@@ -55,7 +46,7 @@ func (ln *learner) appraise(t *Task) {
 	if t.Learner {
 		t.NextGrant = ln.learnerNeed(t.GPUs)
 	}
-	if most := ln.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
+	if most := ln.mostBookable().of(t.GPUs); t.Estimate.ExceedsByMargin(most) {
 		t.NextGrant, t.NextExclusive = t.Estimate.Point.Clamp(), true
 	}
 }

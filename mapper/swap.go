@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // A swap: a long task is suspended for a short one that waits, if that saves more waiting
@@ -28,14 +29,10 @@ const (
 	swapTries = 8
 )
 
-// ReasonSwapped: it was suspended for Task, which is shorter and takes at most Most; for
-// Span now.
-const ReasonSwapped ReasonCode = "swapped"
-
 // swaps reports whether a longer task may be suspended for a waiting one, because that is
 // known to be short.
-func (pre *preempter) swaps(t *Task) bool {
-	if !pre.opt.SwapShorter || t.Phase == Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
+func (pre *preempter) swaps(t *model.Task) bool {
+	if !pre.opt.SwapShorter || t.Phase == model.Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
 		return false
 	}
 	n, ok := pre.predictor.length(t)
@@ -47,7 +44,7 @@ func (pre *preempter) swaps(t *Task) bool {
 }
 
 // length returns the longest likely run time of a waiting task, or false if not known.
-func (pr *predictor) length(t *Task) (n time.Duration, ok bool) {
+func (pr *predictor) length(t *model.Task) (n time.Duration, ok bool) {
 	if run, basis := pr.runTime(t); basis != guessed {
 		n = time.Duration(min(run.Seconds()*lateness[basis], 1e9) * float64(time.Second))
 	}
@@ -59,18 +56,18 @@ func (pr *predictor) length(t *Task) (n time.Duration, ok bool) {
 
 // swapsFor reports whether a running task is likely to continue for so much longer, and
 // was suspended so little, that it may be suspended for a shorter one.
-func (pre *preempter) swapsFor(v, t *Task) bool {
+func (pre *preempter) swapsFor(v, t *model.Task) bool {
 	whole, basis := pre.predictor.runTime(v)
 	if basis == guessed {
 		return false
 	}
-	left, _ := pre.predictor.left(v, v.doneBy(pre.now))
+	left, _ := pre.predictor.left(v, v.DoneBy(pre.now))
 	short, _ := pre.predictor.length(t)
 	return left >= swapGain*lateness[basis]*short.Seconds() && (pre.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
 
 // gains reports whether the waiting that a swap saves is worth its cost to the others.
-func (pre *preempter) gains(t *Task, picked []preemption) bool {
+func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 	cost := 0.0
 	for _, w := range picked {
 		cost += w.cost
@@ -85,7 +82,7 @@ func (pre *preempter) gains(t *Task, picked []preemption) bool {
 
 // waitOf returns the expected wait of a task for a GPU, in seconds, or 0 if not known:
 // each task before it gets one of the GPUs as they become ready.
-func (pre *preempter) waitOf(t *Task) float64 {
+func (pre *preempter) waitOf(t *model.Task) float64 {
 	var ready []units.Instant
 	for _, g := range pre.gpus {
 		if pre.nominatedForOther(t, g) || pre.placer.reservedAgainst(t, g) {
@@ -104,11 +101,11 @@ func (pre *preempter) waitOf(t *Task) float64 {
 
 // takesAt returns the instant at which a GPU is expected to take a task, as its residents
 // end one after the other.
-func (pl *placer) takesAt(t *Task, g *GPU) units.Instant {
+func (pl *placer) takesAt(t *model.Task, g *model.GPU) units.Instant {
 	if pl.policy.pick != nil {
 		return pl.readyAt(t, g, units.Never)
 	}
-	after := g.clone()
+	after := g.Clone()
 	there := slices.Clone(pl.memo(g).parts)
 	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
 	gone := 0.0
@@ -117,7 +114,7 @@ func (pl *placer) takesAt(t *Task, g *GPU) units.Instant {
 			return units.Never
 		}
 		gone = there[0].finish
-		after.leave(there[0].task)
+		after.RemoveTask(there[0].task)
 		there = there[1:]
 	}
 	return pl.now.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))

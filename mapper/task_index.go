@@ -4,36 +4,40 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // kindLinks links the unfinished tasks of one kind, so that the cost of learning about a
 // kind depends on the number of its tasks, not on the number of waiting tasks. No
 // decision depends on the order of the links.
-type kindLinks struct{ newer, older *Task }
+type kindLinks struct{ newer, older *model.Task }
 
 // taskIndex holds the unfinished tasks, by number and by kind.
 type taskIndex struct {
-	tasks  map[TaskID]*Task // look-up only
-	byKind map[string]*Task // the newest of each kind; look-up only
-	slots  int              // tasks with a slot of their own
-	lastID TaskID
+	tasks  map[model.TaskID]*model.Task // look-up only
+	byKind map[string]*model.Task       // the newest of each kind; look-up only
+	slots  int                          // tasks with a slot of their own
+	lastID model.TaskID
 
 	indices     int   // given to tasks, also to finished ones
 	freeIndices []int // of finished tasks
+	links       perTask[kindLinks]
 }
 
 func newTaskIndex() taskIndex {
-	return taskIndex{tasks: map[TaskID]*Task{}, byKind: map[string]*Task{}}
+	return taskIndex{tasks: map[model.TaskID]*model.Task{}, byKind: map[string]*model.Task{}}
 }
 
 // addTask adds a task to the unfinished tasks.
-func (x *taskIndex) addTask(t *Task) {
+func (x *taskIndex) addTask(t *model.Task) {
 	x.tasks[t.ID] = t
 	if n := len(x.freeIndices); n > 0 {
-		t.index, x.freeIndices = x.freeIndices[n-1], x.freeIndices[:n-1]
+		t.SetIndex(x.freeIndices[n-1])
+		x.freeIndices = x.freeIndices[:n-1]
 	} else {
 		x.indices++
-		t.index = x.indices
+		t.SetIndex(x.indices)
 	}
 	if t.Slot > 0 {
 		x.slots++
@@ -41,44 +45,46 @@ func (x *taskIndex) addTask(t *Task) {
 	if t.Kind == "" {
 		return
 	}
-	older, newer := x.byKind[t.Kind], (*Task)(nil)
+	older, newer := x.byKind[t.Kind], (*model.Task)(nil)
 	for older != nil && older.ID > t.ID { // usually none: the newest has the highest number, except for a task that changes its kind or was adopted
-		older, newer = older.links.older, older
+		older, newer = x.links.of(older).older, older
 	}
-	t.links.older, t.links.newer = older, newer
+	*x.links.of(t) = kindLinks{newer, older}
 	if older != nil {
-		older.links.newer = t
+		x.links.of(older).newer = t
 	}
 	if newer != nil {
-		newer.links.older = t
+		x.links.of(newer).older = t
 	} else {
 		x.byKind[t.Kind] = t
 	}
 }
 
 // removeTask removes a task from the unfinished tasks.
-func (x *taskIndex) removeTask(t *Task) {
+func (x *taskIndex) removeTask(t *model.Task) {
 	delete(x.tasks, t.ID)
-	x.freeIndices, t.index = append(x.freeIndices, t.index), 0
 	if t.Slot > 0 {
 		x.slots--
 	}
-	if older := t.links.older; older != nil {
-		older.links.newer = t.links.newer
+	links := x.links.of(t)
+	if links.older != nil {
+		x.links.of(links.older).newer = links.newer
 	}
 	switch {
-	case t.links.newer != nil:
-		t.links.newer.links.older = t.links.older
-	case t.links.older != nil:
-		x.byKind[t.Kind] = t.links.older
+	case links.newer != nil:
+		x.links.of(links.newer).older = links.older
+	case links.older != nil:
+		x.byKind[t.Kind] = links.older
 	default:
 		delete(x.byKind, t.Kind)
 	}
-	t.links = kindLinks{}
+	*links = kindLinks{}
+	x.freeIndices = append(x.freeIndices, t.Index())
+	t.SetIndex(0)
 }
 
 // setSlot changes the slot of an unfinished task.
-func (x *taskIndex) setSlot(t *Task, slot time.Duration) {
+func (x *taskIndex) setSlot(t *model.Task, slot time.Duration) {
 	if t.Slot > 0 {
 		x.slots--
 	}
@@ -88,9 +94,9 @@ func (x *taskIndex) setSlot(t *Task, slot time.Duration) {
 }
 
 // waitingOf appends the waiting tasks of a kind.
-func (x *taskIndex) waitingOf(kind string, tasks []*Task) []*Task {
-	for t := x.byKind[kind]; t != nil; t = t.links.older {
-		if t.waiting() {
+func (x *taskIndex) waitingOf(kind string, tasks []*model.Task) []*model.Task {
+	for t := x.byKind[kind]; t != nil; t = x.links.of(t).older {
+		if t.Waiting() {
 			tasks = append(tasks, t)
 		}
 	}
@@ -98,39 +104,40 @@ func (x *taskIndex) waitingOf(kind string, tasks []*Task) []*Task {
 }
 
 // gpusOf returns the GPUs that have a task of one of these kinds, in ledger order.
-func (l *ledger) gpusOf(kinds ...string) []*GPU {
-	var gpus []*GPU
+func (l *ledger) gpusOf(kinds ...string) []*model.GPU {
+	var gpus []*model.GPU
 	for _, kind := range kinds {
-		for t := l.byKind[kind]; t != nil; t = t.links.older {
+		for t := l.byKind[kind]; t != nil; t = l.links.of(t).older {
 			if t.Current() == nil {
 				continue
 			}
 			for _, grant := range t.Current().Grants {
-				if g := l.byID[grant.GPU]; g != nil && g.resident(t.ID) != nil { // nil: the GPU was lost, and its last task ends
+				if g := l.byID[grant.GPU]; g != nil && g.Resident(t.ID) != nil { // nil: the GPU was lost, and its last task ends
 					gpus = append(gpus, g)
 				}
 			}
 		}
 	}
-	slices.SortFunc(gpus, func(a, b *GPU) int { return cmp.Compare(a.pos, b.pos) })
+	slices.SortFunc(gpus, func(a, b *model.GPU) int { return cmp.Compare(a.Pos(), b.Pos()) })
 	return slices.Compact(gpus)
 }
 
 // clone returns an index of copies of the tasks.
 func (x *taskIndex) clone() taskIndex {
-	c := taskIndex{tasks: make(map[TaskID]*Task, len(x.tasks)), byKind: make(map[string]*Task, len(x.byKind)), slots: x.slots, lastID: x.lastID, indices: x.indices, freeIndices: slices.Clone(x.freeIndices)}
+	c := taskIndex{tasks: make(map[model.TaskID]*model.Task, len(x.tasks)), byKind: make(map[string]*model.Task, len(x.byKind)), slots: x.slots, lastID: x.lastID, indices: x.indices, freeIndices: slices.Clone(x.freeIndices)}
 	for id, t := range x.tasks {
-		c.tasks[id] = t.clone()
-		c.tasks[id].index = t.index
+		c.tasks[id] = t.Clone()
+		c.tasks[id].SetIndex(t.Index())
 	}
-	copyOf := func(t *Task) *Task {
+	copyOf := func(t *model.Task) *model.Task {
 		if t == nil {
 			return nil
 		}
 		return c.tasks[t.ID]
 	}
 	for id, t := range x.tasks {
-		c.tasks[id].links = kindLinks{copyOf(t.links.newer), copyOf(t.links.older)}
+		links := x.links.of(t)
+		*c.links.of(c.tasks[id]) = kindLinks{copyOf(links.newer), copyOf(links.older)}
 	}
 	for kind, t := range x.byKind {
 		c.byKind[kind] = copyOf(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -18,16 +19,16 @@ func TestResortOfAKind(t *testing.T) {
 		s := New(DefaultsOf("carma"))
 		for i := range rapid.IntRange(2, 4*fewMoves).Draw(t, "tasks") {
 			at := units.Instant(time.Duration(i) * time.Minute)
-			r := Request{ID: TaskID(i + 1), Kind: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "kind"), Priority: rapid.SampledFrom([]Priority{Low, Normal}).Draw(t, "priority")}
-			s.Step(TaskSubmitted{At: at, Request: r})
-			s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: units.GiB}})
+			r := model.Request{ID: model.TaskID(i + 1), Kind: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "kind"), Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal}).Draw(t, "priority")}
+			s.Step(model.TaskSubmitted{At: at, Request: r})
+			s.Step(model.Estimated{At: at, Task: r.ID, Estimate: model.Estimate{Memory: units.GiB}})
 		}
 		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
-		e := s.learner.kindHistoryWith(&Task{Request: Request{Kind: kind}})
+		e := s.learner.kindHistoryWith(&model.Task{Request: model.Request{Kind: kind}})
 		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
 		s.placer.dropCache()
 		plain := s.Clone()
-		plain.queue.resort(func(*Task) bool { return true })
+		plain.queue.resort(func(*model.Task) bool { return true })
 		s.queue.resortKind(kind)
 		if got, want := inQueue(s), inQueue(plain); !slices.Equal(got, want) {
 			t.Fatalf("order %v, by sorting %v", got, want)
@@ -36,7 +37,7 @@ func TestResortOfAKind(t *testing.T) {
 }
 
 // inQueue returns the order of the waiting tasks.
-func inQueue(s *State) (ids []TaskID) {
+func inQueue(s *State) (ids []model.TaskID) {
 	for i := range s.queue.waiting.lanes {
 		for _, t := range s.queue.waiting.lanes[i].waiting() {
 			ids = append(ids, t.ID)
@@ -51,21 +52,21 @@ func TestGPUsOfKinds(t *testing.T) {
 		opt := DefaultsOf("magm")
 		opt.SMACTCap = 0
 		s := New(opt)
-		var all []GPUInfo
+		var all []model.GPUInfo
 		for i := range 6 {
-			all = append(all, GPUInfo{ID: GPUID(fmt.Sprint("g", i)), Node: fmt.Sprint(i / 3), Index: i % 3, Capacity: 16 * units.GiB})
+			all = append(all, model.GPUInfo{ID: model.GPUID(fmt.Sprint("g", i)), Node: fmt.Sprint(i / 3), Index: i % 3, Capacity: 16 * units.GiB})
 		}
-		s.Step(GPUsFound{At: 1, GPUs: all})
+		s.Step(model.GPUsFound{At: 1, GPUs: all})
 		kinds := []string{"", "a", "b", "c"}
 		for i := range rapid.IntRange(1, 20).Draw(t, "tasks") {
-			r := Request{ID: TaskID(i + 1), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), GPUs: rapid.IntRange(1, 2).Draw(t, "gpus")}
-			s.Step(TaskSubmitted{At: 2, Request: r})
-			s.Step(Estimated{At: 2, Task: r.ID, Estimate: Estimate{Memory: 4 * units.GiB}})
+			r := model.Request{ID: model.TaskID(i + 1), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), GPUs: rapid.IntRange(1, 2).Draw(t, "gpus")}
+			s.Step(model.TaskSubmitted{At: 2, Request: r})
+			s.Step(model.Estimated{At: 2, Task: r.ID, Estimate: model.Estimate{Memory: 4 * units.GiB}})
 		}
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(kinds[1:]), 1, 3, rapid.ID).Draw(t, "asked")
-		var want []*GPU
+		var want []*model.GPU
 		for _, g := range s.gpus {
-			if slices.ContainsFunc(g.Residents, func(r Resident) bool { return slices.Contains(asked, s.tasks[r.Task].Kind) }) {
+			if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return slices.Contains(asked, s.tasks[r.Task].Kind) }) {
 				want = append(want, g)
 			}
 		}

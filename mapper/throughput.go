@@ -4,41 +4,18 @@ import (
 	"math"
 	"time"
 
-	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-// throughputState is the speed of a task's current attempt according to its output.
-type throughputState struct {
-	// Alone is its rate alone on its GPUs, measured or predicted, in its own unit per
-	// second; Error is its relative standard deviation.
-	Alone float64 `json:"alone,omitempty"`
-	Error float64 `json:"error,omitempty"`
-	// Measured: Alone was measured. Otherwise it follows from a prediction.
-	Measured bool `json:"measured,omitempty"`
-	// Unit names the unit of the rates. Rates of different units are not comparable.
-	Unit string `json:"unit,omitempty"`
-	// Steps: the unit is training steps.
-	Steps bool `json:"steps,omitempty"`
-	// Rate is the latest rate, measured from Since to At. Share is the part of the work
-	// done at At, or 0 if not known.
-	Rate      float64 `json:"rate,omitempty"`
-	RateError float64 `json:"rate_error,omitempty"`
-	Share     float64 `json:"share,omitempty"`
-	// Whole is the run time alone of the attempt, from that share, or 0 if not known.
-	Whole time.Duration `json:"whole,omitempty"`
-	Since units.Instant `json:"since,omitempty"`
-	At    units.Instant `json:"at,omitempty"`
-}
-
 // throughputReported learns from the speeds of tasks how they slow each other down.
-func (ln *learner) throughputReported(ev ThroughputReported) {
+func (ln *learner) throughputReported(ev model.ThroughputReported) {
 	for _, p := range ev.Tasks {
 		t := ln.tasks[p.Task]
-		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
+		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != model.Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
 			continue
 		}
 		if p.Unit != t.Pace.Unit {
-			t.Pace = throughputState{Unit: p.Unit, Whole: t.Pace.Whole}
+			t.Pace = model.ThroughputState{Unit: p.Unit, Whole: t.Pace.Whole}
 		}
 		if !t.Pace.Measured && p.Alone >= leastRate && p.Alone <= mostRate {
 			t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Alone, max(leastPaceError, score(p.AloneError)), true
@@ -46,15 +23,15 @@ func (ln *learner) throughputReported(ev ThroughputReported) {
 		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, ln.now), ln.now, p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
-			ln.byID[grant.GPU].changed()
-			ln.active(ln.byID[grant.GPU].resident(t.ID))
+			ln.byID[grant.GPU].Changed()
+			ln.active(ln.byID[grant.GPU].Resident(t.ID))
 		}
 		ln.compare(t, p)
 		ln.stepTimeReported(t)
-		if done := t.doneBy(ln.now); t.Pace.Share >= leastDone && done > 0 {
+		if done := t.DoneBy(ln.now); t.Pace.Share >= leastDone && done > 0 {
 			t.Pace.Whole = time.Duration(done / t.Pace.Share * float64(time.Second))
 			for _, grant := range t.Current().Grants {
-				ln.byID[grant.GPU].forget()
+				ln.byID[grant.GPU].InvalidateForecast()
 			}
 		}
 	}
@@ -72,7 +49,7 @@ const leastPaceError = 0.02
 // compare uses the rate of a task with its present neighbours. A rate alone gives no
 // speed: it must be compared with the task's rate at another time, alone or beside
 // others.
-func (ln *learner) compare(t *Task, p Throughput) {
+func (ln *learner) compare(t *model.Task, p model.Throughput) {
 	alone := true
 	for _, grant := range t.Current().Grants {
 		g := ln.byID[grant.GPU]

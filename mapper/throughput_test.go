@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"carma/mapper/model"
 )
 
 // TestPaced checks a task's known speed alone, and its comparisons.
@@ -47,7 +49,7 @@ func TestPacedBesideOthers(t *testing.T) {
 		w.shows(resnet, resnet)
 		w.wait(3 * time.Minute)
 		speed := w.task(a).Speed
-		w.paces(Throughput{Task: a, Rate: 5, Steps: steps, Error: 0.02})
+		w.paces(model.Throughput{Task: a, Rate: 5, Steps: steps, Error: 0.02})
 		p := w.task(a).Pace
 		want := 5 / speed
 		if steps {
@@ -67,17 +69,17 @@ func TestPacedBesideOthers(t *testing.T) {
 func TestPacedIgnores(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	a := w.put(0, resnet, "a")
-	waits := w.submit(80, func(r *Request) { r.Delay = time.Hour })
+	waits := w.submit(80, func(r *model.Request) { r.Delay = time.Hour })
 	w.wait(2 * time.Minute)
 	since := w.now.Add(-time.Minute)
-	for _, p := range []Throughput{
+	for _, p := range []model.Throughput{
 		{Task: a, Attempt: 2, Rate: 1}, {Task: a, Attempt: 0, Rate: 1}, {Task: 77, Attempt: 1, Rate: 1}, {Task: waits, Attempt: 1, Rate: 1},
 		{Task: a, Attempt: 1, Rate: math.NaN()}, {Task: a, Attempt: 1, Rate: math.Inf(1)}, {Task: a, Attempt: 1, Rate: -1}, {Task: a, Attempt: 1},
 		{Task: a, Attempt: 1, Rate: math.SmallestNonzeroFloat64}, {Task: a, Attempt: 1, Rate: math.MaxFloat64},
 	} {
 		p.Since = since
-		w.step(ThroughputReported{At: w.now, Tasks: []Throughput{p}})
-		if got := w.task(a).Pace; got != (throughputState{}) {
+		w.step(model.ThroughputReported{At: w.now, Tasks: []model.Throughput{p}})
+		if got := w.task(a).Pace; got != (model.ThroughputState{}) {
 			t.Errorf("%+v was believed: %+v", p, got)
 		}
 	}
@@ -93,7 +95,7 @@ func TestShareTellsRunTime(t *testing.T) {
 		w := newWorld(t, uncapped(), 1)
 		a := w.put(0, resnet, "a")
 		w.wait(2 * time.Minute)
-		w.paces(Throughput{Task: a, Rate: 100, Share: row.share})
+		w.paces(model.Throughput{Task: a, Rate: 100, Share: row.share})
 		run, basis := w.s.predictor.runTime(w.task(a))
 		if row.want == 0 {
 			if basis == known {
@@ -108,10 +110,10 @@ func TestShareTellsRunTime(t *testing.T) {
 	w := newWorld(t, uncapped(), 1) // another attempt starts without a rate
 	a := w.put(0, resnet, "a")
 	w.wait(2 * time.Minute)
-	w.paces(Throughput{Task: a, Rate: 100, Share: 0.5})
-	w.exit(a, ExitEvicted)
+	w.paces(model.Throughput{Task: a, Rate: 100, Share: 0.5})
+	w.exit(a, model.ExitEvicted)
 	w.wantOn(a, 0)
-	if p := w.task(a).Pace; p != (throughputState{}) {
+	if p := w.task(a).Pace; p != (model.ThroughputState{}) {
 		t.Errorf("the next attempt goes as %+v", p)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // timer is an instant at which the scheduler must be called again.
@@ -14,24 +15,14 @@ type timer struct {
 	// Task and Attempt name the attempt whose time limit ends; without an attempt it is
 	// the end of the task's delay. If both are 0, only the queues are scheduled again (a
 	// warm-up or a back-off ends).
-	Task    TaskID `json:"task,omitempty"`
-	Attempt int    `json:"attempt,omitempty"`
+	Task    model.TaskID `json:"task,omitempty"`
+	Attempt int          `json:"attempt,omitempty"`
 	// Idle: the attempt is idle, and is checked again.
 	Idle bool `json:"idle,omitempty"`
 }
 
 func compareTimers(a, b timer) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), compareBools(a.Idle, b.Idle))
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), model.CompareBools(a.Idle, b.Idle))
 }
 
 // timers is a heap by instant, then task, then attempt.
@@ -73,7 +64,7 @@ func (l *ledger) dropTimers() {
 // been changed since.
 func (l *ledger) limits(d timer) bool {
 	t := l.tasks[d.Task]
-	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= l.limitEnds(t)
+	return t != nil && !d.Idle && t.Phase == model.Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= l.limitEnds(t)
 }
 
 // delays reports whether a timer is the end of a task's delay.
@@ -95,7 +86,7 @@ func (s *State) expire() {
 		} else if s.limits(d) {
 			t := s.tasks[d.Task]
 			t.TimedOut = true
-			s.preempter.stop(t, Reason{Code: ReasonTimeLimit, Span: t.TimeLimit})
+			s.preempter.stop(t, model.Reason{Code: model.ReasonTimeLimit, Span: t.TimeLimit})
 		}
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // slot returns the time for which an attempt of a task may run while others wait, or 0
 // for no limit.
-func (l *ledger) slot(t *Task) time.Duration {
+func (l *ledger) slot(t *model.Task) time.Duration {
 	if t.Slot == 0 || l.opt.Slot == 0 {
 		return max(t.Slot, l.opt.Slot)
 	}
@@ -18,22 +19,18 @@ func (l *ledger) slot(t *Task) time.Duration {
 }
 
 // slotEnds returns the instant at which the slot of a running attempt is used up.
-func (l *ledger) slotEnds(t *Task) units.Instant {
+func (l *ledger) slotEnds(t *model.Task) units.Instant {
 	slot := l.slot(t)
-	if slot <= 0 || t.Phase != Running {
+	if slot <= 0 || t.Phase != model.Running {
 		return units.Never
 	}
 	a := t.Last()
-	ends := a.slotBegan().Add(slot)
+	ends := a.SlotStart().Add(slot)
 	if l.opt.SuspendSlots {
 		ends = max(ends, l.restedAt(a))
 	}
 	return ends
 }
-
-// slotBegan returns the begin of the slot of a running attempt, plus the time for which
-// it was suspended since.
-func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.SuspendedTime) }
 
 // watchSlots sets timers for the ends of the slots of running tasks.
 func (pre *preempter) watchSlots() {
@@ -52,9 +49,9 @@ func (pre *preempter) watchSlots() {
 }
 
 // checkSlot rejects a slot that is longer than the server's.
-func (l *ledger) checkSlot(slot time.Duration) *ImpossibleError {
+func (l *ledger) checkSlot(slot time.Duration) *model.ImpossibleError {
 	if l.opt.Slot > 0 && slot > l.opt.Slot {
-		return &ImpossibleError{"slot", Reason{Code: ReasonSlotTooLong, Span: slot, Most: l.opt.Slot}}
+		return &model.ImpossibleError{Option: "slot", Reason: model.Reason{Code: model.ReasonSlotTooLong, Span: slot, Most: l.opt.Slot}}
 	}
 	return nil
 }
@@ -62,16 +59,16 @@ func (l *ledger) checkSlot(slot time.Duration) *ImpossibleError {
 // rotate stops or suspends tasks whose slot is used up, for the tasks that wait: as few
 // as the first waiting task needs, then the next. Memory of tasks that are being stopped
 // or suspended already counts as free, so no two tasks are stopped for the same room.
-func (pre *preempter) rotate(blocked []*Task) {
+func (pre *preempter) rotate(blocked []*model.Task) {
 	if len(blocked) == 0 || !pre.anySlotOver() {
 		return
 	}
 	after := &timeslice{pre: pre, promised: map[string]promised{}}
 	for _, g := range pre.gpus {
-		v := g.clone()
+		v := g.Clone()
 		for _, r := range g.Residents {
-			if p := pre.tasks[r.Task].Phase; p == Stopping || p == Suspending {
-				v.leave(r.Task)
+			if p := pre.tasks[r.Task].Phase; p == model.Stopping || p == model.Suspending {
+				v.RemoveTask(r.Task)
 			}
 		}
 		after.gpus = append(after.gpus, v)
@@ -85,7 +82,7 @@ func (pre *preempter) rotate(blocked []*Task) {
 		}
 		for _, id := range victims {
 			victim := pre.tasks[id]
-			why := Reason{Code: ReasonSlotUsed, Span: pre.slot(victim)}
+			why := model.Reason{Code: model.ReasonSlotUsed, Span: pre.slot(victim)}
 			if !pre.queue.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
 				pre.stopVictim(victim, why)
 			}
@@ -94,7 +91,7 @@ func (pre *preempter) rotate(blocked []*Task) {
 }
 
 // hostAllows reports whether a task has host memory while a victim is suspended for it.
-func (q *schedulingQueue) hostAllows(t, victim *Task) bool {
+func (q *schedulingQueue) hostAllows(t, victim *model.Task) bool {
 	h := q.host(victim.Last().Host.Node)
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
@@ -113,19 +110,19 @@ func (l *ledger) anySlotOver() bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(l.bare(), func(t *Task) bool { return l.slotEnds(t) <= l.now })
+	return slices.ContainsFunc(l.bare(), func(t *model.Task) bool { return l.slotEnds(t) <= l.now })
 }
 
 // timeslice is the ledger as it will be when the stopped tasks have gone and the tasks
 // for which they stop have started.
 type timeslice struct {
 	pre      *preempter
-	gpus     []*GPU
+	gpus     []*model.GPU
 	promised map[string]promised // of each machine, look-up only
 }
 
 // makeRoom makes room for a waiting task and returns the tasks to stop.
-func (r *timeslice) makeRoom(t *Task) (victims []TaskID, fits bool) {
+func (r *timeslice) makeRoom(t *model.Task) (victims []model.TaskID, fits bool) {
 	switch {
 	case t.GPUs == 0:
 		return r.hostVictims(t)
@@ -137,7 +134,7 @@ func (r *timeslice) makeRoom(t *Task) (victims []TaskID, fits bool) {
 
 // admit makes room for a waiting task and returns the tasks to stop. If stopping
 // would not help, it changes nothing and returns false.
-func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
+func (r *timeslice) admit(t *model.Task) (victims []model.TaskID, fits bool) {
 	var options []freedSlot
 	for i, g := range r.gpus {
 		if victims, ok := r.room(t, g); ok {
@@ -161,24 +158,24 @@ func (r *timeslice) admit(t *Task) (victims []TaskID, fits bool) {
 	}
 	for _, id := range victims {
 		for _, g := range r.gpus {
-			g.leave(id)
+			g.RemoveTask(id)
 		}
 	}
 	for _, o := range picked { // no resident is added: the policies look up the progress of residents
-		taken := t.needs(o.then)
+		taken := t.NeedOn(o.then)
 		if r.pre.alone(t) {
 			taken = o.then.Capacity
 		}
 		o.then.OtherProcesses, o.then.Used = o.then.OtherProcesses+taken, o.then.Used+taken
-		o.then.settle()
+		o.then.Settle()
 	}
 	return victims, picked != nil
 }
 
 // freedSlot is a GPU to which a task could go, with the tasks that must leave it first.
 type freedSlot struct {
-	now, then *GPU
-	victims   []TaskID
+	now, then *model.GPU
+	victims   []model.TaskID
 }
 
 func stops(all []freedSlot) int {
@@ -207,26 +204,26 @@ func (r *timeslice) nodes(all []freedSlot, n int) [][]freedSlot {
 
 // room returns the tasks that must leave a GPU for t to fit, the longest running first,
 // or false if t would not fit even then.
-func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
+func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	pre := r.pre
 	if pre.placer.reject(t, g) == "" {
 		return nil, true
 	}
-	var over []*Task
+	var over []*model.Task
 	for i := range g.Residents {
 		v := pre.tasks[g.Residents[i].Task]
 		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 	}
-	slices.SortFunc(over, func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.Last().slotBegan(), b.Last().slotBegan()), cmp.Compare(a.ID, b.ID))
+	slices.SortFunc(over, func(a, b *model.Task) int {
+		return cmp.Or(cmp.Compare(a.Last().SlotStart(), b.Last().SlotStart()), cmp.Compare(a.ID, b.ID))
 	})
-	then := g.clone()
+	then := g.Clone()
 	for i, v := range over {
-		then.leave(v.ID)
+		then.RemoveTask(v.ID)
 		if pre.placer.reject(t, then) == "" {
-			ids := make([]TaskID, i+1)
+			ids := make([]model.TaskID, i+1)
 			for j := range ids {
 				ids[j] = over[j].ID
 			}
@@ -238,37 +235,22 @@ func (r *timeslice) room(t *Task, g *GPU) ([]TaskID, bool) {
 
 // rotated returns a copy of a running task as it would wait after its slot. If the copy
 // goes before a waiting task, the running task does not stop for that one.
-func (pre *preempter) rotated(t *Task) *Task {
+func (pre *preempter) rotated(t *model.Task) *model.Task {
 	c := *t
 	pre.queue.toTheBack(&c)
-	c.Phase = Queued
+	c.Phase = model.Queued
 	c.Rank = pre.queue.rankOf(&c)
 	return &c
 }
 
 // toTheBack puts a task behind all tasks submitted up to now.
-func (q *schedulingQueue) toTheBack(t *Task) { t.Behind, t.QueuedAt = q.lastID, q.now }
-
-// leave removes a task from a copy of a GPU. It assumes that the tasks there contribute
-// equally to the monitor's scores.
-func (g *GPU) leave(id TaskID) {
-	n := len(g.Residents)
-	if r := g.resident(id); r != nil {
-		g.Used = max(g.OtherProcesses, g.Used-r.Used)
-	}
-	g.remove(id)
-	g.forget()
-	if left := len(g.Residents); left < n {
-		part := float64(left) / float64(n)
-		g.SMACT, g.SMOCC, g.DRAMA = g.SMACT*part, g.SMOCC*part, g.DRAMA*part
-	}
-}
+func (q *schedulingQueue) toTheBack(t *model.Task) { t.Behind, t.QueuedAt = q.lastID, q.now }
 
 // slotOver requeues a task after its attempt was stopped for others.
-func (s *State) slotOver(t *Task, a *Attempt) {
+func (s *State) slotOver(t *model.Task, a *model.Attempt) {
 	reason := t.StopReason
 	a.NotAtFault = true
-	t.SlotUsed, t.StopReason = false, Reason{}
+	t.SlotUsed, t.StopReason = false, model.Reason{}
 	s.queue.toTheBack(t)
-	s.requeue(t, Queued, reason)
+	s.requeue(t, model.Queued, reason)
 }

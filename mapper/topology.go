@@ -1,6 +1,10 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/model"
+)
 
 // A task on several GPUs sends its gradients from one to the other at every step: over
 // NVLink, over the PCIe of one NUMA node, or from one processor to the other. So it gets
@@ -8,14 +12,14 @@ import "slices"
 
 // closeness names, from the closest on, the groups of GPUs of one machine. An empty name
 // means that the GPU is in no group, or that its group is not known.
-var closeness = []func(*GPU) string{
-	func(g *GPU) string { return g.Link },
-	func(g *GPU) string { return g.Socket },
+var closeness = []func(*model.GPU) string{
+	func(g *model.GPU) string { return g.Link },
+	func(g *model.GPU) string { return g.Socket },
 }
 
 // near groups the GPUs by closeness and keeps groups of n or more, without a change of
 // order within a group. The groups are in the order of their first GPUs.
-func near(n int, gpus []*GPU, group func(*GPU) string) (all [][]*GPU) {
+func near(n int, gpus []*model.GPU, group func(*model.GPU) string) (all [][]*model.GPU) {
 	type place struct{ node, group string }
 	var at []place
 	for _, g := range gpus {
@@ -29,16 +33,16 @@ func near(n int, gpus []*GPU, group func(*GPU) string) (all [][]*GPU) {
 		}
 		all[i] = append(all[i], g)
 	}
-	return slices.DeleteFunc(all, func(some []*GPU) bool { return len(some) < n })
+	return slices.DeleteFunc(all, func(some []*model.GPU) bool { return len(some) < n })
 }
 
 // closest returns the first GPUs of a ranked list that are as close to each other as any
 // that many of the list can be, or else the first ones on the first GPU's machine.
-func closest(t *Task, ranked []*GPU) []*GPU {
+func closest(t *model.Task, ranked []*model.GPU) []*model.GPU {
 	if t.GPUs > 1 {
 		for _, group := range closeness {
 			for _, some := range near(t.GPUs, ranked, group) {
-				if !slices.ContainsFunc(some[:t.GPUs], t.avoids) {
+				if !slices.ContainsFunc(some[:t.GPUs], t.Avoids) {
 					return some[:t.GPUs]
 				}
 			}
@@ -46,6 +50,3 @@ func closest(t *Task, ranked []*GPU) []*GPU {
 	}
 	return ofOneMachine(t.GPUs, ranked)
 }
-
-// avoids reports whether a task uses a GPU only if no other takes it.
-func (t *Task) avoids(g *GPU) bool { return slices.Contains(t.Avoid, g.ID) }

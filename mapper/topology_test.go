@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Tasks on several GPUs get GPUs that are close to each other, by every policy.
 func TestCloseGPUs(t *testing.T) {
 	// Two pairs by NVLink, 0 with 2 and 1 with 3; 4 to 7 have none. The even ones are at
 	// one NUMA node, the odd ones at the other, except for the pairs.
-	var all []GPUInfo
+	var all []model.GPUInfo
 	for i := range 8 {
-		g := GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Socket: string(rune('0' + i%2))}
+		g := model.GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Socket: string(rune('0' + i%2))}
 		if i < 4 {
 			g.Link = string(rune('0' + i%2))
 		}
@@ -36,9 +37,9 @@ func TestCloseGPUs(t *testing.T) {
 			t.Run(policy+"/"+row.name, func(t *testing.T) {
 				w := newWorldOf(t, opt, all...)
 				for _, i := range row.busy {
-					w.sample(GPUSample{ID: gpuID(i), OtherProcesses: 39 * units.GiB})
+					w.sample(model.GPUSample{ID: gpuID(i), OtherProcesses: 39 * units.GiB})
 				}
-				got := w.on(w.submit(30*units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }))
+				got := w.on(w.submit(30*units.GiB, func(r *model.Request) { r.GPUs, r.Exclusive = 2, true }))
 				for _, want := range row.want {
 					if len(got) == 2 && (got[0] == want[0] && got[1] == want[1] || got[0] == want[1] && got[1] == want[0]) {
 						return

@@ -2,69 +2,18 @@ package mapper
 
 import (
 	"slices"
-	"time"
 
-	"carma/internal/units"
+	"carma/mapper/model"
 )
 
-// TaskUpdated changes the request of a task that has not ended. A part that cannot be
-// changed any more stays as it was; the caller checks with [State.Task] first.
-type TaskUpdated struct {
-	At     units.Instant `json:"at"`
-	Task   TaskID        `json:"task"`
-	By     string        `json:"by,omitempty"`
-	Change TaskUpdate    `json:"change"`
-}
-
-func (e TaskUpdated) when() units.Instant { return e.At }
-func (TaskUpdated) kind() string          { return "request-changed" }
-func (e TaskUpdated) about() TaskID       { return e.Task }
-
-// TaskUpdate holds the new values; nil means unchanged.
-type TaskUpdate struct {
-	Priority  *Priority      `json:"priority,omitempty"`
-	Retries   *int           `json:"retries,omitempty"`
-	TimeLimit *time.Duration `json:"time_limit,omitempty"` // counts from the attempt's start
-	Slot      *time.Duration `json:"slot,omitempty"`
-	// Host applies to a task without a container, or to a running one: see [Resize].
-	Host *HostAsk `json:"host,omitempty"`
-	// The fields below apply to a task that is not placed and whose memory is estimated.
-	GPUs      *int      `json:"gpus,omitempty"`
-	Kind      *string   `json:"kind,omitempty"` // for this number of GPUs, as Program
-	Program   *string   `json:"program,omitempty"`
-	Exclusive *bool     `json:"exclusive,omitempty"`
-	Estimate  *Estimate `json:"estimate,omitempty"`
-	Expected  *Expected `json:"expected,omitempty"`
-	// After replaces its dependencies on tasks submitted before it. It applies to a task
-	// that has never been launched. A dependency on an unknown task counts as met.
-	After *After `json:"after,omitempty"`
-}
-
-// HostAsk is a request for a machine's memory and processors, as in Request.
-type HostAsk struct {
-	Memory  units.Bytes `json:"memory,omitempty"`
-	Reserve units.Bytes `json:"reserve,omitempty"`
-	CPUs    int64       `json:"cpus,omitempty"`
-}
-
-// After lists dependencies; an empty list means none.
-type After struct {
-	Tasks []Dependency `json:"tasks,omitempty"`
-}
-
-// shape reports whether a change affects what a launch is granted.
-func (c *TaskUpdate) shape() bool {
-	return c.GPUs != nil || c.Kind != nil || c.Program != nil || c.Exclusive != nil || c.Estimate != nil || c.Expected != nil
-}
-
-func (s *State) taskUpdated(ev TaskUpdated) {
+func (s *State) taskUpdated(ev model.TaskUpdated) {
 	t := s.tasks[ev.Task]
 	if t == nil {
 		return
 	}
 	c := &ev.Change
 	phase, since := t.Phase, t.QueuedAt
-	queued, alive := t.waiting(), t.Alive() != nil
+	queued, alive := t.Waiting(), t.Alive() != nil
 	if queued {
 		s.dequeue(t)
 	}
@@ -75,14 +24,14 @@ func (s *State) taskUpdated(ev TaskUpdated) {
 	}
 	if c.Host != nil && !alive {
 		t.HostMem, t.HostReserve, t.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
-		t.Request.shape()
+		t.Request.Normalize()
 	}
-	if (c.shape() || c.Host != nil) && !alive && (queued || phase == Held) {
-		if c.shape() {
+	if (c.Normalize() || c.Host != nil) && !alive && (queued || phase == model.Held) {
+		if c.Normalize() {
 			s.learner.updateWaiting(t, c)
 		}
 		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
-			s.finish(t, Failed, 0, no.Reason)
+			s.finish(t, model.Failed, 0, no.Reason)
 			return
 		}
 	}
@@ -95,9 +44,9 @@ func (s *State) taskUpdated(ev TaskUpdated) {
 }
 
 // updateAnytime makes the changes that are possible even while the task runs.
-func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
+func (s *State) updateAnytime(t *model.Task, c *model.TaskUpdate) {
 	if c.Priority != nil {
-		t.Priority = max(Low, min(High, *c.Priority))
+		t.Priority = max(model.Low, min(model.High, *c.Priority))
 	}
 	if c.Retries != nil {
 		t.Retries = max(0, *c.Retries)
@@ -116,7 +65,7 @@ func (s *State) updateAnytime(t *Task, c *TaskUpdate) {
 
 // updateWaiting changes the grant of the next launch of a waiting task. The need raised
 // after a GPU OOM is kept unless there is a new estimate.
-func (ln *learner) updateWaiting(t *Task, c *TaskUpdate) {
+func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
 		t.GPUs, t.Seen = max(1, *c.GPUs), nil
 		if len(t.Pinned) < t.GPUs {
@@ -158,32 +107,32 @@ func (ln *learner) updateWaiting(t *Task, c *TaskUpdate) {
 
 // replaceDependencies replaces the dependencies of a task that has not been launched yet.
 // A senseless list changes nothing.
-func (s *State) replaceDependencies(t *Task, after []Dependency) {
-	var waits []Dependency
+func (s *State) replaceDependencies(t *model.Task, after []model.Dependency) {
+	var waits []model.Dependency
 	for _, d := range after {
 		if !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
 			return
 		}
-		if of := s.tasks[d.Task]; of != nil && (d.Condition != AfterStarted || !of.hasStarted()) {
+		if of := s.tasks[d.Task]; of != nil && (d.Condition != model.AfterStarted || !of.HasStarted()) {
 			waits = append(waits, d)
 		}
 	}
 	for _, d := range t.Waits {
-		s.queue.followers[d.Task] = slices.DeleteFunc(s.queue.followers[d.Task], func(id TaskID) bool { return id == t.ID })
+		s.queue.followers[d.Task] = slices.DeleteFunc(s.queue.followers[d.Task], func(id model.TaskID) bool { return id == t.ID })
 		if len(s.queue.followers[d.Task]) == 0 {
 			delete(s.queue.followers, d.Task)
 		}
 	}
-	waited := !t.ready()
-	t.After, t.Waits = append([]Dependency(nil), after...), waits // a nil list becomes the empty list
+	waited := !t.Ready()
+	t.After, t.Waits = append([]model.Dependency(nil), after...), waits // a nil list becomes the empty list
 	for _, d := range waits {
 		all := s.queue.followers[d.Task]
 		i, _ := slices.BinarySearch(all, t.ID)
 		s.queue.followers[d.Task] = slices.Insert(all, i, t.ID)
 	}
-	if t.ready() && waited {
+	if t.Ready() && waited {
 		s.unblock(t)
-	} else if !t.ready() {
+	} else if !t.Ready() {
 		s.shelve(t)
 	}
 }

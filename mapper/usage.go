@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Account is the present use by one user, or by the users of one account, for people:
@@ -27,15 +28,15 @@ type Account struct {
 	// it has none.
 	Share float64
 	// Quota has its limits; 0 is none.
-	Quota Quota
+	Quota model.Quota
 }
 
 // Account returns the use by a user, which is zero for an unknown user.
 func (us *users) Account(name string) Account {
 	a := us.has(name).account(false)
-	a.Weight, a.Quota = us.opt.weight(name), us.opt.quotaOf(name)
+	a.Weight, a.Quota = us.opt.Weight(name), us.opt.QuotaOf(name)
 	a.Share = us.rights(func(u *user) bool { return u.Name == name })
-	if !us.opt.fair() {
+	if !us.opt.Fair() {
 		return a
 	}
 	var own *user
@@ -58,7 +59,7 @@ func (us *users) Account(name string) Account {
 // GroupAccount returns the use by the users of an account on it.
 func (us *users) GroupAccount(account string) Account {
 	a := us.hasAccount(account).account(true)
-	a.Weight, a.Quota = us.opt.accountWeight(account), us.opt.accountQuota(account)
+	a.Weight, a.Quota = us.opt.AccountWeight(account), us.opt.AccountQuota(account)
 	a.Share = us.rights(func(u *user) bool { return u.Account == account })
 	return a
 }
@@ -68,10 +69,10 @@ func (us *users) GroupAccount(account string) Account {
 func (us *users) rights(of func(*user) bool) float64 {
 	tops, within := map[string]float64{}, map[string]float64{} // by account, or by user
 	top := func(u *user) (string, float64) {
-		if w := us.opt.accountWeight(u.Account); w > 0 {
+		if w := us.opt.AccountWeight(u.Account); w > 0 {
 			return "@" + u.Account, w
 		}
-		return u.Name, us.opt.weight(u.Name)
+		return u.Name, us.opt.Weight(u.Name)
 	}
 	all := 0.0
 	for _, u := range us.all {
@@ -83,19 +84,19 @@ func (us *users) rights(of func(*user) bool) float64 {
 			tops[name] = w
 			all += w
 		}
-		within[name] += us.opt.weight(u.Name)
+		within[name] += us.opt.Weight(u.Name)
 	}
 	sum := 0.0
 	for _, u := range us.all {
 		if name, w := top(u); u.tasks+u.waiting > 0 && of(u) {
-			sum += w / all * us.opt.weight(u.Name) / within[name]
+			sum += w / all * us.opt.Weight(u.Name) / within[name]
 		}
 	}
 	return sum
 }
 
 // TakesTurns reports whether users take turns: the order is a fair one.
-func (s *State) TakesTurns() bool { return s.opt.fair() }
+func (s *State) TakesTurns() bool { return s.opt.Fair() }
 
 func (u user) account(group bool) Account {
 	return Account{
@@ -121,7 +122,7 @@ func (us *users) Accounts() []Account {
 		users = append(users, w.User)
 	}
 	for _, w := range us.opt.FairAccounts {
-		if w.User != EveryAccount {
+		if w.User != model.EveryAccount {
 			groups = append(groups, w.User)
 		}
 	}

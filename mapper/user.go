@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // user is the accounting of one user on one account: past use, for the fair orders, and
@@ -25,7 +26,7 @@ type user struct {
 	Top      float64 `json:"top,omitempty"`
 	// First is the lowest number among the user's waiting tasks in that cycle; it orders
 	// users with equal use.
-	First TaskID `json:"first,omitempty"`
+	First model.TaskID `json:"first,omitempty"`
 
 	// Sums over their tasks; computed again when a snapshot is read.
 	tasks   int         // placed
@@ -42,31 +43,29 @@ type users struct {
 	tick units.Instant // the latest instant of the next check of the order
 	all  []*user       // by name, then account
 	// byParty is for look-ups only.
-	byParty map[userAccount]*user
+	byParty map[model.UserAccount]*user
 }
 
-// userAccount is a user on an account.
-type userAccount struct{ user, account string }
-
-func (t *Task) userAccount() userAccount { return userAccount{t.User, t.Account} }
-func (u *user) userAccount() userAccount { return userAccount{u.Name, u.Account} }
-
-func compareUserAccounts(a, b userAccount) int {
-	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.account, b.account))
+func (u *user) userAccount() model.UserAccount {
+	return model.UserAccount{User: u.Name, Account: u.Account}
 }
 
-func newUsers(l *ledger) *users { return &users{ledger: l, byParty: map[userAccount]*user{}} }
+func compareUserAccounts(a, b model.UserAccount) int {
+	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
+}
+
+func newUsers(l *ledger) *users { return &users{ledger: l, byParty: map[model.UserAccount]*user{}} }
 
 // of returns a user, or nil if not known.
-func (us *users) of(p userAccount) *user { return us.byParty[p] }
+func (us *users) of(p model.UserAccount) *user { return us.byParty[p] }
 
 // make returns a user, and adds it if not known.
-func (us *users) make(p userAccount) *user {
+func (us *users) make(p model.UserAccount) *user {
 	if u := us.byParty[p]; u != nil {
 		return u
 	}
-	u := &user{Name: p.user, Account: p.account}
-	i, _ := slices.BinarySearchFunc(us.all, p, func(u *user, p userAccount) int { return compareUserAccounts(u.userAccount(), p) })
+	u := &user{Name: p.User, Account: p.Account}
+	i, _ := slices.BinarySearchFunc(us.all, p, func(u *user, p model.UserAccount) int { return compareUserAccounts(u.userAccount(), p) })
 	us.all = slices.Insert(us.all, i, u)
 	us.byParty[p] = u
 	return u
@@ -112,7 +111,7 @@ func (u *user) include(o *user) {
 }
 
 func (us *users) clone(l *ledger) *users {
-	c := &users{ledger: l, at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[userAccount]*user, len(us.all))}
+	c := &users{ledger: l, at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[model.UserAccount]*user, len(us.all))}
 	for i, u := range us.all {
 		c.all[i] = new(*u)
 		c.byParty[u.userAccount()] = c.all[i]
@@ -132,7 +131,7 @@ func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	// The integral of a constant rate under decay.
 	gained := (1 - left) * halfLife.Seconds() / math.Ln2
 	for _, u := range us.all {
-		u.Use = u.Use*left + float64(u.rate)/shareOne*gained
+		u.Use = u.Use*left + float64(u.rate)/model.WholeGPU*gained
 	}
 }
 
@@ -150,36 +149,33 @@ func (us *users) forget() {
 // leastUse is the use, in GPU-seconds, below which a user is forgotten.
 const leastUse = 1
 
-// shareOne is a whole GPU, in the unit of shares. leastShare is charged for any task,
-// however little memory it is granted, because it loads the SMs all the same.
-const (
-	shareOne   = 1_000_000
-	leastShare = shareOne / 16
-)
+// leastShare is charged for any task, however little memory it is granted, because it
+// loads the SMs all the same.
+const leastShare = model.WholeGPU / 16
 
 // shareOn returns the part of a GPU that a task is charged for: its part of the memory,
 // or all if it is exclusive. It is not 1/n for n residents: the charge would change as
 // others come and go, and the first task on an idle GPU would pay for room that others
 // may use. Without a grant, its estimated need counts.
-func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
+func shareOn(g *model.GPU, r *model.Resident, need units.Bytes) int64 {
 	if r.Exclusive || g.Capacity <= 0 {
-		return shareOne
+		return model.WholeGPU
 	}
 	part := float64(max(r.Grant, need)) / float64(g.Capacity)
-	return max(leastShare, int64(math.Round(shareOne*min(1, part))))
+	return max(leastShare, int64(math.Round(model.WholeGPU*min(1, part))))
 }
 
 // occupy adds a placed task to its user's accounting; vacate removes it. A change of its
 // grants comes between the two.
-func (us *users) occupy(t *Task) {
-	us.settle(us.now, us.opt.halfLife())
-	u := us.make(t.userAccount())
+func (us *users) occupy(t *model.Task) {
+	us.settle(us.now, us.opt.HalfLife())
+	u := us.make(t.UserAccount())
 	u.tasks++
 	for _, grant := range t.Current().Grants {
 		g := us.byID[grant.GPU]
-		r := g.resident(t.ID)
+		r := g.Resident(t.ID)
 		need := units.Bytes(0)
-		if us.opt.Booking == BookSamples {
+		if us.opt.Booking == model.BookSamples {
 			need = t.NextGrant
 		}
 		r.Share = shareOn(g, r, need)
@@ -188,33 +184,33 @@ func (us *users) occupy(t *Task) {
 	us.charge(t, u, 1)
 }
 
-func (us *users) vacate(t *Task) {
-	us.settle(us.now, us.opt.halfLife())
-	u := us.make(t.userAccount())
+func (us *users) vacate(t *model.Task) {
+	us.settle(us.now, us.opt.HalfLife())
+	u := us.make(t.UserAccount())
 	u.tasks--
 	for _, grant := range t.Current().Grants {
-		u.count(us.byID[grant.GPU].resident(t.ID), -1)
+		u.count(us.byID[grant.GPU].Resident(t.ID), -1)
 	}
 	us.charge(t, u, -1)
 }
 
 // charge adds a placed task without a GPU to its user's accounting, or removes it.
-func (us *users) charge(t *Task, u *user, sign int64) {
+func (us *users) charge(t *model.Task, u *user, sign int64) {
 	if t.GPUs > 0 {
 		return
 	}
 	h := us.host(t.Current().Host.Node)
-	r := h.resident(t.ID)
+	r := h.Resident(t.ID)
 	if sign > 0 {
 		r.Share = leastShare
 		if h.Memory > 0 {
-			r.Share = max(leastShare, int64(shareOne*min(1, float64(r.Memory)/float64(h.Memory))))
+			r.Share = max(leastShare, int64(model.WholeGPU*min(1, float64(r.Memory)/float64(h.Memory))))
 		}
 	}
 	u.rate += sign * r.Share
 }
 
-func (u *user) count(r *Resident, sign int) {
+func (u *user) count(r *model.Resident, sign int) {
 	u.gpus += sign
 	u.memory += units.Bytes(sign) * r.Grant
 	u.rate += int64(sign) * r.Share
@@ -226,7 +222,7 @@ func (q *schedulingQueue) count(us *users) {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if t := q.tasks[r.Task]; t != nil {
-				u := us.make(t.userAccount())
+				u := us.make(t.UserAccount())
 				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
 					u.tasks++
@@ -235,13 +231,13 @@ func (q *schedulingQueue) count(us *users) {
 		}
 	}
 	for _, t := range q.bare() {
-		u := us.make(t.userAccount())
+		u := us.make(t.UserAccount())
 		u.tasks++
-		u.rate += q.host(t.Current().Host.Node).resident(t.ID).Share
+		u.rate += q.host(t.Current().Host.Node).Resident(t.ID).Share
 	}
 	for i := range q.waiting.lanes {
 		for _, t := range q.waiting.lanes[i].waiting() {
-			us.make(t.userAccount()).waiting++
+			us.make(t.UserAccount()).waiting++
 		}
 	}
 }
@@ -250,7 +246,7 @@ func (q *schedulingQueue) count(us *users) {
 func (l *ledger) fillShares() {
 	for _, g := range l.gpus {
 		for i := range g.Residents {
-			if r := &g.Residents[i]; r.Share <= 0 || r.Share > shareOne {
+			if r := &g.Residents[i]; r.Share <= 0 || r.Share > model.WholeGPU {
 				r.Share = shareOn(g, r, 0)
 			}
 		}

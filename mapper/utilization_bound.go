@@ -3,8 +3,8 @@ package mapper
 import (
 	"math"
 
-	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // Coarse samples show the share of time in which any kernel ran, not how busy the SMs
@@ -13,9 +13,6 @@ import (
 // from facts. What they show is stored in no history, and is valid for the placement
 // only, with a large doubt.
 const (
-	// coarseDoubt is the least standard deviation of an SM activity found in coarse
-	// samples, unless measured speeds show more.
-	coarseDoubt = 0.2
 	// coarseError is the standard deviation of the share of time in which a kernel runs,
 	// as interference.Load.Busy predicts it: in published data its error is 0.06 on
 	// average, and 0.15 at most.
@@ -33,7 +30,7 @@ const (
 
 // readAnew handles a change between coarse and fine samples of a GPU. The samples count
 // when their window contains only the new kind.
-func (pr *predictor) readAnew(g *GPU, coarse bool) {
+func (pr *predictor) readAnew(g *model.GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
 	}
@@ -45,36 +42,9 @@ func (pr *predictor) readAnew(g *GPU, coarse bool) {
 	}
 }
 
-// countsFrom returns the instant from which samples show only the present tasks of a GPU,
-// all of one kind of samples.
-func (g *GPU) countsFrom() units.Instant { return max(g.ChangedAt, g.ReadSince).Add(settling) }
-
-// shown returns the activity that samples are expected to show of the residents of a GPU,
-// without one of them.
-func (g *GPU) shown(without int) float64 {
-	sum, gap := 0.0, 1.0
-	for i := range g.Residents {
-		if r := &g.Residents[i]; i != without {
-			sum += r.Load.SMACT * r.Speed
-			gap *= r.Load.Gap(r.Speed)
-		}
-	}
-	if g.Coarse {
-		return 1 - gap
-	}
-	return min(sum, 1)
-}
-
-// vague reports whether measured speeds may improve the estimated activity of the task
-// that came last.
-func (g *GPU) vague() bool {
-	n := len(g.Residents)
-	return g.Coarse && n > 1 && g.Residents[n-1].Bound && g.Residents[n-1].Doubt >= coarseDoubt
-}
-
 // likely returns the SM activity of an unknown task, as far as similar tasks tell; ok is
 // false if its load is known.
-func (pr *predictor) likely(t *Task) (smact float64, ok bool) {
+func (pr *predictor) likely(t *model.Task) (smact float64, ok bool) {
 	m := pr.priorOf(t)
 	for c, weight := range m {
 		smact += weight * typicalLoads[c].SMACT

@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
 )
@@ -15,7 +16,7 @@ import (
 // coarsely sends a coarse sample of GPU-0: a kernel runs for this share of the time.
 func (w *world) coarsely(share float64) {
 	w.t.Helper()
-	w.sample(GPUSample{ID: "GPU-0", SMACT: share, SMOCC: share, DRAMA: share, Coarse: true})
+	w.sample(model.GPUSample{ID: "GPU-0", SMACT: share, SMOCC: share, DRAMA: share, Coarse: true})
 }
 
 // TestCoarseIsABound checks that coarse samples bound the activity of an unknown task.
@@ -37,12 +38,12 @@ func TestCoarseIsABound(t *testing.T) {
 			for _, l := range row.known {
 				w.does(l, "")
 			}
-			id := w.expecting(Expected{}, nil)
+			id := w.expecting(model.Expected{}, nil)
 			w.coarsely(row.share)
-			w.wait(settling)
+			w.wait(model.SettleTime)
 			w.look()
-			r := w.s.byID["GPU-0"].resident(id)
-			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < coarseDoubt {
+			r := w.s.byID["GPU-0"].Resident(id)
+			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < model.CoarseDoubt {
 				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
 			}
 			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.predictor.classCounts.IsZero() {
@@ -60,19 +61,19 @@ func TestCoarseReplacesNothing(t *testing.T) {
 	for _, coarse := range []bool{true, false} {
 		w := newWorld(t, opt, 1)
 		a := w.does(small, "k")
-		w.sample(GPUSample{ID: "GPU-0", SMACT: 0.95, SMOCC: 0.95, DRAMA: 0.95, Coarse: coarse})
-		w.wait(settling)
+		w.sample(model.GPUSample{ID: "GPU-0", SMACT: 0.95, SMOCC: 0.95, DRAMA: 0.95, Coarse: coarse})
+		w.wait(model.SettleTime)
 		w.look()
 		g := w.s.byID["GPU-0"]
-		if got := g.resident(a).Load == small; got != coarse {
-			t.Errorf("coarse %v: it is taken for %+v", coarse, g.resident(a).Load)
+		if got := g.Resident(a).Load == small; got != coarse {
+			t.Errorf("coarse %v: it is taken for %+v", coarse, g.Resident(a).Load)
 		}
-		g.resident(a).Load = small
+		g.Resident(a).Load = small
 		if more := w.s.predictor.extra(g); (more == 0) != coarse {
 			t.Errorf("coarse %v: others are taken to do %v there", coarse, more)
 		}
 		w.wait(2 * aloneLeast * time.Second)
-		w.exit(a, ExitOK)
+		w.exit(a, model.ExitOK)
 		if e := w.s.predictor.history.of("k"); e == nil || (len(e.Loads) == 0) != coarse {
 			t.Errorf("coarse %v: the history has %+v", coarse, e)
 		}
@@ -86,18 +87,18 @@ func TestCoarseTime(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	a := w.does(small, "k")
 	w.seen(small, 0)
-	w.wait(settling + aloneLeast*time.Second/2)
+	w.wait(model.SettleTime + aloneLeast*time.Second/2)
 	w.coarsely(1)
 	w.wait(time.Hour)
 	w.seen(small, 0)
-	w.wait(settling)
-	r := w.s.byID["GPU-0"].resident(a)
+	w.wait(model.SettleTime)
+	r := w.s.byID["GPU-0"].Resident(a)
 	w.seen(small, 0)
 	if r.Observed.Seconds != aloneLeast/2 {
 		t.Errorf("%v s were seen, want %v", r.Observed.Seconds, aloneLeast/2)
 	}
 	w.wait(aloneLeast * time.Second / 2)
-	w.exit(a, ExitOK)
+	w.exit(a, model.ExitOK)
 	if e := w.s.predictor.history.of("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
 		t.Errorf("the history has %+v", e)
 	}
@@ -107,20 +108,20 @@ func TestCoarseTime(t *testing.T) {
 // again, and is a fact.
 func TestFineAfterCoarse(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
-	a := w.expecting(Expected{}, nil)
+	a := w.expecting(model.Expected{}, nil)
 	w.coarsely(1)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	w.seen(small, 0)
-	w.wait(settling - 1)
+	w.wait(model.SettleTime - 1)
 	w.look()
-	r := w.s.byID["GPU-0"].resident(a)
+	r := w.s.byID["GPU-0"].Resident(a)
 	if !r.Bound {
 		t.Fatalf("found too early: %+v", r)
 	}
 	w.wait(1)
 	w.look()
-	if math.Abs(r.Load.SMACT-small.SMACT) > 0.01 || r.Bound || r.Doubt >= coarseDoubt || w.task(a).Expected.Source != SourceSeen {
+	if math.Abs(r.Load.SMACT-small.SMACT) > 0.01 || r.Bound || r.Doubt >= model.CoarseDoubt || w.task(a).Expected.Source != model.SourceSeen {
 		t.Errorf("it is taken for %+v, expected is %+v", r, w.task(a).Expected)
 	}
 }
@@ -130,17 +131,17 @@ func TestFineAfterCoarse(t *testing.T) {
 func TestCoarseAfterFine(t *testing.T) {
 	w := newWorld(t, uncapped(), 1)
 	passing, b := w.does(nothing, ""), w.does(small, "")
-	a := w.expecting(Expected{}, nil)
+	a := w.expecting(model.Expected{}, nil)
 	w.seen(interference.Load{SMACT: 2 * small.SMACT, SMOCC: 2 * small.SMOCC, DRAMA: 2 * small.DRAMA}, 0)
-	w.wait(settling)
+	w.wait(model.SettleTime)
 	w.look()
 	want := w.task(a).Expected.Loads[0]
 	w.coarsely(1)
-	w.exit(passing, ExitOK)
-	w.wait(settling)
+	w.exit(passing, model.ExitOK)
+	w.wait(model.SettleTime)
 	w.look()
-	for _, id := range []TaskID{a, b} {
-		if r := w.s.byID["GPU-0"].resident(id); r.Bound || math.Abs(r.Load.SMACT-small.SMACT) > 0.03 {
+	for _, id := range []model.TaskID{a, b} {
+		if r := w.s.byID["GPU-0"].Resident(id); r.Bound || math.Abs(r.Load.SMACT-small.SMACT) > 0.03 {
 			t.Errorf("task %d is taken for %+v", id, r)
 		}
 	}
@@ -152,26 +153,26 @@ func TestCoarseAfterFine(t *testing.T) {
 // TestSpeedsTellMoreThanCoarse checks that a neighbour that reports a small slowdown
 // shows that a task is not heavy, though some kernel runs all the time.
 func TestSpeedsTellMoreThanCoarse(t *testing.T) {
-	found := func(rate float64) Resident {
+	found := func(rate float64) model.Resident {
 		w := newWorld(t, uncapped(), 1)
 		a := w.does(small, "")
 		pace := func(rate float64, since units.Instant) {
-			w.step(ThroughputReported{At: w.now, Tasks: []Throughput{{Task: a, Attempt: 1, Rate: rate, Error: 0.02, Since: since}}})
+			w.step(model.ThroughputReported{At: w.now, Tasks: []model.Throughput{{Task: a, Attempt: 1, Rate: rate, Error: 0.02, Since: since}}})
 		}
 		since := w.now
-		w.wait(settling)
+		w.wait(model.SettleTime)
 		pace(100, since)
-		b := w.expecting(Expected{}, nil)
+		b := w.expecting(model.Expected{}, nil)
 		since = w.now
 		w.coarsely(1)
-		w.wait(settling)
+		w.wait(model.SettleTime)
 		w.look()
-		w.wait(settling)
+		w.wait(model.SettleTime)
 		pace(rate, since)
-		return *w.s.byID["GPU-0"].resident(b)
+		return *w.s.byID["GPU-0"].Resident(b)
 	}
 	quick, slow := found(95), found(40)
-	if worst := quick.Load.SMACT + quick.Doubt; worst > 0.7 || slow.Load.SMACT < 0.75 || quick.Doubt >= coarseDoubt {
+	if worst := quick.Load.SMACT + quick.Doubt; worst > 0.7 || slow.Load.SMACT < 0.75 || quick.Doubt >= model.CoarseDoubt {
 		t.Errorf("beside a quick one it is taken for %+v, in doubt by %v; beside a slow one for %+v", quick.Load, quick.Doubt, slow.Load)
 	}
 }
@@ -188,10 +189,10 @@ func TestCoarseLearner(t *testing.T) {
 		w := newWorld(t, opt, 1)
 		w.does(small, "")
 		id := w.submitOnly(nil)
-		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{WholeGPU: true}, Expected: Expected{Loads: loads{small}}})
+		w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{WholeGPU: true}, Expected: model.Expected{Loads: loads{small}}})
 		w.started(id)
 		w.coarsely(row.share)
-		if r := w.s.byID["GPU-0"].resident(id); !r.Learning || (r.ActiveAt != 0) != row.want {
+		if r := w.s.byID["GPU-0"].Resident(id); !r.Learning || (r.ActiveAt != 0) != row.want {
 			t.Errorf("at %v: %+v", row.share, r)
 		}
 	}
@@ -207,15 +208,15 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			m := newMachine(t)
 			m.opt.Learn, m.opt.Policy = true, "carma"
-			m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
+			m.step(t, model.Configured{At: m.now, Options: m.opt, Format: model.DecisionFormat})
 			look := func(t *rapid.T) {
-				var gpus []GPUSample
+				var gpus []model.GPUSample
 				for _, g := range m.s.GPUs() {
 					share := rapid.SampledFrom([]float64{0, 0.3, 0.9, 1}).Draw(t, "share")
-					gpus = append(gpus, GPUSample{ID: g.ID, SMACT: share, SMOCC: share, DRAMA: share, Coarse: coarse})
+					gpus = append(gpus, model.GPUSample{ID: g.ID, SMACT: share, SMOCC: share, DRAMA: share, Coarse: coarse})
 				}
-				m.now = m.now.Add(rapid.SampledFrom([]time.Duration{time.Second, settling, time.Hour}).Draw(t, "after"))
-				m.step(t, Sampled{At: m.now, GPUs: gpus})
+				m.now = m.now.Add(rapid.SampledFrom([]time.Duration{time.Second, model.SettleTime, time.Hour}).Draw(t, "after"))
+				m.step(t, model.Sampled{At: m.now, GPUs: gpus})
 			}
 			look(t)
 			t.Repeat(map[string]func(*rapid.T){
@@ -225,7 +226,7 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 						learned[coarse] = learned[coarse] || len(e.Loads) > 0
 					}
 					for _, task := range m.s.tasks {
-						learned[coarse] = learned[coarse] || task.Expected.Source == SourceSeen
+						learned[coarse] = learned[coarse] || task.Expected.Source == model.SourceSeen
 					}
 					if learned[coarse] = learned[coarse] || !m.s.predictor.classCounts.IsZero(); coarse && learned[coarse] {
 						t.Fatal("an activity was learned")

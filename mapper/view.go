@@ -5,36 +5,37 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Now returns the time of the latest event.
 func (a *agenda) Now() units.Instant { return a.now }
 
 // Options returns the present options.
-func (l *ledger) Options() Options { return l.opt.own() }
+func (l *ledger) Options() model.Options { return l.opt.Clone() }
 
 // Task returns an unfinished task. The caller must not change it, and must not keep it
 // over the next Step.
-func (x *taskIndex) Task(id TaskID) (*Task, bool) {
+func (x *taskIndex) Task(id model.TaskID) (*model.Task, bool) {
 	t, ok := x.tasks[id]
 	return t, ok
 }
 
 // Tasks returns copies of all unfinished tasks by number.
-func (x *taskIndex) Tasks() []Task {
-	all := make([]Task, 0, len(x.tasks))
+func (x *taskIndex) Tasks() []model.Task {
+	all := make([]model.Task, 0, len(x.tasks))
 	for _, t := range x.tasks {
-		all = append(all, *t.clone())
+		all = append(all, *t.Clone())
 	}
-	slices.SortFunc(all, func(a, b Task) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b model.Task) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
 // GPUs returns copies of the ledger's entries in index order.
-func (l *ledger) GPUs() []GPU {
-	all := make([]GPU, len(l.gpus))
+func (l *ledger) GPUs() []model.GPU {
+	all := make([]model.GPU, len(l.gpus))
 	for i, g := range l.gpus {
-		all[i] = *g.clone()
+		all[i] = *g.Clone()
 	}
 	return all
 }
@@ -43,18 +44,18 @@ func (l *ledger) GPUs() []GPU {
 func (l *ledger) NumGPUs() int { return len(l.gpus) }
 
 // Crowded returns copies of the GPUs with several tasks, in index order.
-func (l *ledger) Crowded() []GPU {
-	var all []GPU
+func (l *ledger) Crowded() []model.GPU {
+	var all []model.GPU
 	for _, g := range l.gpus {
 		if len(g.Residents) > 1 {
-			all = append(all, *g.clone())
+			all = append(all, *g.Clone())
 		}
 	}
 	return all
 }
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (q *schedulingQueue) ReservedFor(id GPUID) TaskID {
+func (q *schedulingQueue) ReservedFor(id model.GPUID) model.TaskID {
 	if g := q.byID[id]; g != nil {
 		return q.reservedForTask(g)
 	}
@@ -62,7 +63,7 @@ func (q *schedulingQueue) ReservedFor(id GPUID) TaskID {
 }
 
 // Reserved returns the sum of the grants on a GPU, or 0 if the GPU is not known.
-func (l *ledger) Reserved(id GPUID) units.Bytes {
+func (l *ledger) Reserved(id model.GPUID) units.Bytes {
 	if g := l.byID[id]; g != nil {
 		return g.Reserved
 	}
@@ -70,9 +71,9 @@ func (l *ledger) Reserved(id GPUID) units.Bytes {
 }
 
 // Position returns a waiting task's place in the order of all queues, from 1, or 0.
-func (q *schedulingQueue) Position(id TaskID) int {
+func (q *schedulingQueue) Position(id model.TaskID) int {
 	t := q.tasks[id]
-	if t == nil || !t.waiting() {
+	if t == nil || !t.Waiting() {
 		return 0
 	}
 	return q.waiting.position(t)
@@ -92,16 +93,16 @@ func (s *State) Placed() int {
 
 // Suspended returns the suspended tasks, by number, and how many of them wait to resume.
 // The caller must not change them, and must not keep them over the next Step.
-func (l *ledger) Suspended() (all []*Task, waiting int) {
+func (l *ledger) Suspended() (all []*model.Task, waiting int) {
 	for _, t := range l.tasks { // sorted below
-		if t.Phase == Suspended {
+		if t.Phase == model.Suspended {
 			all = append(all, t)
-			if t.waiting() {
+			if t.Waiting() {
 				waiting++
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b *model.Task) int { return cmp.Compare(a.ID, b.ID) })
 	return all, waiting
 }
 
@@ -109,7 +110,7 @@ func (l *ledger) Suspended() (all []*Task, waiting int) {
 func (x *taskIndex) Unfinished() int { return len(x.tasks) }
 
 // LastID returns the highest task number ever used.
-func (x *taskIndex) LastID() TaskID { return x.lastID }
+func (x *taskIndex) LastID() model.TaskID { return x.lastID }
 
 // NextTimer returns the instant at which a TimerFired event is due, or false if none is.
 func (a *agenda) NextTimer() (units.Instant, bool) {
@@ -157,25 +158,25 @@ func (s *State) Runs(program string) []Run { return s.predictor.Runs(program) }
 func (s *State) Recalls(kind string) bool { return s.predictor.Recalls(kind) }
 
 // Speed returns the speed of a task, or false if its container does not run.
-func (s *State) Speed(id TaskID) (v SpeedView, ok bool) { return s.predictor.Speed(id) }
+func (s *State) Speed(id model.TaskID) (v SpeedView, ok bool) { return s.predictor.Speed(id) }
 
 // EngineDown returns why the engine is down, or the zero Reason if it is up.
-func (s *State) EngineDown() Reason { return s.breakers.engineDown }
+func (s *State) EngineDown() model.Reason { return s.breakers.engineDown }
 
 // Breakers lists the unhealthy engine and GPUs, the engine first.
 func (s *State) Breakers() []BreakerView { return s.breakers.Breakers() }
 
-// CanaryDue reports whether a canary must be started now, see [CanaryEnded].
+// CanaryDue reports whether a canary must be started now, see [model.CanaryEnded].
 func (s *State) CanaryDue() bool { return s.breakers.CanaryDue() }
 
 // Position returns a waiting task's place in the order of all queues, from 1, or 0.
-func (s *State) Position(id TaskID) int { return s.queue.Position(id) }
+func (s *State) Position(id model.TaskID) int { return s.queue.Position(id) }
 
 // ReservedFor returns the task for which a GPU is nominated or reserved, or 0.
-func (s *State) ReservedFor(id GPUID) TaskID { return s.queue.ReservedFor(id) }
+func (s *State) ReservedFor(id model.GPUID) model.TaskID { return s.queue.ReservedFor(id) }
 
 // Reservations lists copies of the reservations, the earliest begin first.
-func (s *State) Reservations() []Reservation { return s.queue.Reservations() }
+func (s *State) Reservations() []model.Reservation { return s.queue.Reservations() }
 
 // LastReservation returns the highest reservation number so far.
 func (s *State) LastReservation() int { return s.queue.LastReservation() }
@@ -185,15 +186,17 @@ func (s *State) QueueLen() int { return s.queue.QueueLen() }
 
 // Ready reports whether an unfinished task has no unmet dependency, no delay left and no
 // hold.
-func (s *State) Ready(id TaskID) bool { return s.queue.Ready(id) }
+func (s *State) Ready(id model.TaskID) bool { return s.queue.Ready(id) }
 
 // HelpersFit reports whether a machine has room for a new allocation to the helpers of a
 // suite in place of their present one. If not, the reason says what is missing. It
 // allocates nothing.
-func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) Reason {
+func (s *State) HelpersFit(node, suite string, memory units.Bytes, cpus int64) model.Reason {
 	return s.queue.HelpersFit(node, suite, memory, cpus)
 }
 
 // CannotResize says why a running task cannot have another allocation on its machine. It
 // returns the zero Reason if it can, or if it does not run.
-func (s *State) CannotResize(id TaskID, ask HostAsk) Reason { return s.queue.CannotResize(id, ask) }
+func (s *State) CannotResize(id model.TaskID, ask model.HostAsk) model.Reason {
+	return s.queue.CannotResize(id, ask)
+}

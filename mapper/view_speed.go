@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // SpeedView is the speed of a running task and its expected end.
@@ -22,7 +23,7 @@ type SpeedView struct {
 	Started units.Instant
 	Running bool
 	// Beside are the tasks on its GPUs, in order of number.
-	Beside []TaskID
+	Beside []model.TaskID
 	// Predicted is its predicted slowdown beside them, by the model and the learned
 	// corrections; 1 means as fast as alone.
 	Predicted float64
@@ -36,12 +37,12 @@ type SpeedView struct {
 }
 
 // Speed returns the speed of a task, or false if its container does not run.
-func (pr *predictor) Speed(id TaskID) (SpeedView, bool) {
+func (pr *predictor) Speed(id model.TaskID) (SpeedView, bool) {
 	t := pr.tasks[id]
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {
 		return SpeedView{}, false
 	}
-	g := SpeedView{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == Running, Predicted: 1 / t.Speed}
+	g := SpeedView{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == model.Running, Predicted: 1 / t.Speed}
 	for _, grant := range t.Current().Grants {
 		gpu := pr.byID[grant.GPU]
 		g.Changed = max(g.Changed, gpu.ChangedAt)
@@ -51,7 +52,7 @@ func (pr *predictor) Speed(id TaskID) (SpeedView, bool) {
 			}
 		}
 	}
-	g.Since = g.Changed.Add(settling)
+	g.Since = g.Changed.Add(model.SettleTime)
 	slices.Sort(g.Beside)
 	g.Beside = slices.Compact(g.Beside)
 	if p := &t.Pace; p.Measured && p.Rate > 0 && p.Since >= g.Since {
@@ -60,7 +61,7 @@ func (pr *predictor) Speed(id TaskID) (SpeedView, bool) {
 			g.Measured, g.Error = 1, 0
 		}
 	}
-	left, basis := pr.left(t, t.doneBy(pr.now))
+	left, basis := pr.left(t, t.DoneBy(pr.now))
 	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
 	return g, true
 }

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -34,7 +33,7 @@ func (r *Runner) acceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
 	}
-	changes := []*change{fact(mapper.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
+	changes := []*change{fact(model.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
 	ended, err := r.lostEnds()
 	if err != nil {
 		return err
@@ -89,7 +88,7 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, fact(mapper.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
+		changes = append(changes, fact(model.EndRecovered{At: r.Clock.Now(), Task: rec.Task}))
 	}
 	return changes, nil
 }
@@ -104,7 +103,7 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	}
 	slices.Reverse(rows)
 	for _, row := range rows {
-		if mapper.TaskID(row.ID) <= r.state.LastID() {
+		if model.TaskID(row.ID) <= r.state.LastID() {
 			continue
 		}
 		rec, err := recordOf(row)
@@ -112,8 +111,8 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 			return nil, err
 		}
 		now, t := r.Clock.Now(), rec.Task
-		changes = append(changes, fact(mapper.TaskSubmitted{At: now, Request: t.Request}))
-		changes = append(changes, fact(mapper.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
+		changes = append(changes, fact(model.TaskSubmitted{At: now, Request: t.Request}))
+		changes = append(changes, fact(model.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
 		r.Log.Warn().Int64("task", int64(t.ID)).Msg("a task that the journal had lost is submitted again, from its record")
 	}
 	return changes, nil
@@ -121,14 +120,14 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 
 // lostEstimate returns an estimate for a task whose Estimated event was lost. It takes
 // the estimate in the record, else the declared memory, else a whole GPU.
-func lostEstimate(rec *Record) mapper.Estimate {
+func lostEstimate(rec *Record) model.Estimate {
 	switch {
 	case rec.Task.Estimate.Memory > 0:
 		return rec.Task.Estimate
 	case rec.Submit.Mem > 0:
-		return mapper.Estimate{Memory: units.Bytes(rec.Submit.Mem)}
+		return model.Estimate{Memory: units.Bytes(rec.Submit.Mem)}
 	}
-	return mapper.Estimate{WholeGPU: true}
+	return model.Estimate{WholeGPU: true}
 }
 
 // adoptOrphans makes tasks of containers that the journal does not know. These tasks
@@ -144,8 +143,8 @@ func (r *Runner) adoptOrphans(found []orphan) (changes []*change, left []string)
 			continue
 		}
 		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
-		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
-			return []mapper.Event{ev}, []*Record{rec}, nil
+		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
+			return []model.Event{ev}, []*Record{rec}, nil
 		}})
 	}
 	return changes, left
@@ -183,8 +182,8 @@ func (r *Runner) ignoreContainers(ids []string) error {
 
 // orphanRecord makes an orphan's record and event from its labels, and from the known
 // data of its task.
-func (r *Runner) orphanRecord(s orphan) (*Record, mapper.OrphanAdopted, error) {
-	ev := mapper.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
+func (r *Runner) orphanRecord(s orphan) (*Record, model.OrphanAdopted, error) {
+	ev := model.OrphanAdopted{At: r.Clock.Now(), Attempt: s.attempt}
 	grants, err := grantsOf(s.Labels)
 	if err != nil {
 		return nil, ev, err
@@ -217,19 +216,19 @@ func (r *Runner) orphanRecord(s orphan) (*Record, mapper.OrphanAdopted, error) {
 	if err1 != nil || err2 != nil {
 		return nil, ev, errors.New("its labels do not say whose it is")
 	}
-	ev.Request = mapper.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants), NoGPU: len(grants) == 0}
+	ev.Request = model.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants), NoGPU: len(grants) == 0}
 	rec = &Record{
 		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants), NoGPU: len(grants) == 0},
 		Name:   s.Labels[LabelName], Nonce: nonce, User: s.Labels[LabelUser], UID: uid, GID: gid,
 		Detail: "taken in: the journal had lost this task, its container was found",
-		Task:   mapper.Task{Request: ev.Request, Phase: mapper.Held, Submitted: cmp.Or(ev.Launched, ev.At)},
+		Task:   model.Task{Request: ev.Request, Phase: model.Held, Submitted: cmp.Or(ev.Launched, ev.At)},
 	}
 	return rec, ev, nil
 }
 
 // grantsOf reads the label of the grants. Older containers have the labels of
 // GPUs and grant instead.
-func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
+func grantsOf(labels map[string]string) (grants []model.Grant, err error) {
 	list := labels[LabelGrants]
 	if list == "" && labels[LabelGPUs] != "" {
 		for uuid := range strings.SplitSeq(labels[LabelGPUs], ",") {
@@ -246,7 +245,7 @@ func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
 		if uuid == "" || err != nil || n < 0 {
 			return nil, fmt.Errorf("its label %s, %q, does not say what was granted", LabelGrants, list)
 		}
-		grants = append(grants, mapper.Grant{GPU: mapper.GPUID(uuid), Memory: units.Bytes(n)})
+		grants = append(grants, model.Grant{GPU: model.GPUID(uuid), Memory: units.Bytes(n)})
 	}
 	return grants, nil
 }

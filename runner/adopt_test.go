@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
@@ -28,7 +28,7 @@ func (g *rig) grant(ref string) (memory units.Bytes) {
 		g.t.Fatal(err)
 	}
 	err = g.look(g.ctx(), func(s *mapper.State) {
-		if t, ok := s.Task(mapper.TaskID(task.ID)); ok && t.Current() != nil {
+		if t, ok := s.Task(model.TaskID(task.ID)); ok && t.Current() != nil {
 			memory = t.Current().Grants[0].Memory
 		}
 	})
@@ -43,7 +43,7 @@ func (g *rig) uses(ref string, used units.Bytes) {
 	g.t.Helper()
 	task := g.running(ref)
 	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: used, Processes: []gpu.Process{
-		{Task: mapper.TaskID(task.ID), Attempt: 1, Used: used},
+		{Task: model.TaskID(task.ID), Attempt: 1, Used: used},
 	}})
 }
 
@@ -75,7 +75,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 	long(t)
 	const asked = 12 * units.GiB
 	shrinks := func(g *rig) { g.opt.Mapper.Shrink = time.Millisecond }
-	grows := func(g *rig) { g.opt.Mapper.Watchdog = mapper.WatchdogWarn }
+	grows := func(g *rig) { g.opt.Mapper.Watchdog = model.WatchdogWarn }
 	for name, c := range map[string]struct {
 		before func(*rig)
 		uses   units.Bytes // memory that the task is seen to use, or 0
@@ -90,7 +90,7 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 		"caps":          {after: func(g *rig) { g.opt.Limits = Limits{Caps: CapsFractions} }},
 		"mounts":        {after: func(g *rig) { g.opt.AllowedMounts = nil }},
 		"devices": {after: func(g *rig) {
-			g.opt.Devices = func(mapper.TaskID, int) ([]containers.Mount, []string) { return nil, []string{"NEW=1"} }
+			g.opt.Devices = func(model.TaskID, int) ([]containers.Mount, []string) { return nil, []string{"NEW=1"} }
 		}},
 		"estimator": {after: func(g *rig) { g.estimator = estimator.NewCatalogue(nil) }},
 		"image gone": {after: func(g *rig) {
@@ -191,7 +191,7 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 			// long over.
 			g.restart()
 			g.running(ref)
-			g.sweep(g.ctx(), map[mapper.TaskID]int{}, 100)
+			g.sweep(g.ctx(), map[model.TaskID]int{}, 100)
 			i := slices.IndexFunc(g.containers(), func(c containers.Container) bool { return c.ID == stranger.ID })
 			if i < 0 || g.containers()[i].State != containers.StateRunning {
 				t.Errorf("the other task's container was ended: %+v", g.containers())

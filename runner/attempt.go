@@ -8,7 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/tasklog"
 )
@@ -19,7 +19,7 @@ import (
 type worker struct {
 	*Runner
 	rec     *Record
-	launch  mapper.Launch
+	launch  model.Launch
 	resumed bool // a restarted daemon continues the attempt
 	stop    *stopper
 	aside   suspension
@@ -54,12 +54,12 @@ type worker struct {
 }
 
 // startWorker starts the worker of a launch. Only the loop calls it.
-func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
+func (r *Runner) startWorker(l model.Launch, resumed bool) *worker {
 	rec, _ := r.records.get(l.Task)
 	if rec == nil {
 		// Only a journal that somebody has edited has no record here.
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
-		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
+		rec = &Record{Task: model.Task{Request: model.Request{ID: l.Task}}}
 	}
 	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing()}
 	w.aside.begin(rec.Task.Phase)
@@ -117,7 +117,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 		return w.clear(ctx, id), w.beginEnding(err)
 	}
 	if id == "" {
-		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
+		return "", ending{class: model.ExitStopped, message: "stopped before it started"}
 	}
 	defer w.hostMem.follow(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
@@ -133,7 +133,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err := w.checkGPUs(ctx, id); err != nil { // before the start counts as successful
 		return id, w.unstarted(wrongGPUs(err), err.Error())
 	}
-	w.post(fact(mapper.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
+	w.post(fact(model.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
 	defer w.watchDevices(ctx, id)()
@@ -157,10 +157,10 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	<-stopping
 	w.awaitOutput(ctx, logged, out, endLog) // the last output decides the outcome
 	if errors.Is(err, containers.ErrNotFound) {
-		return id, ending{class: mapper.ExitInfrastructure, code: 137, message: "its container was removed by somebody else"}
+		return id, ending{class: model.ExitInfrastructure, code: 137, message: "its container was removed by somebody else"}
 	}
 	if err != nil { // the daemon stops
-		return id, ending{class: mapper.ExitInfrastructure, message: err.Error()}
+		return id, ending{class: model.ExitInfrastructure, message: err.Error()}
 	}
 	return id, w.deviceEnding(w.classify(ctx, exit, &tail, byEngine || w.endedByEngine(ctx, exit, heard)))
 }
@@ -169,7 +169,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 // daemon ran uses none.
 func (w *worker) account() {
 	stayed := w.adopted != nil && w.adopted.State == containers.StateRunning
-	if phase := w.rec.Task.Phase; w.resumed && (phase == mapper.Suspended || phase == mapper.Resuming) {
+	if phase := w.rec.Task.Phase; w.resumed && (phase == model.Suspended || phase == model.Resuming) {
 		return
 	}
 	if w.adopted == nil || w.adopted.State != containers.StateExited {

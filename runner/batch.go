@@ -8,8 +8,7 @@ import (
 	"strconv"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/pull"
@@ -45,7 +44,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credentials, recs *[]*Record) *change {
 	return &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
-		events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		events: func(now units.Instant) ([]model.Event, []*Record, error) {
 			events, all, err := r.plan(now, in)
 			if err != nil {
 				return nil, nil, err
@@ -56,7 +55,7 @@ func (r *Runner) addition(s api.Submission, in *submissionBatch, by pull.Credent
 			if all[0].Group != "" {
 				r.names[all[0].Group] = true
 			}
-			r.nextID += mapper.TaskID(len(all))
+			r.nextID += model.TaskID(len(all))
 			r.keepCredentials(by, all) // before any of the tasks is launched
 			*recs = all
 			return events, all, nil
@@ -120,7 +119,7 @@ func inTask(s api.Submission, i int, err error) error {
 
 // plan numbers and names the tasks of a submission and returns the events that
 // submit them. It changes only the candidates' records. Only the loop calls it.
-func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]mapper.Event, []*Record, error) {
+func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]model.Event, []*Record, error) {
 	if _, coming := r.GPUs.(gpu.Coming); coming && r.state.NumGPUs() == 0 {
 		return nil, nil, refusef(503, "the cluster has no GPUs now, and none that it had has a task; kubectl get resourceslices shows them; submit again when there are some")
 	}
@@ -135,15 +134,15 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]mapper.Event, [
 	if err != nil {
 		return nil, nil, err
 	}
-	p := batchPlan{Runner: r, parts: map[string][]mapper.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
+	p := batchPlan{Runner: r, parts: map[string][]model.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
 	for _, c := range in.tasks {
 		p.size[c.rec.Submit.Part]++
 	}
-	var events []mapper.Event
+	var events []model.Event
 	var recs []*Record
 	for i, c := range in.tasks {
 		rec, part := c.rec, c.rec.Submit.Part
-		id := first + mapper.TaskID(i)
+		id := first + model.TaskID(i)
 		rec.Group, rec.GroupID = group, 0
 		if group != "" {
 			rec.GroupID = first
@@ -157,15 +156,15 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]mapper.Event, [
 			return nil, nil, err
 		}
 		rec.Submit.Env = append(placeInArray(rec, p.parts[part][0]), rec.Submit.Env...)
-		rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
-		events = append(events, mapper.TaskSubmitted{At: now, Request: req})
+		rec.Task = model.Task{Request: req, Phase: model.Estimating, Submitted: now}
+		events = append(events, model.TaskSubmitted{At: now, Request: req})
 		if bound, err := p.asked(now, req, c); err != nil {
 			return nil, nil, err
 		} else if bound != nil {
 			events = append(events, bound)
 		}
 		if !r.wantsProbe(rec, c.est) {
-			events = append(events, mapper.Estimated{At: now, Task: id, Estimate: booking(c.est), Expected: c.expected})
+			events = append(events, model.Estimated{At: now, Task: id, Estimate: booking(c.est), Expected: c.expected})
 		}
 		recs = append(recs, rec)
 	}
@@ -174,7 +173,7 @@ func (r *Runner) plan(now units.Instant, in *submissionBatch) ([]mapper.Event, [
 
 // groupName returns the name of the group that a submission creates, or "" if it needs
 // none. first is the number of its first task.
-func (r *Runner) groupName(in *submissionBatch, first mapper.TaskID) (string, error) {
+func (r *Runner) groupName(in *submissionBatch, first model.TaskID) (string, error) {
 	only := in.tasks[0].rec.Submit
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
 		return "", nil
@@ -203,14 +202,14 @@ func (r *Runner) nameFree(option, name string) error {
 // batchPlan numbers the tasks of one submission.
 type batchPlan struct {
 	*Runner
-	parts        map[string][]mapper.TaskID // planned so far
-	size         map[string]int             // tasks of each part in all
-	names        map[string]bool            // taken in this submission
+	parts        map[string][]model.TaskID // planned so far
+	size         map[string]int            // tasks of each part in all
+	names        map[string]bool           // taken in this submission
 	dependencies int
 }
 
 // name returns a task's name: as requested, else the group's with a distinguishing suffix.
-func (p *batchPlan) name(rec *Record, id mapper.TaskID) (string, error) {
+func (p *batchPlan) name(rec *Record, id model.TaskID) (string, error) {
 	sub := rec.Submit
 	name := sub.Name
 	switch {
@@ -240,9 +239,9 @@ func (p *batchPlan) name(rec *Record, id mapper.TaskID) (string, error) {
 }
 
 // request returns the mapper's request for a task.
-func (p *batchPlan) request(c *admission, id mapper.TaskID) (mapper.Request, error) {
+func (p *batchPlan) request(c *admission, id model.TaskID) (model.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
-	req := mapper.Request{
+	req := model.Request{
 		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
 		GPUs: sub.GPUs, NoGPU: sub.NoGPU, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
@@ -267,7 +266,7 @@ func (p *batchPlan) request(c *admission, id mapper.TaskID) (mapper.Request, err
 
 // placeInArray returns the variables with a task's group and its place in an array. first
 // is the first task of that array.
-func placeInArray(rec *Record, first mapper.TaskID) []string {
+func placeInArray(rec *Record, first model.TaskID) []string {
 	var env []string
 	if rec.Group != "" {
 		env = append(env, "CARMA_GROUP="+rec.Group)

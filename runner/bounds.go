@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/internal/units"
-
 	"carma/containers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 
 	"golang.org/x/sys/unix"
@@ -111,11 +110,11 @@ const (
 
 // host returns the host resources that tasks may allocate, or false if nothing is
 // allocated: GPUs are simulated and nobody has set an amount.
-func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
+func (b Bounds) host(simulated bool) (model.HostInfo, bool) {
 	if simulated && b.unset || b.total == 0 || b.Elsewhere {
-		return mapper.HostInfo{}, false
+		return model.HostInfo{}, false
 	}
-	return mapper.HostInfo{
+	return model.HostInfo{
 		Total: b.total, Memory: b.All.HostMem, CPUs: milli(b.All.CPUs), Most: min(b.Most.HostMem, b.All.HostMem), Limit: b.ask,
 	}, true
 }
@@ -167,7 +166,7 @@ const shmElsewhere = int64(8 * units.GiB)
 // default. Without a default /dev/shm may take half of the task's memory: data loaders and
 // NCCL need more than the engines' 64 MiB, and its contents count as the task's memory
 // anyway. It takes memory only as it is written.
-func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked mapper.HostShare) {
+func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked model.HostShare) {
 	if b.Elsewhere {
 		spec.Memory, spec.CPUs = s.HostMem, s.CPUs
 		spec.ShmSize = cmp.Or(s.ShmSize, s.HostMem/2, shmElsewhere)

@@ -11,6 +11,7 @@ import (
 	"carma/containers/bare"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // The canary is a container of carma's own. It has no GPU, no mount and no user of this
@@ -38,15 +39,15 @@ func (r *Runner) startCanaryIfDue() {
 		if r.work.Err() != nil {
 			return // the next daemon tries it again
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 			r.canaryRuns = false
-			return []mapper.Event{mapper.CanaryEnded{At: now, Outcome: outcome, Fault: fault}}, nil, nil
+			return []model.Event{model.CanaryEnded{At: now, Outcome: outcome, Fault: fault}}, nil, nil
 		}})
 	})
 }
 
 // tryCanary runs the canary and judges its outcome.
-func (r *Runner) tryCanary(ctx context.Context) (mapper.CanaryOutcome, *mapper.Fault) {
+func (r *Runner) tryCanary(ctx context.Context) (model.CanaryOutcome, *model.Fault) {
 	err := r.runCanary(ctx)
 	if err == nil {
 		return mapper.CanaryStarted, nil
@@ -61,8 +62,8 @@ func (r *Runner) tryCanary(ctx context.Context) (mapper.CanaryOutcome, *mapper.F
 		return mapper.CanaryMissing, nil
 	}
 	r.Log.Error().Err(err).Msg("the canary does not start")
-	return mapper.CanaryFailed, &mapper.Fault{
-		Scope: mapper.ScopeEngine, Code: f.Code, Cause: "carma's own test container does not start: " + f.Cause, Remedy: f.Remedy,
+	return mapper.CanaryFailed, &model.Fault{
+		Scope: model.ScopeEngine, Code: f.Code, Cause: "carma's own test container does not start: " + f.Cause, Remedy: f.Remedy,
 	}
 }
 

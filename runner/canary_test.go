@@ -11,6 +11,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -54,7 +55,7 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bad = append(bad, mapper.TaskID(made.ID).String())
+		bad = append(bad, model.TaskID(made.ID).String())
 	}
 	quiet := func() {
 		t.Helper()
@@ -70,7 +71,7 @@ func TestOneUsersSuiteCannotStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if task := g.finished(mapper.TaskID(made.ID).String()); task.Phase != "succeeded" || len(task.Attempts) != 1 {
+		if task := g.finished(model.TaskID(made.ID).String()); task.Phase != "succeeded" || len(task.Attempts) != 1 {
 			t.Errorf("alice's task: %s (%s)", task.Phase, task.Reason)
 		}
 		quiet()
@@ -162,7 +163,7 @@ func TestReadyFollowsCanary(t *testing.T) {
 func TestCanaryOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(g *rig)
-		want   mapper.CanaryOutcome
+		want   model.CanaryOutcome
 	}{
 		"starts":            {func(*rig) {}, mapper.CanaryStarted},
 		"start fails":       {func(g *rig) { g.engine.FailAll(containerstest.OpStart, errors.New("new")) }, mapper.CanaryFailed},

@@ -8,7 +8,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -47,7 +47,7 @@ func TestCatchUp(t *testing.T) {
 		if !slices.Equal(uuids, []string{"GPU-a"}) || end.IsZero() {
 			t.Errorf("samples of %v after %v", uuids, end)
 		}
-		g.cards.set(gpu.Sample{UUID: "GPU-a", Used: 30 * units.GiB, Processes: []gpu.Process{{Task: mapper.TaskID(first.ID), Attempt: 1, Used: 30 * units.GiB}}})
+		g.cards.set(gpu.Sample{UUID: "GPU-a", Used: 30 * units.GiB, Processes: []gpu.Process{{Task: model.TaskID(first.ID), Attempt: 1, Used: 30 * units.GiB}}})
 	}
 	close(grown)
 	g.until(victim, "run out of memory", func(t api.Task) bool { return len(t.Attempts) > 0 && t.Attempts[0].Outcome == "gpu-oom" })

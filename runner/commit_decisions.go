@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -12,22 +12,22 @@ import (
 // once they are durable. A daemon that dies before that has carried out none of them. The
 // next daemon, of any later version, uses the stored decisions.
 type committedStep struct {
-	event     mapper.Event
-	decisions []mapper.Decision
+	event     model.Event
+	decisions []model.Decision
 }
 
 // decided adds the decisions on an event to the next commit and to the decisions that are
 // carried out after it. A replay calls it too, for events without stored decisions.
-func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision) {
+func (r *Runner) decided(seq int64, ev model.Event, decisions []model.Decision) {
 	r.seq = seq
 	for n, d := range decisions {
-		kind, body, err := mapper.EncodeDecision(d)
+		kind, body, err := model.EncodeDecision(d)
 		if err != nil {
 			r.Log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
 			continue
 		}
 		r.pending.Decisions = append(r.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
-		f, ok := d.(mapper.Finish)
+		f, ok := d.(model.Finish)
 		if !ok {
 			continue
 		}
@@ -47,7 +47,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 func (r *Runner) flushDue() error {
 	for _, d := range r.due {
 		for _, decision := range d.decisions {
-			if _, ok := decision.(mapper.SetTimer); !ok {
+			if _, ok := decision.(model.SetTimer); !ok {
 				return r.flush()
 			}
 		}

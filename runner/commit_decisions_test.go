@@ -6,10 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -19,7 +18,7 @@ import (
 // some 200 ms later, so a program of another version could decide differently.
 func TestLaunchIsDurable(t *testing.T) {
 	g := newRig(t)
-	var seen sync.Map // CARMA_TASK -> *mapper.Launch
+	var seen sync.Map // CARMA_TASK -> *model.Launch
 	g.engine.AddImage("looks", containerstest.Image{Run: func(_ context.Context, p *containerstest.Process) int {
 		for _, kv := range p.Spec.Env {
 			if id, ok := strings.CutPrefix(kv, "CARMA_TASK="); ok {
@@ -55,12 +54,12 @@ func storedLaunch(t *testing.T, dir, id string) int {
 			t.Error(err)
 			return 0
 		}
-		decision, err := mapper.DecodeDecision(d.Kind, d.Body)
+		decision, err := model.DecodeDecision(d.Kind, d.Body)
 		if err != nil {
 			t.Error(err)
 			return 0
 		}
-		if l, ok := decision.(mapper.Launch); ok && l.Task.String() == id && d.Seq <= last {
+		if l, ok := decision.(model.Launch); ok && l.Task.String() == id && d.Seq <= last {
 			n++
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -121,7 +120,7 @@ func TestPages(t *testing.T) {
 	wide := make([]*Record, 10)
 	for i := range wide {
 		wide[i] = &Record{Submit: api.Submit{Command: []string{strings.Repeat("x", pageBytes/3)}}}
-		wide[i].Task.ID = mapper.TaskID(10 - i)
+		wide[i].Task.ID = model.TaskID(10 - i)
 	}
 	if part, next := page(wide, 10); len(part) != 2 || next != 9 {
 		t.Errorf("a page of %d wide tasks, next %d", len(part), next)

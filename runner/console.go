@@ -10,7 +10,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -41,7 +41,7 @@ type console struct {
 	// talks is set if the container has a terminal or an input.
 	talks bool
 	clock *Clock
-	touch func(mapper.TerminalInput)
+	touch func(model.TerminalInput)
 
 	mu      sync.Mutex
 	session containers.Session // nil while not connected
@@ -63,7 +63,7 @@ func (w *worker) connect(ctx context.Context, id string) {
 	ctx, end := context.WithCancel(ctx)
 	c := &console{
 		key: attemptKey{w.launch.Task, w.launch.Attempt}, id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
-		touch: func(ev mapper.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
+		touch: func(ev model.TerminalInput) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*consoleClient]bool{},
 	}
 	var done sync.WaitGroup
 	if driver, can := able[containers.Terminals](w.Driver); can && c.talks {
@@ -228,7 +228,7 @@ func (c *console) note() {
 	}
 	c.mu.Unlock()
 	if tell {
-		c.touch(mapper.TerminalInput{At: now, Task: c.key.task})
+		c.touch(model.TerminalInput{At: now, Task: c.key.task})
 	}
 }
 

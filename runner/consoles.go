@@ -5,22 +5,22 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // consoles holds the running containers with their terminals and inputs, if any. The
 // workers write it, requests read it.
 type consoles struct {
 	mu      sync.Mutex
-	of      map[mapper.TaskID]*console
+	of      map[model.TaskID]*console
 	changed chan struct{} // closed and replaced at every change
 }
 
 func newConsoles() *consoles {
-	return &consoles{of: map[mapper.TaskID]*console{}, changed: make(chan struct{})}
+	return &consoles{of: map[model.TaskID]*console{}, changed: make(chan struct{})}
 }
 
-func (c *consoles) set(task mapper.TaskID, to *console) {
+func (c *consoles) set(task model.TaskID, to *console) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if to == nil {
@@ -34,7 +34,7 @@ func (c *consoles) set(task mapper.TaskID, to *console) {
 
 // wait returns the console of an attempt. After a restart its worker may need a moment. The
 // result is nil if the console does not appear in time or the attempt has ended.
-func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, limit time.Duration) *console {
+func (c *consoles) wait(ctx context.Context, task model.TaskID, attempt int, limit time.Duration) *console {
 	over := time.After(limit)
 	for {
 		c.mu.Lock()
@@ -54,7 +54,7 @@ func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, li
 }
 
 // say shows a line of carma's to everybody who is attached to a task's terminal.
-func (c *consoles) say(task mapper.TaskID, text string) {
+func (c *consoles) say(task model.TaskID, text string) {
 	c.mu.Lock()
 	found := c.of[task]
 	c.mu.Unlock()

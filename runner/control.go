@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -15,7 +15,7 @@ import (
 // alter changes one task that has not ended, if who may do so. why is the user's comment.
 // plan returns the event and the record, or the refusal; only the loop calls it, with the
 // task's state and record at that time. The change is durable when alter returns.
-func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
+func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, why string, plan func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error)) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
 		return nil, err
@@ -27,8 +27,8 @@ func (r *Runner) alter(ctx context.Context, who Caller, a rights.Action, ref, wh
 }
 
 // altered does what alter does, for a caller whose rights were checked.
-func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+func (r *Runner) altered(ctx context.Context, id model.TaskID, plan func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error)) (*Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		t, open := r.state.Task(id)
 		rec, _ := r.records.get(id)
 		if !open || rec == nil {
@@ -39,9 +39,9 @@ func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now un
 			return nil, nil, err
 		}
 		if changed == nil {
-			return []mapper.Event{ev}, nil, nil
+			return []model.Event{ev}, nil, nil
 		}
-		return []mapper.Event{ev}, []*Record{changed}, nil
+		return []model.Event{ev}, []*Record{changed}, nil
 	}})
 	if err != nil {
 		return nil, err
@@ -51,55 +51,55 @@ func (r *Runner) altered(ctx context.Context, id mapper.TaskID, plan func(now un
 
 // Hold keeps a pending task from being launched.
 func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Hold, ref, n.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
 		switch {
-		case t.Phase == mapper.Resuming:
+		case t.Phase == model.Resuming:
 			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
-		case t.StopReason.Code != "" && t.Phase == mapper.Suspended:
+		case t.StopReason.Code != "" && t.Phase == model.Suspended:
 			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
-		case t.Phase.Placed() && t.Phase != mapper.Suspending:
+		case t.Phase.Placed() && t.Phase != model.Suspending:
 			return nil, nil, refusef(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
 		}
-		return mapper.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
+		return model.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
 	})
 }
 
 // Release releases a held task.
 func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Release, ref, "", func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error) {
 		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
 			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
 		}
-		if t.Hold == nil && t.Phase == mapper.Suspended && !t.Suspension.Automatic {
+		if t.Hold == nil && t.Phase == model.Suspended && !t.Suspension.Automatic {
 			return nil, nil, refusef(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
 		}
 		if t.Hold == nil {
 			return nil, nil, refusef(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
 		}
-		return mapper.HoldChanged{At: now, Task: t.ID, By: who.Name}, nil, nil
+		return model.HoldChanged{At: now, Task: t.ID, By: who.Name}, nil, nil
 	})
 }
 
 // Requeue stops a running or suspended task and puts it back into the queue.
 func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Requeue, ref, q.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
 		if t.Alive() == nil || t.StopReason.Code != "" {
 			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
-		return mapper.RequeueRequested{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
+		return model.RequeueRequested{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
 	})
 }
 
 // Move changes the place of a pending task among its owner's pending tasks.
 func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
-		if t.Phase == mapper.Suspended && r.state.Position(t.ID) == 0 {
+	return r.alter(ctx, who, rights.Move, ref, "", func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
+		if t.Phase == model.Suspended && r.state.Position(t.ID) == 0 {
 			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
 		}
-		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering && t.Phase != mapper.Suspended {
+		if t.Phase != model.Queued && t.Phase != model.Recovering && t.Phase != model.Suspended {
 			return nil, nil, refusef(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
 		}
-		return mapper.QueueMoved{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
+		return model.QueueMoved{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
 	})
 }
 
@@ -140,7 +140,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, refusef(422, "--est-model: %v", err)
 		}
 	}
-	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+	rec, err = r.altered(ctx, rec.ID(), func(now units.Instant, t *model.Task, rec *Record) (model.Event, *Record, error) {
 		if err := r.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}
@@ -151,7 +151,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, nil, err
 		}
 		r.names[is.Name] = true
-		return mapper.TaskUpdated{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
+		return model.TaskUpdated{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
 	})
 	if err == nil && u.Hosts() {
 		err = r.resized(ctx, rec.ID())
@@ -170,11 +170,11 @@ func changeText(u api.Update) string {
 }
 
 // mayUpdate refuses changes that are no longer possible for a task.
-func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
+func (r *Runner) mayUpdate(t *model.Task, rec *Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
 		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
-	case u.Shapes() && t.Phase == mapper.Estimating:
+	case u.Shapes() && t.Phase == model.Estimating:
 		return refusef(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
 	case u.After != nil && len(t.Attempts) > 0:
 		return refusef(409, "task %d has been launched; it waits for no other task any more", t.ID)
@@ -188,13 +188,13 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 
 // changeOf returns a change in the mapper's form. c has the predictions for the changed
 // task.
-func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *admission) (mapper.TaskUpdate, error) {
-	what := mapper.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
+func (r *Runner) changeOf(t *model.Task, rec *Record, u api.Update, c *admission) (model.TaskUpdate, error) {
+	what := model.TaskUpdate{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
 	if u.Priority != nil {
 		what.Priority = new(priorities[*u.Priority])
 	}
 	if u.After != nil {
-		p := batchPlan{Runner: r, parts: map[string][]mapper.TaskID{}}
+		p := batchPlan{Runner: r, parts: map[string][]model.TaskID{}}
 		after, err := p.after(rec.Submit, t.ID)
 		if err != nil {
 			return what, err
@@ -204,16 +204,16 @@ func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *admissio
 				return what, refusef(422, "--after: task %d was submitted after task %d; a task can only wait for earlier ones", d.Task, t.ID)
 			}
 		}
-		what.After = &mapper.After{Tasks: after}
+		what.After = &model.After{Tasks: after}
 	}
 	req := t.Request
 	if u.Hosts() {
 		req.HostMem, req.HostReserve, req.CPUs = hostAsked(&rec.Submit)
-		what.Host = &mapper.HostAsk{Memory: req.HostMem, Reserve: req.HostReserve, CPUs: req.CPUs}
+		what.Host = &model.HostAsk{Memory: req.HostMem, Reserve: req.HostReserve, CPUs: req.CPUs}
 	}
 	if !u.Shapes() {
-		if u.Hosts() && t.Phase != mapper.Estimating {
-			return what, firstError(impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == mapper.Declared), r.canResize(t, *what.Host))
+		if u.Hosts() && t.Phase != model.Estimating {
+			return what, firstError(impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == model.Declared), r.canResize(t, *what.Host))
 		}
 		return what, nil
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -174,11 +174,11 @@ func (d *tightDisk) insist(w *world, ask func(ctx context.Context, l *life) erro
 	w.t.Error("refused for ever")
 }
 
-func (d *tightDisk) submit(w *world, image string) (id mapper.TaskID) {
+func (d *tightDisk) submit(w *world, image string) (id model.TaskID) {
 	d.insist(w, func(ctx context.Context, l *life) error {
 		made, err := l.Submit(ctx, root, api.Submit{Image: image, Mem: 1 << 30})
 		if err == nil {
-			w.acked[made.ID], id = image, mapper.TaskID(made.ID)
+			w.acked[made.ID], id = image, model.TaskID(made.ID)
 		}
 		return err
 	})
@@ -196,7 +196,7 @@ func (d *tightDisk) complete(w *world) {
 		w.t.Errorf("%d tasks are there, accepted %v, removed %v", len(rows), w.acked, w.removed)
 	}
 	for _, row := range rows {
-		rec, err := w.life.Find(mapper.TaskID(row.ID).String())
+		rec, err := w.life.Find(model.TaskID(row.ID).String())
 		if err != nil {
 			w.t.Error(err)
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"carma/internal/failpoint"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -37,9 +38,9 @@ func TestCrashKeepsChanges(t *testing.T) {
 						t.Fatal(err)
 					}
 					w.acked[made.ID] = "long"
-					ref := mapper.TaskID(made.ID).String()
+					ref := model.TaskID(made.ID).String()
 					synctest.Wait()
-					for change.runs && !onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.Phase == mapper.Running }) {
+					for change.runs && !onTask(t, w.life.Runner, ref, func(task *model.Task) bool { return task.Phase == model.Running }) {
 						time.Sleep(time.Second)
 					}
 					if change.before != nil {
@@ -103,8 +104,8 @@ func TestCrashKeepsLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.acked[made.ID] = "long"
-				ref, name := mapper.TaskID(made.ID).String(), w.life.containerName(mapper.TaskID(made.ID), 1)
-				for !onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.Phase == mapper.Running }) {
+				ref, name := model.TaskID(made.ID).String(), w.life.containerName(model.TaskID(made.ID), 1)
+				for !onTask(t, w.life.Runner, ref, func(task *model.Task) bool { return task.Phase == model.Running }) {
 					time.Sleep(time.Second)
 				}
 				w.life.point, w.life.nth = point, 1
@@ -115,7 +116,7 @@ func TestCrashKeepsLimits(t *testing.T) {
 				w.end()
 				w.start("", 0)
 				time.Sleep(10 * time.Second)
-				booked := onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 })
+				booked := onTask(t, w.life.Runner, ref, func(task *model.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 })
 				has, cpus := w.engine.Memory(name), w.engine.CPUs(name)
 				given := len(has) > 0 && has[len(has)-1] == 64<<20 && len(cpus) > 0 && cpus[len(cpus)-1].CPUs == 0.5
 				if booked != given || point == answered && (err != nil || !booked) || point == "resize-limits" && !booked {
@@ -145,8 +146,8 @@ var changesByPeople = []struct {
 		_, err := r.Requeue(ctx, root, ref, api.RequeueRequest{})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		return onTask(t, r, ref, func(task *mapper.Task) bool {
-			return task.StopReason.Code == mapper.ReasonRecalled || len(task.Attempts) > 1 || task.Alive() == nil
+		return onTask(t, r, ref, func(task *model.Task) bool {
+			return task.StopReason.Code == model.ReasonRecalled || len(task.Attempts) > 1 || task.Alive() == nil
 		})
 	}},
 	{before: func(ctx context.Context, r *Runner, ref string) error {
@@ -156,33 +157,33 @@ var changesByPeople = []struct {
 		_, err := r.Release(ctx, root, ref)
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Hold == nil })
+		return onTask(t, r, ref, func(task *model.Task) bool { return task.Hold == nil })
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Hold(ctx, root, ref, api.Note{Why: "later"})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
+		return onTask(t, r, ref, func(task *model.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Update(ctx, root, ref, api.Update{Priority: new("low")})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.Find(ref)
-		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Priority == mapper.Low }) && err == nil && rec.Submit.Priority == "low"
+		return onTask(t, r, ref, func(task *model.Task) bool { return task.Priority == model.Low }) && err == nil && rec.Submit.Priority == "low"
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.Find("n" + ref)
-		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 }) && err == nil && rec.Submit.CPUs == 0.5
+		return onTask(t, r, ref, func(task *model.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 }) && err == nil && rec.Submit.CPUs == 0.5
 	}},
 	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Pin(ctx, root, ref, api.PinRequest{GPUs: []string{"1"}})
 		return err
 	}, there: func(t *testing.T, r *Runner, ref string) bool {
-		return onTask(t, r, ref, func(task *mapper.Task) bool { return slices.Equal(task.Pinned, []mapper.GPUID{"GPU-b"}) })
+		return onTask(t, r, ref, func(task *model.Task) bool { return slices.Equal(task.Pinned, []model.GPUID{"GPU-b"}) })
 	}},
 	{make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
@@ -224,9 +225,9 @@ func onState(t *testing.T, r *Runner, is func(*mapper.State) bool) (yes bool) {
 	return yes
 }
 
-func onTask(t *testing.T, r *Runner, ref string, is func(*mapper.Task) bool) bool {
+func onTask(t *testing.T, r *Runner, ref string, is func(*model.Task) bool) bool {
 	t.Helper()
 	return onState(t, r, func(s *mapper.State) bool {
-		return slices.ContainsFunc(s.Tasks(), func(task mapper.Task) bool { return task.ID.String() == ref && is(&task) })
+		return slices.ContainsFunc(s.Tasks(), func(task model.Task) bool { return task.ID.String() == ref && is(&task) })
 	})
 }

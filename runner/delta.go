@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // wholeEvery is the time after which the next changed sample reports all GPUs instead of
@@ -18,15 +18,15 @@ const wholeEvery = 30 * time.Second
 // gets only the GPUs that changed, because each sample goes into the journal, and most of
 // a cluster's thousands of GPUs show the same as a second ago.
 type sampleDelta struct {
-	gpus  map[mapper.GPUID]mapper.GPUSample
-	hosts []mapper.HostSample
+	gpus  map[model.GPUID]model.GPUSample
+	hosts []model.HostSample
 	whole units.Instant // time of the last sample of all GPUs, or 0
 }
 
 // changed returns the part of a sample that differs from the last one reported, or false if
 // nothing does.
-func (l *sampleDelta) changed(ev mapper.Sampled) (mapper.Sampled, bool) {
-	out, still := mapper.Sampled{At: ev.At}, 0
+func (l *sampleDelta) changed(ev model.Sampled) (model.Sampled, bool) {
+	out, still := model.Sampled{At: ev.At}, 0
 	for i := range ev.GPUs {
 		was, known := l.gpus[ev.GPUs[i].ID]
 		if known {
@@ -37,11 +37,11 @@ func (l *sampleDelta) changed(ev mapper.Sampled) (mapper.Sampled, bool) {
 		}
 	}
 	if still < len(l.gpus) { // a GPU that returns is reported again
-		there := make(map[mapper.GPUID]bool, len(ev.GPUs))
+		there := make(map[model.GPUID]bool, len(ev.GPUs))
 		for i := range ev.GPUs {
 			there[ev.GPUs[i].ID] = true
 		}
-		maps.DeleteFunc(l.gpus, func(id mapper.GPUID, _ mapper.GPUSample) bool { return !there[id] })
+		maps.DeleteFunc(l.gpus, func(id model.GPUID, _ model.GPUSample) bool { return !there[id] })
 	}
 	if !equalHostSamples(l.hosts, ev.Hosts) {
 		out.Hosts = ev.Hosts
@@ -56,9 +56,9 @@ func (l *sampleDelta) changed(ev mapper.Sampled) (mapper.Sampled, bool) {
 }
 
 // sent records that the mapper was given news, the changed part of the sample ev.
-func (l *sampleDelta) sent(news, ev mapper.Sampled) {
+func (l *sampleDelta) sent(news, ev model.Sampled) {
 	if len(news.GPUs) == len(ev.GPUs) {
-		l.gpus, l.whole = make(map[mapper.GPUID]mapper.GPUSample, len(ev.GPUs)), ev.At
+		l.gpus, l.whole = make(map[model.GPUID]model.GPUSample, len(ev.GPUs)), ev.At
 	}
 	for _, g := range news.GPUs {
 		l.gpus[g.ID] = g
@@ -67,9 +67,9 @@ func (l *sampleDelta) sent(news, ev mapper.Sampled) {
 }
 
 // equalGPUSample reports whether two samples of a GPU have the same values, in every field.
-func equalGPUSample(x, y *mapper.GPUSample) bool { return reflect.DeepEqual(x, y) }
+func equalGPUSample(x, y *model.GPUSample) bool { return reflect.DeepEqual(x, y) }
 
 // equalHostSamples reports whether the samples of all hosts have the same values.
-func equalHostSamples(a, b []mapper.HostSample) bool {
-	return slices.EqualFunc(a, b, func(x, y mapper.HostSample) bool { return reflect.DeepEqual(&x, &y) })
+func equalHostSamples(a, b []model.HostSample) bool {
+	return slices.EqualFunc(a, b, func(x, y model.HostSample) bool { return reflect.DeepEqual(&x, &y) })
 }

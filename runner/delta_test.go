@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestToldSample: the mapper gets the GPUs that differ from its last sample, GPUs that are
@@ -15,15 +15,15 @@ import (
 func TestToldSample(t *testing.T) {
 	var l sampleDelta
 	at := units.Instant(1)
-	gpu := func(id mapper.GPUID, used units.Bytes) mapper.GPUSample {
-		return mapper.GPUSample{ID: id, Used: used, Tasks: []mapper.TaskUse{{Task: 1, Used: used}}}
+	gpu := func(id model.GPUID, used units.Bytes) model.GPUSample {
+		return model.GPUSample{ID: id, Used: used, Tasks: []model.TaskUse{{Task: 1, Used: used}}}
 	}
-	look := func(what string, taken bool, gpus []mapper.GPUSample, hosts []mapper.HostSample, want ...mapper.GPUID) {
+	look := func(what string, taken bool, gpus []model.GPUSample, hosts []model.HostSample, want ...model.GPUID) {
 		t.Helper()
 		at = at.Add(time.Second)
-		ev := mapper.Sampled{At: at, GPUs: gpus, Hosts: hosts}
+		ev := model.Sampled{At: at, GPUs: gpus, Hosts: hosts}
 		news, differs := l.changed(ev)
-		var ids []mapper.GPUID
+		var ids []model.GPUID
 		for _, g := range news.GPUs {
 			ids = append(ids, g.ID)
 		}
@@ -35,38 +35,38 @@ func TestToldSample(t *testing.T) {
 		}
 	}
 	a, b := gpu("a", 1), gpu("b", 1)
-	all := []mapper.GPUSample{a, b}
+	all := []model.GPUSample{a, b}
 	look("the first", true, all, nil, "a", "b")
 	look("the same", true, all, nil)
 	b = gpu("b", 2)
-	look("one differs, and the loop had no time", false, []mapper.GPUSample{a, b}, nil, "b")
-	look("it still does", true, []mapper.GPUSample{a, b}, nil, "b")
-	look("the same again", true, []mapper.GPUSample{a, b}, nil)
-	look("one is gone", true, []mapper.GPUSample{b}, nil)
-	look("it comes again", true, []mapper.GPUSample{a, b}, nil, "a")
-	hosts := []mapper.HostSample{{Node: "n", Available: 5}}
-	look("a machine has less memory", true, []mapper.GPUSample{a, b}, hosts)
-	look("it has still", true, []mapper.GPUSample{a, b}, hosts)
+	look("one differs, and the loop had no time", false, []model.GPUSample{a, b}, nil, "b")
+	look("it still does", true, []model.GPUSample{a, b}, nil, "b")
+	look("the same again", true, []model.GPUSample{a, b}, nil)
+	look("one is gone", true, []model.GPUSample{b}, nil)
+	look("it comes again", true, []model.GPUSample{a, b}, nil, "a")
+	hosts := []model.HostSample{{Node: "n", Available: 5}}
+	look("a machine has less memory", true, []model.GPUSample{a, b}, hosts)
+	look("it has still", true, []model.GPUSample{a, b}, hosts)
 	at = at.Add(wholeEvery)
-	look("a long time later, the same", true, []mapper.GPUSample{a, b}, hosts)
+	look("a long time later, the same", true, []model.GPUSample{a, b}, hosts)
 	b = gpu("b", 3)
-	look("and one differs", true, []mapper.GPUSample{a, b}, hosts, "a", "b")
+	look("and one differs", true, []model.GPUSample{a, b}, hosts, "a", "b")
 	b = gpu("b", 4)
-	look("and again", true, []mapper.GPUSample{a, b}, hosts, "b")
+	look("and again", true, []model.GPUSample{a, b}, hosts, "b")
 }
 
 // alike reports whether two samples are equal for the mapper.
-func alike(a, b mapper.Sampled) bool {
+func alike(a, b model.Sampled) bool {
 	return len(a.GPUs) == len(b.GPUs) && equalHostSamples(a.Hosts, b.Hosts) &&
-		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y mapper.GPUSample) bool { return equalGPUSample(&x, &y) })
+		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y model.GPUSample) bool { return equalGPUSample(&x, &y) })
 }
 
 // TestSampleDeltaHasEveryField changes each field of a sample, one after the other: the
 // mapper is told of each.
 func TestSampleDeltaHasEveryField(t *testing.T) {
 	at := units.Instant(1).Add(time.Hour)
-	whole := func() mapper.Sampled {
-		ev := mapper.Sampled{At: at}
+	whole := func() model.Sampled {
+		ev := model.Sampled{At: at}
 		fill(reflect.ValueOf(&ev.GPUs).Elem())
 		fill(reflect.ValueOf(&ev.Hosts).Elem())
 		return ev
@@ -94,7 +94,7 @@ func TestSampleDeltaHasEveryField(t *testing.T) {
 			t.Error("an equal sample is told again")
 		}
 	}
-	if want := reflect.TypeFor[mapper.GPUSample]().NumField() + reflect.TypeFor[mapper.HostSample]().NumField(); len(paths) < want {
+	if want := reflect.TypeFor[model.GPUSample]().NumField() + reflect.TypeFor[model.HostSample]().NumField(); len(paths) < want {
 		t.Errorf("%d fields were changed, want %d or more", len(paths), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
 )
@@ -312,13 +313,13 @@ func present(key attemptKey, gpus []string, samples []gpu.Sample) (here, known b
 
 // devicesChanged records that an attempt lost its devices, or has them back.
 func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
-	ev := mapper.DevicesChecked{At: r.Clock.Now(), Task: key.task, Attempt: key.attempt}
+	ev := model.DevicesChecked{At: r.Clock.Now(), Task: key.task, Attempt: key.attempt}
 	line := r.Log.Info()
 	if now.State.Lost() {
-		ev.State, ev.GPUs = mapper.DeviceState(now.State), r.lostGPUs(key, now)
+		ev.State, ev.GPUs = model.DeviceState(now.State), r.lostGPUs(key, now)
 		line = r.Log.Warn().Strs("nodes", now.Lost)
 	}
-	text := r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+	text := r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
 	line.Int64("task", int64(key.task)).Int("attempt", key.attempt).Msg(text)
 	r.consoles.say(key.task, text)
 	r.post(fact(ev))
@@ -327,12 +328,12 @@ func (r *Runner) devicesChanged(key attemptKey, now deviceCheck) {
 // lostGPUs returns the GPUs of an attempt that have lost their own nodes. It returns all of
 // its GPUs if only nodes are lost that GPUs share, or it is not known which GPU has which
 // node.
-func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID) {
+func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []model.GPUID) {
 	rec, _ := r.records.get(key.task)
 	if rec == nil || rec.Task.Alive() == nil {
 		return nil
 	}
-	all := make([]mapper.GPUID, 0, 1)
+	all := make([]model.GPUID, 0, 1)
 	for _, g := range rec.Task.Alive().Grants {
 		all = append(all, g.GPU)
 		own := r.nodes(containers.AttachCDI, []string{string(g.GPU)})
@@ -347,7 +348,7 @@ func (r *Runner) lostGPUs(key attemptKey, now deviceCheck) (lost []mapper.GPUID)
 }
 
 // devicesText describes a loss of devices, as a sentence without a subject.
-func (r *Runner) devicesText(l *mapper.DeviceLoss) string {
+func (r *Runner) devicesText(l *model.DeviceLoss) string {
 	which := "its GPUs"
 	if len(l.GPUs) > 0 {
 		which = r.gpusText(l.GPUs)
@@ -363,7 +364,7 @@ func (r *Runner) devicesText(l *mapper.DeviceLoss) string {
 
 // whyDevices returns the words of carma why for a running task that lost its devices, or
 // "".
-func (r *Runner) whyDevices(t *mapper.Task) string {
+func (r *Runner) whyDevices(t *model.Task) string {
 	a := t.Current()
 	if a == nil || a.Devices == nil {
 		return ""
@@ -433,11 +434,11 @@ func (w *worker) deviceEnding(end ending) ending {
 	if w.stopRequested() || end.fault != nil || !w.deviceLost.Load() {
 		return end
 	}
-	end.class, end.message = mapper.ExitInfrastructure, w.lossText(w.deviceState())+"; and it had no process on it"
+	end.class, end.message = model.ExitInfrastructure, w.lossText(w.deviceState())+"; and it had no process on it"
 	return end
 }
 
 // lossText says which GPUs of the attempt a check of its devices found lost.
 func (w *worker) lossText(now deviceCheck) string {
-	return w.devicesText(&mapper.DeviceLoss{State: mapper.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
+	return w.devicesText(&model.DeviceLoss{State: model.DeviceState(now.State), GPUs: w.lostGPUs(w.key(), now)})
 }

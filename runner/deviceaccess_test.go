@@ -9,7 +9,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
@@ -100,7 +100,7 @@ func TestDeviceLost(t *testing.T) {
 	g.until(ref, "its second attempt", func(t api.Task) bool { return len(t.Attempts) == 2 })
 	first := g.running(ref).Attempts[0]
 	const loss = "GPU 0 can no longer be opened in the container (device cgroup)"
-	if first.Outcome != string(mapper.ExitInfrastructure) || !strings.HasPrefix(first.Message, loss) || first.Devices != loss {
+	if first.Outcome != string(model.ExitInfrastructure) || !strings.HasPrefix(first.Message, loss) || first.Devices != loss {
 		t.Errorf("%+v", first)
 	}
 	life, err := g.History(g.ctx(), ref)
@@ -129,7 +129,7 @@ func textOf(h api.History) string {
 // TestDeviceLostInUse: a task with a process on its GPU continues. Its end decides: a
 // failure is not the program's fault, a success is a success.
 func TestDeviceLostInUse(t *testing.T) {
-	for code, outcome := range map[int]mapper.Class{0: mapper.ExitOK, 1: mapper.ExitInfrastructure} {
+	for code, outcome := range map[int]model.Class{0: model.ExitOK, 1: model.ExitInfrastructure} {
 		g, a := newAccessRig(t)
 		end := make(chan struct{})
 		g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -154,7 +154,7 @@ func TestDeviceLostInUse(t *testing.T) {
 			g.monitor.sample(t.Context())
 			g.access.follow(g.monitor.readings())
 		}
-		if rec, _ := g.Find(ref); rec.Task.Phase != mapper.Running {
+		if rec, _ := g.Find(ref); rec.Task.Phase != model.Running {
 			t.Errorf("it is %s", rec.Task.Phase)
 		}
 		close(end)
@@ -185,7 +185,7 @@ func TestDeviceBack(t *testing.T) {
 	g.start()
 	g.until(ref, "its return", func(t api.Task) bool { return t.Attempts[0].Devices == "" })
 	close(end)
-	if got := g.finished(ref); got.Attempts[0].Outcome != string(mapper.ExitProgram) || got.Phase != "failed" {
+	if got := g.finished(ref); got.Attempts[0].Outcome != string(model.ExitProgram) || got.Phase != "failed" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -208,7 +208,7 @@ func TestDeviceLostAcrossRestart(t *testing.T) {
 	a.mu.Unlock()
 	g.start()
 	task := g.until(ref, "its end", func(t api.Task) bool { return t.Attempts[0].Outcome != "" })
-	if got := task.Attempts[0]; got.Outcome != string(mapper.ExitInfrastructure) {
+	if got := task.Attempts[0]; got.Outcome != string(model.ExitInfrastructure) {
 		t.Errorf("%+v", got)
 	}
 }

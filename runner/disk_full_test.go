@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -65,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted = append(accepted, mapper.TaskID(s.ID).String())
+		accepted = append(accepted, model.TaskID(s.ID).String())
 	}
 	if !refused {
 		t.Fatal("it never got full")

@@ -10,6 +10,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/limits"
 )
@@ -73,7 +74,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 }
 
 // idleGPUs returns the GPUs on which nothing runs.
-func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) {
+func (r *Runner) idleGPUs(ctx context.Context) (idle []model.GPUID, err error) {
 	err = r.look(ctx, func(s *mapper.State) {
 		for _, g := range s.GPUs() {
 			if len(g.Residents) == 0 && g.OtherProcesses < units.GiB && g.FaultReason() == "" && g.Capacity-g.OtherProcesses >= calibrateFree {
@@ -86,10 +87,10 @@ func (r *Runner) idleGPUs(ctx context.Context) (idle []mapper.GPUID, err error) 
 
 // calibrateOn runs the program to its end and returns its output. On simulated GPUs the
 // image's own program simulates it.
-func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []mapper.GPUID) (lines []string, err error) {
-	w := &worker{Runner: r, rec: rec, stop: newStopper(), noMPS: true, launch: mapper.Launch{Attempt: 1, Alone: true}}
+func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []model.GPUID) (lines []string, err error) {
+	w := &worker{Runner: r, rec: rec, stop: newStopper(), noMPS: true, launch: model.Launch{Attempt: 1, Alone: true}}
 	for _, id := range gpus {
-		w.launch.Grants = append(w.launch.Grants, mapper.Grant{GPU: id, Memory: calibrateFree})
+		w.launch.Grants = append(w.launch.Grants, model.Grant{GPU: id, Memory: calibrateFree})
 	}
 	spec, err := w.spec()
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/limits"
 )
@@ -23,7 +22,7 @@ func (r *Runner) checkLimits() api.Check {
 	on := map[string][]string{}
 	var texts []string
 	for _, d := range r.ordered() {
-		id := mapper.GPUID(d.UUID)
+		id := model.GPUID(d.UUID)
 		text := r.tierText(id)
 		if on[text] == nil {
 			texts = append(texts, text)
@@ -72,7 +71,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 	for _, d := range r.ordered() {
 		c := api.Check{Name: fmt.Sprintf("proof on GPU %d", d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
-		seen, err := r.proveOn(one, rec, mapper.GPUID(d.UUID))
+		seen, err := r.proveOn(one, rec, model.GPUID(d.UUID))
 		cancel()
 		c.Detail = seen
 		if err != nil {
@@ -83,9 +82,9 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 	return append(out, r.proveSuspending(ctx, rec)...), nil
 }
 
-func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (seen string, err error) {
-	w := &worker{Runner: r, rec: rec, stop: newStopper(), launch: mapper.Launch{
-		Attempt: 1, Grants: []mapper.Grant{{GPU: gpu, Memory: proveGrant}},
+func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu model.GPUID) (seen string, err error) {
+	w := &worker{Runner: r, rec: rec, stop: newStopper(), launch: model.Launch{
+		Attempt: 1, Grants: []model.Grant{{GPU: gpu, Memory: proveGrant}},
 	}}
 	w.noMPS = w.sharing.why(time.Now()) != ""
 	if group := w.mpsGroup(); group != nil {

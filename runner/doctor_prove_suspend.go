@@ -10,7 +10,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/suspend"
@@ -43,7 +43,7 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *Record) []api.Check {
 	if err != nil {
 		return notTried("", err.Error())
 	}
-	isIdle := map[mapper.GPUID]bool{}
+	isIdle := map[model.GPUID]bool{}
 	for _, id := range idle {
 		isIdle[id] = true
 	}
@@ -54,13 +54,13 @@ func (r *Runner) proveSuspending(ctx context.Context, rec *Record) []api.Check {
 			out = append(out, notTried(on, strings.TrimPrefix(text, "no: "))...)
 			continue
 		}
-		if !isIdle[mapper.GPUID(d.UUID)] {
+		if !isIdle[model.GPUID(d.UUID)] {
 			out = append(out, notTried(on, "it is in use; the program would take memory from others")...)
 			continue
 		}
 		c := api.Check{Name: "suspending on GPU " + fmt.Sprint(d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
-		if c.Detail, err = r.proveSuspendOn(one, rec, mapper.GPUID(d.UUID)); err != nil {
+		if c.Detail, err = r.proveSuspendOn(one, rec, model.GPUID(d.UUID)); err != nil {
 			c.Status, c.Detail, c.Mend = "failure", err.Error(), "suspend: off in the configuration keeps carma from trying it with tasks"
 			var unfit *unfitImage
 			if errors.As(err, &unfit) {
@@ -81,15 +81,15 @@ func (e *unfitImage) Error() string {
 }
 
 // proveSuspendOn makes the proof on one GPU, and returns the observations.
-func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUID) (seen string, err error) {
+func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id model.GPUID) (seen string, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	alone := *rec
 	alone.Task.NextExclusive = true
-	w := &worker{Runner: r, rec: &alone, stop: newStopper(), noMPS: true, launch: mapper.Launch{
-		Attempt: 1, Alone: true, Grants: []mapper.Grant{{GPU: id, Memory: proveGrant}},
+	w := &worker{Runner: r, rec: &alone, stop: newStopper(), noMPS: true, launch: model.Launch{
+		Attempt: 1, Alone: true, Grants: []model.Grant{{GPU: id, Memory: proveGrant}},
 	}}
 	spec, err := w.spec()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/mps"
@@ -16,11 +16,11 @@ import (
 
 // sharingText says how tasks share a GPU and what that costs. The cost of turns
 // was measured on an H100 (docs/hardware).
-var sharingText = map[mapper.Sharing]string{
-	mapper.SharingMPS:   "by MPS, at the same time",
-	mapper.SharingUsers: "each user's tasks by MPS, at the same time; users take turns",
-	mapper.SharingTurns: "by turns, which cost 10 % where tasks fill the GPU's time",
-	mapper.SharingAlone: "one task at a time",
+var sharingText = map[model.Sharing]string{
+	model.SharingMPS:   "by MPS, at the same time",
+	model.SharingUsers: "each user's tasks by MPS, at the same time; users take turns",
+	model.SharingTurns: "by turns, which cost 10 % where tasks fill the GPU's time",
+	model.SharingAlone: "one task at a time",
 }
 
 // checkSharing reports how tasks share each GPU, and whether MPS can do what the
@@ -40,7 +40,7 @@ func (r *Runner) checkSharing(ctx context.Context) api.Check {
 		if why != "" {
 			text += " (no MPS: " + why + ")"
 		}
-		if d.Exclusive && how == mapper.SharingAlone {
+		if d.Exclusive && how == model.SharingAlone {
 			c.Status, c.Mend = "warning", "nvidia-smi -c DEFAULT, and start the daemon again"
 		}
 		if on[text] == nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
@@ -40,18 +40,18 @@ func (r *Runner) checkSuspend() api.Check {
 // suspendText says how tasks on a GPU can be suspended. mend is the fix if they cannot.
 func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
 	kind, alone, why := r.suspendKind(d)
-	if kind != mapper.SuspendNever && r.opt.SetSpeed == nil {
+	if kind != model.SuspendNever && r.opt.SetSpeed == nil {
 		if without, help := lacks(os.Geteuid(), r.owners.root); without != "" {
-			kind, why, mend = mapper.SuspendNever, without, help
+			kind, why, mend = model.SuspendNever, without, help
 		}
 	}
 	switch kind {
-	case mapper.SuspendNever:
+	case model.SuspendNever:
 		if o := r.opt.Suspending; mend == "" && o != nil && !o.Off {
 			mend = mendSuspend(why)
 		}
 		return "no: " + why, mend
-	case mapper.SuspendMove:
+	case model.SuspendMove:
 		text = "yes, and they may come back to another GPU of the same model"
 	default:
 		text = "yes, back to the same GPU"

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -28,12 +27,12 @@ func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	err = r.do(ctx, &change{events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		if r.draining.Swap(true) {
 			return nil, nil, nil
 		}
 		r.Log.Info().Int("running", r.state.Placed()).Msg("draining: nothing is started any more; the daemon ends with its last task")
-		return []mapper.Event{mapper.EngineChanged{At: now, Up: false, Reason: drainReason}}, nil, nil
+		return []model.Event{model.EngineChanged{At: now, Up: false, Reason: drainReason}}, nil, nil
 	}})
 	info.Draining = err == nil
 	return info, err

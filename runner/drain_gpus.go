@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -24,8 +24,8 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 	if q.Move && q.Open {
 		return refusef(422, "move is for GPUs that are drained; leave it out to open them")
 	}
-	var ids []mapper.GPUID
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	var ids []model.GPUID
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		all, to := r.state.GPUs(), closure(now, who, q)
 		for _, g := range all {
 			if q.All && !outlasts(g.Cordon, to) {
@@ -39,7 +39,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 			}
 			ids = append(ids, id)
 		}
-		return []mapper.Event{mapper.GPUsCordoned{At: now, GPUs: ids, Closure: to}}, nil, nil
+		return []model.Event{model.GPUsCordoned{At: now, GPUs: ids, Closure: to}}, nil, nil
 	}})
 	if err == nil && q.Open {
 		r.forgive(ctx, ids)
@@ -49,7 +49,7 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 
 // outlasts reports whether the cordon was ends later than other, and also moves tasks if
 // other does.
-func outlasts(was, other *mapper.Cordon) bool {
+func outlasts(was, other *model.Cordon) bool {
 	if was == nil || other == nil || other.Until == 0 || other.Move && !was.Move {
 		return false
 	}
@@ -64,8 +64,8 @@ func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequ
 	if q.Move {
 		return refusef(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		return []mapper.Event{mapper.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		return []model.Event{model.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
 }
 
@@ -89,11 +89,11 @@ func closedDetail(q api.CloseRequest) string {
 }
 
 // closure returns the cordon that a request asks for, or nil if the request ends it.
-func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Cordon {
+func closure(now units.Instant, who Caller, q api.CloseRequest) *model.Cordon {
 	if q.Open {
 		return nil
 	}
-	c := mapper.Cordon{By: who.Name, Why: q.Why, Move: q.Move}
+	c := model.Cordon{By: who.Name, Why: q.Why, Move: q.Move}
 	if q.For > 0 {
 		c.Until = now.Add(q.For)
 	}
@@ -101,7 +101,7 @@ func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Cordon {
 }
 
 // gpuNamed finds a GPU by its index or UUID.
-func gpuNamed(all []mapper.GPU, name string) (mapper.GPUID, error) {
+func gpuNamed(all []model.GPU, name string) (model.GPUID, error) {
 	index, err := strconv.Atoi(name)
 	for _, g := range all {
 		if string(g.ID) == name || err == nil && g.Index == index {
@@ -112,7 +112,7 @@ func gpuNamed(all []mapper.GPU, name string) (mapper.GPUID, error) {
 }
 
 // closureView returns the API form of a cordon, or nil for none.
-func closureView(c *mapper.Cordon) *api.Closure {
+func closureView(c *model.Cordon) *api.Closure {
 	if c == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -47,7 +47,7 @@ func TestDrainAllLeavesLonger(t *testing.T) {
 // They are stored in the order of their UUIDs.
 func TestReservedInOrder(t *testing.T) {
 	g := newRig(t)
-	v := g.reservationView(mapper.Reservation{GPUs: []mapper.GPUID{"GPU-b", "GPU-a"}})
+	v := g.reservationView(model.Reservation{GPUs: []model.GPUID{"GPU-b", "GPU-a"}})
 	if len(v.GPUs) != 2 || v.GPUs[0].Index != 0 || v.GPUs[1].Index != 1 {
 		t.Errorf("shown are %+v", v.GPUs)
 	}

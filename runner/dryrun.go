@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -15,7 +16,7 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 	if err != nil {
 		return api.Preview{}, err
 	}
-	var events []mapper.Event
+	var events []model.Event
 	var recs []*Record
 	var then *mapper.State
 	var refused error
@@ -28,10 +29,10 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 	if err = firstError(err, refused); err != nil {
 		return api.Preview{}, err
 	}
-	started := map[mapper.TaskID]mapper.Launch{}
+	started := map[model.TaskID]model.Launch{}
 	for _, ev := range events {
 		for _, d := range then.Step(ev) {
-			if l, ok := d.(mapper.Launch); ok {
+			if l, ok := d.(model.Launch); ok {
 				started[l.Task] = l
 			}
 		}
@@ -57,7 +58,7 @@ func unknownImage(ctx context.Context, err error) string {
 	return ""
 }
 
-func (r *Runner) previewTask(then *mapper.State, rec *Record, c *admission, started map[mapper.TaskID]mapper.Launch) api.PreviewTask {
+func (r *Runner) previewTask(then *mapper.State, rec *Record, c *admission, started map[model.TaskID]model.Launch) api.PreviewTask {
 	v := api.PreviewTask{
 		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
 		Estimate: estimateView(booking(c.est), c.est.Detail),
@@ -65,7 +66,7 @@ func (r *Runner) previewTask(then *mapper.State, rec *Record, c *admission, star
 	if t, ok := then.Task(rec.ID()); ok {
 		v.Need = int64(t.NextGrant)
 		v.Estimate = estimateView(t.Estimate, estimateDetail(t.Estimate, c.est.Detail, rec.Submit.Exclusive))
-		if t.Phase == mapper.Estimating {
+		if t.Phase == model.Estimating {
 			v.Estimate.Detail = c.est.Detail
 			v.Waits = "its first steps would run on the CPU first, to see what memory it needs"
 		}

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
 	"carma/mapper/energy"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -22,7 +21,7 @@ type energyBook struct {
 	cards map[string]*energyPage     // by UUID
 	open  map[attemptKey]*energyLine // attempts with joules in no record yet
 	runs  map[string][]attemptKey    // the attempts in open with running containers on each GPU, in order
-	busy  map[string]map[mapper.TaskID]float64
+	busy  map[string]map[model.TaskID]float64
 	since units.Instant      // when the sums below were 0
 	users map[string]float64 // joules, of ended tasks too
 	held  map[string]float64 // GPU-seconds of each user's tasks, of ended ones too
@@ -44,15 +43,15 @@ type energyLine struct {
 // energyPage is a GPU's account. When a task starts or ends between two samples, joules
 // are shared by the power draw. The next sample shares the rest of its own joules.
 type energyPage struct {
-	parent string                    // the card of a MIG instance, else the GPU itself
-	at     units.Instant             // the time up to which joules are shared out, or 0 before the first sample
-	joules float64                   // the source's counter in the last sample
-	watts  float64                   // the draw in the last sample
-	ahead  float64                   // joules shared out since that the counter has not shown
-	least  float64                   // the lowest draw seen without tasks, or 0
-	own    float64                   // the card's own counter, or 0 if it has none
-	timed  map[mapper.TaskID]float64 // kernel time of each task in the last sample
-	gap    *energyGap                // time without a daemon that is not accounted yet, or nil
+	parent string                   // the card of a MIG instance, else the GPU itself
+	at     units.Instant            // the time up to which joules are shared out, or 0 before the first sample
+	joules float64                  // the source's counter in the last sample
+	watts  float64                  // the draw in the last sample
+	ahead  float64                  // joules shared out since that the counter has not shown
+	least  float64                  // the lowest draw seen without tasks, or 0
+	own    float64                  // the card's own counter, or 0 if it has none
+	timed  map[model.TaskID]float64 // kernel time of each task in the last sample
+	gap    *energyGap               // time without a daemon that is not accounted yet, or nil
 }
 
 const (
@@ -162,7 +161,7 @@ func (b *energyBook) of(key attemptKey) float64 {
 
 // told stores the SM activity that the mapper attributes to each task on the GPUs with
 // several tasks.
-func (b *energyBook) told(busy map[string]map[mapper.TaskID]float64) {
+func (b *energyBook) told(busy map[string]map[model.TaskID]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy = busy

@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -30,9 +29,9 @@ type energyNote struct {
 
 // energyKept holds the joules of an attempt that no record has yet.
 type energyKept struct {
-	Task    mapper.TaskID `json:"task"`
-	Attempt int           `json:"attempt"`
-	Joules  float64       `json:"joules,omitempty"`
+	Task    model.TaskID `json:"task"`
+	Attempt int          `json:"attempt"`
+	Joules  float64      `json:"joules,omitempty"`
 }
 
 func (k energyKept) key() attemptKey { return attemptKey{k.Task, k.Attempt} }
@@ -213,11 +212,11 @@ func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
 }
 
 // busyOf returns the SM activity that each task causes on some GPUs.
-func busyOf(pages []mapper.GPU) map[string]map[mapper.TaskID]float64 {
-	busy := map[string]map[mapper.TaskID]float64{}
+func busyOf(pages []model.GPU) map[string]map[model.TaskID]float64 {
+	busy := map[string]map[model.TaskID]float64{}
 	for i := range pages {
 		g := &pages[i]
-		of := map[mapper.TaskID]float64{}
+		of := map[model.TaskID]float64{}
 		for j := range g.Residents {
 			of[g.Residents[j].Task] = g.Residents[j].Load.SMACT * g.Residents[j].Speed
 		}

@@ -9,7 +9,7 @@ import (
 
 	"carma/configs/servers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/gpu/simgpu/client"
@@ -52,7 +52,7 @@ func TestEnergyBook(t *testing.T) {
 	b.join(at(2), two, "bob", []string{"a"}, false)
 	b.sample(at(3), shows(1420, 300))
 	b.joules(t, "nothing known: equally", two, 150)
-	b.told(map[string]map[mapper.TaskID]float64{"a": {1: 0.6, 2: 0.2}})
+	b.told(map[string]map[model.TaskID]float64{"a": {1: 0.6, 2: 0.2}})
 	b.sample(at(4), shows(1720, 300))
 	b.joules(t, "30 W each, and three quarters of 240 W", one, 30+150+210)
 	b.joules(t, "30 W each, and a quarter of 240 W", two, 150+90)
@@ -121,7 +121,7 @@ func TestEnergySums(t *testing.T) {
 			counter += rapid.Float64Range(0, 500).Draw(t, "draw") * dt
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				key := attemptKey{mapper.TaskID(next), 1}
+				key := attemptKey{model.TaskID(next), 1}
 				running[key] = true
 				next++
 				b.join(at(now), key, "u", []string{"a"}, false)
@@ -132,7 +132,7 @@ func TestEnergySums(t *testing.T) {
 					break
 				}
 			case 2:
-				b.told(map[string]map[mapper.TaskID]float64{"a": {1: rapid.Float64Range(0, 1).Draw(t, "activity"), 2: 0.5}})
+				b.told(map[string]map[model.TaskID]float64{"a": {1: rapid.Float64Range(0, 1).Draw(t, "activity"), 2: 0.5}})
 			default:
 				watts = rapid.Float64Range(0, 500).Draw(t, "watts")
 				b.sample(at(now), shows(counter, watts))
@@ -179,9 +179,9 @@ func TestEnergySimulated(t *testing.T) {
 		return all[0]
 	}
 	idle := sample()
-	busy := map[mapper.TaskID]float64{}
+	busy := map[model.TaskID]float64{}
 	for i, smact := range []float64{0.6, 0.2} {
-		key := attemptKey{mapper.TaskID(i + 1), 1}
+		key := attemptKey{model.TaskID(i + 1), 1}
 		busy[key.task] = smact
 		c, err := client.Dial(t.Context(), client.Options{Dir: dir, Task: key.task, Attempt: 1, GPUs: []string{"0"}, Loads: []wire.Load{{SMACT: smact}}, Window: 10 * time.Second})
 		if err != nil {
@@ -190,7 +190,7 @@ func TestEnergySimulated(t *testing.T) {
 		t.Cleanup(c.Close)
 		b.join(at(0), key, "ann", []string{idle.UUID}, false)
 	}
-	b.told(map[string]map[mapper.TaskID]float64{idle.UUID: busy})
+	b.told(map[string]map[model.TaskID]float64{idle.UUID: busy})
 	var last gpu.Sample
 	for range 20 {
 		seconds.Add(5)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
@@ -63,16 +63,16 @@ func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
 
 // scored adds a finished task to its family, or returns false if the task has no
 // measurement.
-func scored(families map[string]*errorTally, t *mapper.Task) bool {
+func scored(families map[string]*errorTally, t *model.Task) bool {
 	a := t.Last()
-	if t.Phase != mapper.Succeeded || a == nil || !a.Measures() || t.Estimate.Memory <= 0 {
+	if t.Phase != model.Succeeded || a == nil || !a.Measures() || t.Estimate.Memory <= 0 {
 		return false
 	}
 	name := cmp.Or(t.Estimate.Plain.Group, string(t.Estimate.Method), "unknown")
 	switch t.Estimate.Method {
-	case mapper.FromHistory:
+	case model.FromHistory:
 		name = "earlier runs of the same task"
-	case mapper.Declared:
+	case model.Declared:
 		name = "declared"
 	}
 	f := families[name]
@@ -81,7 +81,7 @@ func scored(families map[string]*errorTally, t *mapper.Task) bool {
 		families[name] = f
 	}
 	point := t.Estimate.Point
-	if t.Estimate.Method == mapper.FromHistory || t.Estimate.Method == mapper.Declared {
+	if t.Estimate.Method == model.FromHistory || t.Estimate.Method == model.Declared {
 		point = 0
 	}
 	f.booked.add(point, t.Estimate.Memory, a.Peak)

@@ -11,6 +11,7 @@ import (
 	estimators "carma/estimator/booking"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -47,9 +48,9 @@ func (g *rig) trains(who Caller, s api.Submit, factor float64, end chan struct{}
 	task := g.running(ref)
 	used := units.Bytes(task.Estimate.Plain).Scale(factor)
 	uuid := task.Attempts[0].GPUs[0].UUID
-	g.cards.set(gpu.Sample{UUID: uuid, Used: used, Processes: []gpu.Process{{Task: mapper.TaskID(task.ID), Attempt: 1, Used: used}}})
+	g.cards.set(gpu.Sample{UUID: uuid, Used: used, Processes: []gpu.Process{{Task: model.TaskID(task.ID), Attempt: 1, Used: used}}})
 	g.eventually("its memory is seen", func() bool {
-		peak, _ := g.monitor.sighting(mapper.TaskID(task.ID), 1)
+		peak, _ := g.monitor.sighting(model.TaskID(task.ID), 1)
 		return peak == used && g.Clock.Time().Sub(task.Attempts[0].Started) > 40*time.Second
 	})
 	end <- struct{}{}

@@ -1,30 +1,31 @@
 package runner
 
 import (
-	"carma/mapper"
-	"carma/mapper/words"
 	"fmt"
+
+	"carma/mapper/model"
+	"carma/mapper/words"
 )
 
 // refresh updates the record of an event's task, and a running stop.
-func (r *Runner) refresh(ev mapper.Event) {
+func (r *Runner) refresh(ev model.Event) {
 	switch ev := ev.(type) {
-	case mapper.Removed:
+	case model.Removed:
 		for _, id := range ev.Tasks {
 			r.records.drop(id)
 		}
-	case mapper.Cancel:
+	case model.Cancel:
 		// A second stop may shorten the grace.
 		if w := r.workers[ev.Task]; w != nil && w.stopRequested() {
 			w.stop.order(r.stopOrder(ev.Task))
 		}
 	}
-	if id := mapper.About(ev); id != 0 {
+	if id := model.About(ev); id != 0 {
 		r.refreshTask(id)
 	}
 }
 
-func (r *Runner) refreshTask(id mapper.TaskID) {
+func (r *Runner) refreshTask(id model.TaskID) {
 	rec, _ := r.records.get(id)
 	if t, ok := r.state.Task(id); ok && rec != nil {
 		r.records.put(rec.with(*t))
@@ -32,9 +33,9 @@ func (r *Runner) refreshTask(id mapper.TaskID) {
 }
 
 // with returns the record with a new state of its task.
-func (r *Record) with(t mapper.Task) *Record {
+func (r *Record) with(t model.Task) *Record {
 	c := *r
-	t.Attempts = append([]mapper.Attempt(nil), t.Attempts...)
+	t.Attempts = append([]model.Attempt(nil), t.Attempts...)
 	if t.Suspension != nil {
 		away := *t.Suspension // the state keeps changing its own copy
 		t.Suspension = &away
@@ -44,49 +45,49 @@ func (r *Record) with(t mapper.Task) *Record {
 }
 
 // carryOut carries out decisions, in order.
-func (r *Runner) carryOut(decisions []mapper.Decision) {
+func (r *Runner) carryOut(decisions []model.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case mapper.Launch:
+		case model.Launch:
 			r.refreshTask(d.Task)
 			r.startWorker(d, false)
 			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Strs("grants", grantWords(d.Grants)).Msg("launch")
-		case mapper.Stop:
+		case model.Stop:
 			r.refreshTask(d.Task) // the task is shown as stopping from now on
 			if w := r.workers[d.Task]; w != nil {
 				w.stop.order(r.stopOrder(d.Task))
 			}
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
-		case mapper.Suspend:
+		case model.Suspend:
 			r.refreshTask(d.Task)
 			r.order(d.Task, suspendOrder{suspend: &d})
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("suspend")
-		case mapper.Resume:
+		case model.Resume:
 			r.refreshTask(d.Task)
 			r.order(d.Task, suspendOrder{resume: &d})
 			r.Log.Info().Int64("task", int64(d.Task)).Strs("grants", grantWords(d.Grants)).Msg("resume")
-		case mapper.Resize:
+		case model.Resize:
 			r.refreshTask(d.Task)
 			if w := r.workers[d.Task]; w != nil {
 				w.resizing.order()
 			}
-		case mapper.GrantExceeded:
+		case model.GrantExceeded:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
-		case mapper.Idle:
+		case model.Idle:
 			r.refreshTask(d.Task)
 			r.reportIdle(d)
-		case mapper.GrantChanged:
+		case model.GrantChanged:
 			r.refreshTask(d.Task)
-		case mapper.Requeue:
+		case model.Requeue:
 			r.refreshTask(d.Task)
 			r.jobDue(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
-		case mapper.Release:
+		case model.Release:
 			r.refreshTask(d.Task)
 			if rec, _ := r.records.get(d.Task); rec != nil {
 				r.probeIfDue(rec)
 			}
-		case mapper.Finish:
+		case model.Finish:
 			if rec, _ := r.records.get(d.Task.ID); rec != nil {
 				r.records.put(rec.with(d.Task))
 			}
@@ -100,7 +101,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 }
 
 // grantWords formats grants for people, as GPU-1234=12.0 GiB.
-func grantWords(grants []mapper.Grant) []string {
+func grantWords(grants []model.Grant) []string {
 	words := make([]string, len(grants))
 	for i, g := range grants {
 		words[i] = fmt.Sprintf("%s=%s", g.GPU, g.Memory)

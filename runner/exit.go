@@ -11,13 +11,14 @@ import (
 	"carma/containers/endtext"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/devices"
 )
 
 // ending describes the end of an attempt. It becomes an event.
 type ending struct {
-	class   mapper.Class
+	class   model.Class
 	code    int
 	message string
 	demand  units.Bytes
@@ -25,7 +26,7 @@ type ending struct {
 	unconfirmed bool
 	// verdict holds the observations about the end, or nil.
 	verdict *attemptEnd
-	fault   *mapper.Fault // why it could not start, if the task is not at fault, or nil
+	fault   *model.Fault // why it could not start, if the task is not at fault, or nil
 	// finished is the end of the container if it ended before this daemon found it, else 0.
 	finished units.Instant
 }
@@ -171,7 +172,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	if why := w.lostWhy(); why != "" && !w.stopRequested() {
 		v.Class, v.Message = containers.ClassInfrastructure, "lost while it was suspended: "+why
 	}
-	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &attemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
+	end := ending{class: model.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand), unconfirmed: !v.Confirmed, verdict: &attemptEnd{Remark: v.Remark, Witnesses: v.Witnesses}}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)
 	}
@@ -187,23 +188,23 @@ func (w *worker) exited(end ending) *change {
 	w.monitor.forget(task, attempt)
 	params := w.following.params()
 	host := w.hostMem.forget(attemptKey{task, attempt})
-	if _, share := w.booked(); end.class == mapper.ExitHostOOM {
+	if _, share := w.booked(); end.class == model.ExitHostOOM {
 		host = max(host, share.Limit) // the container reached its limit
 	}
 	joules := w.energy.leave(w.Clock.Now(), attemptKey{task, attempt})
-	ev := mapper.Exited{
+	ev := model.Exited{
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
-	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != mapper.ScopeNamespace) { // if a full namespace refused the pod, the pod still waits
+	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != model.ScopeNamespace) { // if a full namespace refused the pod, the pod still waits
 		ev.Again = nextPod
 	}
-	ev.Unconfirmed = end.unconfirmed && end.class == mapper.ExitGPUOOM
-	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
-	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
+	ev.Unconfirmed = end.unconfirmed && end.class == model.ExitGPUOOM
+	ev.Filled = seen.preallocates(w.smallest(&model.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
+	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
 		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched || end.verdict != nil) {
-			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched).withEnd(attempt, end.verdict)}, nil
+			return []model.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched).withEnd(attempt, end.verdict)}, nil
 		}
-		return []mapper.Event{ev}, nil, nil
+		return []model.Event{ev}, nil, nil
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -21,7 +22,7 @@ const (
 // at a time.
 type expectations struct {
 	mu     sync.Mutex // guards all below
-	last   map[mapper.TaskID]expectation
+	last   map[model.TaskID]expectation
 	then   *mapper.State // a copy of the state, brought up to the daemon's time
 	copied time.Time     // wall clock
 }
@@ -33,7 +34,7 @@ type expectation struct {
 
 // expectedStart returns the expected start of a pending task, or nil if unknown. The loop
 // only copies the state.
-func (r *Runner) expectedStart(ctx context.Context, id mapper.TaskID) *api.Start {
+func (r *Runner) expectedStart(ctx context.Context, id model.TaskID) *api.Start {
 	e := &r.expected
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,7 +53,7 @@ func (r *Runner) expectedStart(ctx context.Context, id mapper.TaskID) *api.Start
 		}
 	}
 	if e.last == nil || len(e.last) > explainPerSecond {
-		e.last = map[mapper.TaskID]expectation{}
+		e.last = map[model.TaskID]expectation{}
 	}
 	e.last[id] = x
 	return x.start
@@ -70,7 +71,7 @@ func (r *Runner) copyState(ctx context.Context, e *expectations) error {
 		}
 	})
 	if e.copied = time.Now(); e.then != nil {
-		e.then.Step(mapper.TimerFired{At: r.Clock.Now()})
+		e.then.Step(model.TimerFired{At: r.Clock.Now()})
 	}
 	return err
 }

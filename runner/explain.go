@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/rights"
@@ -17,10 +17,10 @@ import (
 
 // ListGPUs returns the ledger with the monitor's last readings.
 func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
-	var pages []mapper.GPU
-	held := map[mapper.GPUID]mapper.TaskID{}
-	var reserved []mapper.Reservation
-	away := map[mapper.GPUID][]api.Away{}
+	var pages []model.GPU
+	held := map[model.GPUID]model.TaskID{}
+	var reserved []model.Reservation
+	away := map[model.GPUID][]api.Away{}
 	var headroom units.Bytes
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
@@ -38,7 +38,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	sight := r.sight(ctx) // names of tasks that the caller may not know of are left out
 	for id := range away {
 		for i := range away[id] {
-			if rec, _ := r.records.get(mapper.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
+			if rec, _ := r.records.get(model.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
 				away[id][i].Name = ""
 			}
 		}
@@ -115,7 +115,7 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 			out.ReasonCode = string(cmp.Or(stopping(&rec.Task), rec.Task.Reason).Code)
 		}
 		out.Summary = r.pendingText(rec, held)
-		if rec.Task.Phase == mapper.Held {
+		if rec.Task.Phase == model.Held {
 			out.Start = r.expectedStart(ctx, rec.ID())
 		}
 		return out, nil
@@ -142,21 +142,21 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	return out, nil
 }
 
-var endings = map[mapper.Phase]string{mapper.Failed: "it has failed", mapper.Cancelled: "it was cancelled"}
+var endings = map[model.Phase]string{model.Failed: "it has failed", model.Cancelled: "it was cancelled"}
 
 // pendingText returns why a task is in no queue, in words. held is the mapper's
 // reason, if it has one.
 func (r *Runner) pendingText(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
-	case t.Phase == mapper.Succeeded:
+	case t.Phase == model.Succeeded:
 		if end := rec.Ends[t.Last().N]; end != nil && end.Remark != "" {
 			return "it has ended with exit code 0; " + end.Remark + again(t)
 		}
 		return "it has ended with exit code 0" + again(t)
 	case t.Phase.Finished():
 		return fmt.Sprintf("%s: %s", endings[t.Phase], words.Reason(t.Reason))
-	case t.Phase == mapper.Stopping:
+	case t.Phase == model.Stopping:
 		return "it was asked to stop: " + words.Reason(t.StopReason)
 	case t.Suspension != nil:
 		return r.suspensionText(t, "")
@@ -178,24 +178,24 @@ func (r *Runner) pendingText(rec *Record, held string) string {
 }
 
 // stopping returns why a stopping task was asked to stop, or zero for other tasks.
-func stopping(t *mapper.Task) mapper.Reason {
-	if t.Phase == mapper.Stopping || t.Phase == mapper.Suspended {
+func stopping(t *model.Task) model.Reason {
+	if t.Phase == model.Stopping || t.Phase == model.Suspended {
 		return t.StopReason
 	}
-	return mapper.Reason{}
+	return model.Reason{}
 }
 
 // again returns why a task had more than one attempt, as the end of a sentence, or "" if it
 // had only one.
-func again(t *mapper.Task) string {
-	var why mapper.Reason
+func again(t *model.Task) string {
+	var why model.Reason
 	for _, a := range t.Attempts {
 		why = cmp.Or(a.Reason, why)
 	}
 	if !t.Phase.Finished() {
 		why = cmp.Or(why, t.Reason)
 	}
-	if t.Reason.Code == mapper.ReasonNotSuspended && !t.Phase.Finished() {
+	if t.Reason.Code == model.ReasonNotSuspended && !t.Phase.Finished() {
 		return "; " + words.Reason(t.Reason)
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 )
 
@@ -22,18 +23,18 @@ const (
 type explanations struct {
 	second time.Time // beginning of the second that worked counts in
 	worked int       // reasons computed in that second
-	last   map[mapper.TaskID]explanation
+	last   map[model.TaskID]explanation
 }
 
 type explanation struct {
 	at    time.Time
 	text  string
-	code  mapper.ReasonCode
+	code  model.ReasonCode
 	known bool
 }
 
 // of returns why a task waits.
-func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) explanation {
+func (e *explanations) of(s *mapper.State, id model.TaskID, now time.Time) explanation {
 	if now.Sub(e.second) >= time.Second {
 		e.second, e.worked = now, 0
 	}
@@ -43,7 +44,7 @@ func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) expl
 	}
 	e.worked++
 	if e.last == nil || len(e.last) > 10*explainPerSecond {
-		e.last = map[mapper.TaskID]explanation{}
+		e.last = map[model.TaskID]explanation{}
 	}
 	x := explanation{at: now}
 	if why, ok := s.Why(id); ok {
@@ -55,7 +56,7 @@ func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) expl
 
 // recent is like of, for callers that ask repeatedly: a reason that is not older than
 // explainAge is not computed again.
-func (e *explanations) recent(s *mapper.State, id mapper.TaskID, now time.Time) explanation {
+func (e *explanations) recent(s *mapper.State, id model.TaskID, now time.Time) explanation {
 	if old, have := e.last[id]; have && now.Sub(old.at) < explainAge {
 		return old
 	}

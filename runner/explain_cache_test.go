@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestExplanationsAreBounded: however many listings are asked for, the loop
@@ -12,7 +13,7 @@ import (
 // beyond that. Rare questions get fresh reasons.
 func TestExplanationsAreBounded(t *testing.T) {
 	s := mapper.New(mapper.DefaultOptions())
-	s.Step(mapper.TaskSubmitted{At: 1, Request: mapper.Request{ID: 1, GPUs: 1}})
+	s.Step(model.TaskSubmitted{At: 1, Request: model.Request{ID: 1, GPUs: 1}})
 	var e explanations
 	now := time.Unix(1000, 0)
 	for range 10 * explainPerSecond {

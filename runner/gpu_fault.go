@@ -3,7 +3,7 @@ package runner
 import (
 	"context"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -30,7 +30,7 @@ func (r *Runner) remember(ctx context.Context) {
 }
 
 // forgive reports to the source that somebody has uncordoned GPUs.
-func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
+func (r *Runner) forgive(ctx context.Context, ids []model.GPUID) {
 	source, ok := r.GPUs.(gpu.Remembering)
 	for i := 0; ok && i < len(ids); i++ {
 		if err := source.Forgive(ctx, string(ids[i])); err != nil {
@@ -42,8 +42,8 @@ func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
 
 // tellResets reports the GPUs that were broken in the previous sample and are no longer.
 // Only run calls it.
-func (m *monitor) tellResets(ev mapper.Sampled) {
-	var reset []mapper.GPUID
+func (m *monitor) tellResets(ev model.Sampled) {
+	var reset []model.GPUID
 	for _, g := range ev.GPUs {
 		if m.broken[g.ID] && !g.UntilReset {
 			reset = append(reset, g.ID)
@@ -56,9 +56,9 @@ func (m *monitor) tellResets(ev mapper.Sampled) {
 }
 
 // gpusReset says in the log and the journal that GPUs were reset.
-func (r *Runner) gpusReset(ids []mapper.GPUID) {
+func (r *Runner) gpusReset(ids []model.GPUID) {
 	for _, id := range ids {
 		r.Log.Info().Str("gpu", string(id)).Msg("the GPU was reset: it gets tasks again")
 	}
-	r.post(fact(mapper.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
+	r.post(fact(model.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
 }

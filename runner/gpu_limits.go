@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/limits"
 )
 
@@ -171,7 +171,7 @@ func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
 // and, if it may burst, the free memory. The soft limit is its grant, if the
 // engine leaves time to clear it.
 func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
-	room := map[mapper.GPUID]units.Bytes{}
+	room := map[model.GPUID]units.Bytes{}
 	if w.opt.Limits.Burst {
 		_ = w.look(ctx, func(s *mapper.State) {
 			for _, g := range s.GPUs() {
@@ -213,7 +213,7 @@ func (r *Runner) clearLimits(ctx context.Context, id string) {
 
 // tiers returns the limits on the GPU memory of a task that shares a GPU, best first, and
 // why the driver or MPS does not limit it.
-func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
+func (r *Runner) tiers(gpu model.GPUID) (in []string, not []string) {
 	o := r.opt.Limits
 	switch {
 	case o.driver() && r.limiter.OK() && r.found()[gpu].Parent == "":
@@ -254,7 +254,7 @@ func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 }
 
 // tierText returns the tiers of a GPU in one line.
-func (r *Runner) tierText(gpu mapper.GPUID) string {
+func (r *Runner) tierText(gpu model.GPUID) string {
 	in, not := r.tiers(gpu)
 	text := strings.Join(in, ", ")
 	if len(not) > 0 {

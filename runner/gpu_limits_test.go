@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"carma/internal/units"
-	"carma/mapper"
-
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/internal/units"
+	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
@@ -276,7 +276,7 @@ func TestPromisedIsNotForeign(t *testing.T) {
 	l.script("stay", untilStopped)
 	ref := l.run(api.Submit{Image: "stay", Mem: int64(10 * units.GiB)})
 	l.running(ref)
-	on := func(uuid string) (g mapper.GPU) {
+	on := func(uuid string) (g model.GPU) {
 		_ = l.look(l.ctx(), func(s *mapper.State) {
 			for _, one := range s.GPUs() {
 				if string(one.ID) == uuid {

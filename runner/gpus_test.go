@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 
@@ -146,7 +145,7 @@ func TestCoarseActivity(t *testing.T) {
 			t.Errorf("reading %d: coarse %v, SMACT %v, want %v and %v", i, got.Coarse, got.SMACT, row.coarse, row.want)
 		}
 	}
-	a, b := mapper.GPUSample{ID: "GPU-a", SMACT: 0.5}, mapper.GPUSample{ID: "GPU-a", SMACT: 0.5, Coarse: true}
+	a, b := model.GPUSample{ID: "GPU-a", SMACT: 0.5}, model.GPUSample{ID: "GPU-a", SMACT: 0.5, Coarse: true}
 	if equalGPUSample(&a, &b) {
 		t.Error("a bound and an activity tell the same")
 	}
@@ -194,7 +193,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("after %v: %+v", after, ev)
 		}
 	}
-	var last mapper.Sampled
+	var last model.Sampled
 	for i := range 2 {
 		ev, ok := m.unread(fmt.Errorf("%w %d", failure, i), now.Add(unreadable+time.Duration(i)*time.Second))
 		if !ok || ev.GPUs[0].Fault != "it cannot be read: the driver does not answer 0" || ev.GPUs[1].Fault == "" || ev.GPUs[0].Used != 3*units.GiB {
@@ -272,7 +271,7 @@ func TestActivityOption(t *testing.T) {
 	}
 }
 
-func peakOf(m *monitor, task mapper.TaskID, attempt int) units.Bytes {
+func peakOf(m *monitor, task model.TaskID, attempt int) units.Bytes {
 	peak, _ := m.sighting(task, attempt)
 	return peak
 }

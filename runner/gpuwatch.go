@@ -7,7 +7,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -179,6 +179,6 @@ func (r *Record) withUntouched(attempt int, measured bool) *Record {
 
 // measured reports whether the memory that an attempt used is known, even if it used
 // none.
-func (r *Record) measured(a *mapper.Attempt) bool {
+func (r *Record) measured(a *model.Attempt) bool {
 	return a.Peak > 0 || slices.Contains(r.Untouched, a.N)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -97,8 +97,8 @@ func TestUsedUntouched(t *testing.T) {
 	g := newRig(t)
 	p := &usageArchive{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
-	run := func(n int) *mapper.Attempt {
-		return &mapper.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}
+	run := func(n int) *model.Attempt {
+		return &model.Attempt{N: n, Started: start, Ended: start.Add(time.Hour), Grants: []model.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}}
 	}
 	rec := &Record{User: "ann", Untouched: []int{1}}
 	p.attempt(rec, run(1))

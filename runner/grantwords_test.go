@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestGrantWords: the log has amounts of memory for people, not bytes (U12).
 func TestGrantWords(t *testing.T) {
-	got := grantWords([]mapper.Grant{{GPU: "GPU-1", Memory: 4 * units.GiB}, {GPU: "GPU-2", Memory: 13 * units.GiB / 4}})
+	got := grantWords([]model.Grant{{GPU: "GPU-1", Memory: 4 * units.GiB}, {GPU: "GPU-2", Memory: 13 * units.GiB / 4}})
 	if want := []string{"GPU-1=4.0 GiB", "GPU-2=3.2 GiB"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -8,22 +8,21 @@ import (
 	"strings"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
 )
 
 // conditions maps the name in a request to the kind of dependency on a task.
-var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.AfterOK, "any": mapper.AfterAny, "started": mapper.AfterStarted}
+var conditions = map[string]model.Condition{"": model.AfterOK, "ok": model.AfterOK, "any": model.AfterAny, "started": model.AfterStarted}
 
 // after returns the unmet dependencies of a new task. It refuses the submission if a
 // dependency can never be met.
-func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
-	var all []mapper.Dependency
-	add := func(of mapper.TaskID, c mapper.Condition) {
-		if d := (mapper.Dependency{Task: of, Condition: c}); !slices.Contains(all, d) {
+func (p *batchPlan) after(sub api.Submit, id model.TaskID) ([]model.Dependency, error) {
+	var all []model.Dependency
+	add := func(of model.TaskID, c model.Condition) {
+		if d := (model.Dependency{Task: of, Condition: c}); !slices.Contains(all, d) {
 			all = append(all, d)
 		}
 	}
@@ -36,7 +35,7 @@ func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency
 			}
 			all = slices.Grow(all, len(ids))
 			for _, of := range ids {
-				all = append(all, mapper.Dependency{Task: of, Condition: c})
+				all = append(all, model.Dependency{Task: of, Condition: c})
 			}
 			continue
 		}
@@ -58,7 +57,7 @@ func (p *batchPlan) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency
 }
 
 // past checks a task that has ended against a condition on it.
-func (p *batchPlan) past(rec *Record, ref string, c mapper.Condition) error {
+func (p *batchPlan) past(rec *Record, ref string, c model.Condition) error {
 	if !rec.Task.Phase.Finished() { // the task's end is not in the journal yet
 		if err := p.flush(); err != nil {
 			return err
@@ -70,7 +69,7 @@ func (p *batchPlan) past(rec *Record, ref string, c mapper.Condition) error {
 		rec = again
 	}
 	t := &rec.Task
-	started := slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.Started > 0 })
+	started := slices.ContainsFunc(t.Attempts, func(a model.Attempt) bool { return a.Started > 0 })
 	if c.Follows(t.Phase, started) {
 		return nil
 	}
@@ -182,15 +181,15 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		var open []*mapper.Task
+	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		var open []*model.Task
 		for _, rec := range r.records.all() {
 			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
 				open = append(open, t)
 			}
 		}
 		slices.SortFunc(open, lastFirst)
-		var events []mapper.Event
+		var events []model.Event
 		var orders []*Record
 		for _, t := range open {
 			answer.Tasks = append(answer.Tasks, int64(t.ID))
@@ -207,12 +206,12 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 // lastFirst compares two tasks by the order in which the tasks of a group are stopped.
 // Placed tasks come last, else a pending task would get the place of a stopped one. Among
 // the others, dependent tasks come before the tasks that they depend on.
-func lastFirst(a, b *mapper.Task) int {
-	rank := func(t *mapper.Task) int {
+func lastFirst(a, b *model.Task) int {
+	rank := func(t *model.Task) int {
 		switch {
 		case t.Phase.Placed():
 			return 2
-		case t.Phase == mapper.Queued || t.Phase == mapper.Recovering || t.Phase == mapper.Suspended:
+		case t.Phase == model.Queued || t.Phase == model.Recovering || t.Phase == model.Suspended:
 			return 1
 		}
 		return 0

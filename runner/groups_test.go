@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -74,7 +74,7 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 		_ = g.look(context.Background(), func(*mapper.State) { close(entered); <-release })
 	}()
 	<-entered
-	g.post(fact(mapper.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}))
+	g.post(fact(model.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}))
 	g.post(submission)
 	close(release)
 	if err := <-submission.done; err == nil || !strings.Contains(err.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {

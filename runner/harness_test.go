@@ -5,22 +5,22 @@ import (
 	"errors"
 	"io"
 
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/estimator"
 	"carma/internal/units"
+	"carma/mapper"
+	"carma/mapper/model"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
 
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"carma/containers"
-	"carma/containers/containerstest"
-	"carma/estimator"
-	"carma/mapper"
-	"carma/runner/api"
-	"carma/runner/gpu"
-	"carma/runner/journal"
-	"carma/runner/tasklog"
 
 	"github.com/rs/zerolog"
 )
@@ -249,7 +249,7 @@ func (g *rig) run(s api.Submit) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return mapper.TaskID(sub.ID).String()
+	return model.TaskID(sub.ID).String()
 }
 
 // until waits for a state of a task.

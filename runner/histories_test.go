@@ -17,13 +17,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
 	"carma/internal/failpoint"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -382,7 +382,7 @@ func (w *world) act() {
 		}
 	case 4:
 		if id, ok := w.any(); ok {
-			if _, err := l.Stop(ctx, root, mapper.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
+			if _, err := l.Stop(ctx, root, model.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
 				if w.stopped[id].IsZero() {
 					w.stopped[id] = time.Now()
 				}
@@ -391,7 +391,7 @@ func (w *world) act() {
 	case 5:
 		if id, ok := w.any(); ok {
 			w.asked[id] = true
-			if err := l.Remove(ctx, root, mapper.TaskID(id).String()); err == nil {
+			if err := l.Remove(ctx, root, model.TaskID(id).String()); err == nil {
 				w.removed[id] = true
 			}
 		}
@@ -446,7 +446,7 @@ func (w *world) check() {
 		time.Sleep(5 * time.Minute)
 	}
 	for id, image := range w.acked {
-		rec, err := l.Find(mapper.TaskID(id).String())
+		rec, err := l.Find(model.TaskID(id).String())
 		switch {
 		case w.removed[id] && err == nil:
 			w.t.Errorf("task %d was removed and is back", id)
@@ -455,7 +455,7 @@ func (w *world) check() {
 			w.t.Errorf("task %d (%s) was acknowledged and is lost: %v", id, image, err)
 		case !rec.Task.Phase.Finished():
 			w.t.Errorf("task %d (%s) has not ended after a week: %s %+v", id, image, rec.Task.Phase, rec.Task.Attempts)
-		case !w.stopped[id].IsZero() && rec.Task.Phase != mapper.Cancelled:
+		case !w.stopped[id].IsZero() && rec.Task.Phase != model.Cancelled:
 			// It may have exited before the stop could reach it.
 			if ran := w.ended[fmt.Sprint(id)].Sub(w.stopped[id]); ran > stopReaches {
 				w.t.Errorf("task %d (%s) was stopped, ran on for %s and has %s: %+v", id, image, ran, rec.Task.Phase, rec.Task.Attempts)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
@@ -30,7 +30,7 @@ const (
 // taskHistories caches the latest requested histories.
 type taskHistories struct {
 	turn       *semaphore.Weighted // one history is made at a time
-	kept       map[mapper.TaskID]taskHistory
+	kept       map[model.TaskID]taskHistory
 	head, tail int64 // happenedHead and happenedTail; tests use smaller values
 }
 
@@ -121,10 +121,10 @@ func (l taskHistory) copied() taskHistory {
 }
 
 // keep caches a history to continue from, and drops the least recently requested one.
-func (h *taskHistories) keep(id mapper.TaskID, life taskHistory) {
+func (h *taskHistories) keep(id model.TaskID, life taskHistory) {
 	life.asked = time.Now()
 	if h.kept == nil {
-		h.kept = map[mapper.TaskID]taskHistory{}
+		h.kept = map[model.TaskID]taskHistory{}
 	}
 	h.kept[id] = life
 	for len(h.kept) > happenedKept {
@@ -166,7 +166,7 @@ func (r *Runner) unread(j *journal.Reader, rec *Record, life *taskHistory) (firs
 
 // readHistory adds the lines of a range of events. It reads only the first and the last
 // events of a long range.
-func (r *Runner) readHistory(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *taskHistory) error {
+func (r *Runner) readHistory(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
 	h := &r.lives
 	if last-first+1 > h.head+h.tail {
 		if err := r.readAbout(ctx, j, id, first, first+h.head-1, life); err != nil {
@@ -201,7 +201,7 @@ func (l *taskHistory) skip(j *journal.Reader, from, to int64) error {
 }
 
 // readAbout adds the lines of some events.
-func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *taskHistory) error {
+func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id model.TaskID, first, last int64, life *taskHistory) error {
 	events, decisions, err := j.About(ctx, int64(id), first, last)
 	if err != nil {
 		return err
@@ -210,12 +210,12 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.Tas
 	type row struct {
 		seq int64
 		n   int // number of the decision, or -1 for the event
-		ev  mapper.Event
-		d   mapper.Decision
+		ev  model.Event
+		d   model.Decision
 	}
 	var rows []row
 	for _, e := range events {
-		ev, err := mapper.DecodeEvent(e.Kind, e.Body)
+		ev, err := model.DecodeEvent(e.Kind, e.Body)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.Tas
 		rows = append(rows, row{seq: e.Seq, n: -1, ev: ev})
 	}
 	for _, d := range decisions {
-		decision, err := mapper.DecodeDecision(d.Kind, d.Body)
+		decision, err := model.DecodeDecision(d.Kind, d.Body)
 		if err != nil {
 			return err
 		}

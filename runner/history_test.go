@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/web"
 
@@ -51,11 +51,11 @@ func TestHistory(t *testing.T) {
 	l := newLab(t, 2, 8)
 	l.canSuspend()
 	now := l.Clock.Now
-	l.happens(mapper.HostsFound{At: now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
-	l.happens(mapper.SuspendAsked{At: now(), Task: 5, By: "ada", Why: "a demo"}, mapper.SuspendDone{At: now(), Task: 5, Attempt: 1})
+	l.happens(model.HostsFound{At: now(), Hosts: []model.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
+	l.happens(model.SuspendAsked{At: now(), Task: 5, By: "ada", Why: "a demo"}, model.SuspendDone{At: now(), Task: 5, Attempt: 1})
 	before := l.historyOf("5")
-	l.happens(mapper.ResumeAsked{At: now(), Task: 5, By: "ada"}, mapper.Resumed{At: now(), Task: 5, Attempt: 1})
-	l.happens(mapper.Started{At: now(), Task: 5, Attempt: 1}) // a daemon that adopts it
+	l.happens(model.ResumeAsked{At: now(), Task: 5, By: "ada"}, model.Resumed{At: now(), Task: 5, Attempt: 1})
+	l.happens(model.Started{At: now(), Task: 5, Attempt: 1}) // a daemon that adopts it
 	if _, err := l.api.Stop(l.ctx(), "5", api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -95,30 +95,30 @@ func TestHistoryLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b := mapper.GPUID(list[0].UUID), mapper.GPUID(list[1].UUID)
-	grants := []mapper.Grant{{GPU: b, Memory: 3 * units.GiB}}
-	high, gone := mapper.High, mapper.Reason{Code: mapper.ReasonOOM, Cause: &mapper.Reason{Code: mapper.ReasonWantedMore, Need: 8 * units.GiB, Have: 3 * units.GiB}}
-	for want, d := range map[string]mapper.Decision{
-		"comes back on GPU 1 with 3.0 GiB booked, moved from GPU 0":                                             mapper.Resume{Task: 4, From: []mapper.GPUID{a}, Grants: grants},
-		"comes back on GPU 1 with 3.0 GiB booked":                                                               mapper.Resume{Task: 4, From: []mapper.GPUID{b}, Grants: grants},
-		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     mapper.GrantChanged{Task: 4, Grants: grants},
-		"launched on GPUs 0, 1 with 3.0 GiB booked on each":                                                     mapper.Launch{Task: 4, Grants: append(slices.Clone(grants), mapper.Grant{GPU: a, Memory: 3 * units.GiB})},
-		"launched without a GPU; host memory 2.0 GiB; processors 1.5":                                           mapper.Launch{Task: 4, Host: mapper.HostShare{Memory: 2 * units.GiB, CPUs: 1500}},
-		"goes back to the queue, to get 8.0 GiB: GPU out of memory: it wanted 8.0 GiB and had 3.0 GiB reserved": mapper.Requeue{Task: 4, Need: 8 * units.GiB, Reason: gone},
-		"may go on: what it waited for has come":                                                                mapper.Release{Task: 4},
-		"":                                                                                                      mapper.Launch{Task: 5},
+	a, b := model.GPUID(list[0].UUID), model.GPUID(list[1].UUID)
+	grants := []model.Grant{{GPU: b, Memory: 3 * units.GiB}}
+	high, gone := model.High, model.Reason{Code: model.ReasonOOM, Cause: &model.Reason{Code: model.ReasonWantedMore, Need: 8 * units.GiB, Have: 3 * units.GiB}}
+	for want, d := range map[string]model.Decision{
+		"comes back on GPU 1 with 3.0 GiB booked, moved from GPU 0":                                             model.Resume{Task: 4, From: []model.GPUID{a}, Grants: grants},
+		"comes back on GPU 1 with 3.0 GiB booked":                                                               model.Resume{Task: 4, From: []model.GPUID{b}, Grants: grants},
+		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     model.GrantChanged{Task: 4, Grants: grants},
+		"launched on GPUs 0, 1 with 3.0 GiB booked on each":                                                     model.Launch{Task: 4, Grants: append(slices.Clone(grants), model.Grant{GPU: a, Memory: 3 * units.GiB})},
+		"launched without a GPU; host memory 2.0 GiB; processors 1.5":                                           model.Launch{Task: 4, Host: model.HostShare{Memory: 2 * units.GiB, CPUs: 1500}},
+		"goes back to the queue, to get 8.0 GiB: GPU out of memory: it wanted 8.0 GiB and had 3.0 GiB reserved": model.Requeue{Task: 4, Need: 8 * units.GiB, Reason: gone},
+		"may go on: what it waited for has come":                                                                model.Release{Task: 4},
+		"":                                                                                                      model.Launch{Task: 5},
 	} {
 		if got := l.decisionText(4, d); got.Text != want {
 			t.Errorf("%q, want %q", got.Text, want)
 		}
 	}
-	for want, ev := range map[string]mapper.Event{
-		"ada changed what was asked for: priority high": mapper.TaskUpdated{Task: 4, By: "ada", Change: mapper.TaskUpdate{Priority: &high}},
-		"root moves it to GPU 1":                        mapper.Pinned{Task: 4, By: "root", GPUs: []mapper.GPUID{b}},
-		"could not come back: the driver":               mapper.Resumed{Task: 4, Failure: "the driver"},
-		"ada sent it back to the queue: mine first":     mapper.RequeueRequested{Task: 4, By: "ada", Why: "mine first"},
-		"released by ada":                               mapper.HoldChanged{Task: 4, By: "ada"},
-		"":                                              mapper.HoldChanged{Task: 44, By: "ada"},
+	for want, ev := range map[string]model.Event{
+		"ada changed what was asked for: priority high": model.TaskUpdated{Task: 4, By: "ada", Change: model.TaskUpdate{Priority: &high}},
+		"root moves it to GPU 1":                        model.Pinned{Task: 4, By: "root", GPUs: []model.GPUID{b}},
+		"could not come back: the driver":               model.Resumed{Task: 4, Failure: "the driver"},
+		"ada sent it back to the queue: mine first":     model.RequeueRequested{Task: 4, By: "ada", Why: "mine first"},
+		"released by ada":                               model.HoldChanged{Task: 4, By: "ada"},
+		"":                                              model.HoldChanged{Task: 44, By: "ada"},
 	} {
 		if got := l.eventText(4, ev, map[int]bool{}); got.Text != want {
 			t.Errorf("%q, want %q", got.Text, want)
@@ -134,7 +134,7 @@ func TestHistoryIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := mapper.TaskID(sub.ID).String()
+	id := model.TaskID(sub.ID).String()
 	l.finished(id)
 	ada, bela := l.visit(web.User{UID: 4001, GID: 4001, Name: "ada"}, false), l.visit(web.User{UID: 4002, GID: 4002, Name: "bela"}, false)
 	_, hers := ada.ask("GET", "/v1/tasks/"+id+"/history", "")
@@ -152,15 +152,15 @@ func TestHistoryIsPrivate(t *testing.T) {
 func TestHistoryOfLongLife(t *testing.T) {
 	l := newLab(t, 1, 4)
 	const changes = 300
-	var events []mapper.Event
+	var events []model.Event
 	for i := range changes {
-		events = append(events, mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+		events = append(events, model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
 	}
 	l.happens(events...)
 	if h := l.historyOf("4"); len(h.Lines) != happenedMost {
 		t.Errorf("%d lines of events whose decisions are not stored yet", len(h.Lines))
 	}
-	l.happens(mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada"})
+	l.happens(model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada"})
 	h := l.historyOf("4")
 	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
 		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
@@ -177,9 +177,9 @@ func TestHistoryOfLongLife(t *testing.T) {
 func TestHistoryOfUndecided(t *testing.T) {
 	l := newLab(t, 1, 4)
 	l.lives = taskHistories{turn: semaphore.NewWeighted(1), head: 6, tail: 10}
-	var events []mapper.Event
+	var events []model.Event
 	for i := range 300 {
-		events = append(events, mapper.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+		events = append(events, model.QueueMoved{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
 	}
 	l.happens(events...)
 	if h := l.historyOf("4"); h.Unread == nil || len(h.Lines) > 16 {
@@ -225,13 +225,13 @@ func TestHistoryOfWaiting(t *testing.T) {
 	if strings.Count(full, "waits: waits: ") != 1 || inOrder(full, "estimated: ", "waits: waits: GPU 0 memory ") != "" {
 		t.Errorf("the card is full:\n%s", full)
 	}
-	l.happens(mapper.LaunchingPaused{At: l.Clock.Now(), Closure: &mapper.Cordon{By: "root", Why: "a repair"}})
+	l.happens(model.LaunchingPaused{At: l.Clock.Now(), Closure: &model.Cordon{By: "root", Why: "a repair"}})
 	look()
 	paused := texts(l.historyOf("6"))
 	if missing := inOrder(paused, "waits: waits: GPU 0 memory ", "waits: waits: ", "a repair"); missing != "" {
 		t.Errorf("launching is paused:\n%s", paused)
 	}
-	l.happens(mapper.LaunchingPaused{At: l.Clock.Now()})
+	l.happens(model.LaunchingPaused{At: l.Clock.Now()})
 	for _, ref := range []string{"4", "5"} {
 		if _, err := l.api.Stop(l.ctx(), ref, api.StopRequest{}); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestWaitedIsBounded(t *testing.T) {
 	if got := w.reasons(7); len(got) != waitsEach || got[0].Text != "a" || got[waitsEach-1].Text != string(rune('a'+3*waitsEach-1)) {
 		t.Errorf("%d are kept: %+v", len(got), got)
 	}
-	for id := range mapper.TaskID(waitsKept + 5) {
+	for id := range model.TaskID(waitsKept + 5) {
 		w.add(id+1, historyLine{Happened: api.Happened{Reason: "a"}})
 	}
 	if len(w.of) != waitsKept || w.of[1] != nil || w.of[waitsKept] == nil {

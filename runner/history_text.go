@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -15,65 +15,65 @@ import (
 // eventText returns the history line of an event about a task, without text if the event has
 // none. started holds the attempts whose start is already in a line: a daemon that adopts
 // an attempt reports its start again.
-func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bool) (l historyLine) {
-	if mapper.About(ev) != id {
+func (r *Runner) eventText(id model.TaskID, ev model.Event, started map[int]bool) (l historyLine) {
+	if model.About(ev) != id {
 		return l
 	}
-	kind, _, _ := mapper.EncodeEvent(ev)
+	kind, _, _ := model.EncodeEvent(ev)
 	l.Kind = kind
 	switch ev := ev.(type) {
-	case mapper.TaskSubmitted:
+	case model.TaskSubmitted:
 		l.Text = "submitted by " + cmp.Or(ev.User, "somebody") + requestText(&ev.Request)
-	case mapper.Estimated:
+	case model.Estimated:
 		l.Text = estimateText(&ev.Estimate)
-	case mapper.Started:
+	case model.Started:
 		if l.Attempt = ev.Attempt; !started[ev.Attempt] {
 			l.Text = "its program runs"
 		}
 		started[ev.Attempt] = true
-	case mapper.Exited:
+	case model.Exited:
 		l.Attempt, l.Text = ev.Attempt, "ended: "+cmp.Or(ev.Message, fmt.Sprintf("exit code %d", ev.Code))
-		if ev.Class == mapper.ExitProgram {
+		if ev.Class == model.ExitProgram {
 			l.public = "ended: " + cmp.Or(withoutQuote(ev.Message), fmt.Sprintf("exit code %d", ev.Code))
 		}
-	case mapper.Cancel:
+	case model.Cancel:
 		l.Text = "is to end: " + cmp.Or(ev.Reason, "somebody asked for it")
-	case mapper.HoldChanged:
+	case model.HoldChanged:
 		l.Text = "released by " + cmp.Or(ev.By, "carma")
 		if ev.Hold {
-			l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: ev.By, Text: ev.Why})
+			l.Text = words.Reason(model.Reason{Code: model.ReasonHold, Name: ev.By, Text: ev.Why})
 		}
-	case mapper.RequeueRequested:
-		l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonRecalled, Name: ev.By, Text: ev.Why})
-	case mapper.TaskUpdated:
+	case model.RequeueRequested:
+		l.Text = words.Reason(model.Reason{Code: model.ReasonRecalled, Name: ev.By, Text: ev.Why})
+	case model.TaskUpdated:
 		l.Text = cmp.Or(ev.By, "carma") + " changed what was asked for: " + taskUpdateText(&ev.Change)
-	case mapper.QueueMoved:
+	case model.QueueMoved:
 		l.Text = cmp.Or(ev.By, "carma") + " moved it to the front of the queue"
 		if ev.Last {
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
 		}
-	case mapper.Pinned:
+	case model.Pinned:
 		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.gpusText(ev.GPUs))
 		if ev.By == "" { // the submission named the GPUs
 			l.Text = "it is bound to " + r.gpusText(ev.GPUs)
 		}
-	case mapper.SuspendAsked:
+	case model.SuspendAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
 		if ev.Why != "" {
 			l.Text += ": " + ev.Why
 		}
-	case mapper.SuspendedOutOfBand:
-		l.Attempt, l.Text = ev.Attempt, words.Reason(mapper.Reason{Code: mapper.ReasonFoundAway})
-	case mapper.DevicesChecked:
-		l.Attempt, l.Text = ev.Attempt, r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
-	case mapper.SuspendDone:
+	case model.SuspendedOutOfBand:
+		l.Attempt, l.Text = ev.Attempt, words.Reason(model.Reason{Code: model.ReasonFoundAway})
+	case model.DevicesChecked:
+		l.Attempt, l.Text = ev.Attempt, r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs})
+	case model.SuspendDone:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {
 			l.Text = "could not be suspended and runs on: " + ev.Failure
 		}
-	case mapper.ResumeAsked:
+	case model.ResumeAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to resume it"
-	case mapper.Resumed:
+	case model.Resumed:
 		l.Attempt, l.Text = ev.Attempt, "runs again"
 		if ev.Failure != "" {
 			l.Text = "could not come back: " + ev.Failure
@@ -83,15 +83,15 @@ func (r *Runner) eventText(id mapper.TaskID, ev mapper.Event, started map[int]bo
 }
 
 // decisionText returns the history line of a decision about a task.
-func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLine) {
-	var why mapper.Reason
+func (r *Runner) decisionText(id model.TaskID, d model.Decision) (l historyLine) {
+	var why model.Reason
 	of := id
 	switch d := d.(type) {
-	case mapper.Launch:
+	case model.Launch:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "launched "+r.grantsText(d.Grants, d.Alone)+hostText(d.Host)
-	case mapper.Stop:
+	case model.Stop:
 		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is being stopped", d.Reason
-	case mapper.Requeue:
+	case model.Requeue:
 		of, why = d.Task, d.Reason
 		l.Text = "goes back to the queue, to get " + d.Need.String()
 		switch {
@@ -100,23 +100,23 @@ func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLin
 		case d.Need == 0:
 			l.Text = "goes back to the queue"
 		}
-	case mapper.Release:
+	case model.Release:
 		of, l.Text = d.Task, "may go on: what it waited for has come"
-	case mapper.GrantChanged:
+	case model.GrantChanged:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "its booking changed: "+r.grantsText(d.Grants, false)
-	case mapper.Resize:
+	case model.Resize:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "its share of the machine changed"+hostText(d.Host)
-	case mapper.Suspend:
+	case model.Suspend:
 		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is taken off its GPUs", d.Reason
 		if d.Leave {
 			l.Text = "its program is asked to leave its GPUs"
 		}
-	case mapper.Resume:
+	case model.Resume:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.grantsText(d.Grants, d.Alone)
-		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g mapper.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
+		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g model.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
 			l.Text += ", moved from " + r.gpusText(d.From)
 		}
-	case mapper.Idle:
+	case model.Idle:
 		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
 		if d.Since != 0 {
 			what := "does nothing since "
@@ -125,9 +125,9 @@ func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLin
 			}
 			l.Text = what + d.Since.Time().Local().Format("2006-01-02 15:04")
 		}
-	case mapper.GrantExceeded:
-		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpusText([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)
-	case mapper.Finish:
+	case model.GrantExceeded:
+		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.gpusText([]model.GPUID{d.GPU}), d.Grant, d.Booked)
+	case model.Finish:
 		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
 	default:
 		return l
@@ -135,7 +135,7 @@ func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLin
 	if of != id {
 		return historyLine{}
 	}
-	l.Kind, _, _ = mapper.EncodeDecision(d)
+	l.Kind, _, _ = model.EncodeDecision(d)
 	if l.Reason = string(why.Code); l.Reason != "" {
 		l.public = l.Text + ": " + words.Reason(unquoted(why))
 		l.Text += ": " + words.Reason(why)
@@ -145,7 +145,7 @@ func (r *Runner) decisionText(id mapper.TaskID, d mapper.Decision) (l historyLin
 
 // requestText describes a task's request, or returns "" for a request for one GPU and
 // nothing else.
-func requestText(q *mapper.Request) string {
+func requestText(q *model.Request) string {
 	parts := []string{fmt.Sprintf("on %d GPUs", q.GPUs)}
 	switch {
 	case q.NoGPU:
@@ -156,7 +156,7 @@ func requestText(q *mapper.Request) string {
 	if q.Exclusive {
 		parts = append(parts, "shared with nobody")
 	}
-	if q.Priority != mapper.Normal {
+	if q.Priority != model.Normal {
 		parts = append(parts, "priority "+q.Priority.String())
 	}
 	if n := len(q.After); n > 0 {
@@ -171,7 +171,7 @@ func requestText(q *mapper.Request) string {
 	return ", " + strings.Join(parts, ", ")
 }
 
-func estimateText(e *mapper.Estimate) string {
+func estimateText(e *model.Estimate) string {
 	from := ""
 	if e.Method != "" {
 		from = " (" + string(e.Method) + ")"
@@ -188,7 +188,7 @@ func estimateText(e *mapper.Estimate) string {
 }
 
 // taskUpdateText describes the fields of a change that a user sets.
-func taskUpdateText(c *mapper.TaskUpdate) string {
+func taskUpdateText(c *model.TaskUpdate) string {
 	var parts []string
 	add := func(format string, v any) { parts = append(parts, fmt.Sprintf(format, v)) }
 	if c.Priority != nil {
@@ -222,7 +222,7 @@ func taskUpdateText(c *mapper.TaskUpdate) string {
 	return cmp.Or(strings.Join(parts, ", "), "its name or labels")
 }
 
-func (r *Runner) gpusText(ids []mapper.GPUID) string {
+func (r *Runner) gpusText(ids []model.GPUID) string {
 	var refs []api.GPURef
 	for _, id := range ids {
 		refs = append(refs, r.gpuRef(id))
@@ -243,11 +243,11 @@ func (r *Runner) gpusText(ids []mapper.GPUID) string {
 }
 
 // grantsText describes the GPUs and the memory of grants.
-func (r *Runner) grantsText(grants []mapper.Grant, alone bool) string {
+func (r *Runner) grantsText(grants []model.Grant, alone bool) string {
 	if len(grants) == 0 {
 		return "without a GPU"
 	}
-	var ids []mapper.GPUID
+	var ids []model.GPUID
 	var most units.Bytes
 	for _, g := range grants {
 		ids, most = append(ids, g.GPU), max(most, g.Memory)
@@ -262,7 +262,7 @@ func (r *Runner) grantsText(grants []mapper.Grant, alone bool) string {
 	return fmt.Sprintf("%s with %s booked", text, most)
 }
 
-func hostText(h mapper.HostShare) string {
+func hostText(h model.HostShare) string {
 	text := ""
 	if h.Memory > 0 {
 		text = fmt.Sprintf("; host memory %s", h.Memory)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // untold are the events and decisions about a task that make no line of its history, each
@@ -30,12 +31,12 @@ func TestHistoryTexts(t *testing.T) {
 		setTask(v, id)
 		var line historyLine
 		switch x := v.Interface().(type) {
-		case mapper.Event:
-			if mapper.About(x) != id {
+		case model.Event:
+			if model.About(x) != id {
 				continue
 			}
 			line = g.eventText(id, x, map[int]bool{})
-		case mapper.Decision:
+		case model.Decision:
 			line = g.decisionText(id, x)
 		default:
 			continue
@@ -58,10 +59,10 @@ func TestHistoryTexts(t *testing.T) {
 // setTask sets the number of each task in a value, and of the finished task in Finish.
 func setTask(v reflect.Value, id int64) {
 	switch {
-	case v.Type() == reflect.TypeFor[mapper.TaskID]():
+	case v.Type() == reflect.TypeFor[model.TaskID]():
 		v.SetInt(id)
-	case v.Type() == reflect.TypeFor[mapper.Task]():
-		v.Set(reflect.ValueOf(mapper.Task{Request: mapper.Request{ID: mapper.TaskID(id)}, Phase: mapper.Succeeded}))
+	case v.Type() == reflect.TypeFor[model.Task]():
+		v.Set(reflect.ValueOf(model.Task{Request: model.Request{ID: model.TaskID(id)}, Phase: model.Succeeded}))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanSet() && !strings.HasPrefix(v.Type().Field(i).Name, "After") {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu/cgroup"
 	"carma/runner/meminfo"
@@ -80,7 +80,7 @@ func (h *hostMemory) forget(key attemptKey) (peak units.Bytes) {
 }
 
 // sample reads the containers' use and the available memory.
-func (h *hostMemory) sample() mapper.HostSample {
+func (h *hostMemory) sample() model.HostSample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(h.looked) >= groupsEvery {
@@ -88,7 +88,7 @@ func (h *hostMemory) sample() mapper.HostSample {
 	}
 	available, total := meminfo.Read(h.root)
 	h.told = steady(h.told, available, max(hostStep, total/256))
-	out := mapper.HostSample{Available: h.told}
+	out := model.HostSample{Available: h.told}
 	for key, u := range h.of {
 		used, ok := groupMemory(u.group)
 		if !ok {
@@ -98,11 +98,11 @@ func (h *hostMemory) sample() mapper.HostSample {
 		u.peak = max(u.peak, used)
 		u.told = steady(u.told, used, hostStep)
 		if u.told > 0 {
-			out.Tasks = append(out.Tasks, mapper.HostUse{Task: key.task, Used: u.told})
+			out.Tasks = append(out.Tasks, model.HostUse{Task: key.task, Used: u.told})
 		}
 	}
 	out.Helpers = h.helpers()
-	slices.SortFunc(out.Tasks, func(a, b mapper.HostUse) int { return int(a.Task - b.Task) })
+	slices.SortFunc(out.Tasks, func(a, b model.HostUse) int { return int(a.Task - b.Task) })
 	return out
 }
 
@@ -213,22 +213,22 @@ func number(file string) (units.Bytes, bool) {
 }
 
 // hostSample returns the machine's part of a sample, or nil if nothing is allocated.
-func (r *Runner) hostSample() []mapper.HostSample {
+func (r *Runner) hostSample() []model.HostSample {
 	if _, books := r.live().Bounds.host(r.opt.SetSpeed != nil); !books {
 		return nil
 	}
-	return []mapper.HostSample{r.hostMem.sample()}
+	return []model.HostSample{r.hostMem.sample()}
 }
 
-func (r *Runner) hostsFound(now units.Instant) mapper.HostsFound {
+func (r *Runner) hostsFound(now units.Instant) model.HostsFound {
 	info, books := r.live().Bounds.host(r.opt.SetSpeed != nil)
 	return hostsFound(now, info, books)
 }
 
-func hostsFound(now units.Instant, info mapper.HostInfo, books bool) mapper.HostsFound {
-	ev := mapper.HostsFound{At: now}
+func hostsFound(now units.Instant, info model.HostInfo, books bool) model.HostsFound {
+	ev := model.HostsFound{At: now}
 	if books {
-		ev.Hosts = []mapper.HostInfo{info}
+		ev.Hosts = []model.HostInfo{info}
 	}
 	return ev
 }
@@ -236,9 +236,9 @@ func hostsFound(now units.Instant, info mapper.HostInfo, books bool) mapper.Host
 // hostView returns the API form of the machine's memory and processors, or nil if nothing
 // is allocated.
 func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
-	var pages []mapper.Host
+	var pages []model.Host
 	err := r.look(ctx, func(s *mapper.State) { pages = s.Hosts() })
-	i := slices.IndexFunc(pages, func(h mapper.Host) bool { return h.Known })
+	i := slices.IndexFunc(pages, func(h model.Host) bool { return h.Known })
 	if err != nil || i < 0 {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
 func processors(milli int64) float64 { return float64(milli) / 1000 }
 
 // shareView returns the API form of the host resources allocated to an attempt.
-func shareView(a *mapper.Attempt) api.HostShare {
+func shareView(a *model.Attempt) api.HostShare {
 	return api.HostShare{
 		Memory: int64(a.Host.Memory), Limit: int64(a.Host.Limit), CPUs: processors(a.Host.CPUs), Weight: processors(a.Host.Weight), Peak: int64(a.HostPeak),
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestHostMemoryOfGroups: containers' use is read from control groups of both versions,
@@ -36,7 +36,7 @@ func TestHostMemoryOfGroups(t *testing.T) {
 		write("sys/fs/cgroup/"+c.folder+"/memory.stat", c.stat)
 		h := newHostMemory(root)
 		h.followHelper("1000/lab", "carma-x-lab.db.1", id)
-		if got := h.sample(); !slices.Equal(got.Helpers, []mapper.HelpersUse{{Suite: "1000/lab", Used: 96 * units.MiB}}) {
+		if got := h.sample(); !slices.Equal(got.Helpers, []model.HelpersUse{{Suite: "1000/lab", Used: 96 * units.MiB}}) {
 			t.Errorf("%s: a helper uses %+v", c.name, got.Helpers)
 		}
 		h.forgetHelpers("1000/lab")
@@ -45,7 +45,7 @@ func TestHostMemoryOfGroups(t *testing.T) {
 		}
 		key := attemptKey{7, 1}
 		stop := h.follow(key, id, "carma-x-7-1")
-		want := mapper.HostSample{Available: 512 * units.MiB, Tasks: []mapper.HostUse{{Task: 7, Used: 96 * units.MiB}}}
+		want := model.HostSample{Available: 512 * units.MiB, Tasks: []model.HostUse{{Task: 7, Used: 96 * units.MiB}}}
 		if got := h.sample(); got.Available != want.Available || !slices.Equal(got.Tasks, want.Tasks) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
@@ -77,19 +77,19 @@ func TestHostOfBounds(t *testing.T) {
 		name      string
 		set       Bounds
 		simulated bool
-		want      mapper.HostInfo
+		want      model.HostInfo
 	}{
-		{"real", Bounds{}, false, mapper.HostInfo{Total: 100 * units.GiB, Memory: 90 * units.GiB, CPUs: 8000, Most: 90 * units.GiB}},
-		{"simulated", Bounds{}, true, mapper.HostInfo{}},
-		{"simulated, set", Bounds{All: Share{HostMem: units.GiB}}, true, mapper.HostInfo{Total: 100 * units.GiB, Memory: units.GiB, CPUs: 8000, Most: units.GiB}},
+		{"real", Bounds{}, false, model.HostInfo{Total: 100 * units.GiB, Memory: 90 * units.GiB, CPUs: 8000, Most: 90 * units.GiB}},
+		{"simulated", Bounds{}, true, model.HostInfo{}},
+		{"simulated, set", Bounds{All: Share{HostMem: units.GiB}}, true, model.HostInfo{Total: 100 * units.GiB, Memory: units.GiB, CPUs: 8000, Most: units.GiB}},
 		{"a limit", Bounds{Default: Share{HostMem: 4 * units.GiB}, Most: Share{HostMem: 20 * units.GiB}}, false,
-			mapper.HostInfo{Total: 100 * units.GiB, Memory: 90 * units.GiB, CPUs: 8000, Most: 20 * units.GiB, Limit: 4 * units.GiB}},
+			model.HostInfo{Total: 100 * units.GiB, Memory: 90 * units.GiB, CPUs: 8000, Most: 20 * units.GiB, Limit: 4 * units.GiB}},
 	} {
 		b, err := c.set.on(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, books := b.host(c.simulated); got != c.want || books != (c.want != mapper.HostInfo{}) {
+		if got, books := b.host(c.simulated); got != c.want || books != (c.want != model.HostInfo{}) {
 			t.Errorf("%s: %+v, %v", c.name, got, books)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
 // viewIdle returns the API form of a task's idleness, or nil if the task is active or has
 // not been idle for long enough to report.
-func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
-	if t.Phase != mapper.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
+func (r *Runner) viewIdle(t *model.Task) *api.Idle {
+	if t.Phase != model.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
 		return nil
 	}
 	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends), Unused: t.Idle.Unused}
@@ -22,7 +22,7 @@ func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
 
 // reportIdle reports an idle task to its owner in its terminal, and to the administrator in
 // the log. ps, why and the status line of an attached run show it from the record.
-func (r *Runner) reportIdle(d mapper.Idle) {
+func (r *Runner) reportIdle(d model.Idle) {
 	rec, _ := r.records.get(d.Task)
 	if rec == nil || d.Since == 0 {
 		return
@@ -35,7 +35,7 @@ func (r *Runner) reportIdle(d mapper.Idle) {
 
 // logIdle writes the administrator's line. The line has no stop_at until a stop is
 // planned.
-func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration) {
+func logIdle(log zerolog.Logger, d model.Idle, user string, idle time.Duration) {
 	line := log.Info().Int64("task", int64(d.Task)).Str("user", user).Stringer("idle", idle)
 	if d.Ends != 0 {
 		line = line.Time("stop_at", instant(d.Ends))
@@ -44,7 +44,7 @@ func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration)
 }
 
 // idleText describes a task's idleness and its consequence.
-func idleText(rec *Record, d mapper.Idle, now units.Instant) string {
+func idleText(rec *Record, d model.Idle, now units.Instant) string {
 	idle, left, ends := now.Sub(d.Since).Round(time.Second), d.Ends.Sub(now).Round(time.Second), d.Ends != 0
 	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)
 	switch {

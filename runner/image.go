@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/pull"
 )
@@ -108,7 +108,7 @@ func (r *Runner) keepCredentials(by pull.Credentials, recs []*Record) {
 		return
 	}
 	r.pull.Keep(waiting, by, func(task int64) bool {
-		rec, _ := r.records.get(mapper.TaskID(task))
+		rec, _ := r.records.get(model.TaskID(task))
 		return rec != nil && !rec.Task.Phase.Finished()
 	})
 }

@@ -4,15 +4,15 @@ import (
 	"context"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // change is something for the loop to journal and apply.
 type change struct {
 	// events returns the events, given the present, and the records of tasks
 	// that are new or changed. An error refuses the change.
-	events func(now units.Instant) ([]mapper.Event, []*Record, error)
+	events func(now units.Instant) ([]model.Event, []*Record, error)
 	// fresh is set if events looks at the state, so that all earlier changes must be
 	// applied before.
 	fresh bool
@@ -27,9 +27,9 @@ type change struct {
 }
 
 // fact is a change that has happened already.
-func fact(ev mapper.Event) *change {
-	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
-		return []mapper.Event{ev}, nil, nil
+func fact(ev model.Event) *change {
+	return &change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
+		return []model.Event{ev}, nil, nil
 	}}
 }
 

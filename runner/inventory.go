@@ -7,24 +7,24 @@ import (
 	"maps"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
 // inventory holds the GPUs that were found since the start. It is replaced, not changed.
 type inventory struct {
-	devices map[mapper.GPUID]mapper.GPUInfo
-	found   map[mapper.GPUID]gpu.Device // the same GPUs as the source lists them
+	devices map[model.GPUID]model.GPUInfo
+	found   map[model.GPUID]gpu.Device // the same GPUs as the source lists them
 	// gone marks GPUs that the source no longer lists. Their data is kept for the tasks that
 	// were on them.
-	gone map[mapper.GPUID]bool
+	gone map[model.GPUID]bool
 	// least and most are the capacities of the smallest and the largest GPU.
 	least, most units.Bytes
 }
 
-func (r *Runner) devices() map[mapper.GPUID]mapper.GPUInfo { return r.known().devices }
+func (r *Runner) devices() map[model.GPUID]model.GPUInfo { return r.known().devices }
 
-func (r *Runner) found() map[mapper.GPUID]gpu.Device { return r.known().found }
+func (r *Runner) found() map[model.GPUID]gpu.Device { return r.known().found }
 
 func (r *Runner) known() *inventory {
 	if k := r.gpus.Load(); k != nil {
@@ -43,17 +43,17 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
 	}
 	was := r.known()
-	now := &inventory{devices: map[mapper.GPUID]mapper.GPUInfo{}, found: map[mapper.GPUID]gpu.Device{}, gone: map[mapper.GPUID]bool{}}
+	now := &inventory{devices: map[model.GPUID]model.GPUInfo{}, found: map[model.GPUID]gpu.Device{}, gone: map[model.GPUID]bool{}}
 	maps.Copy(now.devices, was.devices)
 	maps.Copy(now.found, was.found)
 	for id := range was.devices {
 		now.gone[id] = true
 	}
 	for _, d := range devices {
-		id := mapper.GPUID(d.UUID)
+		id := model.GPUID(d.UUID)
 		delete(now.gone, id)
 		now.found[id] = d
-		now.devices[id] = mapper.GPUInfo{
+		now.devices[id] = model.GPUInfo{
 			ID: id, Index: d.Index, Node: d.Node, Model: d.Model, Capacity: d.Capacity, Boot: cmp.Or(d.Boot, r.boot),
 			MIG: d.Parent != "", Link: d.Link, Socket: d.Socket,
 		}
@@ -85,8 +85,8 @@ func (r *Runner) followGPUs(ctx context.Context) {
 			r.Log.Error().Err(err).Msg("the GPUs cannot be listed; those of before stay")
 			continue
 		}
-		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-			return []mapper.Event{r.gpusFound(now)}, nil, nil
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}
 }

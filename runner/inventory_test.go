@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -45,7 +46,7 @@ func TestComing(t *testing.T) {
 	})
 	g.script("busy", untilStopped)
 	card := func(uuid, node string, index int) gpu.Device {
-		return gpu.Device{UUID: uuid, Index: index, Model: "test", Capacity: 40 * units.GiB, Node: node, Sharing: mapper.SharingTurns, Shares: true}
+		return gpu.Device{UUID: uuid, Index: index, Model: "test", Capacity: 40 * units.GiB, Node: node, Sharing: model.SharingTurns, Shares: true}
 	}
 	a, b := card("GPU-a", "n1", 0), card("GPU-b", "n2", 1)
 	node := func() (nodes []string, missing []bool) {

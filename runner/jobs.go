@@ -7,7 +7,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -49,7 +49,7 @@ type jobs struct {
 func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
 
 // jobDue requests a comparison of the Jobs if a task is a Job.
-func (r *Runner) jobDue(id mapper.TaskID) {
+func (r *Runner) jobDue(id model.TaskID) {
 	if rec, _ := r.records.get(id); rec == nil || rec.Job == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *Runner) reconcileJobs(ctx context.Context, cluster containers.Jobber) {
 func (r *Runner) reconcileJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
 	over := jobOver(j)
 	switch {
-	case rec == nil, rec.Task.Phase == mapper.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
+	case rec == nil, rec.Task.Phase == model.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
 		// A program that ended with 0 when its pod was deleted is a success of the task,
 		// but its Job may not count it as one.
 		if over == "" && j.Waits {
@@ -165,13 +165,13 @@ func (r *Runner) logJob(ctx context.Context, rec *Record, err error) {
 // cluster ends its pod, and the attempt's end is reported first.
 func (r *Runner) endWithJob(ctx context.Context, rec *Record, why string, failed bool) error {
 	id := rec.ID()
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		t, open := r.state.Task(id)
 		rec, _ := r.records.get(id)
 		if !open || rec == nil || t.Alive() != nil {
 			return nil, nil, nil
 		}
-		return []mapper.Event{mapper.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*Record{rec.withJobOver(why)}, nil
+		return []model.Event{model.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*Record{rec.withJobOver(why)}, nil
 	}})
 }
 
@@ -190,12 +190,12 @@ func (r *Runner) continueJob(ctx context.Context, rec *Record) error {
 	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
 		return nil
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		t, open := r.state.Task(id)
 		if !open || t.Hold == nil || t.Hold.Why != nextPod {
 			return nil, nil, nil
 		}
-		return []mapper.Event{mapper.HoldChanged{At: now, Task: id, Why: "its Job has made a pod"}}, nil, nil
+		return []model.Event{model.HoldChanged{At: now, Task: id, Why: "its Job has made a pod"}}, nil, nil
 	}})
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -23,7 +23,7 @@ type timed struct {
 // timeTasks sets the share of time in which kernels of each task ran, as the mean over
 // the window, if the sample has the share of at least one of the task's processes. The
 // shares of processes sum to at most 1.
-func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []mapper.TaskUse) {
+func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []model.TaskUse) {
 	sums := map[attemptKey]float64{}
 	for _, p := range s.Processes {
 		if p.Task != 0 && p.Timed {
@@ -55,8 +55,8 @@ func (m *monitor) timeTasks(now units.Instant, s *gpu.Sample, uses []mapper.Task
 
 // timesIn returns the share of time in which kernels of each task ran, or nil if the sample
 // lacks it for one task or more.
-func timesIn(s *gpu.Sample) map[mapper.TaskID]float64 {
-	of := map[mapper.TaskID]float64{}
+func timesIn(s *gpu.Sample) map[model.TaskID]float64 {
+	of := map[model.TaskID]float64{}
 	for _, p := range s.Processes {
 		if p.Task != 0 && p.Timed {
 			of[p.Task] += p.Active

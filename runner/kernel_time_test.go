@@ -3,7 +3,7 @@ package runner
 import (
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -12,21 +12,21 @@ import (
 // go, and a difference is reported.
 func TestTimesOfTasks(t *testing.T) {
 	m := newTestMonitor(newCards(1, 1<<30))
-	look := func(seconds float64, processes ...gpu.Process) []mapper.TaskUse {
+	look := func(seconds float64, processes ...gpu.Process) []model.TaskUse {
 		return m.digest(at(seconds), gpu.Sample{UUID: "GPU-a", Processes: processes}).Tasks
 	}
-	of := func(task mapper.TaskID, attempt int, active float64) gpu.Process {
+	of := func(task model.TaskID, attempt int, active float64) gpu.Process {
 		return gpu.Process{Task: task, Attempt: attempt, Used: 1, Active: active, Timed: active >= 0}
 	}
 	for i, row := range []struct {
 		seconds float64
 		shown   []gpu.Process
-		want    []mapper.TaskUse
+		want    []model.TaskUse
 	}{
-		{0, []gpu.Process{of(1, 1, 0.2), of(1, 1, 0.3), of(2, 1, -1), of(0, 0, 0.9)}, []mapper.TaskUse{{Task: 1, Used: 2, Active: 0.5, Timed: true}, {Task: 2, Used: 1}}},
-		{10, []gpu.Process{of(1, 1, 0.8), of(1, 1, 0.9), of(2, 1, 0)}, []mapper.TaskUse{{Task: 1, Used: 2, Active: 0.75, Timed: true}, {Task: 2, Used: 1, Timed: true}}},
-		{35, []gpu.Process{of(1, 1, 0.5), of(1, 1, -1), of(2, 1, 1)}, []mapper.TaskUse{{Task: 1, Used: 2, Active: 0.75, Timed: true}, {Task: 2, Used: 1, Active: 0.5, Timed: true}}},
-		{36, []gpu.Process{of(1, 2, 0.1), of(1, 1, 0.9), of(2, 1, -1)}, []mapper.TaskUse{{Task: 1, Used: 2, Active: 0.1, Timed: true}, {Task: 2, Used: 1}}},
+		{0, []gpu.Process{of(1, 1, 0.2), of(1, 1, 0.3), of(2, 1, -1), of(0, 0, 0.9)}, []model.TaskUse{{Task: 1, Used: 2, Active: 0.5, Timed: true}, {Task: 2, Used: 1}}},
+		{10, []gpu.Process{of(1, 1, 0.8), of(1, 1, 0.9), of(2, 1, 0)}, []model.TaskUse{{Task: 1, Used: 2, Active: 0.75, Timed: true}, {Task: 2, Used: 1, Timed: true}}},
+		{35, []gpu.Process{of(1, 1, 0.5), of(1, 1, -1), of(2, 1, 1)}, []model.TaskUse{{Task: 1, Used: 2, Active: 0.75, Timed: true}, {Task: 2, Used: 1, Active: 0.5, Timed: true}}},
+		{36, []gpu.Process{of(1, 2, 0.1), of(1, 1, 0.9), of(2, 1, -1)}, []model.TaskUse{{Task: 1, Used: 2, Active: 0.1, Timed: true}, {Task: 2, Used: 1}}},
 	} {
 		got := look(row.seconds, row.shown...)
 		if len(got) != len(row.want) {
@@ -43,8 +43,8 @@ func TestTimesOfTasks(t *testing.T) {
 	if len(m.times) != 1 {
 		t.Errorf("the readings of %d attempts are kept, want those of one", len(m.times))
 	}
-	told := func(active float64, timed bool) mapper.Sampled {
-		return mapper.Sampled{GPUs: []mapper.GPUSample{{ID: "GPU-a", Tasks: []mapper.TaskUse{{Task: 1, Active: active, Timed: timed}}}}}
+	told := func(active float64, timed bool) model.Sampled {
+		return model.Sampled{GPUs: []model.GPUSample{{ID: "GPU-a", Tasks: []model.TaskUse{{Task: 1, Active: active, Timed: timed}}}}}
 	}
 	if alike(told(0.5, true), told(0.6, true)) || alike(told(0, true), told(0, false)) || !alike(told(0.5, true), told(0.5, true)) {
 		t.Error("a difference is not told")

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // The labels that identify a container: the data folder, the task, the attempt, and the
@@ -44,7 +43,7 @@ const (
 
 // containerName is fixed by the daemon, the task and the attempt, so that the
 // engine itself refuses to run an attempt twice.
-func (r *Runner) containerName(task mapper.TaskID, attempt int) string {
+func (r *Runner) containerName(task model.TaskID, attempt int) string {
 	return fmt.Sprintf("carma-%s-%d-%d", r.instance, task, attempt)
 }
 

@@ -8,8 +8,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
@@ -55,7 +54,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 	if err != nil {
 		return nil, 0, err
 	}
-	before := mapper.TaskID(o.Before)
+	before := model.TaskID(o.Before)
 	if !o.All || !r.records.hasForgotten() {
 		recs = r.records.newest(before, pageLimit(o)+1, asked)
 		return recs, 0, sight.err
@@ -67,7 +66,7 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 		return nil, 0, err
 	}
 	bytes := 0
-	have := map[mapper.TaskID]bool{}
+	have := map[model.TaskID]bool{}
 	for _, rec := range recs {
 		have[rec.ID()] = true
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -20,7 +21,7 @@ const liveMost = 2000
 func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 	var first, rest []*Record
 	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
-		if p := rec.Task.Phase; p.Placed() || p == mapper.Suspended {
+		if p := rec.Task.Phase; p.Placed() || p == model.Suspended {
 			first = append(first, rec)
 		} else {
 			rest = append(rest, rec)
@@ -95,7 +96,7 @@ func roundedTime(at, from time.Time) time.Time {
 }
 
 func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
-	start := r.expectedStart(ctx, mapper.TaskID(id))
+	start := r.expectedStart(ctx, model.TaskID(id))
 	if start == nil {
 		return nil
 	}

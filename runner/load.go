@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -68,7 +68,7 @@ func (r *Runner) load() error {
 	}
 	for _, d := range r.due { // tasks that finished in the replay are not in the state
 		for _, decision := range d.decisions {
-			f, ok := decision.(mapper.Finish)
+			f, ok := decision.(model.Finish)
 			if !ok {
 				continue
 			}
@@ -81,7 +81,7 @@ func (r *Runner) load() error {
 		return err
 	}
 	maxRow, err := r.Journal.MaxTaskID()
-	r.nextID = max(mapper.TaskID(maxRow), r.state.LastID()) + 1
+	r.nextID = max(model.TaskID(maxRow), r.state.LastID()) + 1
 	return err
 }
 

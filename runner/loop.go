@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -67,7 +66,7 @@ func (r *Runner) loop(ctx context.Context) error {
 		case c := <-r.inbox:
 			batch = append(batch, c)
 		case <-wake.C:
-			batch = append(batch, fact(mapper.TimerFired{At: r.Clock.Now()}))
+			batch = append(batch, fact(model.TimerFired{At: r.Clock.Now()}))
 		case <-flush.C:
 			flushing = false
 			if err := r.flush(); err != nil {
@@ -110,7 +109,7 @@ func (r *Runner) untilWake() time.Duration {
 // round is the result of one batch of changes.
 type round struct {
 	accepted []*change
-	events   []mapper.Event
+	events   []model.Event
 	records  []*Record // of new and changed tasks; they hold more than the mapper does
 	store    journal.Batch
 }
@@ -135,11 +134,11 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 	}
 	past := usageArchive{r: r}
 	for _, ev := range g.events {
-		kind, body, err := mapper.EncodeEvent(ev)
+		kind, body, err := model.EncodeEvent(ev)
 		if err != nil {
 			return nil, fmt.Errorf("event %s: %w", kind, err)
 		}
-		if ev, ok := ev.(mapper.Removed); ok {
+		if ev, ok := ev.(model.Removed); ok {
 			for _, id := range ev.Tasks {
 				if !slices.Contains(g.store.Removed, int64(id)) {
 					past.forget(id)
@@ -147,7 +146,7 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 				g.store.Removed = append(g.store.Removed, int64(id))
 			}
 		}
-		g.store.Events = append(g.store.Events, journal.Event{At: int64(mapper.EventTime(ev)), Kind: kind, Body: body})
+		g.store.Events = append(g.store.Events, journal.Event{At: int64(model.EventTime(ev)), Kind: kind, Body: body})
 	}
 	g.store.Meta = past.meta()
 	return g, nil

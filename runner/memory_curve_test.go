@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 
@@ -57,7 +56,7 @@ func TestCurveIsKept(t *testing.T) {
 	}
 	sample := func(used units.Bytes) {
 		g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: used, Processes: []gpu.Process{
-			{Task: mapper.TaskID(task.ID), Attempt: 1, Used: used / 4}, {Task: mapper.TaskID(task.ID), Attempt: 1, Used: used - used/4},
+			{Task: model.TaskID(task.ID), Attempt: 1, Used: used / 4}, {Task: model.TaskID(task.ID), Attempt: 1, Used: used - used/4},
 		}})
 	}
 	sample(4 * units.GiB)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/notify"
@@ -14,50 +14,50 @@ import (
 
 // relaunched holds the reasons for requeueing of which a message is sent. Other reasons
 // are a normal part of sharing GPUs (slots, moves), or repeat until an engine works.
-var relaunched = map[mapper.ReasonCode]bool{
-	mapper.ReasonOOM: true, mapper.ReasonOOMSuspected: true, mapper.ReasonOOMBlameless: true, mapper.ReasonHostAgain: true, mapper.ReasonHostOveruse: true, mapper.ReasonOveruse: true,
-	mapper.ReasonRetry: true, mapper.ReasonInfrastructure: true, mapper.ReasonEvicted: true, mapper.ReasonMPSFault: true,
+var relaunched = map[model.ReasonCode]bool{
+	model.ReasonOOM: true, model.ReasonOOMSuspected: true, model.ReasonOOMBlameless: true, model.ReasonHostAgain: true, model.ReasonHostOveruse: true, model.ReasonOveruse: true,
+	model.ReasonRetry: true, model.ReasonInfrastructure: true, model.ReasonEvicted: true, model.ReasonMPSFault: true,
 }
 
 // phaseEnds maps the final phases to the events of messages.
-var phaseEnds = map[mapper.Phase]string{mapper.Succeeded: api.NotifyFinished, mapper.Failed: api.NotifyFailed, mapper.Cancelled: api.NotifyStopped}
+var phaseEnds = map[model.Phase]string{model.Succeeded: api.NotifyFinished, model.Failed: api.NotifyFailed, model.Cancelled: api.NotifyStopped}
 
 // of makes the messages of one event. Equal journals give equal ids.
-func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]string) (list []notify.Owned) {
+func (m *messenger) of(ctx context.Context, p past, faults map[model.GPUID]string) (list []notify.Owned) {
 	switch ev := p.event.(type) {
-	case mapper.Sampled:
+	case model.Sampled:
 		list = m.ofFaults(p, ev, faults)
-	case mapper.GPUsFound:
+	case model.GPUsFound:
 		list = m.ofMissing(ctx, p, faults)
-	case mapper.DevicesChecked:
+	case model.DevicesChecked:
 		if ev.State != "" {
 			list = m.ofDevices(list, ev)
 		}
-	case mapper.Started:
+	case model.Started:
 		if ev.Attempt == 1 && m.begins(ev) {
-			list = m.add(list, ev.Task, api.NotifyStarted, mapper.Reason{}, nil)
+			list = m.add(list, ev.Task, api.NotifyStarted, model.Reason{}, nil)
 		}
 	}
 	for _, d := range p.decided {
 		switch d := d.(type) {
-		case mapper.Finish:
+		case model.Finish:
 			list = m.add(list, d.Task.ID, phaseEnds[d.Task.Phase], d.Task.Reason, &d.Task)
-		case mapper.Requeue:
+		case model.Requeue:
 			if relaunched[d.Reason.Code] {
 				list = m.add(list, d.Task, api.NotifyRecovered, d.Reason, nil)
 			}
-		case mapper.Suspend:
+		case model.Suspend:
 			list = m.add(list, d.Task, api.NotifySuspended, d.Reason, nil)
-		case mapper.Resume:
-			list = m.add(list, d.Task, api.NotifyResumed, mapper.Reason{}, nil)
-		case mapper.Idle:
+		case model.Resume:
+			list = m.add(list, d.Task, api.NotifyResumed, model.Reason{}, nil)
+		case model.Idle:
 			if d.Since != 0 {
-				list = m.add(list, d.Task, api.NotifyIdle, mapper.Reason{}, nil)
+				list = m.add(list, d.Task, api.NotifyIdle, model.Reason{}, nil)
 				m.sayIdle(list, p, d)
 			}
 		}
 	}
-	at := mapper.EventTime(p.event)
+	at := model.EventTime(p.event)
 	for i := range list {
 		list[i].Time = at.Time()
 		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.seq, i, strconv.FormatInt(int64(at), 36))
@@ -66,10 +66,10 @@ func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]stri
 }
 
 // ofDevices adds the message that a task can no longer open its GPUs.
-func (m *messenger) ofDevices(list []notify.Owned, ev mapper.DevicesChecked) []notify.Owned {
-	list = m.add(list, ev.Task, api.NotifyDevice, mapper.Reason{}, nil)
+func (m *messenger) ofDevices(list []notify.Owned, ev model.DevicesChecked) []notify.Owned {
+	list = m.add(list, ev.Task, api.NotifyDevice, model.Reason{}, nil)
 	if n := len(list); n > 0 {
-		list[n-1].Reason = m.r.devicesText(&mapper.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
+		list[n-1].Reason = m.r.devicesText(&model.DeviceLoss{State: ev.State, GPUs: ev.GPUs}) + "; running programs go on, programs that open them again fail; the task is started again without blame if it fails or has no process on a GPU"
 		list[n-1].Public = list[n-1].Reason
 	}
 	return list
@@ -77,12 +77,12 @@ func (m *messenger) ofDevices(list []notify.Owned, ev mapper.DevicesChecked) []n
 
 // begins reports whether a Started event is the first of its task's first attempt. A
 // daemon that adopts the attempt reports its start again.
-func (m *messenger) begins(ev mapper.Started) bool {
+func (m *messenger) begins(ev model.Started) bool {
 	rec, err := m.r.Find(ev.Task.String())
 	return err == nil && len(rec.Task.Attempts) > 0 && rec.Task.Attempts[0].Started >= ev.At
 }
 
-func (m *messenger) fault(_ past, id mapper.GPUID, text string) notify.Owned {
+func (m *messenger) fault(_ past, id model.GPUID, text string) notify.Owned {
 	ref := m.r.gpuRef(id)
 	return notify.Owned{UID: -1, Public: text, Message: notify.Message{
 		Event: api.NotifyFault, Name: fmt.Sprintf("GPU %d (%s)", ref.Index, id), Reason: text, GPUs: []int{ref.Index},
@@ -91,7 +91,7 @@ func (m *messenger) fault(_ past, id mapper.GPUID, text string) notify.Owned {
 
 // add adds the message of a task's event. end is the task's last state, or nil if the
 // task has not ended.
-func (m *messenger) add(list []notify.Owned, id mapper.TaskID, event string, why mapper.Reason, end *mapper.Task) []notify.Owned {
+func (m *messenger) add(list []notify.Owned, id model.TaskID, event string, why model.Reason, end *model.Task) []notify.Owned {
 	rec, err := m.r.Find(id.String())
 	if err != nil || event == "" {
 		return list // the task was removed meanwhile, and its owner knows that
@@ -123,7 +123,7 @@ func (m *messenger) add(list []notify.Owned, id mapper.TaskID, event string, why
 
 // addEnd adds how a task ended: its exit code, its time and, after a failure, the last
 // lines of its output.
-func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
+func (m *messenger) addEnd(o *notify.Owned, t *model.Task) {
 	n := len(t.Attempts)
 	if n == 0 {
 		return
@@ -133,10 +133,10 @@ func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
 	if last.Started != 0 {
 		o.Seconds = last.Ended.Sub(last.Started).Seconds()
 	}
-	if t.Phase == mapper.Succeeded || last.Started != 0 && t.Code != 0 {
+	if t.Phase == model.Succeeded || last.Started != 0 && t.Code != 0 {
 		o.ExitCode = new(t.Code)
 	}
-	if t.Phase != mapper.Failed || last.Started == 0 {
+	if t.Phase != model.Failed || last.Started == 0 {
 		return
 	}
 	lines, err := m.r.Logs.Tail(int64(t.ID), last.N, lastLines)
@@ -155,12 +155,12 @@ func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
 const lastLines = 30
 
 // sayIdle adds to the last message for how long the task has done nothing.
-func (m *messenger) sayIdle(list []notify.Owned, p past, d mapper.Idle) {
+func (m *messenger) sayIdle(list []notify.Owned, p past, d model.Idle) {
 	rec, err := m.r.Find(d.Task.String())
 	if err != nil || len(list) == 0 {
 		return
 	}
-	at := mapper.EventTime(p.event)
+	at := model.EventTime(p.event)
 	o := &list[len(list)-1]
 	o.Reason = idleText(rec, d, at)
 	o.Public = o.Reason

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/journal"
 	"carma/runner/notify"
@@ -50,7 +51,7 @@ type messenger struct {
 	seq    int64 // everything up to here was read
 	stored int64 // everything up to here is in the outbox
 	// faults are the broken GPUs, with the fault that was reported.
-	faults map[mapper.GPUID]string
+	faults map[model.GPUID]string
 	failed bool
 }
 
@@ -82,7 +83,7 @@ func (r *Runner) newMessenger() *messenger {
 	if r.mail == nil {
 		return nil
 	}
-	m := &messenger{r: r, faults: map[mapper.GPUID]string{}}
+	m := &messenger{r: r, faults: map[model.GPUID]string{}}
 	m.begin()
 	return m
 }
@@ -202,7 +203,7 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 }
 
 // wakeMessenger wakes the reader if there may be a message.
-func (r *Runner) wakeMessenger(ev mapper.Event, decisions []mapper.Decision) {
+func (r *Runner) wakeMessenger(ev model.Event, decisions []model.Decision) {
 	if r.mail == nil || !tells(ev, decisions) {
 		return
 	}
@@ -214,17 +215,17 @@ func (r *Runner) wakeMessenger(ev mapper.Event, decisions []mapper.Decision) {
 }
 
 // tells reports whether an event may lead to a message.
-func tells(ev mapper.Event, decisions []mapper.Decision) bool {
+func tells(ev model.Event, decisions []model.Decision) bool {
 	for _, d := range decisions {
 		switch d.(type) {
-		case mapper.Finish, mapper.Requeue, mapper.Idle, mapper.Suspend, mapper.Resume:
+		case model.Finish, model.Requeue, model.Idle, model.Suspend, model.Resume:
 			return true
 		}
 	}
 	switch ev := ev.(type) {
-	case mapper.Started, mapper.GPUsFound:
+	case model.Started, model.GPUsFound:
 		return true
-	case mapper.Sampled:
+	case model.Sampled:
 		for i := range ev.GPUs {
 			if ev.GPUs[i].Fault != "" {
 				return true
@@ -236,7 +237,7 @@ func tells(ev mapper.Event, decisions []mapper.Decision) bool {
 
 // ofFaults returns the messages about GPUs that a sample finds broken, or healthy again.
 // faults holds the faults reported before.
-func (m *messenger) ofFaults(p past, ev mapper.Sampled, faults map[mapper.GPUID]string) (list []notify.Owned) {
+func (m *messenger) ofFaults(p past, ev model.Sampled, faults map[model.GPUID]string) (list []notify.Owned) {
 	for _, g := range ev.GPUs {
 		was, is := faults[g.ID], g.Fault
 		switch {
@@ -254,8 +255,8 @@ func (m *messenger) ofFaults(p past, ev mapper.Sampled, faults map[mapper.GPUID]
 }
 
 // ofMissing returns the messages about GPUs that a daemon no longer finds.
-func (m *messenger) ofMissing(ctx context.Context, p past, faults map[mapper.GPUID]string) (list []notify.Owned) {
-	var pages []mapper.GPU
+func (m *messenger) ofMissing(ctx context.Context, p past, faults map[model.GPUID]string) (list []notify.Owned) {
+	var pages []model.GPU
 	if m.r.look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
 	"carma/runner/rights"
@@ -24,12 +25,12 @@ const unlooked = "not-looked-at"
 
 // metricsSnapshot is the part of the state that a scrape reads in the loop.
 type metricsSnapshot struct {
-	gpus     []mapper.GPU
+	gpus     []model.GPU
 	headroom units.Bytes
-	kept     map[mapper.GPUID]bool
+	kept     map[model.GPUID]bool
 	accounts []mapper.Account
-	views    map[mapper.TaskID]queueView
-	away     map[mapper.GPUID]int
+	views    map[model.TaskID]queueView
+	away     map[model.GPUID]int
 	paused   bool
 }
 
@@ -42,16 +43,16 @@ func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
 		switch p := rec.Task.Phase; {
 		case p.Placed():
 			placed = append(placed, rec)
-		case p == mapper.Queued || p == mapper.Recovering:
+		case p == model.Queued || p == model.Recovering:
 			waiting = append(waiting, rec)
-		case p == mapper.Suspended:
+		case p == model.Suspended:
 			s.Away++
 		default:
 			s.Held++
 		}
 	}
 	slices.Reverse(waiting) // the oldest first: their reasons are computed
-	g := metricsSnapshot{kept: map[mapper.GPUID]bool{}, views: map[mapper.TaskID]queueView{}, away: map[mapper.GPUID]int{}}
+	g := metricsSnapshot{kept: map[model.GPUID]bool{}, views: map[model.TaskID]queueView{}, away: map[model.GPUID]int{}}
 	if err := r.look(ctx, func(s *mapper.State) { r.takeMetrics(s, &g, placed, waiting) }); err != nil {
 		return s, err
 	}
@@ -105,7 +106,7 @@ func (r *Runner) takeMetrics(s *mapper.State, g *metricsSnapshot, placed, waitin
 	}
 }
 
-func (r *Runner) gpuFigures(g *mapper.GPU, of *metricsSnapshot) metrics.GPU {
+func (r *Runner) gpuFigures(g *model.GPU, of *metricsSnapshot) metrics.GPU {
 	v := metrics.GPU{
 		Index: g.Index, UUID: string(g.ID), Model: g.Model, Sharing: cmp.Or(string(g.Sharing), "mps"),
 		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.OtherProcesses), Headroom: int64(of.headroom),
@@ -120,7 +121,7 @@ func (r *Runner) gpuFigures(g *mapper.GPU, of *metricsSnapshot) metrics.GPU {
 }
 
 // queueFigures counts the waiting tasks by priority and reason.
-func queueFigures(waiting []*Record, views map[mapper.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
+func queueFigures(waiting []*Record, views map[model.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
 	for _, rec := range waiting {
 		t := &rec.Task
 		priority, reason := t.Priority.String(), cmp.Or(string(views[t.ID].code), unlooked)

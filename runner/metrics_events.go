@@ -4,36 +4,36 @@ import (
 	"strconv"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // observe counts the effects of an event and its decisions, for the page of metrics. It is
 // called once for each event, after the decisions have become durable, and never blocks.
-func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
+func (r *Runner) observe(ev model.Event, decisions []model.Decision) {
 	r.wakeMessenger(ev, decisions)
-	at := mapper.EventTime(ev)
+	at := model.EventTime(ev)
 	switch ev := ev.(type) {
-	case mapper.Exited:
+	case model.Exited:
 		switch ev.Class {
-		case mapper.ExitGPUOOM, mapper.ExitSuspectedOOM:
+		case model.ExitGPUOOM, model.ExitSuspectedOOM:
 			r.pages.OOM("gpu")
-		case mapper.ExitHostOOM:
+		case model.ExitHostOOM:
 			r.pages.OOM("host")
 		}
-	case mapper.Sampled:
+	case model.Sampled:
 		r.observeFaults(ev)
 	}
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case mapper.Launch:
+		case model.Launch:
 			if rec, _ := r.records.get(d.Task); rec != nil && d.Attempt == 1 {
 				r.pages.Waited(at.Sub(rec.Task.Submitted))
 			}
-		case mapper.Requeue:
+		case model.Requeue:
 			r.pages.Relaunched(string(d.Reason.Code))
-		case mapper.Suspend:
+		case model.Suspend:
 			r.pages.Suspended(string(d.Reason.Code))
-		case mapper.Finish:
+		case model.Finish:
 			r.pages.Finished(string(d.Task.Phase))
 			r.observeEstimate(&d.Task)
 		}
@@ -41,13 +41,13 @@ func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
 }
 
 // observeEstimate compares the estimate of a task that succeeded with its highest use.
-func (r *Runner) observeEstimate(t *mapper.Task) {
-	if t.Phase != mapper.Succeeded || t.Estimate.WholeGPU || t.NoGPU {
+func (r *Runner) observeEstimate(t *model.Task) {
+	if t.Phase != model.Succeeded || t.Estimate.WholeGPU || t.NoGPU {
 		return
 	}
 	peak := units.Bytes(0)
 	for i := range t.Attempts {
-		if a := &t.Attempts[i]; a.Class == mapper.ExitOK && !a.Filled {
+		if a := &t.Attempts[i]; a.Class == model.ExitOK && !a.Filled {
 			peak = max(peak, a.Peak)
 		}
 	}
@@ -56,9 +56,9 @@ func (r *Runner) observeEstimate(t *mapper.Task) {
 
 // observeFaults counts the faults that began with a sample. Faults that a daemon finds at
 // its start are not new.
-func (r *Runner) observeFaults(ev mapper.Sampled) {
+func (r *Runner) observeFaults(ev model.Sampled) {
 	if r.faulty == nil {
-		r.faulty = map[mapper.GPUID]bool{}
+		r.faulty = map[model.GPUID]bool{}
 		for _, g := range ev.GPUs {
 			r.faulty[g.ID] = g.Fault != ""
 			r.pages.Watch(strconv.Itoa(r.devices()[g.ID].Index), string(g.ID))

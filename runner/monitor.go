@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 
 	"github.com/rs/zerolog"
@@ -26,17 +25,17 @@ type monitor struct {
 	score    func([]float64) float64           // makes one score of a window's readings
 	spend    func(units.Instant, []gpu.Sample) // accounts the energy of a sample, or nil
 	clients  func([]gpu.Sample)                // follows MPS clients in a sample, or nil
-	hosts    func() []mapper.HostSample        // samples host memory, or nil if none is allocated
+	hosts    func() []model.HostSample         // samples host memory, or nil if none is allocated
 	promised *softReservations                 // memory reserved for tasks by soft limits
-	reset    func([]mapper.GPUID)              // is called with GPUs that are no longer broken, or nil
+	reset    func([]model.GPUID)               // is called with GPUs that are no longer broken, or nil
 
 	mu     sync.Mutex
 	round  chan struct{} // closed and replaced when a sample was read and reported
 	latest []gpu.Sample
-	last   []mapper.GPUSample // the last sample given to the mapper
+	last   []model.GPUSample // the last sample given to the mapper
 	seen   map[attemptKey]*observedMemory
 	idle   map[attemptKey]*gpuWatch
-	broken map[mapper.GPUID]bool // GPUs with a fault that lasts until a reset
+	broken map[model.GPUID]bool // GPUs with a fault that lasts until a reset
 	window map[string][]reading
 	times  map[timesOf][]timed
 	failed time.Time // when readings began to fail (wall clock), or zero
@@ -44,7 +43,7 @@ type monitor struct {
 }
 
 type attemptKey struct {
-	task    mapper.TaskID
+	task    model.TaskID
 	attempt int
 }
 
@@ -74,7 +73,7 @@ const (
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &softReservations{},
-		seen: map[attemptKey]*observedMemory{}, idle: map[attemptKey]*gpuWatch{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+		seen: map[attemptKey]*observedMemory{}, idle: map[attemptKey]*gpuWatch{}, broken: map[model.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -87,7 +86,7 @@ func (m *monitor) wake() {
 
 // run samples until ctx ends. It reports changes since the last sample that report
 // accepted.
-func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
+func (m *monitor) run(ctx context.Context, report func(model.Sampled) bool) {
 	var last sampleDelta
 	for {
 		ev, ok := m.sample(ctx)
@@ -113,7 +112,7 @@ func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 	}
 }
 
-func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
+func (m *monitor) sample(ctx context.Context) (model.Sampled, bool) {
 	limited, cancel := context.WithTimeout(ctx, sampleLimit)
 	began := time.Now()
 	samples, err := m.source.Sample(limited)
@@ -122,7 +121,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	defer m.mu.Unlock()
 	if err != nil {
 		if ctx.Err() != nil {
-			return mapper.Sampled{}, false
+			return model.Sampled{}, false
 		}
 		m.lookFor(nil, began) // the processes during the failed reading are unknown
 		return m.unread(err, time.Now())
@@ -131,7 +130,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		m.log.Info().Msg("the GPUs can be read again")
 	}
 	m.failed, m.fault, m.latest = time.Time{}, "", samples
-	ev := mapper.Sampled{At: m.clock.Now(), GPUs: make([]mapper.GPUSample, 0, len(samples))}
+	ev := model.Sampled{At: m.clock.Now(), GPUs: make([]model.GPUSample, 0, len(samples))}
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
@@ -175,19 +174,19 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample, began time.Time
 
 // unread records a failed reading of the GPUs. When readings have failed for the time
 // unreadable, all GPUs have a fault.
-func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
+func (m *monitor) unread(err error, now time.Time) (model.Sampled, bool) {
 	if m.failed.IsZero() {
 		m.failed = now
 		m.log.Error().Err(err).Msg("the GPUs cannot be read; decisions use the last sample")
 	}
 	if now.Sub(m.failed) < unreadable {
-		return mapper.Sampled{}, false
+		return model.Sampled{}, false
 	}
 	if m.fault == "" {
 		m.fault = "it cannot be read: " + err.Error()
 		m.log.Error().Err(err).Msg("the GPUs cannot be read; they get no tasks until they can")
 	}
-	ev := mapper.Sampled{At: m.clock.Now()}
+	ev := model.Sampled{At: m.clock.Now()}
 	for _, g := range m.last {
 		g.Fault = m.fault
 		ev.GPUs = append(ev.GPUs, g)
@@ -196,8 +195,8 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 }
 
 // digest turns one GPU's reading into a sample for the mapper.
-func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
-	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, UntilReset: s.Lasts, FromDriver: s.Told}
+func (m *monitor) digest(now units.Instant, s gpu.Sample) model.GPUSample {
+	out := model.GPUSample{ID: model.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, UntilReset: s.Lasts, FromDriver: s.Told}
 	for _, p := range s.Processes {
 		if p.Task == 0 {
 			continue
@@ -232,19 +231,19 @@ func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 // the journal.
 func percent(v float64) float64 { return math.Round(min(1, max(0, v))*100) / 100 }
 
-func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.TaskUse {
+func addUse(uses []model.TaskUse, id model.TaskID, used units.Bytes) []model.TaskUse {
 	for i := range uses {
 		if uses[i].Task == id {
 			uses[i].Used += used
 			return uses
 		}
 	}
-	return append(uses, mapper.TaskUse{Task: id, Used: used})
+	return append(uses, model.TaskUse{Task: id, Used: used})
 }
 
 // sighting returns the peak and the curve of an attempt so far, or 0 and nil if nothing
 // was observed.
-func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c *curve) {
+func (m *monitor) sighting(task model.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.seen[attemptKey{task, attempt}]; s != nil {
@@ -254,7 +253,7 @@ func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c
 }
 
 // forget drops the observations of an attempt.
-func (m *monitor) forget(task mapper.TaskID, attempt int) {
+func (m *monitor) forget(task model.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := attemptKey{task, attempt}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/mps"
 )
 
@@ -40,7 +40,7 @@ func (w *worker) mpsGroup() *mps.Group {
 	}
 	var gpus []string
 	for _, g := range w.launch.Grants {
-		if how, _ := m.on(w.found()[g.GPU]); how != mapper.SharingMPS && how != mapper.SharingUsers {
+		if how, _ := m.on(w.found()[g.GPU]); how != model.SharingMPS && how != model.SharingUsers {
 			return nil
 		}
 		gpus = append(gpus, string(g.GPU))
@@ -54,8 +54,8 @@ func (w *worker) mpsGroup() *mps.Group {
 
 // faultedByMPS reports whether an MPS server has failed under an attempt of a task
 // before this one.
-func faultedByMPS(t *mapper.Task, attempt int) bool {
-	return slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.N < attempt && a.Class == mapper.ExitMPSFault })
+func faultedByMPS(t *model.Task, attempt int) bool {
+	return slices.ContainsFunc(t.Attempts, func(a model.Attempt) bool { return a.N < attempt && a.Class == model.ExitMPSFault })
 }
 
 // containerUser returns the user and group of the container. ok is false for a user that

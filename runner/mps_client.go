@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"carma/containers/endtext"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -16,7 +16,7 @@ import (
 // runs on the GPU beside the clients, by time slices, or on the processor, and only
 // blocks the GPU.
 type mpsClient struct {
-	gpus []mapper.GPUID
+	gpus []model.GPUID
 
 	mu sync.Mutex
 	// strange counts the consecutive readings that show the program on its GPUs and not

@@ -7,7 +7,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -26,17 +26,17 @@ func TestStrangeClient(t *testing.T) {
 	show(true, true)
 	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.running(ref)
-	if got := g.told(); got != mapper.SharingUsers {
+	if got := g.told(); got != model.SharingUsers {
 		t.Fatalf("as a client: told %q", got)
 	}
 	show(true, false)
-	g.eventually("the mapper knows", func() bool { return g.told() == mapper.SharingTurns })
+	g.eventually("the mapper knows", func() bool { return g.told() == model.SharingTurns })
 	show(true, true)
-	g.eventually("it is a client again", func() bool { return g.told() == mapper.SharingUsers })
+	g.eventually("it is a client again", func() bool { return g.told() == model.SharingUsers })
 	show(true, false)
-	g.eventually("the mapper knows again", func() bool { return g.told() == mapper.SharingTurns })
+	g.eventually("the mapper knows again", func() bool { return g.told() == model.SharingTurns })
 	g.stopAndCancel(ref)
-	g.eventually("MPS goes on", func() bool { return g.told() == mapper.SharingUsers })
+	g.eventually("MPS goes on", func() bool { return g.told() == model.SharingUsers })
 }
 
 // TestFollowClient: the conclusions from readings of an attempt.
@@ -63,7 +63,7 @@ func TestFollowClient(t *testing.T) {
 		"beside a stranger, not there": {on(gpu.Process{PID: 8}), false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &mpsClient{gpus: []mapper.GPUID{"GPU-a"}, gone: make(chan struct{})}
+			w := &mpsClient{gpus: []model.GPUID{"GPU-a"}, gone: make(chan struct{})}
 			if w.hears([]byte("Epoch 1 of 80")); w.refused {
 				t.Fatal("refused by an ordinary line")
 			}
@@ -89,7 +89,7 @@ func TestFollowClient(t *testing.T) {
 // TestTouchedBefore: a program that has been on its GPU may be off it for a while,
 // whatever its output says.
 func TestTouchedBefore(t *testing.T) {
-	c := &mpsClient{gpus: []mapper.GPUID{"GPU-a"}, gone: make(chan struct{})}
+	c := &mpsClient{gpus: []model.GPUID{"GPU-a"}, gone: make(chan struct{})}
 	c.follow(attemptKey{1, 1}, []gpu.Sample{{UUID: "GPU-a", ClientsTold: true, Processes: []gpu.Process{{PID: 5, Task: 1, Attempt: 1, Client: true}}}})
 	c.hears([]byte("CUDA error 805"))
 	for range 2 * refusedLeast {
@@ -106,7 +106,7 @@ func TestTouchedBefore(t *testing.T) {
 // would count as time-sliced without end.
 func TestEndedClient(t *testing.T) {
 	var s sharing
-	key, c := attemptKey{1, 1}, &mpsClient{gpus: []mapper.GPUID{"GPU-a"}, apart: true}
+	key, c := attemptKey{1, 1}, &mpsClient{gpus: []model.GPUID{"GPU-a"}, apart: true}
 	s.setClient(key, c)
 	if !s.tookTurns(key, c) || len(s.apart) != 1 {
 		t.Errorf("while it runs: %v", s.apart)

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/mps"
 )
@@ -152,7 +151,7 @@ func TestMPSStop(t *testing.T) {
 	long(t)
 	g := newRig(t, withMPS(t), byMemory, func(g *rig) {
 		g.opt.StopGrace = 100 * time.Millisecond
-		g.opt.Owner = func(pid int) (mapper.TaskID, int, bool) { return 1, 1, pid == 51 }
+		g.opt.Owner = func(pid int) (model.TaskID, int, bool) { return 1, 1, pid == 51 }
 	})
 	group := g.mps("GPU-a")
 	var killed atomic.Bool
@@ -219,7 +218,7 @@ func TestContainerUser(t *testing.T) {
 func TestNamedUser(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
-		w := &worker{Runner: r, rec: &Record{ImageUser: "nobody"}, launch: mapper.Launch{Attempt: 1, Grants: []mapper.Grant{{GPU: "GPU-a"}}}}
+		w := &worker{Runner: r, rec: &Record{ImageUser: "nobody"}, launch: model.Launch{Attempt: 1, Grants: []model.Grant{{GPU: "GPU-a"}}}}
 		if got := w.mpsGroup() != nil; got != shared {
 			t.Errorf("shared %v: it is a client: %v", shared, got)
 		}

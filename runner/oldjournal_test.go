@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 )
@@ -83,9 +82,9 @@ func goOn(t *testing.T, dir string) (found []gpu.Device) {
 			t.Fatal(err)
 		}
 		last = ev.At
-		if e, err := mapper.DecodeEvent(ev.Kind, ev.Body); err != nil {
+		if e, err := model.DecodeEvent(ev.Kind, ev.Body); err != nil {
 			t.Fatal(err)
-		} else if e, ok := e.(mapper.GPUsFound); ok {
+		} else if e, ok := e.(model.GPUsFound); ok {
 			found = nil
 			for _, g := range e.GPUs {
 				found = append(found, gpu.Device{UUID: string(g.ID), Index: g.Index, Model: g.Model, Capacity: g.Capacity})
@@ -142,7 +141,7 @@ func (o *oldDaemon) program(_ context.Context, p *containerstest.Process) int {
 func (o *oldDaemon) check(t *testing.T, g *rig) {
 	t.Helper()
 	for _, want := range o.tasks {
-		task, err := g.api.Task(g.ctx(), mapper.TaskID(want.ID).String())
+		task, err := g.api.Task(g.ctx(), model.TaskID(want.ID).String())
 		if err != nil {
 			t.Errorf("task %d (%s) is lost: %v", want.ID, want.Name, err)
 			continue
@@ -222,7 +221,7 @@ func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 		if was.Name == "gone" || was.Name == "later" {
 			continue // in hours
 		}
-		task := g.finished(mapper.TaskID(was.ID).String())
+		task := g.finished(model.TaskID(was.ID).String())
 		attempts, want := len(was.Attempts), "succeeded"
 		switch was.Phase {
 		case "failed", "cancelled":

@@ -11,6 +11,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/journal"
@@ -26,7 +27,7 @@ func (c asCluster) GPUs(ctx context.Context) ([]gpu.Device, error) {
 	all, err := c.cards.GPUs(ctx)
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].Node, all[i].Boot, all[i].Shares, all[i].Sharing = node, "boot", true, mapper.SharingMPS
+		all[i].Node, all[i].Boot, all[i].Shares, all[i].Sharing = node, "boot", true, model.SharingMPS
 	}
 	return all, err
 }
@@ -90,15 +91,15 @@ func (g *rig) sameOnOneServer() (launches int) {
 			if err != nil {
 				return err
 			}
-			if _, ok := p.event.(mapper.HostsFound); ok {
+			if _, ok := p.event.(model.HostsFound); ok {
 				continue // the daemon's own machine, which has no GPUs of the cluster
 			}
-			kind, body, err := mapper.EncodeEvent(p.event)
+			kind, body, err := model.EncodeEvent(p.event)
 			if err != nil {
 				return err
 			}
 			named = named || nodes.Match(body)
-			ev, err := mapper.DecodeEvent(kind, oneServer(g.t, p.event))
+			ev, err := model.DecodeEvent(kind, oneServer(g.t, p.event))
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func (g *rig) sameOnOneServer() (launches int) {
 				g.t.Fatalf("event %d %T: one server decides\n%s, the cluster\n%s", p.seq, p.event, a, b)
 			}
 			for _, d := range got {
-				if _, ok := d.(mapper.Launch); ok {
+				if _, ok := d.(model.Launch); ok {
 					launches++
 				}
 			}

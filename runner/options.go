@@ -5,7 +5,7 @@ import (
 
 	"carma/containers"
 	"carma/estimator"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -19,21 +19,21 @@ type Estimator interface {
 	Estimate(estimator.Query) (estimator.Estimate, error)
 	// Expect predicts the task's activity and run time, or returns zero if nothing is
 	// known.
-	Expect(estimator.Query) mapper.Expected
+	Expect(estimator.Query) model.Expected
 }
 
 // Options are the daemon's settings.
 type Options struct {
 	Version string
 	DataDir string
-	Mapper  mapper.Options
+	Mapper  model.Options
 	// Attach says how containers get their GPUs. If empty, the daemon chooses for the
 	// engine and the machine.
 	Attach containers.Attach
 	// NearCPUs restricts a task on GPUs of one NUMA node to that node's processors.
 	NearCPUs bool
 	// Devices returns what every container needs to reach the GPUs. Nil adds nothing.
-	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
+	Devices func(model.TaskID, int) ([]containers.Mount, []string)
 	// DeviceAccess checks whether containers can open their GPUs, or is nil for no checks,
 	// as with simulated GPUs and in a cluster.
 	DeviceAccess DeviceChecker
@@ -101,7 +101,7 @@ type Options struct {
 	Init string
 	// Owner returns the task of a process of this machine. If nil, the process's control
 	// groups identify the task.
-	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
+	Owner func(pid int) (task model.TaskID, attempt int, ok bool)
 	// Keep bounds how many finished tasks are kept, and how long.
 	Keep Keep
 	// Notify has the settings of messages.

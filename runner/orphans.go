@@ -8,7 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/estimator/probe"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -16,7 +16,7 @@ import (
 // is newer than the journal, whose last part was lost.
 type orphan struct {
 	containers.Container
-	task    mapper.TaskID
+	task    model.TaskID
 	attempt int
 	why     string
 }
@@ -38,7 +38,7 @@ func (r *Runner) orphans(all []containers.Container) ([]orphan, error) {
 		if err1 != nil || err2 != nil || c.Labels[probe.Label] != "" {
 			continue // a probe needs no adoption, because it ends and is repeated
 		}
-		s := orphan{Container: c, task: mapper.TaskID(task), attempt: attempt}
+		s := orphan{Container: c, task: model.TaskID(task), attempt: attempt}
 		if s.why, err = r.newerThanJournal(s); err != nil {
 			return nil, err
 		}

@@ -3,7 +3,7 @@ package runner
 import (
 	"sync"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu/cgroup"
 )
 
@@ -38,7 +38,7 @@ func (o *owners) add(key attemptKey, names ...string) (forget func()) {
 
 // owner is a gpu.Owner. If a task starts a container inside its own container, the inner
 // container's processes belong to the task too.
-func (o *owners) owner(pid int) (mapper.TaskID, int, bool) {
+func (o *owners) owner(pid int) (model.TaskID, int, bool) {
 	names, err := cgroup.Containers(o.root, pid)
 	if err != nil {
 		return 0, 0, false // the process has ended, or is in no container

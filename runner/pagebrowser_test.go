@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/test/browser"
 )
@@ -133,9 +133,9 @@ func TestPageKeys(t *testing.T) {
 	// What happened to a task, as it comes; of much the middle is left out.
 	b.Of(`location.hash = '#/task/5'`)
 	b.Await(`document.querySelector('.decisions')?.textContent.includes('its program runs')`)
-	var moves []mapper.Event
+	var moves []model.Event
 	for range 250 {
-		moves = append(moves, mapper.QueueMoved{At: l.Clock.Now(), Task: 5, By: "root"})
+		moves = append(moves, model.QueueMoved{At: l.Clock.Now(), Task: 5, By: "root"})
 	}
 	l.happens(moves...)
 	b.Await(`document.querySelector('.decisions')?.textContent.includes('in between left out')`)
@@ -155,9 +155,9 @@ func TestPageKeys(t *testing.T) {
 
 	// The timeline by arrow keys, to a task's page. One was suspended meanwhile.
 	l.canSuspend()
-	l.happens(mapper.HostsFound{At: l.Clock.Now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
-	l.happens(mapper.SuspendAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.SuspendDone{At: l.Clock.Now(), Task: 5, Attempt: 1})
-	l.happens(mapper.ResumeAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.Resumed{At: l.Clock.Now(), Task: 5, Attempt: 1})
+	l.happens(model.HostsFound{At: l.Clock.Now(), Hosts: []model.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
+	l.happens(model.SuspendAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, model.SuspendDone{At: l.Clock.Now(), Task: 5, Attempt: 1})
+	l.happens(model.ResumeAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, model.Resumed{At: l.Clock.Now(), Task: 5, Attempt: 1})
 	b.Do(chromedp.KeyEvent("3"))
 	b.Await(`document.querySelector('.run[tabindex="0"]')`)
 	b.Await(`document.querySelectorAll('.run[aria-label*="#5)"] .away').length === 1 && document.querySelectorAll('.run .away').length === 1`)

@@ -10,7 +10,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -78,12 +78,12 @@ func (l *lab) submit(gpus, tasks int) {
 		p := people[i%len(people)]
 		return Caller{UID: p.uid, GID: p.uid, Name: p.name, Home: "/tmp"}
 	}
-	add := func(i int, s api.Submit) mapper.TaskID {
+	add := func(i int, s api.Submit) model.TaskID {
 		sub, err := l.Submit(l.ctx(), who(i), s)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		return mapper.TaskID(sub.ID)
+		return model.TaskID(sub.ID)
 	}
 	for i, image := range []string{"quick:1", "broken:1", "quick:1"} {
 		l.finished(add(i, api.Submit{Image: image, Mem: int64(2 * units.GiB), Name: fmt.Sprintf("ended-%d", i)}).String())
@@ -114,7 +114,7 @@ func (l *lab) sample(gpus, turn int) {
 		for j, r := range g.Tasks {
 			used := units.Bytes(20+6*j+i%5)*units.GiB + units.Bytes(turn%40)*256*units.MiB
 			s.Used += used
-			s.Processes = append(s.Processes, gpu.Process{PID: 1, Task: mapper.TaskID(r.Task), Attempt: 1, Used: used})
+			s.Processes = append(s.Processes, gpu.Process{PID: 1, Task: model.TaskID(r.Task), Attempt: 1, Used: used})
 		}
 		l.cards.set(s)
 	}

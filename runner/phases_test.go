@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -14,12 +14,12 @@ import (
 func TestPhasesOfTheAPI(t *testing.T) {
 	field, _ := reflect.TypeFor[api.Task]().FieldByName("Phase")
 	told := strings.Split(field.Tag.Get("enum"), ",")
-	for _, p := range mapper.Phases {
+	for _, p := range model.Phases {
 		if !slices.Contains(told, string(p)) {
 			t.Errorf("the phase %s is not in %v", p, told)
 		}
 	}
-	if len(told) != len(mapper.Phases) {
-		t.Errorf("%d phases are told, there are %d", len(told), len(mapper.Phases))
+	if len(told) != len(model.Phases) {
+		t.Errorf("%d phases are told, there are %d", len(told), len(model.Phases))
 	}
 }

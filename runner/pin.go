@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -18,21 +18,21 @@ const clauseSuspended = "it can to the one that it had, and to others of that mo
 
 // Pin pins a task to GPUs, or removes the pin.
 func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
-	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Pin, ref, strings.Join(q.GPUs, " "), func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
 		if q.Any == (len(q.GPUs) > 0) {
 			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
 		}
-		ev := mapper.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []mapper.GPUID{}}
+		ev := model.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []model.GPUID{}}
 		if !q.Any {
 			var err error
 			if ev.GPUs, err = r.goesTo(q.GPUs, fmt.Sprintf("task %d", t.ID), t.GPUs, t.NextGrant); err != nil {
 				return nil, nil, err
 			}
 		}
-		if t.Phase == mapper.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id mapper.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
+		if t.Phase == model.Suspended && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id model.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
 			return nil, nil, refusef(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
 		}
-		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
+		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
 			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)
 		}
 		return ev, nil, nil
@@ -42,7 +42,7 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 // goesTo finds the GPUs that a task is pinned to, by index or UUID, each once. It refuses
 // missing GPUs, and GPUs on which a task with this number and memory could never run. Only
 // the loop calls it.
-func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []mapper.GPUID, err error) {
+func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []model.GPUID, err error) {
 	all := r.state.GPUs()
 	for _, name := range names {
 		id, err := gpuNamed(all, name)
@@ -69,7 +69,7 @@ func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes)
 
 // asked returns the event that pins a submitted task to its named GPUs, or nil if no GPU
 // was named. Only the loop calls it.
-func (r *Runner) asked(now units.Instant, req mapper.Request, c *admission) (mapper.Event, error) {
+func (r *Runner) asked(now units.Instant, req model.Request, c *admission) (model.Event, error) {
 	names := c.rec.Submit.GPUIDs
 	if len(names) == 0 {
 		return nil, nil
@@ -85,7 +85,7 @@ func (r *Runner) asked(now units.Instant, req mapper.Request, c *admission) (map
 	if refused, ok := errors.AsType[*RequestError](err); ok {
 		return nil, refusef(422, "--gpus device=%s: %s", strings.Join(names, ","), refused.Text)
 	}
-	return mapper.Pinned{At: now, Task: req.ID, GPUs: ids}, err
+	return model.Pinned{At: now, Task: req.ID, GPUs: ids}, err
 }
 
 // checkGPUIDs refuses named GPUs for a task that requests no GPU, or any number of GPUs.

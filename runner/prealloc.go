@@ -4,8 +4,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // A program that reserves memory at its start, needed or not, jumps from little to
@@ -58,7 +57,7 @@ func (r *Runner) preallocates(rec *Record, now units.Instant) bool {
 }
 
 // smallest returns the capacity of the smallest GPU of an attempt.
-func (r *Runner) smallest(a *mapper.Attempt) (least units.Bytes) {
+func (r *Runner) smallest(a *model.Attempt) (least units.Bytes) {
 	for i, g := range a.Grants {
 		if c := r.capacity(g.GPU); i == 0 || c < least {
 			least = c

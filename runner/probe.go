@@ -8,13 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
 	"carma/estimator/probe"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Probing says when and how tasks are probed before they are first mapped.
@@ -41,7 +40,7 @@ type probers struct {
 	turn chan struct{} // holds one token while a probe runs
 
 	mu    sync.Mutex
-	tasks map[mapper.TaskID]*prober
+	tasks map[model.TaskID]*prober
 }
 
 // prober is the probe of one task.
@@ -51,7 +50,7 @@ type prober struct {
 }
 
 func newProbers() probers {
-	return probers{turn: make(chan struct{}, 1), tasks: map[mapper.TaskID]*prober{}}
+	return probers{turn: make(chan struct{}, 1), tasks: map[model.TaskID]*prober{}}
 }
 
 // wantsProbe reports whether a task is to be probed. Only the loop calls it.
@@ -64,7 +63,7 @@ func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
 // has no unmet dependency, because its program may read what the other tasks write. Only
 // the loop calls it.
 func (r *Runner) probeIfDue(rec *Record) {
-	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating && r.state.Ready(rec.ID()) {
+	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == model.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
 	}
 }
@@ -91,7 +90,7 @@ func (r *Runner) startProbe(rec *Record) {
 }
 
 // endProbe ends the probe of a task, if it has one.
-func (r *Runner) endProbe(id mapper.TaskID) {
+func (r *Runner) endProbe(id model.TaskID) {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()
 	if p := r.probers.tasks[id]; p != nil {
@@ -124,21 +123,21 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
 		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
 	}
-	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
 	}}) // an error means that the daemon stops
 }
 
 // probed returns the event that queues a task after its probe. Only the loop
 // calls it.
-func (r *Runner) probed(now units.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, []*Record, error) {
+func (r *Runner) probed(now units.Instant, id model.TaskID, est estimator.Estimate, expected model.Expected) ([]model.Event, []*Record, error) {
 	rec, _ := r.records.get(id)
-	if rec == nil || rec.Task.Phase != mapper.Estimating {
+	if rec == nil || rec.Task.Phase != model.Estimating {
 		return nil, nil, nil
 	}
 	c := *rec
 	c.Detail = est.Detail
-	return []mapper.Event{mapper.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*Record{&c}, nil
+	return []model.Event{model.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*Record{&c}, nil
 }
 
 // findNetwork runs the first steps of a task's program on the CPU.
@@ -202,7 +201,7 @@ func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) erro
 
 // probing describes what the probe of a task does now, or returns "" if the task has no
 // probe.
-func (r *Runner) probing(id mapper.TaskID) string {
+func (r *Runner) probing(id model.TaskID) string {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()
 	switch p := r.probers.tasks[id]; {

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
 	"carma/estimator"
 	"carma/estimator/probe"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -247,7 +246,7 @@ func TestProbeNotAgain(t *testing.T) {
 	hold.Store(true)
 	ref := g.run(api.Submit{Image: "train", Probe: true})
 	task := g.running(ref)
-	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: 3 * units.GiB, Processes: []gpu.Process{{Task: mapper.TaskID(task.ID), Attempt: 1, Used: 3 * units.GiB}}})
+	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: 3 * units.GiB, Processes: []gpu.Process{{Task: model.TaskID(task.ID), Attempt: 1, Used: 3 * units.GiB}}})
 	g.eventually("it is seen", func() bool {
 		gpus, err := g.api.GPUs(g.ctx())
 		return err == nil && slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Used > 0 })
@@ -255,7 +254,7 @@ func TestProbeNotAgain(t *testing.T) {
 	hold.Store(false)
 	g.finished(ref)
 	task = g.finished(g.run(api.Submit{Image: "train", Probe: true}))
-	if task.Estimate.Method != string(mapper.FromHistory) || task.Estimate.Memory != int64(3*units.GiB+128*units.MiB) || probes.Load() != 1 {
+	if task.Estimate.Method != string(model.FromHistory) || task.Estimate.Memory != int64(3*units.GiB+128*units.MiB) || probes.Load() != 1 {
 		t.Errorf("%d probes, estimate %+v", probes.Load(), task.Estimate)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/progress"
 )
@@ -27,7 +28,7 @@ const (
 )
 
 // viewProgress adds the progress of a running task to its view.
-func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.SpeedView) {
+func (r *Runner) viewProgress(v *api.Task, t *model.Task, g mapper.SpeedView) {
 	now := r.Clock.Now()
 	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
 	v.Progress = out

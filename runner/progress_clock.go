@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 )
 
@@ -15,15 +15,15 @@ type suspendedSpan struct{ from, to units.Instant }
 
 // reportSuspension reports to the reader of a task's output, and to its terminal, when the task
 // is suspended and resumed.
-func (r *Runner) reportSuspension(ev mapper.Event) {
+func (r *Runner) reportSuspension(ev model.Event) {
 	switch ev := ev.(type) {
-	case mapper.SuspendDone:
-		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != mapper.Running {
+	case model.SuspendDone:
+		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != model.Running {
 			r.followers.get(attemptKey{ev.Task, ev.Attempt}).leaves(ev.At)
 			r.consoles.say(ev.Task, awayText(t))
 		}
-	case mapper.Resumed:
-		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == mapper.Running {
+	case model.Resumed:
+		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == model.Running {
 			r.consoles.say(ev.Task, "it is back on its GPU, and goes on")
 			r.followers.get(attemptKey{ev.Task, ev.Attempt}).returns(ev.At)
 		}
@@ -31,11 +31,11 @@ func (r *Runner) reportSuspension(ev mapper.Event) {
 }
 
 // awayText tells attached users that the task is suspended.
-func awayText(t *mapper.Task) string {
+func awayText(t *model.Task) string {
 	if t.Suspension == nil {
 		return "it is off its GPU"
 	}
-	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why})
+	by := words.Reason(model.Reason{Code: model.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why})
 	return fmt.Sprintf("it is %s; its programs stand still until %s", by, untilBack(t))
 }
 

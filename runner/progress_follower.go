@@ -4,10 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/progress"
 )
 
@@ -157,7 +156,7 @@ func (fs *followers) all() map[attemptKey]*follower {
 }
 
 // progressOf returns the progress of a placed or suspended task according to its output.
-func (r *Runner) progressOf(t *mapper.Task) (progress.Progress, progress.Parameters, bool) {
+func (r *Runner) progressOf(t *model.Task) (progress.Progress, progress.Parameters, bool) {
 	if a := t.Alive(); a != nil {
 		if f := r.followers.get(attemptKey{t.ID, a.N}); f != nil {
 			return f.progress(r.Clock.Now())

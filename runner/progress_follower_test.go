@@ -9,6 +9,7 @@ import (
 	"carma/containers"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestFollows: the time of a line follows the daemon's, whatever happens to the wall clock.
@@ -47,8 +48,8 @@ func TestPace(t *testing.T) {
 	clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
 	came := units.InstantOf(start).Add(settles)
 	f := new(follower)
-	var beside []mapper.TaskID
-	tell := func() (mapper.Throughput, bool) {
+	var beside []model.TaskID
+	tell := func() (model.Throughput, bool) {
 		p, told, ok := f.pace(units.InstantOf(at), mapper.SpeedView{Changed: came.Add(-settles), Since: came, Beside: beside})
 		if ok {
 			f.tell(told)
@@ -74,7 +75,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("a twentieth further, since %v: %+v, %v", first, p, ok)
 	}
 	// A new neighbour.
-	came, beside = units.InstantOf(at).Add(settles), []mapper.TaskID{2}
+	came, beside = units.InstantOf(at).Add(settles), []model.TaskID{2}
 	f.trains(clock, &at, 80, 86, 10)
 	if p, ok := tell(); ok {
 		t.Errorf("beside a neighbour, too soon: %+v", p)
@@ -181,9 +182,9 @@ func TestAloneTime(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	at, clock := start, NewClock(1)
 	clock.wall, clock.sim = start, units.InstantOf(start)
-	began, one := units.InstantOf(start), []mapper.TaskID{2}
+	began, one := units.InstantOf(start), []model.TaskID{2}
 	f := new(follower)
-	look := func(changed units.Instant, beside []mapper.TaskID) (float64, float64) {
+	look := func(changed units.Instant, beside []model.TaskID) (float64, float64) {
 		f.alone.follow(units.InstantOf(at), mapper.SpeedView{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
 		return f.aloneSpeed()
 	}
@@ -198,7 +199,7 @@ func TestAloneTime(t *testing.T) {
 		t.Errorf("after somebody came: %v, %v, %v", rate, err, f.alone)
 	}
 	f.trains(clock, &at, 17, 27, 100)
-	if rate, _ := look(units.InstantOf(at), []mapper.TaskID{2, 3}); rate != 0.05 {
+	if rate, _ := look(units.InstantOf(at), []model.TaskID{2, 3}); rate != 0.05 {
 		t.Errorf("after another came: %v", rate)
 	}
 	if rate, _ := new(follower).aloneSpeed(); rate != 0 {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -12,7 +12,7 @@ import (
 // theirs; users and groups have their quotas.
 func TestAccounts(t *testing.T) {
 	g := newRig(t, func(g *rig) {
-		g.opt.Mapper.Quotas = []mapper.Quota{{Name: ann.Name, GPUs: 4}, {Name: "lab", Account: true, Tasks: 1}}
+		g.opt.Mapper.Quotas = []model.Quota{{Name: ann.Name, GPUs: 4}, {Name: "lab", Account: true, Tasks: 1}}
 		g.opt.PerUser.MayHigh = "admins"
 	})
 	who := ann

@@ -75,7 +75,7 @@ func TestJournalItems(t *testing.T) {
 	}
 }
 
-// grouped writes items in lines: "event cancel configured", "mapper.Task. after".
+// grouped writes items in lines: "event cancel configured", "model.Task. after".
 func grouped(items []string) []byte {
 	lines := map[string][]string{}
 	for _, item := range items {

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -96,7 +96,7 @@ func (r *Runner) findCompared() error {
 	if err == nil {
 		var n int64
 		n, err = strconv.ParseInt(string(b), 10, 64)
-		r.compared = mapper.TaskID(n)
+		r.compared = model.TaskID(n)
 	}
 	return err
 }
@@ -173,12 +173,12 @@ func (r *Runner) launchable() (up bool, why string) {
 // engineNow returns a change that reports the engine's state at the time when the loop
 // applies it.
 func (r *Runner) engineNow() *change {
-	return &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	return &change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		if r.draining.Load() {
 			return nil, nil, nil // nothing is started anyway
 		}
 		up, why := r.launchable()
-		return []mapper.Event{mapper.EngineChanged{At: now, Up: up, Reason: why}}, nil, nil
+		return []model.Event{model.EngineChanged{At: now, Up: up, Reason: why}}, nil, nil
 	}}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/suspend/leave"
@@ -23,9 +23,9 @@ func (g *rig) backup() (file string) {
 }
 
 // sameAttempt waits until a task runs, that it is the only attempt of its task.
-func (g *rig) sameAttempt(ref string, gpu mapper.GPUID) {
+func (g *rig) sameAttempt(ref string, gpu model.GPUID) {
 	g.t.Helper()
-	g.inPhase(ref, mapper.Running)
+	g.inPhase(ref, model.Running)
 	rec, err := g.Find(ref)
 	if err != nil || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != gpu {
 		g.t.Errorf("task %s: %+v, %v", ref, rec.Task.Attempts, err)
@@ -41,7 +41,7 @@ func TestFoundAway(t *testing.T) {
 		g, s, ref := suspendable(t)
 		file := g.backup()
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.stop()
 		g.setBack(file, false)
 		g.start()
@@ -54,7 +54,7 @@ func TestFoundAway(t *testing.T) {
 		g, s, ref := suspendable(t)
 		file := g.backup()
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		next := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 		if at := g.running(next).Attempts[0].GPUs; at[0].Index != 0 {
 			t.Fatalf("the next task runs on %+v", at)
@@ -73,7 +73,7 @@ func TestFoundAway(t *testing.T) {
 		ref := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 		g.running(ref)
 		g.suspend(2)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.stop()
 		g.setBack(file, true)
 		g.start()
@@ -93,7 +93,7 @@ func TestFoundAway(t *testing.T) {
 		g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
 		file := g.backup()
 		g.suspend(2)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.stop()
 		g.setBack(file, false)
 		g.start()
@@ -109,7 +109,7 @@ func TestFoundAway(t *testing.T) {
 		g.restart()
 		g.sameAttempt(ref, "GPU-a")
 		g.suspend(1) // after the look
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		equal(t, "calls", s.said(), []string{"suspend 3.0 GiB"})
 	})
 }

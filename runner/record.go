@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"carma/estimator/servers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/progress"
@@ -26,12 +26,12 @@ type Record struct {
 	// Group is the name of the group that the task was submitted with, and GroupID the
 	// number of the group's first task. They are empty and 0 if the task was submitted
 	// alone.
-	Group   string        `json:"group,omitempty"`
-	GroupID mapper.TaskID `json:"group_id,omitempty"`
-	User    string        `json:"user"`
-	UID     int           `json:"uid"`
-	GID     int           `json:"gid"`
-	ImageID string        `json:"image_id,omitempty"`
+	Group   string       `json:"group,omitempty"`
+	GroupID model.TaskID `json:"group_id,omitempty"`
+	User    string       `json:"user"`
+	UID     int          `json:"uid"`
+	GID     int          `json:"gid"`
+	ImageID string       `json:"image_id,omitempty"`
 	// ImageUser is the user that the image itself names.
 	ImageUser string `json:"image_user,omitempty"`
 	// ImageEnv are the image's variables that bound a framework's GPU memory.
@@ -40,9 +40,9 @@ type Record struct {
 	Takes *servers.Found `json:"takes,omitempty"`
 	// Says holds the facts in the command line beside the training, or is nil for a task
 	// of an older program.
-	Says   *api.Says   `json:"says,omitempty"`
-	Detail string      `json:"detail,omitempty"` // the estimate's sentence
-	Task   mapper.Task `json:"task"`
+	Says   *api.Says  `json:"says,omitempty"`
+	Detail string     `json:"detail,omitempty"` // the estimate's sentence
+	Task   model.Task `json:"task"`
 	// Job is the Job of the cluster that the task is, or nil if the task was submitted to
 	// carma.
 	Job *ofJob `json:"job,omitempty"`
@@ -63,7 +63,7 @@ type Record struct {
 }
 
 // ID returns the task's number.
-func (r *Record) ID() mapper.TaskID { return r.Task.ID }
+func (r *Record) ID() model.TaskID { return r.Task.ID }
 
 // row returns the record in the journal's form. Its body is made when it is written,
 // because a submission may have many.
@@ -87,12 +87,12 @@ func recordOf(row journal.TaskRow) (*Record, error) {
 // finished last. The loop writes it, everybody reads it.
 type records struct {
 	mu      sync.RWMutex
-	entries map[mapper.TaskID]*entry
-	names   map[string]mapper.TaskID // newest task with each name
-	groups  map[string]int           // unfinished tasks of each group
-	users   map[int]*usage           // of the users' unfinished tasks, by uid
-	done    []mapper.TaskID          // finished tasks, oldest first
-	order   []mapper.TaskID          // numbers of entries, ascending; some are forgotten
+	entries map[model.TaskID]*entry
+	names   map[string]model.TaskID // newest task with each name
+	groups  map[string]int          // unfinished tasks of each group
+	users   map[int]*usage          // of the users' unfinished tasks, by uid
+	done    []model.TaskID          // finished tasks, oldest first
+	order   []model.TaskID          // numbers of entries, ascending; some are forgotten
 	version int64
 	changed chan struct{} // closed at the next change
 }
@@ -108,7 +108,7 @@ const keepFinished = 1000
 
 func newRecords() *records {
 	return &records{
-		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, groups: map[string]int{}, users: map[int]*usage{}, changed: make(chan struct{}),
+		entries: map[model.TaskID]*entry{}, names: map[string]model.TaskID{}, groups: map[string]int{}, users: map[int]*usage{}, changed: make(chan struct{}),
 	}
 }
 
@@ -190,13 +190,13 @@ func (rs *records) openGroup(name string) bool {
 }
 
 // drop removes a finished task for good.
-func (rs *records) drop(id mapper.TaskID) {
+func (rs *records) drop(id model.TaskID) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.forget(id)
 }
 
-func (rs *records) forget(id mapper.TaskID) {
+func (rs *records) forget(id model.TaskID) {
 	e := rs.entries[id]
 	if e == nil {
 		return
@@ -212,7 +212,7 @@ func (rs *records) forget(id mapper.TaskID) {
 
 // get returns a record, and a channel that is closed when there is a newer record. Both
 // are nil if the record is not in memory.
-func (rs *records) get(id mapper.TaskID) (*Record, <-chan struct{}) {
+func (rs *records) get(id model.TaskID) (*Record, <-chan struct{}) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	e := rs.entries[id]
@@ -231,7 +231,7 @@ func (rs *records) find(ref string) *Record {
 	defer rs.mu.RUnlock()
 	id, ok := rs.names[ref]
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		id, ok = mapper.TaskID(n), true
+		id, ok = model.TaskID(n), true
 	}
 	if e := rs.entries[id]; ok && e != nil {
 		return e.rec
@@ -240,7 +240,7 @@ func (rs *records) find(ref string) *Record {
 }
 
 // unfinishedNamed returns the unfinished task of a name, or 0.
-func (rs *records) unfinishedNamed(name string) mapper.TaskID {
+func (rs *records) unfinishedNamed(name string) model.TaskID {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	if e := rs.entries[rs.names[name]]; e != nil && !e.rec.Task.Phase.Finished() {
@@ -267,7 +267,7 @@ func (rs *records) since(version int64) ([]*Record, int64, <-chan struct{}) {
 
 // newest returns at most n of the wanted records with a number below before, newest first.
 // If before is 0, it considers all.
-func (rs *records) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
+func (rs *records) newest(before model.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	last := len(rs.order)
@@ -305,9 +305,9 @@ func (rs *records) hasForgotten() bool {
 
 // place adds a number to the order. Before, it drops the forgotten numbers if
 // they are more than half.
-func (rs *records) place(id mapper.TaskID) {
+func (rs *records) place(id model.TaskID) {
 	if len(rs.order) > 2*len(rs.entries) {
-		rs.order = slices.DeleteFunc(rs.order, func(id mapper.TaskID) bool { return rs.entries[id] == nil })
+		rs.order = slices.DeleteFunc(rs.order, func(id model.TaskID) bool { return rs.entries[id] == nil })
 	}
 	if i, there := slices.BinarySearch(rs.order, id); !there {
 		rs.order = slices.Insert(rs.order, i, id)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/tasklog"
 )
 
@@ -49,8 +49,8 @@ func liveOf(o *Options) (*Live, error) {
 
 // Reconfigure changes options while the daemon runs. It returns when the mapper's options
 // are durable and in force. After an error nothing has changed.
-func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live Live) error {
-	if err := options.Validate(); err != nil {
+func (r *Runner) Reconfigure(ctx context.Context, options model.Options, live Live) error {
+	if err := mapper.Validate(options); err != nil {
 		return err
 	}
 	bounds, err := live.Bounds.on(machine())
@@ -58,8 +58,8 @@ func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live L
 	if err != nil {
 		return err
 	}
-	err = r.do(ctx, &change{events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		events := []mapper.Event{mapper.Configured{At: now, Options: options, Format: mapper.DecisionFormat, Program: r.opt.Version}}
+	err = r.do(ctx, &change{events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		events := []model.Event{model.Configured{At: now, Options: options, Format: model.DecisionFormat, Program: r.opt.Version}}
 		is, books := bounds.host(r.opt.SetSpeed != nil)
 		was, booked := r.live().Bounds.host(r.opt.SetSpeed != nil)
 		if is != was || books != booked {

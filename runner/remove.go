@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"carma/internal/units"
-
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/rights"
 )
 
@@ -26,14 +25,14 @@ func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
 // remove deletes finished tasks. It first deletes their records by an event of the loop,
 // so that no pending write stores them again, and then their output. If the daemon is
 // killed in between, the next one deletes the output.
-func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) error {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+func (r *Runner) remove(ctx context.Context, by string, ids ...model.TaskID) error {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		for _, id := range ids {
 			if t, open := r.state.Task(id); open {
 				return nil, nil, refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)
 			}
 		}
-		return []mapper.Event{mapper.Removed{At: now, Tasks: ids, By: by}}, nil, nil
+		return []model.Event{model.Removed{At: now, Tasks: ids, By: by}}, nil, nil
 	}})
 	if err != nil {
 		return err
@@ -50,7 +49,7 @@ func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) er
 // sweepOutput deletes the output of tasks that were removed. first is the first
 // number that this daemon gives: output of that number and above is newer than
 // the journal, and is left alone.
-func (r *Runner) sweepOutput(ctx context.Context, first mapper.TaskID) {
+func (r *Runner) sweepOutput(ctx context.Context, first model.TaskID) {
 	tasks, err := r.Logs.Tasks()
 	if err != nil {
 		r.Log.Warn().Err(err).Msg("the output of removed tasks cannot be looked for")
@@ -60,10 +59,10 @@ func (r *Runner) sweepOutput(ctx context.Context, first mapper.TaskID) {
 		if ctx.Err() != nil {
 			return
 		}
-		if mapper.TaskID(id) >= first || id < 0 && r.helperOut.has(id) {
+		if model.TaskID(id) >= first || id < 0 && r.helperOut.has(id) {
 			continue
 		}
-		if _, err := r.Find(mapper.TaskID(id).String()); id > 0 && !isNotFound(err) {
+		if _, err := r.Find(model.TaskID(id).String()); id > 0 && !isNotFound(err) {
 			continue
 		}
 		if err := r.Logs.Remove(id); err != nil {

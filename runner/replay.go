@@ -5,14 +5,15 @@ import (
 	"iter"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
 // past is an event of the journal with the decisions on it.
 type past struct {
 	seq     int64
-	event   mapper.Event
-	decided []mapper.Decision
+	event   model.Event
+	decided []model.Decision
 }
 
 // history yields the events after number after with their decisions.
@@ -27,12 +28,12 @@ func history(j *journal.Reader, after int64) iter.Seq2[past, error] {
 				return
 			}
 			p := past{seq: ev.Seq}
-			if p.event, failed = mapper.DecodeEvent(ev.Kind, ev.Body); failed != nil {
+			if p.event, failed = model.DecodeEvent(ev.Kind, ev.Body); failed != nil {
 				yield(past{}, fmt.Errorf("journal event %d: %w", ev.Seq, failed))
 				return
 			}
 			for ; more && err == nil && d.Seq == ev.Seq; d, err, more = next() {
-				decision, failed := mapper.DecodeDecision(d.Kind, d.Body)
+				decision, failed := model.DecodeDecision(d.Kind, d.Body)
 				if failed != nil {
 					yield(past{}, fmt.Errorf("journal event %d: decision %d: %w", ev.Seq, d.N, failed))
 					return
@@ -63,13 +64,13 @@ func (d *difference) String() string {
 
 // differs compares the decisions of a step with the recorded ones, by code and figures, and
 // returns nil if they are equal. format is the format of the record.
-func differs(p past, derived []mapper.Decision, format int) *difference {
-	if format < mapper.DecisionFormat {
-		derived = mapper.InFormat(derived, format)
+func differs(p past, derived []model.Decision, format int) *difference {
+	if format < model.DecisionFormat {
+		derived = model.InFormat(derived, format)
 	}
 	same := len(derived) == len(p.decided)
 	for i := 0; same && i < len(derived); i++ {
-		same = mapper.SameDecision(p.decided[i], derived[i])
+		same = model.SameDecision(p.decided[i], derived[i])
 	}
 	if same {
 		return nil
@@ -77,10 +78,10 @@ func differs(p past, derived []mapper.Decision, format int) *difference {
 	return &difference{p.seq, decisionsText(p.decided), decisionsText(derived)}
 }
 
-func decisionsText(decisions []mapper.Decision) string {
+func decisionsText(decisions []model.Decision) string {
 	text := ""
 	for _, d := range decisions {
-		kind, body, err := mapper.EncodeDecision(d)
+		kind, body, err := model.EncodeDecision(d)
 		if err != nil {
 			body = []byte(err.Error())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -23,8 +24,8 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 		return api.Reservation{}, err
 	}
 	made := 0
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		res := mapper.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		res := model.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
 		if q.From.IsZero() {
 			res.From = now
 		}
@@ -41,7 +42,7 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 			return nil, nil, err
 		}
 		made = r.state.LastReservation() + 1
-		return []mapper.Event{mapper.Reserved{At: now, Reservation: res}}, nil, nil
+		return []model.Event{model.Reserved{At: now, Reservation: res}}, nil, nil
 	}})
 	if err != nil {
 		return api.Reservation{}, err
@@ -72,9 +73,9 @@ func checkReserve(q api.ReserveRequest) error {
 // toReserve returns the GPUs of a reservation: the named ones, or the requested number of
 // GPUs in service that have the fewest reservations at that time, then the fewest tasks.
 // Only the loop calls it.
-func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]mapper.GPUID, error) {
+func (r *Runner) toReserve(q api.ReserveRequest, res *model.Reservation) ([]model.GPUID, error) {
 	all := r.state.GPUs()
-	var ids []mapper.GPUID
+	var ids []model.GPUID
 	for _, name := range q.GPUs {
 		id, err := gpuNamed(all, name)
 		if err != nil {
@@ -82,7 +83,7 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]map
 		}
 		ids = append(ids, id)
 	}
-	clashes := func(id mapper.GPUID) (n int) {
+	clashes := func(id model.GPUID) (n int) {
 		for _, other := range r.state.Reservations() {
 			if slices.Contains(other.GPUs, id) && other.From < res.Until && res.From < other.Until && (other.Memory == 0 || res.Memory == 0) {
 				n++
@@ -94,11 +95,11 @@ func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]map
 		return nil, refusef(422, "--gpus %d: this machine has %d", q.Count, len(all))
 	}
 	if q.Count > 0 {
-		all = slices.DeleteFunc(all, func(g mapper.GPU) bool { return g.Missing || g.FaultReason() != "" || g.Cordon != nil })
+		all = slices.DeleteFunc(all, func(g model.GPU) bool { return g.Missing || g.FaultReason() != "" || g.Cordon != nil })
 		if q.Count > len(all) {
 			return nil, refusef(409, "--gpus %d: only %d are in service", q.Count, len(all))
 		}
-		slices.SortStableFunc(all, func(a, b mapper.GPU) int {
+		slices.SortStableFunc(all, func(a, b model.GPU) int {
 			return cmp.Or(cmp.Compare(clashes(a.ID), clashes(b.ID)), cmp.Compare(len(a.Residents), len(b.Residents)), cmp.Compare(b.Index, a.Index))
 		})
 		for _, g := range all[:q.Count] {
@@ -123,11 +124,11 @@ func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
 	if err := r.authorizeServer(who, rights.Unreserve, "reservation "+strconv.Itoa(id), ""); err != nil {
 		return err
 	}
-	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		if !slices.ContainsFunc(r.state.Reservations(), func(v mapper.Reservation) bool { return v.ID == id }) {
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+		if !slices.ContainsFunc(r.state.Reservations(), func(v model.Reservation) bool { return v.ID == id }) {
 			return nil, nil, refusef(404, "there is no reservation %d; carma reservations lists them", id)
 		}
-		return []mapper.Event{mapper.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
+		return []model.Event{model.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
 	}})
 }
 
@@ -142,7 +143,7 @@ func (r *Runner) Reservations(ctx context.Context) ([]api.Reservation, error) {
 	return list, err
 }
 
-func (r *Runner) reservationView(v mapper.Reservation) api.Reservation {
+func (r *Runner) reservationView(v model.Reservation) api.Reservation {
 	out := api.Reservation{ID: v.ID, Memory: int64(v.Memory), For: v.User, From: v.From.Time(), Until: v.Until.Time(), By: v.By, Why: v.Why}
 	if v.Account != "" {
 		out.For = "@" + v.Account

@@ -11,6 +11,7 @@ import (
 	"carma/internal/failpoint"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -76,7 +77,7 @@ func (z *resizing) wait(ctx context.Context) error {
 
 // booked returns the task's current request, and the host resources allocated to the
 // attempt.
-func (w *worker) booked() (api.Submit, mapper.HostShare) {
+func (w *worker) booked() (api.Submit, model.HostShare) {
 	rec, _ := w.records.get(w.launch.Task)
 	if rec == nil {
 		return w.rec.Submit, w.launch.Host
@@ -142,11 +143,11 @@ func (w *worker) limits(ctx context.Context, what string, set func(context.Conte
 }
 
 // mayResize refuses another share of the machine for a task that is not in a queue.
-func (r *Runner) mayResize(t *mapper.Task) error {
+func (r *Runner) mayResize(t *model.Task) error {
 	switch _, can := able[containers.Resizer](r.Driver); {
 	case t.Alive() == nil:
 		return nil
-	case t.Phase == mapper.Suspended:
+	case t.Phase == model.Suspended:
 		return refusef(409, "task %d is suspended; its host memory and processors can be changed while it waits or runs: carma resume %d, or carma requeue --hold %d, then update and release it", t.ID, t.ID, t.ID)
 	case !t.Resizable():
 		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits or runs", t.ID, t.Phase)
@@ -157,7 +158,7 @@ func (r *Runner) mayResize(t *mapper.Task) error {
 }
 
 // canResize refuses a share of the machine that a running task cannot have now.
-func (r *Runner) canResize(t *mapper.Task, ask mapper.HostAsk) error {
+func (r *Runner) canResize(t *model.Task, ask model.HostAsk) error {
 	a := t.Alive()
 	if a == nil {
 		return nil
@@ -177,10 +178,10 @@ const resizeLimit = 10 * time.Second
 
 // resized waits until the container of a running task has its new limits, or returns the
 // reason why it has not.
-func (r *Runner) resized(ctx context.Context, id mapper.TaskID) error {
+func (r *Runner) resized(ctx context.Context, id model.TaskID) error {
 	var z *resizing
 	err := r.look(ctx, func(s *mapper.State) {
-		if t, ok := s.Task(id); ok && t.Phase == mapper.Running && r.workers[id] != nil {
+		if t, ok := s.Task(id); ok && t.Phase == model.Running && r.workers[id] != nil {
 			z = r.workers[id].resizing
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"carma/estimator/probe"
 	"carma/internal/failpoint"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // resumeAttempts starts a worker for every placed attempt of an earlier daemon. Their
@@ -26,8 +27,8 @@ func (r *Runner) resumeAttempts() {
 
 // resumeWorkers starts the workers that are missing, and returns the placed
 // attempts. Only the loop calls it.
-func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
-	placed = map[mapper.TaskID]int{}
+func (r *Runner) resumeWorkers() (placed map[model.TaskID]int) {
+	placed = map[model.TaskID]int{}
 	for _, t := range r.state.Tasks() {
 		if rec, _ := r.records.get(t.ID); rec != nil {
 			r.probeIfDue(rec)
@@ -40,7 +41,7 @@ func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 		if r.workers[t.ID] != nil {
 			continue // this daemon has just launched the task
 		}
-		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
+		w := r.startWorker(model.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
 		if o, ok := orderAgain(&t); ok {
 			r.order(t.ID, o)
 		}
@@ -48,7 +49,7 @@ func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 			w.resizing.order() // an earlier daemon may have died before it set the limits
 		}
 		failpoint.Hit("resume-worker-started")
-		if t.Phase == mapper.Stopping {
+		if t.Phase == model.Stopping {
 			w.stop.order(r.stopOrder(t.ID))
 		}
 	}
@@ -62,7 +63,7 @@ func (r *Runner) resumeWorkers() (placed map[mapper.TaskID]int) {
 //
 // sweep waits until the containers have been compared with the journal. Until then an
 // orphan that will be adopted looks like a container of an ended attempt.
-func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
+func (r *Runner) sweep(ctx context.Context, placed map[model.TaskID]int, first model.TaskID) {
 	select {
 	case <-r.lookout.over:
 	case <-ctx.Done():
@@ -86,7 +87,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 			continue
 		}
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
-		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(mapper.TaskID(task)) == "" {
+		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(model.TaskID(task)) == "" {
 			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // if this fails, the probe still ends
 			continue
 		}
@@ -98,13 +99,13 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 			r.sweepTrial(ctx, c)
 			continue
 		}
-		if n, ok := placed[mapper.TaskID(task)]; ok && attempt >= n {
+		if n, ok := placed[model.TaskID(task)]; ok && attempt >= n {
 			continue
 		}
-		if !r.over(ctx, mapper.TaskID(task), attempt) {
+		if !r.over(ctx, model.TaskID(task), attempt) {
 			continue
 		}
-		if why := r.refuseLeftover(mapper.TaskID(task), c, first); why != "" {
+		if why := r.refuseLeftover(model.TaskID(task), c, first); why != "" {
 			r.Log.Error().Int64("task", task).Str("container", c.Name).Str("state", string(c.State)).Msg("a container with this daemon's label is left alone: " + why)
 			continue
 		}
@@ -122,7 +123,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 }
 
 // over reports whether an attempt has ended according to the state.
-func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool {
+func (r *Runner) over(ctx context.Context, task model.TaskID, attempt int) bool {
 	over := false
 	err := r.look(ctx, func(s *mapper.State) {
 		t, ok := s.Task(task)
@@ -138,7 +139,7 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 // refuseLeftover returns why a container of an attempt that is over must be left alone, or "" if
 // it belongs to that attempt and may be removed. first is the first number that this daemon
 // gives.
-func (r *Runner) refuseLeftover(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
+func (r *Runner) refuseLeftover(task model.TaskID, c containers.Container, first model.TaskID) string {
 	rec, err := r.Find(task.String())
 	switch {
 	case isNotFound(err) && task >= first:

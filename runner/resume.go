@@ -7,13 +7,14 @@ import (
 
 	"carma/internal/failpoint"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/suspend"
 )
 
 // serveResume resumes the attempt on GPUs, and always reports the result to the core.
-func (w *worker) serveResume(ctx context.Context, id string, d mapper.Resume, again bool) {
+func (w *worker) serveResume(ctx context.Context, id string, d model.Resume, again bool) {
 	answer := func(failure string) {
-		w.post(fact(mapper.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.post(fact(model.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
 	if w.opt.Suspending == nil {
 		answer("this daemon cannot resume programs; stop the task, or start the daemon with the GPUs that it had")
@@ -47,7 +48,7 @@ func (w *worker) serveResume(ctx context.Context, id string, d mapper.Resume, ag
 }
 
 // resumeContainer resumes a container.
-func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d mapper.Resume, again bool) (suspend.Result, error) {
+func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d model.Resume, again bool) (suspend.Result, error) {
 	by, target := w.opt.Suspending.By, w.target(d)
 	w.aside.mu.Lock()
 	p := w.aside.process
@@ -64,7 +65,7 @@ func (w *worker) resumeContainer(ctx context.Context, c suspend.Container, d map
 }
 
 // target returns the GPUs and memory for a resumed attempt.
-func (w *worker) target(d mapper.Resume) suspend.Target {
+func (w *worker) target(d model.Resume) suspend.Target {
 	t := suspend.Target{Driver: w.opt.Suspending.Driver}
 	for i, g := range d.Grants {
 		if i < len(d.From) && d.From[i] != g.GPU {
@@ -80,7 +81,7 @@ func (w *worker) target(d mapper.Resume) suspend.Target {
 }
 
 // goesTo records the grants on which the attempt resumes, and returns the previous ones.
-func (w *worker) goesTo(grants []mapper.Grant) (before []mapper.Grant) {
+func (w *worker) goesTo(grants []model.Grant) (before []model.Grant) {
 	before = w.grants()
 	w.aside.mu.Lock()
 	defer w.aside.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"carma/internal/failpoint"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -131,7 +132,7 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 // except needed tasks. The tasks that ended first go first. If before is not 0, only tasks
 // that ended before that instant are removed.
 func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
-	var ids []mapper.TaskID
+	var ids []model.TaskID
 	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // tasks of open groups stay, and may be many
 		old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: limit})
 		if err != nil {
@@ -139,7 +140,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 		}
 		for _, t := range old {
 			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.records.openGroup(t.Group)) {
-				ids = append(ids, mapper.TaskID(t.ID))
+				ids = append(ids, model.TaskID(t.ID))
 			}
 		}
 		if len(old) < limit {

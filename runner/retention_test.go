@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -143,7 +142,7 @@ func TestRetentionSparesOpenGroups(t *testing.T) {
 	}
 	var group []string
 	for _, task := range all.Tasks {
-		group = append(group, mapper.TaskID(task.ID).String())
+		group = append(group, model.TaskID(task.ID).String())
 	}
 	for _, ref := range group[:6] {
 		g.finished(ref)

@@ -14,7 +14,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -70,7 +70,7 @@ func newRightsRig(t *testing.T) *rightsRig {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ref := mapper.TaskID(sub.Tasks[0].ID).String()
+			ref := model.TaskID(sub.Tasks[0].ID).String()
 			g.running(ref)
 			g.tasks = append(g.tasks, rightsTask{ref, owner, visibility == VisibilityOpen})
 		}
@@ -234,7 +234,7 @@ func liveRows(t *testing.T, text string) map[string]api.LiveTask {
 	}
 	rows := map[string]api.LiveTask{}
 	for _, row := range event.Tasks {
-		rows[mapper.TaskID(row.ID).String()] = row
+		rows[model.TaskID(row.ID).String()] = row
 	}
 	return rows
 }

@@ -15,6 +15,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/audit"
 	"carma/runner/certs"
 	"carma/runner/gpu"
@@ -95,14 +96,14 @@ type Runner struct {
 	jobs *jobs
 
 	// The loop's own:
-	nextID    mapper.TaskID
-	compared  mapper.TaskID   // see findCompared
+	nextID    model.TaskID
+	compared  model.TaskID    // see findCompared
 	names     map[string]bool // names submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []committedStep // steps to carry out after that commit
 	explained explanations
-	faulty    map[mapper.GPUID]bool // faults in the last sample, or nil if none
-	workers   map[mapper.TaskID]*worker
+	faulty    map[model.GPUID]bool // faults in the last sample, or nil if none
+	workers   map[model.TaskID]*worker
 	early     []*change // changes made at the start for which the disk had no room
 	sinceSnap int
 	snapping  sync.WaitGroup
@@ -125,14 +126,14 @@ var pid = os.Getpid()
 // the driver must limit tasks and cannot, and a [journal.Refusal] if containers
 // are newer than the journal.
 func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
-	if err := opt.Mapper.Validate(); err != nil {
+	if err := mapper.Validate(opt.Mapper); err != nil {
 		return nil, err
 	}
 	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
 		Deps: deps, opt: opt, records: newRecords(), self: os.Geteuid(), audit: audit.New(opt.DataDir), auditing: semaphore.NewWeighted(1),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
-		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
+		probers: newProbers(), workers: map[model.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newRequestLimiter(), picturing: newDashboardFeed(), timelines: timelines{turn: semaphore.NewWeighted(1)}, lives: taskHistories{turn: semaphore.NewWeighted(1), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), messaging: messaging{letters: make(chan struct{}, 1)},
 	}
 	if d, ok := able[containers.Reviewer](deps.Driver); ok {
@@ -284,10 +285,10 @@ func (r *Runner) journalStartup(ctx context.Context) error {
 	now := r.Clock.Now()
 	up, why := r.launchable()
 	changes := []*change{
-		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(r.gpusFound(now)),
-		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
+		fact(model.Configured{At: now, Options: r.opt.Mapper, Format: model.DecisionFormat, Program: r.opt.Version}), fact(r.gpusFound(now)),
+		fact(model.EngineChanged{At: now, Up: up, Reason: why}),
 	}
-	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.state.Hosts(), func(h mapper.Host) bool { return h.Known }) {
+	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.state.Hosts(), func(h model.Host) bool { return h.Known }) {
 		changes = slices.Insert(changes, 2, fact(found))
 	}
 	kept, err := r.apply(changes)
@@ -305,15 +306,15 @@ func (r *Runner) engineChanged(up bool, why string) {
 	if up {
 		up, why = r.launchable()
 	}
-	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
+	r.post(fact(model.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }
 
 // sampled hands a sample to the loop. If the loop has no time for it, the sample is
 // dropped, because the next one is newer.
-func (r *Runner) sampled(ev mapper.Sampled) bool { return r.offer(ev) }
+func (r *Runner) sampled(ev model.Sampled) bool { return r.offer(ev) }
 
 // offer hands an event to the loop, if the loop has time for it.
-func (r *Runner) offer(ev mapper.Event) bool {
+func (r *Runner) offer(ev model.Event) bool {
 	c := fact(ev)
 	c.keep = false
 	select {

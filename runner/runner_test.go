@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 )
@@ -248,7 +247,7 @@ func TestEngineDownTasksWaitAndResume(t *testing.T) {
 	if len(sub.Warnings) == 0 {
 		t.Error("no warning that the task waits for the engine")
 	}
-	waits := mapper.TaskID(sub.ID).String()
+	waits := model.TaskID(sub.ID).String()
 	g.until(waits, "waiting for the engine", func(t api.Task) bool { return strings.Contains(t.Waits, "engine") })
 	close(release)
 	g.engine.Up()

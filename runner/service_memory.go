@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"carma/internal/units"
-
 	"carma/containers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/helpers"
@@ -39,7 +38,7 @@ const (
 func (b Bounds) boundHelper(spec *containers.Spec, s api.Submit) {
 	b.Default.HostMem = max(b.helperMem(), units.Bytes(s.HostReserve))
 	b.Default.CPUs = min(b.Most.CPUs, cmp.Or(b.Helper.CPUs, b.Default.CPUs, max(b.Most.CPUs/helperCPUPart, leastCPUs)))
-	b.bound(spec, s, mapper.HostShare{})
+	b.bound(spec, s, model.HostShare{})
 }
 
 // helperMem returns the memory limit of a helper that requests no amount.
@@ -62,30 +61,30 @@ type helperBooks struct{ *Runner }
 func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bounds.reserved(s) }
 
 func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share, how helpers.How) error {
-	ev := mapper.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: milli(share.CPUs)}
-	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	ev := model.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: milli(share.CPUs)}
+	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		if how != helpers.Must {
 			if err := noPlace(b.state.HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
 				return nil, nil, err
 			}
 		}
-		if how == helpers.Look || b.booked(suite) == (mapper.HelpersShare{Suite: suite, Memory: ev.Memory, CPUs: ev.CPUs}) {
+		if how == helpers.Look || b.booked(suite) == (model.HelpersShare{Suite: suite, Memory: ev.Memory, CPUs: ev.CPUs}) {
 			return nil, nil, nil
 		}
 		ev.At = now
-		return []mapper.Event{ev}, nil, nil
+		return []model.Event{ev}, nil, nil
 	}})
 }
 
 // noPlace returns the error for helpers that do not fit. It returns nil if they fit, or
 // if the caller only checks and they could fit at another time.
-func noPlace(no mapper.Reason, how helpers.How) error {
+func noPlace(no model.Reason, how helpers.How) error {
 	switch {
 	case no.Code == "":
 		return nil
-	case no.Code == mapper.ReasonTooMuchHost:
+	case no.Code == model.ReasonTooMuchHost:
 		return refusef(422, "its helpers would have %s of host memory booked, and all tasks and helpers together may have %s (all-host-mem); write less as mem_limit, or as reservations", no.Need, no.Of)
-	case no.Code == mapper.ReasonTooManyCPUs:
+	case no.Code == model.ReasonTooManyCPUs:
 		return refusef(422, "its helpers would have %g processors booked, and all tasks and helpers together may have %g (all-cpus); write less as cpus, or as reservations", processors(int64(no.More)), processors(int64(no.Limit)))
 	case how == helpers.Look:
 		return nil
@@ -95,15 +94,15 @@ func noPlace(no mapper.Reason, how helpers.How) error {
 
 // booked returns the resources that the state allocates to a suite, without the measured
 // use. Only the loop calls it.
-func (b helperBooks) booked(suite string) mapper.HelpersShare {
+func (b helperBooks) booked(suite string) model.HelpersShare {
 	for _, h := range b.state.Hosts() {
-		if i := slices.IndexFunc(h.Helpers, func(o mapper.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
+		if i := slices.IndexFunc(h.Helpers, func(o model.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
 			o := h.Helpers[i]
 			o.Used = 0
 			return o
 		}
 	}
-	return mapper.HelpersShare{Suite: suite}
+	return model.HelpersShare{Suite: suite}
 }
 
 // suites returns the suites with an allocation. Only the loop calls it, or the start before
@@ -141,7 +140,7 @@ func (h *hostMemory) forgetHelpers(suite string) {
 }
 
 // helpers reads the memory use of each suite's helpers. The caller holds mu.
-func (h *hostMemory) helpers() (all []mapper.HelpersUse) {
+func (h *hostMemory) helpers() (all []model.HelpersUse) {
 	for _, suite := range slices.Sorted(maps.Keys(h.suites)) {
 		var sum units.Bytes
 		for _, u := range h.suites[suite] {
@@ -154,7 +153,7 @@ func (h *hostMemory) helpers() (all []mapper.HelpersUse) {
 			sum += u.told
 		}
 		if sum > 0 {
-			all = append(all, mapper.HelpersUse{Suite: suite, Used: sum})
+			all = append(all, model.HelpersUse{Suite: suite, Used: sum})
 		}
 	}
 	return all

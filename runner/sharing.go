@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/mps"
 )
@@ -28,10 +28,10 @@ type sharing struct {
 	proven bool
 	// apart are the attempts that are no clients although the mapper treats them as
 	// clients, with their GPUs.
-	apart map[attemptKey][]mapper.GPUID
+	apart map[attemptKey][]model.GPUID
 	// clients are the attempts that were started as clients of MPS.
 	clients map[attemptKey]*mpsClient
-	told    map[mapper.GPUID]mapper.Sharing
+	told    map[model.GPUID]model.Sharing
 }
 
 const (
@@ -66,13 +66,13 @@ func (s *sharing) failed(err error, now time.Time) {
 
 // ended records the end of a client. If the first clients all end by a fault of MPS, MPS
 // is assumed not to work in containers here.
-func (s *sharing) ended(class mapper.Class) {
+func (s *sharing) ended(class model.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case class == mapper.ExitOK:
+	case class == model.ExitOK:
 		s.proven = true
-	case class == mapper.ExitMPSFault && !s.proven:
+	case class == model.ExitMPSFault && !s.proven:
 		if s.faults++; s.faults >= mpsFaults {
 			s.broken, s.retry = "the first tasks under MPS ended by its faults", time.Time{}
 		}
@@ -81,7 +81,7 @@ func (s *sharing) ended(class mapper.Class) {
 
 // setApart records that an attempt shares its GPUs without MPS, although the mapper
 // treats it as a client. Nil GPUs remove the record.
-func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
+func (s *sharing) setApart(key attemptKey, gpus []model.GPUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if gpus == nil {
@@ -92,16 +92,16 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 }
 
 // recordNoClient does what setApart does. The caller holds the lock.
-func (s *sharing) recordNoClient(key attemptKey, gpus []mapper.GPUID) {
+func (s *sharing) recordNoClient(key attemptKey, gpus []model.GPUID) {
 	if s.apart == nil {
-		s.apart = map[attemptKey][]mapper.GPUID{}
+		s.apart = map[attemptKey][]model.GPUID{}
 	}
 	s.apart[key] = gpus
 }
 
 // sharingOf returns how tasks share a GPU now, and why not by MPS. why is "" if they use
 // MPS or MPS is not configured.
-func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
+func (r *Runner) sharingOf(d gpu.Device) (how model.Sharing, why string) {
 	if d.Shares {
 		return d.Sharing, ""
 	}
@@ -109,46 +109,46 @@ func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
 		return s.Sharing(), ""
 	}
 	m := r.opt.MPS
-	how, why = mapper.SharingTurns, r.opt.NoMPS
+	how, why = model.SharingTurns, r.opt.NoMPS
 	if m != nil {
 		how, why = m.on(d)
 	}
-	if d.Exclusive && how == mapper.SharingTurns {
-		how = mapper.SharingAlone
+	if d.Exclusive && how == model.SharingTurns {
+		how = model.SharingAlone
 	}
 	if m == nil || why != "" {
 		return how, why
 	}
 	if why := r.sharing.why(time.Now()); why != "" {
-		return mapper.SharingTurns, why
+		return model.SharingTurns, why
 	}
 	r.sharing.mu.Lock()
 	defer r.sharing.mu.Unlock()
 	for _, gpus := range r.sharing.apart {
-		if slices.Contains(gpus, mapper.GPUID(d.UUID)) {
-			return mapper.SharingTurns, "a task there is no client of MPS"
+		if slices.Contains(gpus, model.GPUID(d.UUID)) {
+			return model.SharingTurns, "a task there is no client of MPS"
 		}
 	}
 	return how, ""
 }
 
 // on returns how tasks share a GPU if MPS starts, and why not by MPS.
-func (m *MPS) on(d gpu.Device) (how mapper.Sharing, why string) {
+func (m *MPS) on(d gpu.Device) (how model.Sharing, why string) {
 	switch {
 	case m.Auto && d.Parent != "":
-		return mapper.SharingTurns, "it is a MIG instance"
+		return model.SharingTurns, "it is a MIG instance"
 	case m.Auto && d.Exclusive:
-		return mapper.SharingAlone, "its compute mode is exclusive-process"
+		return model.SharingAlone, "its compute mode is exclusive-process"
 	case m.Groups.Shared:
-		return mapper.SharingMPS, ""
+		return model.SharingMPS, ""
 	}
-	return mapper.SharingUsers, ""
+	return model.SharingUsers, ""
 }
 
 // gpusFound lists the GPUs, with how they are shared now.
-func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
-	found := mapper.GPUsFound{At: now}
-	told := map[mapper.GPUID]mapper.Sharing{}
+func (r *Runner) gpusFound(now units.Instant) model.GPUsFound {
+	found := model.GPUsFound{At: now}
+	told := map[model.GPUID]model.Sharing{}
 	known := r.known()
 	for id, g := range known.devices {
 		if known.gone[id] {
@@ -159,7 +159,7 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 		told[id] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}
-	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(found.GPUs, func(a, b model.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
 	r.sharing.mu.Lock()
 	defer r.sharing.mu.Unlock()
 	r.sharing.told = told
@@ -181,8 +181,8 @@ func (r *Runner) reportSharing() {
 		changed = changed || ok && told != how
 	}
 	if changed {
-		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-			return []mapper.Event{r.gpusFound(now)}, nil, nil
+		r.post(&change{keep: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
+			return []model.Event{r.gpusFound(now)}, nil, nil
 		}})
 	}
 }
@@ -230,7 +230,7 @@ func (w *worker) recordNoClient() {
 	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.NextExclusive || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
 		return
 	}
-	var gpus []mapper.GPUID
+	var gpus []model.GPUID
 	for _, grant := range w.launch.Grants {
 		gpus = append(gpus, grant.GPU)
 	}
@@ -238,7 +238,7 @@ func (w *worker) recordNoClient() {
 }
 
 // leaveMPS handles the end of an attempt.
-func (w *worker) leaveMPS(ctx context.Context, class mapper.Class) {
+func (w *worker) leaveMPS(ctx context.Context, class model.Class) {
 	if w.opt.MPS == nil || ctx.Err() != nil {
 		return
 	}

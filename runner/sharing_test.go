@@ -11,6 +11,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/mps"
@@ -26,7 +27,7 @@ func auto(t *testing.T) func(*rig) {
 }
 
 // told returns the mapper's belief about the sharing of GPU-a.
-func (g *rig) told() (how mapper.Sharing) {
+func (g *rig) told() (how model.Sharing) {
 	g.t.Helper()
 	err := g.look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
 	if err != nil {
@@ -63,20 +64,20 @@ func TestSharingIsTold(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		with   func(*rig)
-		want   mapper.Sharing
+		want   model.Sharing
 		api    string
 		status string
 		says   string
 	}{
-		{"off", func(*rig) {}, mapper.SharingTurns, "time-slicing", "ok", "GPU 0, 1: by turns, which cost 10 %"},
-		{"wanted, and not there", func(g *rig) { g.opt.NoMPS = "nvidia-cuda-mps-control is not installed" }, mapper.SharingTurns, "time-slicing", "warning",
+		{"off", func(*rig) {}, model.SharingTurns, "time-slicing", "ok", "GPU 0, 1: by turns, which cost 10 %"},
+		{"wanted, and not there", func(g *rig) { g.opt.NoMPS = "nvidia-cuda-mps-control is not installed" }, model.SharingTurns, "time-slicing", "warning",
 			"GPU 0, 1: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: nvidia-cuda-mps-control is not installed)"},
-		{"by user", with(func(m *MPS, _ *gpu.Device) { m.Auto = true }), mapper.SharingUsers, "mps-user", "ok", "GPU 0, 1: each user's tasks by MPS, at the same time; users take turns; 0 MPS control daemons"},
-		{"all users", with(func(m *MPS, _ *gpu.Device) { m.Auto, m.Groups.Shared = true, true }), mapper.SharingMPS, "mps", "ok", "GPU 0, 1: by MPS, at the same time"},
-		{"MIG", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Parent = true, "GPU-card" }), mapper.SharingTurns, "time-slicing", "ok", "GPU 0: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: it is a MIG instance); GPU 1: each"},
-		{"MIG, asked for", with(func(_ *MPS, d *gpu.Device) { d.Parent = "GPU-card" }), mapper.SharingUsers, "mps-user", "failure", "not"},
-		{"exclusive-process", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Exclusive = true, true }), mapper.SharingAlone, "alone", "warning", "GPU 0: one task at a time (no MPS: its compute mode"},
-		{"exclusive-process, off", func(g *rig) { g.cards.devices[0].Exclusive = true }, mapper.SharingAlone, "alone", "warning", "GPU 0: one task at a time; GPU 1: by turns"},
+		{"by user", with(func(m *MPS, _ *gpu.Device) { m.Auto = true }), model.SharingUsers, "mps-user", "ok", "GPU 0, 1: each user's tasks by MPS, at the same time; users take turns; 0 MPS control daemons"},
+		{"all users", with(func(m *MPS, _ *gpu.Device) { m.Auto, m.Groups.Shared = true, true }), model.SharingMPS, "mps", "ok", "GPU 0, 1: by MPS, at the same time"},
+		{"MIG", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Parent = true, "GPU-card" }), model.SharingTurns, "time-slicing", "ok", "GPU 0: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: it is a MIG instance); GPU 1: each"},
+		{"MIG, asked for", with(func(_ *MPS, d *gpu.Device) { d.Parent = "GPU-card" }), model.SharingUsers, "mps-user", "failure", "not"},
+		{"exclusive-process", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Exclusive = true, true }), model.SharingAlone, "alone", "warning", "GPU 0: one task at a time (no MPS: its compute mode"},
+		{"exclusive-process, off", func(g *rig) { g.cards.devices[0].Exclusive = true }, model.SharingAlone, "alone", "warning", "GPU 0: one task at a time; GPU 1: by turns"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g := newRig(t, row.with)
@@ -108,12 +109,12 @@ func TestAutoFallsBack(t *testing.T) {
 	g.opt.MPS.Groups.Binary = broken
 	g.start()
 	g.script("train", untilStopped)
-	if g.told() != mapper.SharingUsers {
+	if g.told() != model.SharingUsers {
 		t.Fatalf("told %q", g.told())
 	}
 	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.running(ref)
-	g.eventually("the mapper knows", func() bool { return g.told() == mapper.SharingTurns })
+	g.eventually("the mapper knows", func() bool { return g.told() == model.SharingTurns })
 	if c := g.saysSharing(); c.Status != "warning" || !strings.Contains(c.Detail, "by turns") || !strings.Contains(c.Detail, "(no MPS: MPS get_default") {
 		t.Errorf("doctor: %+v", c)
 	}
@@ -122,7 +123,7 @@ func TestAutoFallsBack(t *testing.T) {
 	g.stop()
 	g.opt.MPS.Groups.Binary = works
 	g.start()
-	g.eventually("it is adopted", func() bool { return g.told() == mapper.SharingTurns })
+	g.eventually("it is adopted", func() bool { return g.told() == model.SharingTurns })
 	if c := g.saysSharing(); c.Status != "ok" || !strings.Contains(c.Detail, "a task there is no client of MPS") {
 		t.Errorf("doctor: %+v", c)
 	}
@@ -130,14 +131,14 @@ func TestAutoFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.finished(ref)
-	g.eventually("MPS is used again", func() bool { return g.told() == mapper.SharingUsers })
+	g.eventually("MPS is used again", func() bool { return g.told() == model.SharingUsers })
 	specs := make(chan *containerstest.Process, 1)
 	g.script("client", func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 })
 	g.finished(g.run(api.Submit{Image: "client", Mem: int64(units.GiB)}))
 	if pipeOf(<-specs) == "" {
 		t.Error("the next task is no client")
 	}
-	if got := g.told(); got != mapper.SharingUsers {
+	if got := g.told(); got != model.SharingUsers {
 		t.Errorf("told %q", got)
 	}
 }
@@ -157,7 +158,7 @@ func TestClientIsAdopted(t *testing.T) {
 		defer g.owners.mu.Unlock()
 		return len(g.owners.of) > 0
 	})
-	if got := g.told(); got != mapper.SharingUsers {
+	if got := g.told(); got != model.SharingUsers {
 		t.Errorf("told %q", got)
 	}
 }
@@ -171,7 +172,7 @@ func TestFirstFaults(t *testing.T) {
 		if why := s.why(now); why != "" {
 			t.Fatalf("given up too early: %s", why)
 		}
-		s.ended(mapper.ExitMPSFault)
+		s.ended(model.ExitMPSFault)
 	}
 	if s.why(now.Add(24*time.Hour)) == "" {
 		t.Error("it goes on with MPS")
@@ -180,9 +181,9 @@ func TestFirstFaults(t *testing.T) {
 		t.Error("a control daemon that starts makes up for it")
 	}
 	s = sharing{}
-	s.ended(mapper.ExitOK)
+	s.ended(model.ExitOK)
 	for range 2 * mpsFaults {
-		s.ended(mapper.ExitMPSFault)
+		s.ended(model.ExitMPSFault)
 	}
 	if why := s.why(now); why != "" {
 		t.Errorf("given up after a good start: %s", why)

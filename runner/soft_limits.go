@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/limits"
 )
@@ -78,7 +78,7 @@ func (w *worker) recallLimits(id string) {
 func foreign(s *gpu.Sample, unused units.Bytes) units.Bytes {
 	var ours, others units.Bytes
 	for _, p := range s.Processes {
-		if p.Task == mapper.TaskID(0) {
+		if p.Task == model.TaskID(0) {
 			others += p.Used
 		} else {
 			ours += p.Used

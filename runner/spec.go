@@ -8,7 +8,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/pull"
 	"carma/runner/rights"
 )
@@ -146,12 +146,12 @@ func (w *worker) onCreated() {
 
 // onAccepted reports to the mapper that the next launch may be given to the engine.
 func (w *worker) onAccepted() {
-	ev := mapper.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
-	w.post(&change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
+	ev := model.LaunchAccepted{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}
+	w.post(&change{keep: true, events: func(units.Instant) ([]model.Event, []*Record, error) {
 		if w.state.Options().LaunchesAtOnce == 0 {
 			return nil, nil, nil // no launch waits for this report
 		}
-		return []mapper.Event{ev}, nil, nil
+		return []model.Event{ev}, nil, nil
 	}})
 }
 

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // beginEnding returns the end of an attempt if its container could not be started.
 func (w *worker) beginEnding(err error) ending {
 	if errors.Is(err, errGone) || errors.Is(err, containers.ErrNoPod) {
-		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
+		return ending{class: model.ExitInfrastructure, message: err.Error()}
 	}
 	return w.unstarted(containers.StartFaultOf(err), err.Error())
 }
@@ -28,14 +28,14 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 		f, c.Scope = &c, containers.ScopeUnknown
 	}
 	if f.Scope == containers.ScopeTask {
-		return ending{class: mapper.ExitCannotStart, code: f.ExitCode(), message: said}
+		return ending{class: model.ExitCannotStart, code: f.ExitCode(), message: said}
 	}
 	if f.Scope == containers.ScopeNamespace {
 		said = f.Cause
 	}
 	return ending{
-		class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,
-		fault: &mapper.Fault{Scope: mapper.BreakerScope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
+		class: model.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,
+		fault: &model.Fault{Scope: model.BreakerScope(f.Scope), Code: f.Code, Cause: f.Cause, Remedy: f.Remedy, GPUs: w.atFault(f)},
 	}
 }
 
@@ -58,7 +58,7 @@ func (w *worker) namesOther(f *containers.StartFault) bool {
 
 // atFault returns the GPU of the attempt that a fault names, or nil if it may be any of
 // the attempt's GPUs.
-func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
+func (w *worker) atFault(f *containers.StartFault) []model.GPUID {
 	if f.Device == "" {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	for _, grant := range w.launch.Grants {
 		id := string(grant.GPU)
 		if id == f.Device || slices.Contains(w.nodes(mode, []string{id}), f.Device) {
-			return []mapper.GPUID{grant.GPU}
+			return []model.GPUID{grant.GPU}
 		}
 	}
 	return nil

@@ -5,10 +5,9 @@ import (
 	"context"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/internal/failpoint"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -24,12 +23,12 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]model.Event, []*Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
 			return nil, nil, nil // the task has ended meanwhile, or the request changes nothing
 		}
-		return []mapper.Event{*ev}, []*Record{rec}, nil
+		return []model.Event{*ev}, []*Record{rec}, nil
 	}})
 	if err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 // cancel returns the event that stops a task, with its record. If the task is stopping
 // already, the new grace counts only if it is shorter. It returns nil if there is nothing
 // to do. Only the loop calls it.
-func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
+func (r *Runner) cancel(now units.Instant, id model.TaskID, s api.StopRequest, reason string) (*model.Cancel, *Record) {
 	t, open := r.state.Task(id)
 	rec, _ := r.records.get(id)
 	if !open || rec == nil {
@@ -52,10 +51,10 @@ func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, 
 		order.Grace = 0
 	}
 	if earlier := rec.Stop; earlier != nil && earlier.left(order.At) <= order.Grace {
-		if t.Phase == mapper.Stopping {
+		if t.Phase == model.Stopping {
 			return nil, nil
 		}
 		order = *earlier // the grace can only get shorter
 	}
-	return &mapper.Cancel{At: now, Task: id, Reason: reason}, rec.withStop(order)
+	return &model.Cancel{At: now, Task: id, Reason: reason}, rec.withStop(order)
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // stopOrder says how a task must be stopped. It is stored in the task's record, so that
@@ -32,7 +32,7 @@ func (r *Record) withStop(o stopOrder) *Record {
 
 // stopOrder returns how a task must be stopped: as requested, or else with the task's
 // grace, from now on.
-func (r *Runner) stopOrder(task mapper.TaskID) stopOrder {
+func (r *Runner) stopOrder(task model.TaskID) stopOrder {
 	rec, _ := r.records.get(task)
 	if rec != nil && rec.Stop != nil {
 		return *rec.Stop

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -67,7 +66,7 @@ func TestStoppingEnds(t *testing.T) {
 				if took := time.Since(before); took < grace || took > grace+soon {
 					t.Errorf("the task ended after %s, its grace is %s", took, grace)
 				}
-				if rec.Task.Phase != mapper.Cancelled || rec.Task.Attempts[0].Class != mapper.ExitStopped {
+				if rec.Task.Phase != model.Cancelled || rec.Task.Attempts[0].Class != model.ExitStopped {
 					t.Errorf("the task is %s, its attempts %+v", rec.Task.Phase, rec.Task.Attempts)
 				}
 				if v.engine.Calls(containerstest.OpSignal) == 0 {

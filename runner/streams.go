@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/rights"
@@ -200,7 +200,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		if rec.Task.Phase.Finished() || !o.Follow || changed == nil {
 			break
 		}
-		waits := rec.Task.Phase == mapper.Recovering || rec.Task.Phase == mapper.Queued
+		waits := rec.Task.Phase == model.Recovering || rec.Task.Phase == model.Queued
 		trouble, eased := r.trouble.now()
 		if waits && len(trouble) > 0 && !told {
 			told = true
@@ -237,7 +237,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 	return s.send("task", r.present(ctx, rec, views[rec.ID()], rights.ListEnvironment))
 }
 
-func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID, n int, o api.LogOptions) error {
+func (r *Runner) streamAttempt(ctx context.Context, s *sender, id model.TaskID, n int, o api.LogOptions) error {
 	if rec, _ := r.records.get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
 		ctx, end := context.WithCancel(ctx)
 		var told sync.WaitGroup
@@ -255,7 +255,7 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID,
 var streamNames = map[tasklog.Stream]string{tasklog.Stdout: "stdout", tasklog.Stderr: "stderr", tasklog.Note: "carma"}
 
 // tries returns the number of a task's latest attempt, or 0 if it has none.
-func tries(t *mapper.Task) int {
+func tries(t *model.Task) int {
 	if last := t.Last(); last != nil {
 		return last.N
 	}
@@ -273,7 +273,7 @@ func (r *Runner) problemNote(attempt int, x api.Trouble) api.LogLine {
 }
 
 // relaunchNote returns the line for followers about the reason for another attempt.
-func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
+func (r *Runner) relaunchNote(t *model.Task) api.LogLine {
 	need := "with " + t.NextGrant.String()
 	switch {
 	case t.GPUs == 0:

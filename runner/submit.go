@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/internal/lazyregexp"
-	"carma/internal/units"
-
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
+	"carma/internal/lazyregexp"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/limits"
@@ -62,7 +62,7 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 type admission struct {
 	rec      *Record
 	est      estimator.Estimate
-	expected mapper.Expected
+	expected model.Expected
 }
 
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
@@ -136,15 +136,15 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*admiss
 }
 
 // booking converts an estimate for the mapper.
-func booking(e estimator.Estimate) mapper.Estimate {
-	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Large: e.Large, Method: mapper.Method(e.Method), Share: e.Share, Plain: e.Plain}
+func booking(e estimator.Estimate) model.Estimate {
+	return model.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Large: e.Large, Method: model.Method(e.Method), Share: e.Share, Plain: e.Plain}
 }
 
 // possible refuses a task that this machine can never run. An estimate from a few figures
 // may be very wrong, so the task gets whole GPUs if such an estimate is too large.
-func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator.Estimate, error) {
+func (r *Runner) possible(req model.Request, est estimator.Estimate) (estimator.Estimate, error) {
 	err := r.state.Check(req, booking(est))
-	if no, ok := errors.AsType[*mapper.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
+	if no, ok := errors.AsType[*model.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
 		est = estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
 		return r.possible(req, est)
 	}
@@ -155,7 +155,7 @@ func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator
 // set if the submitter has declared the memory. Other errors, and nil, are returned
 // unchanged.
 func impossible(err error, declared bool) error {
-	no, ok := errors.AsType[*mapper.ImpossibleError](err)
+	no, ok := errors.AsType[*model.ImpossibleError](err)
 	switch {
 	case !ok:
 		return err
@@ -165,7 +165,7 @@ func impossible(err error, declared bool) error {
 	return refusef(422, "--%s: %s", no.Option, words.Reason(no.Reason))
 }
 
-var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
+var priorities = map[string]model.Priority{"": model.Normal, "low": model.Low, "normal": model.Normal, "high": model.High}
 
 // defaultName returns the last part of the name of the task's image or environment, or
 // "task".
@@ -267,10 +267,10 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 
 // predict estimates a task's memory, and its load and run time, from everything known of
 // it. network is the result of a probe, or nil.
-func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, mapper.Expected, error) {
+func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, model.Expected, error) {
 	sub := rec.Submit
 	if sub.NoGPU {
-		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, mapper.Expected{}, nil
+		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, model.Expected{}, nil
 	}
 	if e, ok := r.taken(rec); ok {
 		return e, r.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs}), nil
@@ -280,7 +280,7 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 		Few: estimator.Few{Params: sub.Params, Family: sub.Family, Input: sub.Input, Layers: sub.Layers},
 	}
 	if err := trained(&q, &sub); err != nil {
-		return estimator.Estimate{}, mapper.Expected{}, err
+		return estimator.Estimate{}, model.Expected{}, err
 	}
 	err := r.look(ctx, func(s *mapper.State) {
 		q.Measured = s.Measured()
@@ -291,11 +291,11 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 		}
 	})
 	if err != nil {
-		return estimator.Estimate{}, mapper.Expected{}, err
+		return estimator.Estimate{}, model.Expected{}, err
 	}
 	e, err := r.Estimator.Estimate(q)
 	if err != nil {
-		return e, mapper.Expected{}, err
+		return e, model.Expected{}, err
 	}
 	return e, r.Estimator.Expect(q), nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"carma/internal/failpoint"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/suspend"
 )
 
@@ -22,9 +22,9 @@ func (w *worker) facts(bytes units.Bytes) suspend.Facts {
 }
 
 // suspend suspends the attempt, and always reports the result to the core.
-func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again bool) {
+func (w *worker) suspend(ctx context.Context, id string, d model.Suspend, again bool) {
 	answer := func(failure string) {
-		w.post(fact(mapper.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+		w.post(fact(model.SuspendDone{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
 	}
 	switch o := w.opt.Suspending; {
 	case o == nil:

@@ -7,15 +7,15 @@ import (
 	"sync"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/suspend"
 )
 
 // suspendOrder is the core's order to suspend or resume an attempt. Either suspend or
 // resume is set. again is set if an earlier daemon may have begun the order.
 type suspendOrder struct {
-	suspend *mapper.Suspend
-	resume  *mapper.Resume
+	suspend *model.Suspend
+	resume  *model.Resume
 	again   bool
 }
 
@@ -27,18 +27,18 @@ type suspension struct {
 	mu      sync.Mutex
 	process suspend.Process // the suspended process, or zero if unknown
 	touched bool            // the container may be frozen
-	grants  []mapper.Grant  // grants after a resume on other GPUs, or nil before one
+	grants  []model.Grant   // grants after a resume on other GPUs, or nil before one
 	lost    string          // why the attempt must end, or ""
 }
 
 // begin initializes the suspension state of an attempt whose task is in a phase.
-func (a *suspension) begin(phase mapper.Phase) {
+func (a *suspension) begin(phase model.Phase) {
 	a.orders, a.over = make(chan suspendOrder, 1), make(chan struct{})
-	a.touched = phase == mapper.Suspending || phase == mapper.Suspended || phase == mapper.Resuming || phase == mapper.Stopping
+	a.touched = phase == model.Suspending || phase == model.Suspended || phase == model.Resuming || phase == model.Stopping
 }
 
 // order hands an order to the worker of a task. Only the loop calls it.
-func (r *Runner) order(task mapper.TaskID, o suspendOrder) {
+func (r *Runner) order(task model.TaskID, o suspendOrder) {
 	w := r.workers[task]
 	if w == nil {
 		return // the attempt is ending
@@ -52,20 +52,20 @@ func (r *Runner) order(task mapper.TaskID, o suspendOrder) {
 
 // orderAgain returns the last order of an earlier daemon for a task. ok is false if there
 // was none.
-func orderAgain(t *mapper.Task) (o suspendOrder, ok bool) {
+func orderAgain(t *model.Task) (o suspendOrder, ok bool) {
 	a, away := t.Alive(), t.Suspension
 	if a == nil || away == nil {
 		return o, false
 	}
 	switch t.Phase {
-	case mapper.Suspending:
-		return suspendOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.InPlace, Reason: away.Reason}, again: true}, true
-	case mapper.Resuming:
-		from := make([]mapper.GPUID, len(away.From))
+	case model.Suspending:
+		return suspendOrder{suspend: &model.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.InPlace, Reason: away.Reason}, again: true}, true
+	case model.Resuming:
+		from := make([]model.GPUID, len(away.From))
 		for i, g := range away.From {
 			from[i] = g.GPU
 		}
-		return suspendOrder{resume: &mapper.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(a.Grants)}, again: true}, true
+		return suspendOrder{resume: &model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(a.Grants)}, again: true}, true
 	}
 	return o, false
 }
@@ -99,7 +99,7 @@ func (w *worker) serveSuspend(ctx context.Context, id string) {
 		case o := <-w.aside.orders:
 			w.touch()
 			if o.suspend != nil {
-				w.suspend(ctx, id, *o.suspend, o.again || o.suspend.Reason.Code == mapper.ReasonFoundAway)
+				w.suspend(ctx, id, *o.suspend, o.again || o.suspend.Reason.Code == model.ReasonFoundAway)
 			} else {
 				w.serveResume(ctx, id, *o.resume, o.again)
 			}
@@ -120,7 +120,7 @@ func (w *worker) touch() {
 }
 
 // grants returns the current grants of the attempt.
-func (w *worker) grants() []mapper.Grant {
+func (w *worker) grants() []model.Grant {
 	w.aside.mu.Lock()
 	defer w.aside.mu.Unlock()
 	if w.aside.grants != nil {

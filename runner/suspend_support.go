@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
 	"carma/runner/suspend"
@@ -65,34 +65,34 @@ func (s *readiness) get() (bool, string) {
 
 // suspendKind returns how tasks on a GPU can be suspended, whether this holds only for
 // tasks alone on the GPU, and the reason for these restrictions.
-func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool, why string) {
+func (r *Runner) suspendKind(d gpu.Device) (kind model.SuspendKind, alone bool, why string) {
 	o := r.opt.Suspending
 	if o == nil {
-		return mapper.SuspendNever, false, cmp.Or(r.opt.NoSuspending, "carma cannot suspend tasks on "+r.GPUs.Name())
+		return model.SuspendNever, false, cmp.Or(r.opt.NoSuspending, "carma cannot suspend tasks on "+r.GPUs.Name())
 	}
 	if o.Off {
-		return mapper.SuspendNever, false, "suspend is off in the configuration"
+		return model.SuspendNever, false, "suspend is off in the configuration"
 	}
 	facts := suspend.Facts{Driver: o.Driver, Arch: o.Arch, MIG: d.Parent != ""}
 	if err := facts.Possible(false); err != nil {
-		return mapper.SuspendNever, false, err.Error()
+		return model.SuspendNever, false, err.Error()
 	}
 	if o.Ready != nil {
 		if yes, why := r.ready.get(); !yes {
-			return mapper.SuspendNever, false, why
+			return model.SuspendNever, false, why
 		}
 	}
-	kind = mapper.SuspendHere
+	kind = model.SuspendHere
 	switch err := facts.Possible(true); {
 	case err != nil:
 		why = err.Error()
 	case o.Move:
-		kind = mapper.SuspendMove
+		kind = model.SuspendMove
 	default:
 		why = "suspend: here in the configuration"
 	}
 	if r.opt.MPS != nil {
-		if how, _ := r.sharingOf(d); how == mapper.SharingMPS || how == mapper.SharingUsers {
+		if how, _ := r.sharingOf(d); how == model.SharingMPS || how == model.SharingUsers {
 			alone = true
 		}
 	}

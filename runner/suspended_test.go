@@ -12,6 +12,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/suspend"
 )
@@ -114,24 +115,24 @@ func suspendable(t *testing.T, change ...func(*rig)) (g *rig, s *shelf, ref stri
 	return g, s, ref
 }
 
-func (g *rig) tell(ev mapper.Event) {
+func (g *rig) tell(ev model.Event) {
 	g.t.Helper()
 	if err := g.do(g.ctx(), fact(ev)); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
-func (g *rig) suspend(task mapper.TaskID) {
+func (g *rig) suspend(task model.TaskID) {
 	g.t.Helper()
-	g.tell(mapper.SuspendAsked{At: g.Clock.Now(), Task: task, By: "ann"})
+	g.tell(model.SuspendAsked{At: g.Clock.Now(), Task: task, By: "ann"})
 }
 
-func (g *rig) resumeTask(task mapper.TaskID) {
+func (g *rig) resumeTask(task model.TaskID) {
 	g.t.Helper()
-	g.tell(mapper.ResumeAsked{At: g.Clock.Now(), Task: task, By: "ann"})
+	g.tell(model.ResumeAsked{At: g.Clock.Now(), Task: task, By: "ann"})
 }
 
-func (g *rig) inPhase(ref string, p mapper.Phase) {
+func (g *rig) inPhase(ref string, p model.Phase) {
 	g.t.Helper()
 	g.eventually("in phase "+string(p), func() bool {
 		rec, err := g.Find(ref)
@@ -144,19 +145,19 @@ func (g *rig) inPhase(ref string, p mapper.Phase) {
 func TestSuspendAndResume(t *testing.T) {
 	g, s, ref := suspendable(t)
 	g.suspend(1)
-	g.inPhase(ref, mapper.Suspended)
+	g.inPhase(ref, model.Suspended)
 	next := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 	if at := g.running(next).Attempts[0].GPUs; at[0].Index != 0 {
 		t.Errorf("the next task runs on %+v", at)
 	}
 	g.resumeTask(1)
-	g.inPhase(ref, mapper.Running)
+	g.inPhase(ref, model.Running)
 	equal(t, "calls", s.said(), []string{"suspend 3.0 GiB", "resume 7 [{GPU-a GPU-b}]"})
 	const own = int64(units.GiB)
 	equal(t, "memory", g.engine.Memory(g.containerName(1, 1)), []int64{own + int64(3*units.GiB), own})
 	g.restart() // its container has the labels of the GPU on which it began
 	rec, err := g.Find(ref)
-	if err != nil || rec.Task.Phase != mapper.Running || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != "GPU-b" {
+	if err != nil || rec.Task.Phase != model.Running || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != "GPU-b" {
 		t.Errorf("after a restart: %+v, %v", rec.Task, err)
 	}
 	line, err := g.api.Timeline(g.ctx(), time.Time{}, time.Time{})
@@ -187,7 +188,7 @@ func TestSuspendFails(t *testing.T) {
 		g.suspend(1)
 		g.eventually("it runs on, and says why", func() bool {
 			rec, err := g.Find(ref)
-			return err == nil && rec.Task.Phase == mapper.Running && rec.Task.Reason.Code == mapper.ReasonNotSuspended && rec.Task.Reason.Text == "the driver is busy"
+			return err == nil && rec.Task.Phase == model.Running && rec.Task.Reason.Code == model.ReasonNotSuspended && rec.Task.Reason.Text == "the driver is busy"
 		})
 		const own = int64(units.GiB)
 		equal(t, "memory", g.engine.Memory(g.containerName(1, 1)), []int64{own + int64(3*units.GiB), own})
@@ -198,17 +199,17 @@ func TestSuspendFails(t *testing.T) {
 		g.suspend(1)
 		g.eventually("it runs on, and says why", func() bool {
 			rec, err := g.Find(ref)
-			return err == nil && rec.Task.Phase == mapper.Running && strings.Contains(rec.Task.Reason.Text, "no such file")
+			return err == nil && rec.Task.Phase == model.Running && strings.Contains(rec.Task.Reason.Text, "no such file")
 		})
 		equal(t, "calls", s.said(), nil)
 	})
 	t.Run("it stays away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		s.fail(suspend.Suspended, errors.New("out of memory"))
 		g.resumeTask(1)
-		g.inPhase(ref, mapper.Running) // at the second try
+		g.inPhase(ref, model.Running) // at the second try
 		equal(t, "calls", s.said(), []string{"suspend 3.0 GiB", "resume 7 []", "resume 7 []"})
 	})
 	t.Run("it is lost", func(t *testing.T) {
@@ -216,7 +217,7 @@ func TestSuspendFails(t *testing.T) {
 			g, s, ref := suspendable(t)
 			if back {
 				g.suspend(1)
-				g.inPhase(ref, mapper.Suspended)
+				g.inPhase(ref, model.Suspended)
 			}
 			s.fail(suspend.Lost, errors.New("failed"))
 			if back {
@@ -225,7 +226,7 @@ func TestSuspendFails(t *testing.T) {
 				g.suspend(1)
 			}
 			last := g.until(ref, "started again", func(t api.Task) bool { return len(t.Attempts) == 2 && t.Phase == "running" })
-			if a := last.Attempts[0]; a.Outcome != string(mapper.ExitInfrastructure) || !strings.Contains(a.Message, "lost while it was suspended: failed") {
+			if a := last.Attempts[0]; a.Outcome != string(model.ExitInfrastructure) || !strings.Contains(a.Message, "lost while it was suspended: failed") {
 				t.Errorf("the first attempt ended as %s: %s", a.Outcome, a.Message)
 			}
 		}
@@ -233,10 +234,10 @@ func TestSuspendFails(t *testing.T) {
 	t.Run("nobody can be asked", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		s.fail(suspend.Lost, fmt.Errorf("state: %w", &suspend.Unavailable{Why: "no helper"}))
 		g.resumeTask(1)
-		g.inPhase(ref, mapper.Running)
+		g.inPhase(ref, model.Running)
 	})
 }
 
@@ -246,7 +247,7 @@ func TestStopSuspended(t *testing.T) {
 	t.Run("away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.restart()
 		g.stopAndCancel(ref)
 		if !slices.Contains(s.said(), "thaw") {
@@ -257,7 +258,7 @@ func TestStopSuspended(t *testing.T) {
 		g, s, ref := suspendable(t)
 		s.hold()
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspending)
+		g.inPhase(ref, model.Suspending)
 		g.stopAndCancel(ref)
 	})
 }
@@ -280,42 +281,42 @@ func TestRestartSuspended(t *testing.T) {
 		g, s, ref := suspendable(t)
 		s.hold()
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspending)
+		g.inPhase(ref, model.Suspending)
 		g.stop()
 		s.release()
 		s.fail(suspend.Lost, &suspend.Unavailable{Why: "no helper"}) // it asks again
 		g.start()
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		equal(t, "calls", s.said(), []string{"recover to suspended []", "recover to suspended []"})
 	})
 	t.Run("away", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.restart()
 		g.resumeTask(1)
-		g.inPhase(ref, mapper.Running)
+		g.inPhase(ref, model.Running)
 		equal(t, "calls", s.said(), []string{"suspend 3.0 GiB", "recover to runs []"})
 	})
 	t.Run("resuming", func(t *testing.T) {
 		g, s, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		next := g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
 		g.running(next)
 		s.hold()
 		g.resumeTask(1)
-		g.inPhase(ref, mapper.Resuming)
+		g.inPhase(ref, model.Resuming)
 		g.stop()
 		s.release()
 		g.start()
-		g.inPhase(ref, mapper.Running)
+		g.inPhase(ref, model.Running)
 		equal(t, "calls", s.said(), []string{"suspend 3.0 GiB", "recover to runs [{GPU-a GPU-b}]"})
 	})
 	t.Run("its container ended meanwhile", func(t *testing.T) {
 		g, _, ref := suspendable(t)
 		g.suspend(1)
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		g.stop()
 		found, err := g.engine.List(g.ctx(), map[string]string{LabelTask: "1"})
 		if err != nil || len(found) != 1 {
@@ -375,13 +376,13 @@ func TestSuspendIsAnswered(t *testing.T) {
 	g, s, ref := suspendable(t)
 	s.hold()
 	g.suspend(1)
-	g.inPhase(ref, mapper.Suspending)
+	g.inPhase(ref, model.Suspending)
 	g.stop()
 	g.opt.Suspending = nil
 	g.start()
 	g.eventually("it runs on, and says why", func() bool {
 		rec, err := g.Find(ref)
-		return err == nil && rec.Task.Phase == mapper.Running && strings.Contains(rec.Task.Reason.Text, "this daemon cannot suspend")
+		return err == nil && rec.Task.Phase == model.Running && strings.Contains(rec.Task.Reason.Text, "this daemon cannot suspend")
 	})
 }
 

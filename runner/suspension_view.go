@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/rights"
@@ -15,24 +15,24 @@ import (
 
 // Suspend suspends a running task.
 func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
-	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Suspend, ref, n.Why, func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
 		if err := r.maySuspend(t); err != nil {
 			return nil, nil, err
 		}
-		return mapper.SuspendAsked{At: now, Task: t.ID, By: who.Name, Why: n.Why}, nil, nil
+		return model.SuspendAsked{At: now, Task: t.ID, By: who.Name, Why: n.Why}, nil, nil
 	})
 }
 
 // maySuspend refuses to suspend a task that cannot be suspended, and names alternatives.
-func (r *Runner) maySuspend(t *mapper.Task) error {
+func (r *Runner) maySuspend(t *model.Task) error {
 	switch t.Phase {
-	case mapper.Suspending, mapper.Suspended:
+	case model.Suspending, model.Suspended:
 		return refusef(409, "task %d is %s already; carma hold %d keeps it so until it is released", t.ID, t.Phase, t.ID)
-	case mapper.Resuming, mapper.Launching:
+	case model.Resuming, model.Launching:
 		return refusef(409, "task %d is %s; it can be suspended when it runs", t.ID, t.Phase)
-	case mapper.Stopping:
+	case model.Stopping:
 		return refusef(409, "task %d is stopping; it leaves its GPUs anyway", t.ID)
-	case mapper.Running:
+	case model.Running:
 	default:
 		return refusef(409, "task %d is %s and has no GPU; carma hold %d keeps it from being launched", t.ID, t.Phase, t.ID)
 	}
@@ -51,7 +51,7 @@ func (r *Runner) maySuspend(t *mapper.Task) error {
 
 // Resume lets a suspended task resume as soon as there is room.
 func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, rights.Resume, ref, "", func(now units.Instant, t *model.Task, _ *Record) (model.Event, *Record, error) {
 		switch {
 		case t.StopReason.Code != "":
 			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
@@ -60,15 +60,15 @@ func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, e
 		case t.Suspension == nil:
 			return nil, nil, refusef(409, "task %d is not suspended: it is %s", t.ID, t.Phase)
 		}
-		return mapper.ResumeAsked{At: now, Task: t.ID, By: who.Name}, nil, nil
+		return model.ResumeAsked{At: now, Task: t.ID, By: who.Name}, nil, nil
 	})
 }
 
 // suspensionView returns the API form of a task's suspension, or nil if the task is
 // neither suspended, suspending nor resuming.
-func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
+func (r *Runner) suspensionView(t *model.Task) *api.Suspension {
 	s := t.Suspension
-	if s == nil || t.Phase == mapper.Stopping {
+	if s == nil || t.Phase == model.Stopping {
 		return nil
 	}
 	v := &api.Suspension{
@@ -84,7 +84,7 @@ func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
 }
 
 // suspendedView returns the API form of a suspended task for carma gpus.
-func (r *Runner) suspendedView(t *mapper.Task) api.Away {
+func (r *Runner) suspendedView(t *model.Task) api.Away {
 	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
 	if rec, _ := r.records.get(t.ID); rec != nil {
 		v.Name = rec.Name
@@ -93,7 +93,7 @@ func (r *Runner) suspendedView(t *mapper.Task) api.Away {
 }
 
 // suspendedFor returns the time for which an attempt of a task was suspended, up to now.
-func suspendedFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
+func suspendedFor(t *model.Task, a *model.Attempt, now units.Instant) time.Duration {
 	if s := t.Suspension; s != nil && s.Since > 0 && a.Ended == 0 {
 		return a.SuspendedTime + max(0, now.Sub(s.Since))
 	}
@@ -102,13 +102,13 @@ func suspendedFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Dur
 
 // suspensionText describes the state of a task that is suspending, suspended or resuming, as a
 // sentence. held says in words what keeps a suspended task from resuming.
-func (r *Runner) suspensionText(t *mapper.Task, held string) string {
+func (r *Runner) suspensionText(t *model.Task, held string) string {
 	s := t.Suspension
-	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: s.By, Text: s.Why})
+	by := words.Reason(model.Reason{Code: model.ReasonSuspended, Name: s.By, Text: s.Why})
 	switch {
-	case t.Phase == mapper.Suspending:
+	case t.Phase == model.Suspending:
 		return fmt.Sprintf("it is being %s; %s go to host memory", by, s.Host)
-	case t.Phase == mapper.Resuming:
+	case t.Phase == model.Resuming:
 		return fmt.Sprintf("it comes back to its GPU after it was %s", by)
 	case t.StopReason.Code != "":
 		return "it was asked to stop: " + words.Reason(t.StopReason)
@@ -116,7 +116,7 @@ func (r *Runner) suspensionText(t *mapper.Task, held string) string {
 	text := fmt.Sprintf("%s; it has %s in host memory", by, s.Host)
 	switch {
 	case t.Hold != nil:
-		hold := words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why})
+		hold := words.Reason(model.Reason{Code: model.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why})
 		return fmt.Sprintf("%s, and is %s: carma release %d", text, hold, t.ID)
 	case !s.Automatic:
 		return fmt.Sprintf("%s and comes back after carma resume %d", text, t.ID)
@@ -125,9 +125,9 @@ func (r *Runner) suspensionText(t *mapper.Task, held string) string {
 }
 
 // untilBack describes the event that ends the suspension of a task.
-func untilBack(t *mapper.Task) string {
+func untilBack(t *model.Task) string {
 	switch {
-	case t.Phase == mapper.Resuming:
+	case t.Phase == model.Resuming:
 		return "it is back on its GPU"
 	case t.Hold != nil:
 		return fmt.Sprintf("carma release %d", t.ID)

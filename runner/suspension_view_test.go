@@ -9,14 +9,15 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/suspend"
 )
 
 // happens enters events in one step.
-func (g *rig) happens(events ...mapper.Event) {
+func (g *rig) happens(events ...model.Event) {
 	g.t.Helper()
-	c := &change{events: func(units.Instant) ([]mapper.Event, []*Record, error) { return events, nil, nil }}
+	c := &change{events: func(units.Instant) ([]model.Event, []*Record, error) { return events, nil, nil }}
 	if err := g.do(g.ctx(), c); err != nil {
 		g.t.Fatal(err)
 	}
@@ -25,10 +26,10 @@ func (g *rig) happens(events ...mapper.Event) {
 // canSuspend reports to the core that the driver can suspend on all GPUs.
 func (g *rig) canSuspend() {
 	g.t.Helper()
-	found := mapper.GPUsFound{At: g.Clock.Now()}
+	found := model.GPUsFound{At: g.Clock.Now()}
 	if err := g.look(g.ctx(), func(s *mapper.State) {
 		for _, gpu := range s.GPUs() {
-			gpu.Suspend = mapper.SuspendHere
+			gpu.Suspend = model.SuspendHere
 			found.GPUs = append(found.GPUs, gpu.GPUInfo)
 		}
 	}); err != nil {
@@ -43,10 +44,10 @@ func (g *rig) suspended(by, why string) (ref string) {
 	g.t.Helper()
 	g.script("stay", untilStopped)
 	ref = g.run(api.Submit{Image: "stay", Mem: int64(3 * units.GiB)})
-	id := mapper.TaskID(g.running(ref).ID)
+	id := model.TaskID(g.running(ref).ID)
 	g.canSuspend()
 	now := g.Clock.Now()
-	g.happens(mapper.SuspendAsked{At: now, Task: id, By: by, Why: why}, mapper.SuspendDone{At: now, Task: id, Attempt: 1})
+	g.happens(model.SuspendAsked{At: now, Task: id, By: by, Why: why}, model.SuspendDone{At: now, Task: id, Attempt: 1})
 	return ref
 }
 
@@ -145,7 +146,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 	}
 
 	// It waits behind who has its GPUs: it would fit on GPU 1, but cannot go there.
-	g.happens(mapper.GPUsCordoned{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}, Closure: &mapper.Cordon{By: "root"}})
+	g.happens(model.GPUsCordoned{At: g.Clock.Now(), GPUs: []model.GPUID{"GPU-a"}, Closure: &model.Cordon{By: "root"}})
 	if _, err := g.api.Resume(g.ctx(), ref); err != nil {
 		t.Fatal(err)
 	}
@@ -161,12 +162,12 @@ func TestSuspendedIsSeen(t *testing.T) {
 	if got := g.why(ref); got.Position != 0 || !strings.Contains(got.Summary, "and is held by root: the data is late: carma release "+ref) || g.phase(ref).Suspension.HeldBy != "root" {
 		t.Errorf("why: %+v", got)
 	}
-	g.happens(mapper.GPUsCordoned{At: g.Clock.Now(), GPUs: []mapper.GPUID{"GPU-a"}})
+	g.happens(model.GPUsCordoned{At: g.Clock.Now(), GPUs: []model.GPUID{"GPU-a"}})
 	if got := g.phase(ref); got.Phase != "suspended" {
 		t.Errorf("held, it is %s", got.Phase)
 	}
-	id := mapper.TaskID(got.ID)
-	g.happens(mapper.HoldChanged{At: g.Clock.Now(), Task: id}, mapper.Resumed{At: g.Clock.Now(), Task: id, Attempt: 1})
+	id := model.TaskID(got.ID)
+	g.happens(model.HoldChanged{At: g.Clock.Now(), Task: id}, model.Resumed{At: g.Clock.Now(), Task: id, Attempt: 1})
 	if got := g.phase(ref); got.Phase != "running" || got.Suspension != nil || len(got.Attempts) != 1 || got.Attempts[0].Suspended <= 0 {
 		t.Errorf("back, it is %+v", got)
 	}
@@ -190,8 +191,8 @@ func TestSuspendedLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.until(ref, "running again", func(t api.Task) bool { return t.Phase == "running" && len(t.Attempts) == 2 })
-	id, now := mapper.TaskID(got.ID), g.Clock.Now()
-	g.happens(mapper.SuspendAsked{At: now, Task: id}, mapper.SuspendDone{At: now, Task: id, Attempt: 2})
+	id, now := model.TaskID(got.ID), g.Clock.Now()
+	g.happens(model.SuspendAsked{At: now, Task: id}, model.SuspendDone{At: now, Task: id, Attempt: 2})
 	if _, err := g.api.Stop(context.Background(), ref, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +211,11 @@ func TestVerifySuspended(t *testing.T) {
 		if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
 			t.Fatal(err)
 		}
-		g.inPhase(ref, mapper.Suspended)
+		g.inPhase(ref, model.Suspended)
 		if _, err := g.api.Resume(g.ctx(), ref); err != nil {
 			t.Fatal(err)
 		}
-		g.inPhase(ref, mapper.Running)
+		g.inPhase(ref, model.Running)
 	}
 	s.fail(suspend.Runs, errors.New("the driver said no"))
 	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
@@ -225,7 +226,7 @@ func TestVerifySuspended(t *testing.T) {
 	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
 		t.Fatal(err)
 	}
-	g.inPhase(ref, mapper.Suspended)
+	g.inPhase(ref, model.Suspended)
 	g.stop()
 	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Suspended != 3 || v.Resumed != 2 || v.Away != away || away <= 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 
@@ -97,7 +97,7 @@ func (r *Runner) inside(ctx context.Context, ref string, a rights.Action, detail
 	if rec.Task.Suspension != nil && rec.Task.StopReason.Code == "" {
 		return nil, nil, refusef(409, "task %d is %s: its programs stand still until %s", rec.ID(), rec.Task.Phase, untilBack(&rec.Task))
 	}
-	if phase := rec.Task.Phase; at == nil || phase != mapper.Running && phase != mapper.Stopping {
+	if phase := rec.Task.Phase; at == nil || phase != model.Running && phase != model.Stopping {
 		why := "carma why " + rec.ID().String() + " tells more"
 		return nil, nil, refusef(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)
 	}

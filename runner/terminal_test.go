@@ -14,7 +14,7 @@ import (
 
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/gpu"
 	"carma/runner/rights"
@@ -279,7 +279,7 @@ func TestIdleTold(t *testing.T) {
 	}
 	s.shows("it is stopped in")
 	s.ends("")
-	if task := g.finished(ref); task.Phase != "failed" || task.ReasonCode != string(mapper.ReasonIdle) || !strings.Contains(task.Reason, "it did nothing for 2s") {
+	if task := g.finished(ref); task.Phase != "failed" || task.ReasonCode != string(model.ReasonIdle) || !strings.Contains(task.Reason, "it did nothing for 2s") {
 		t.Errorf("%s: %s (%s)", task.Phase, task.Reason, task.ReasonCode)
 	}
 }

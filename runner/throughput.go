@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/progress"
 )
 
@@ -77,7 +77,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ev := mapper.ThroughputReported{At: now}
+	ev := model.ThroughputReported{At: now}
 	var then []func() // called if the loop accepts the event
 	for key, g := range going {
 		if p, told, ok := all[key].pace(now, g); ok {
@@ -86,7 +86,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 			then = append(then, func() { all[key].tell(told) })
 		}
 	}
-	slices.SortFunc(ev.Tasks, func(a, b mapper.Throughput) int { return cmp.Compare(a.Task, b.Task) })
+	slices.SortFunc(ev.Tasks, func(a, b model.Throughput) int { return cmp.Compare(a.Task, b.Task) })
 	if len(ev.Tasks) > 0 && r.offer(ev) {
 		for _, note := range then {
 			note()
@@ -96,7 +96,7 @@ func (r *Runner) sendThroughput(ctx context.Context) {
 
 // pace returns the throughput to report for an attempt, or false if there is none. Each
 // report covers an interval of its own, after the previous report's interval.
-func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughput, reportedThroughput, bool) {
+func (f *follower) pace(now units.Instant, g mapper.SpeedView) (model.Throughput, reportedThroughput, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := g.Since
@@ -104,7 +104,7 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 	f.standing(now)
 	p, ok := f.reader.Progress(f.lived(now))
 	if !ok {
-		return mapper.Throughput{}, reportedThroughput{}, false
+		return model.Throughput{}, reportedThroughput{}, false
 	}
 	from, before := since, f.told
 	unit := unitOf(p)
@@ -114,13 +114,13 @@ func (f *follower) pace(now units.Instant, g mapper.SpeedView) (mapper.Throughpu
 	}
 	speed, ok := f.reader.Since(f.lived(from))
 	if !ok || !(speed.Error <= rateErrorMost) {
-		return mapper.Throughput{}, reportedThroughput{}, false
+		return model.Throughput{}, reportedThroughput{}, false
 	}
 	told := reportedThroughput{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: p.Share}
 	if again && !told.differs(before) {
-		return mapper.Throughput{}, reportedThroughput{}, false
+		return model.Throughput{}, reportedThroughput{}, false
 	}
-	out := mapper.Throughput{
+	out := model.Throughput{
 		Rate: rounded(speed.Rate, significant), Error: rounded(speed.Error, 2), Since: from, Unit: unit,
 		Steps: p.Unit == progress.Steps, Share: rounded(told.share, significant),
 	}

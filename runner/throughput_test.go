@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers/containerstest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -49,7 +48,7 @@ func TestProgressTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ref := mapper.TaskID(made.ID).String()
+		ref := model.TaskID(made.ID).String()
 		view := func() *api.Progress {
 			t.Helper()
 			task, err := v.Task(v.ctx, ref)

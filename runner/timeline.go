@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 
 	"golang.org/x/sync/semaphore"
@@ -115,7 +115,7 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 		}
 		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
 			run.Away = instant(s.Since)
-			if rec.Task.Phase == mapper.Suspended {
+			if rec.Task.Phase == model.Suspended {
 				run.GPUs = run.GPUs[:0]
 				for _, g := range s.From {
 					run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
@@ -130,7 +130,7 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 
 // addRunIntervals adds the GPUs of a run between its suspensions, and all GPUs that the
 // run ever had.
-func (r *Runner) addRunIntervals(run *api.Run, rec *Record, a *mapper.Attempt) {
+func (r *Runner) addRunIntervals(run *api.Run, rec *Record, a *model.Attempt) {
 	if len(a.Absences) == 0 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -163,7 +163,7 @@ func (g *remoteRig) submit(user string, s api.Submit) string {
 	if status != 200 || json.Unmarshal([]byte(text), &got) != nil {
 		g.t.Fatalf("%d %s", status, text)
 	}
-	return mapper.TaskID(got.ID).String()
+	return model.TaskID(got.ID).String()
 }
 
 // path is a rule's path with its parameters filled in.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -26,7 +26,7 @@ func TestUndelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := mapper.TaskID(sub.ID).String()
+	ref := model.TaskID(sub.ID).String()
 	g.finished(ref)
 	as := func(c Caller) []string {
 		t.Helper()

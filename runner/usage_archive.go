@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/rights"
@@ -40,7 +40,7 @@ type usageArchive struct {
 }
 
 // forget adds a task's usage to the sums, before its record is deleted.
-func (p *usageArchive) forget(id mapper.TaskID) {
+func (p *usageArchive) forget(id model.TaskID) {
 	rec, _ := p.r.records.get(id)
 	if rec == nil {
 		row, err := p.r.Journal.Task(int64(id))
@@ -58,9 +58,9 @@ func (p *usageArchive) forget(id mapper.TaskID) {
 	u := p.row(rec, t.Ended, nil)
 	u.Tasks++
 	switch t.Phase {
-	case mapper.Succeeded:
+	case model.Succeeded:
 		u.Succeeded++
-	case mapper.Failed:
+	case model.Failed:
 		u.Failed++
 	}
 	if len(t.Attempts) > 0 {
@@ -73,12 +73,12 @@ func (p *usageArchive) forget(id mapper.TaskID) {
 }
 
 // attempt adds the usage of an attempt, split at midnight.
-func (p *usageArchive) attempt(rec *Record, a *mapper.Attempt) {
+func (p *usageArchive) attempt(rec *Record, a *model.Attempt) {
 	from, to := cmp.Or(a.Started, a.Launched), a.Ended
 	if len(a.Grants) == 0 || to < from {
 		return
 	}
-	if a.Class == mapper.ExitGPUOOM {
+	if a.Class == model.ExitGPUOOM {
 		p.row(rec, to, new(p.r.gpuRef(a.Grants[0].GPU).Index)).OOMs++
 	}
 	whole := to.Sub(from).Seconds()

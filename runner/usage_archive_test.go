@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestUsedOfRemoved(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
-	want, ids := 0.0, []mapper.TaskID{}
+	want, ids := 0.0, []model.TaskID{}
 	for range 3 {
 		ref := g.runAs(ann, api.Submit{Image: "ok", Mem: int64(units.GiB), Account: ""})
 		g.finished(ref)
@@ -62,7 +62,7 @@ func TestUsedWithoutAway(t *testing.T) {
 	p := &usageArchive{r: g.Runner}
 	start := units.InstantOf(time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local))
 	rec := &Record{User: "ann", Energy: map[int]float64{1: 80}}
-	p.attempt(rec, &mapper.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), SuspendedTime: time.Hour, Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
+	p.attempt(rec, &model.Attempt{N: 1, Started: start, Ended: start.Add(4 * time.Hour), SuspendedTime: time.Hour, Grants: []model.Grant{{GPU: "GPU-a", Memory: 2 * units.GiB}}, Peak: units.GiB})
 	day := p.days["2026-01-02"]
 	if len(day) != 1 || day[0].GPUSeconds != 3*3600 || day[0].AwaySeconds != 3600 || day[0].EnergyJ != 80 || day[0].Booked != 2*3*3600 {
 		t.Errorf("%+v", day)
@@ -78,9 +78,9 @@ func TestUsedByDay(t *testing.T) {
 	}
 	p := usageArchive{r: g.Runner}
 	rec := &Record{User: "ann", Submit: api.Submit{Image: "a", Account: "lab"}, Energy: map[int]float64{1: 600}}
-	p.attempt(rec, &mapper.Attempt{
-		N: 1, Started: at(1, 22), Ended: at(3, 4), Peak: units.GiB, Class: mapper.ExitGPUOOM,
-		Grants: []mapper.Grant{{GPU: "GPU-a", Memory: 3 * units.GiB}, {GPU: "GPU-b", Memory: 3 * units.GiB}},
+	p.attempt(rec, &model.Attempt{
+		N: 1, Started: at(1, 22), Ended: at(3, 4), Peak: units.GiB, Class: model.ExitGPUOOM,
+		Grants: []model.Grant{{GPU: "GPU-a", Memory: 3 * units.GiB}, {GPU: "GPU-b", Memory: 3 * units.GiB}},
 	})
 	for date, hours := range map[string]float64{"2026-01-01": 2, "2026-01-02": 24, "2026-01-03": 4} {
 		day := p.days[date]
@@ -93,7 +93,7 @@ func TestUsedByDay(t *testing.T) {
 	}
 	for i := range 3 * pastRows {
 		one := *rec
-		one.Group = mapper.TaskID(i).String()
+		one.Group = model.TaskID(i).String()
 		p.row(&one, at(5, 1), nil).Tasks++
 	}
 	total := 0

@@ -9,6 +9,7 @@ import (
 
 	"carma/containers"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/suspend"
 	"carma/runner/suspend/leave"
@@ -85,7 +86,7 @@ func (w *worker) reportVacateOffer() bool {
 		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has reported the offer
 	})
 	if !known {
-		w.post(fact(mapper.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
+		w.post(fact(model.VacatesOnRequest{At: w.Clock.Now(), Task: task, Attempt: attempt}))
 	}
 	return true
 }

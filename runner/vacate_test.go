@@ -13,7 +13,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/suspend/leave"
 )
@@ -55,11 +55,11 @@ func TestLeavesByItself(t *testing.T) {
 	g.eventually("it offers to leave", folder.Offered)
 	g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
 	g.suspend(2)
-	g.inPhase(ref, mapper.Suspended)
+	g.inPhase(ref, model.Suspended)
 	g.restart()
-	g.inPhase(ref, mapper.Suspended)
+	g.inPhase(ref, model.Suspended)
 	g.resumeTask(2)
-	g.inPhase(ref, mapper.Running)
+	g.inPhase(ref, model.Running)
 	if text, err := os.ReadFile(filepath.Join(string(folder), "order")); string(text) != "return 2\n" {
 		t.Errorf("the last order: %q, %v", text, err)
 	}

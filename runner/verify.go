@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/journal"
 )
 
@@ -95,12 +95,12 @@ type verifier struct {
 	follow  bool   // stored decisions are applied, not derived
 	other   *difference
 	state   *mapper.State
-	live    map[mapper.TaskID]int           // the placed attempt
-	left    map[mapper.TaskID]units.Instant // when each suspended task left its GPUs
+	live    map[model.TaskID]int           // the placed attempt
+	left    map[model.TaskID]units.Instant // when each suspended task left its GPUs
 }
 
 func newVerifier(program string) *verifier {
-	return &verifier{program: program, live: map[mapper.TaskID]int{}, left: map[mapper.TaskID]units.Instant{}}
+	return &verifier{program: program, live: map[model.TaskID]int{}, left: map[model.TaskID]units.Instant{}}
 }
 
 // read checks the whole journal, or the events up to the first one on which another
@@ -119,9 +119,9 @@ func (v *verifier) read(j *journal.Reader) error {
 			return err
 		}
 		if began == 0 {
-			began = mapper.EventTime(p.event)
+			began = model.EventTime(p.event)
 		}
-		if c, ok := p.event.(mapper.Configured); ok {
+		if c, ok := p.event.(model.Configured); ok {
 			v.by = c.Program
 		}
 		if v.apply(p, p.seq <= last); v.other != nil {
@@ -156,7 +156,7 @@ func (v *verifier) start(j *journal.Reader) error {
 
 // step applies an event and returns the decisions on it. The last events before a crash
 // have no stored decisions, because none was carried out.
-func (v *verifier) step(p past, stored bool) []mapper.Decision {
+func (v *verifier) step(p past, stored bool) []model.Decision {
 	if v.follow && stored {
 		v.state.Follow(p.event, p.decided)
 		return p.decided
@@ -180,19 +180,19 @@ func (v *verifier) step(p past, stored bool) []mapper.Decision {
 func (v *verifier) apply(p past, stored bool) {
 	v.Events++
 	switch ev := p.event.(type) {
-	case mapper.TaskSubmitted:
+	case model.TaskSubmitted:
 		v.Submitted++
-	case mapper.EndRecovered:
+	case model.EndRecovered:
 		delete(v.live, ev.Task.ID)
-	case mapper.OrphanAdopted:
+	case model.OrphanAdopted:
 		if _, known := v.state.Task(ev.ID); !known {
 			v.Submitted++
 		}
 		v.live[ev.ID] = max(v.live[ev.ID], ev.Attempt)
-	case mapper.Exited:
+	case model.Exited:
 		if v.live[ev.Task] == ev.Attempt {
 			delete(v.live, ev.Task)
-			if ev.Class == mapper.ExitGPUOOM {
+			if ev.Class == model.ExitGPUOOM {
 				v.OOMs++
 			}
 		}
@@ -201,9 +201,9 @@ func (v *verifier) apply(p past, stored bool) {
 	v.moved(p.event)
 	for _, d := range decisions {
 		switch d := d.(type) {
-		case mapper.Launch:
+		case model.Launch:
 			v.launched(p.seq, d)
-		case mapper.Finish:
+		case model.Finish:
 			v.finished(d.Task.Phase)
 		}
 	}
@@ -219,8 +219,8 @@ func (v *verifier) apply(p past, stored bool) {
 }
 
 // moved counts tasks that were suspended or resumed.
-func (v *verifier) moved(ev mapper.Event) {
-	id, now := mapper.About(ev), v.state.Now()
+func (v *verifier) moved(ev model.Event) {
+	id, now := model.About(ev), v.state.Now()
 	t, _ := v.state.Task(id)
 	switch left, away := v.left[id]; {
 	case !away && t != nil && t.Suspension != nil && t.Suspension.Since > 0:
@@ -229,13 +229,13 @@ func (v *verifier) moved(ev mapper.Event) {
 	case away && (t == nil || t.Suspension == nil):
 		delete(v.left, id)
 		v.Away += now.Sub(left)
-		if _, back := ev.(mapper.Resumed); back {
+		if _, back := ev.(model.Resumed); back {
 			v.Resumed++
 		}
 	}
 }
 
-func (v *verifier) launched(seq int64, l mapper.Launch) {
+func (v *verifier) launched(seq int64, l model.Launch) {
 	v.Launches++
 	if l.Attempt > 1 {
 		v.Relaunches++
@@ -249,11 +249,11 @@ func (v *verifier) launched(seq int64, l mapper.Launch) {
 	}
 }
 
-func (v *verifier) finished(p mapper.Phase) {
+func (v *verifier) finished(p model.Phase) {
 	switch p {
-	case mapper.Succeeded:
+	case model.Succeeded:
 		v.Succeeded++
-	case mapper.Failed:
+	case model.Failed:
 		v.Failed++
 	default:
 		v.Cancelled++

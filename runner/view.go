@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/journal"
@@ -49,7 +49,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 type queueView struct {
 	position int
 	waits    string
-	code     mapper.ReasonCode
+	code     model.ReasonCode
 	going    mapper.SpeedView
 	runs     bool
 }
@@ -89,17 +89,17 @@ func (r *Runner) taskAs(ctx context.Context, ref string, environment rights.Acti
 }
 
 // queueViews asks the state about the unfinished ones of some records.
-func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
-	var waiting, placed []mapper.TaskID
+func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[model.TaskID]queueView, error) {
+	var waiting, placed []model.TaskID
 	for _, rec := range recs {
 		switch p := rec.Task.Phase; {
 		case p.Waits():
 			waiting = append(waiting, rec.ID())
-		case p.Placed() && p != mapper.Launching:
+		case p.Placed() && p != model.Launching:
 			placed = append(placed, rec.ID())
 		}
 	}
-	views := map[mapper.TaskID]queueView{}
+	views := map[model.TaskID]queueView{}
 	if len(waiting)+len(placed) == 0 {
 		return views, nil
 	}
@@ -150,12 +150,12 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	}
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
-	} else if t.Phase == mapper.Suspended {
+	} else if t.Phase == model.Suspended {
 		r.viewProgress(&v, t, mapper.SpeedView{})
 		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // the task makes no progress
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
-	if t.Phase == mapper.Estimating {
+	if t.Phase == model.Estimating {
 		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
 	if last := t.Last(); last != nil {
@@ -168,7 +168,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	return v
 }
 
-func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
+func (r *Runner) viewAttempt(id model.TaskID, a *model.Attempt) api.Attempt {
 	v := api.Attempt{
 		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
@@ -185,7 +185,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 	return v
 }
 
-func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
+func (r *Runner) gpuRef(id model.GPUID) api.GPURef {
 	ref := api.GPURef{UUID: string(id), Index: -1}
 	if d, ok := r.devices()[id]; ok {
 		ref.Index = d.Index
@@ -193,7 +193,7 @@ func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
 	return ref
 }
 
-func (r *Runner) capacity(id mapper.GPUID) units.Bytes { return r.devices()[id].Capacity }
+func (r *Runner) capacity(id model.GPUID) units.Bytes { return r.devices()[id].Capacity }
 
 // instant converts an instant for people; 0 is the zero time.
 func instant(t units.Instant) time.Time {
@@ -231,7 +231,7 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 }
 
 // estimateView returns an estimate as users see it.
-func estimateView(e mapper.Estimate, detail string) api.Estimate {
+func estimateView(e model.Estimate, detail string) api.Estimate {
 	return api.Estimate{
 		Memory: int64(e.Memory), Point: int64(e.Point), Plain: int64(e.Plain.Point), WholeGPU: e.WholeGPU, Method: string(e.Method), Detail: detail,
 	}
@@ -240,12 +240,12 @@ func estimateView(e mapper.Estimate, detail string) api.Estimate {
 // estimateDetail says where an estimate comes from. asked is the estimator's sentence at
 // submission. Earlier runs may have overruled it since. exclusive is set if the task
 // requested exclusive GPUs, so that words about sharing are left out.
-func estimateDetail(e mapper.Estimate, asked string, exclusive bool) string {
+func estimateDetail(e model.Estimate, asked string, exclusive bool) string {
 	if found, _, shares := strings.Cut(asked, "; --mem"); shares && exclusive {
 		asked = found + "; it asked for its GPUs alone"
 	}
 	switch {
-	case e.Method != mapper.FromHistory:
+	case e.Method != model.FromHistory:
 		return asked
 	case e.WholeGPU:
 		return "earlier runs of the same image and command used more than tasks that share can have, so it gets whole GPUs; when it was submitted: " + asked

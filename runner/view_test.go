@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -18,9 +17,9 @@ import (
 func TestAsked(t *testing.T) {
 	at := func(minute int) units.Instant { return units.Instant(time.Duration(minute) * time.Minute) }
 	recs := []*Record{
-		{UID: 7, User: "ann", Name: "exp-1", Task: mapper.Task{Request: mapper.Request{ID: 1}, Phase: mapper.Succeeded, Submitted: at(1), Ended: at(10)}},
-		{UID: 7, User: "ann", Name: "exp-2", Task: mapper.Task{Request: mapper.Request{ID: 2}, Phase: mapper.Failed, Submitted: at(2), Ended: at(20)}},
-		{UID: 8, User: "bob", Name: "other", Group: "g", Task: mapper.Task{Request: mapper.Request{ID: 3}, Phase: mapper.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},
+		{UID: 7, User: "ann", Name: "exp-1", Task: model.Task{Request: model.Request{ID: 1}, Phase: model.Succeeded, Submitted: at(1), Ended: at(10)}},
+		{UID: 7, User: "ann", Name: "exp-2", Task: model.Task{Request: model.Request{ID: 2}, Phase: model.Failed, Submitted: at(2), Ended: at(20)}},
+		{UID: 8, User: "bob", Name: "other", Group: "g", Task: model.Task{Request: model.Request{ID: 3}, Phase: model.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},
 	}
 	r := &Runner{}
 	ctx := context.WithValue(t.Context(), callerKey{}, func() Caller { return Caller{UID: 7} })
@@ -64,17 +63,17 @@ func TestWhereAnEstimateComesFrom(t *testing.T) {
 	const asked = "workload resnet50: 6.9 GiB measured, 7.0 GiB booked"
 	const unknown = "nothing is known about its memory; --mem or --est-model lets it share at once"
 	for alone, want := range map[bool]string{false: unknown, true: "nothing is known about its memory; it asked for its GPUs alone"} {
-		if got := estimateDetail(mapper.Estimate{WholeGPU: true}, unknown, alone); got != want {
+		if got := estimateDetail(model.Estimate{WholeGPU: true}, unknown, alone); got != want {
 			t.Errorf("exclusive %v: %q, want %q", alone, got, want)
 		}
 	}
 	for _, c := range []struct {
-		e    mapper.Estimate
+		e    model.Estimate
 		want string
 	}{
-		{mapper.Estimate{Memory: 7 * units.GiB, Method: "catalogue"}, asked},
-		{mapper.Estimate{Memory: 9 * units.GiB, Method: mapper.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
-		{mapper.Estimate{WholeGPU: true, Method: mapper.FromHistory}, "whole GPUs; when it was submitted: " + asked},
+		{model.Estimate{Memory: 7 * units.GiB, Method: "catalogue"}, asked},
+		{model.Estimate{Memory: 9 * units.GiB, Method: model.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
+		{model.Estimate{WholeGPU: true, Method: model.FromHistory}, "whole GPUs; when it was submitted: " + asked},
 	} {
 		if got := estimateDetail(c.e, asked, false); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.e, got, c.want)

@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
@@ -77,7 +77,7 @@ func (v *virtual) submit(image string) string {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	return mapper.TaskID(made.ID).String()
+	return model.TaskID(made.ID).String()
 }
 
 // finished waits for the end of a task, at most for an hour of virtual time.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -58,7 +58,7 @@ func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Acti
 	for i := range c.Task.Attempts {
 		a := &c.Task.Attempts[i]
 		a.Reason = unquoted(a.Reason)
-		if a.Class == mapper.ExitProgram {
+		if a.Class == model.ExitProgram {
 			a.Message = withoutQuote(a.Message)
 		}
 	}
@@ -73,8 +73,8 @@ func (r *Runner) shown(ctx context.Context, rec *Record, environment rights.Acti
 }
 
 // unquoted returns a reason without quotes of a program's output.
-func unquoted(reason mapper.Reason) mapper.Reason {
-	if reason.Code == mapper.ReasonProgram || reason.Code == mapper.ReasonText {
+func unquoted(reason model.Reason) model.Reason {
+	if reason.Code == model.ReasonProgram || reason.Code == model.ReasonText {
 		reason.Text = withoutQuote(reason.Text)
 	}
 	if reason.Cause != nil {

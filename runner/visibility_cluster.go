@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -92,7 +92,7 @@ func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
 	host, sight := *info.Host, r.sight(ctx)
 	host.Helpers = nil
 	host.Tasks = slices.DeleteFunc(slices.Clone(host.Tasks), func(m api.HostMember) bool {
-		rec, _ := r.records.get(mapper.TaskID(m.Task))
+		rec, _ := r.records.get(model.TaskID(m.Task))
 		return rec == nil || !sight.of(rec)
 	})
 	info.Host = &host

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
@@ -28,7 +29,7 @@ const (
 // waited holds the reasons for which tasks have waited.
 type waited struct {
 	mu sync.Mutex
-	of map[mapper.TaskID][]historyLine
+	of map[model.TaskID][]historyLine
 }
 
 // recordWaits calls recordWaitReasons every waitsEvery until ctx ends.
@@ -43,11 +44,11 @@ func (r *Runner) recordWaits(ctx context.Context) {
 // recordWaitReasons stores the reasons with another code than the previous one.
 func (r *Runner) recordWaitReasons(ctx context.Context) error {
 	recs := r.records.newest(0, math.MaxInt, func(rec *Record) bool {
-		return rec.Task.Phase == mapper.Queued || rec.Task.Phase == mapper.Recovering
+		return rec.Task.Phase == model.Queued || rec.Task.Phase == model.Recovering
 	})
 	slices.Reverse(recs)
 	var notes []historyLine
-	var ids []mapper.TaskID
+	var ids []model.TaskID
 	err := r.look(ctx, func(s *mapper.State) {
 		for _, rec := range recs[:min(len(recs), waitsLooked)] {
 			why, known := s.Why(rec.ID())
@@ -66,11 +67,11 @@ func (r *Runner) recordWaitReasons(ctx context.Context) error {
 	return err
 }
 
-func (w *waited) add(id mapper.TaskID, note historyLine) {
+func (w *waited) add(id model.TaskID, note historyLine) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
-		w.of = map[mapper.TaskID][]historyLine{}
+		w.of = map[model.TaskID][]historyLine{}
 	}
 	have := w.of[id]
 	if n := len(have); n > 0 && have[n-1].Reason == note.Reason {
@@ -89,7 +90,7 @@ func (w *waited) add(id mapper.TaskID, note historyLine) {
 	}
 }
 
-func (w *waited) reasons(id mapper.TaskID) []historyLine {
+func (w *waited) reasons(id model.TaskID) []historyLine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.of[id])

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 	"carma/runner/rights"
 )
@@ -30,7 +29,7 @@ func (g *rig) runAs(who Caller, s api.Submit) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return mapper.TaskID(sub.ID).String()
+	return model.TaskID(sub.ID).String()
 }
 
 // refusedAs checks that a submission is refused with a status and words.
@@ -73,7 +72,7 @@ func TestVisibility(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, task := range list {
-			if mapper.TaskID(task.ID).String() == ref {
+			if model.TaskID(task.ID).String() == ref {
 				add(task)
 			}
 		}

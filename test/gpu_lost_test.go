@@ -14,7 +14,7 @@ import (
 
 	"carma/containers"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"
@@ -34,7 +34,7 @@ func (u using) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	if id := u.task.Load(); id != 0 {
 		for i := range list {
 			list[i].Used = units.GiB
-			list[i].Processes = []gpu.Process{{PID: 1, Task: mapper.TaskID(id), Attempt: 1, Used: units.GiB}}
+			list[i].Processes = []gpu.Process{{PID: 1, Task: model.TaskID(id), Attempt: 1, Used: units.GiB}}
 		}
 	}
 	return list, err

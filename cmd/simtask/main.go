@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu/simgpu/client"
 )
 
@@ -116,7 +116,7 @@ func connect(ctx context.Context, j job, env func(string) string, window time.Du
 	task, _ := strconv.ParseInt(env("CARMA_TASK"), 10, 64)
 	attempt, _ := strconv.Atoi(env("CARMA_ATTEMPT"))
 	c, err := client.Dial(ctx, client.Options{
-		Dir: dir, Task: mapper.TaskID(max(0, task)), Attempt: max(0, attempt), Name: j.name,
+		Dir: dir, Task: model.TaskID(max(0, task)), Attempt: max(0, attempt), Name: j.name,
 		GPUs:   strings.Split(visible, ","),
 		Loads:  j.idle(),
 		Window: window,

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/workloads"
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // field is one property of a task, in either form.
@@ -110,7 +109,7 @@ func setGPUs(_ *parser, t *Task, s string) string {
 }
 
 func setPriority(_ *parser, t *Task, s string) string {
-	for _, p := range []mapper.Priority{mapper.Low, mapper.Normal, mapper.High} {
+	for _, p := range []model.Priority{model.Low, model.Normal, model.High} {
 		if strings.EqualFold(s, p.String()) {
 			t.Priority = p
 			return ""

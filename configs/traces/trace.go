@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/workloads"
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 //go:embed *.yaml
@@ -41,7 +40,7 @@ type Task struct {
 	GPUs     int           // at least 1
 	Name     string        // may be empty
 	User     string        // may be empty
-	Priority mapper.Priority
+	Priority model.Priority
 	Mem      units.Bytes // declared per GPU, or 0
 	Line     int         // line in the file, from 1, or 0 if generated
 }

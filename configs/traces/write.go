@@ -10,7 +10,7 @@ import (
 	"carma/configs/traces/joblog"
 	"carma/configs/workloads"
 	"carma/internal/lazyregexp"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Write writes a trace in YAML. Parse reads it as an equal trace, except for the
@@ -42,7 +42,7 @@ func (t Task) values() []string {
 	if t.User != "" {
 		list = append(list, "user: "+scalar(t.User))
 	}
-	if t.Priority != mapper.Normal {
+	if t.Priority != model.Normal {
 		list = append(list, "priority: "+t.Priority.String())
 	}
 	if t.Mem > 0 {

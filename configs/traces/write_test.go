@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"carma/configs/workloads"
 	"carma/internal/units"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
-
-	"carma/configs/workloads"
-	"carma/mapper"
 )
 
 // same compares traces without the line numbers of their tasks.
@@ -53,7 +52,7 @@ func TestWrite(t *testing.T) {
 			w := rapid.SampledFrom(all).Draw(t, "workload")
 			tr.Tasks = append(tr.Tasks, Task{
 				At: at, Workload: w.Name, GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), Name: text("task"), User: text("user"),
-				Priority: rapid.SampledFrom([]mapper.Priority{mapper.Low, mapper.Normal, mapper.High}).Draw(t, "priority"),
+				Priority: rapid.SampledFrom([]model.Priority{model.Low, model.Normal, model.High}).Draw(t, "priority"),
 				Mem:      units.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
 			})
 		}

@@ -3,8 +3,8 @@ package booking
 import (
 	"carma/configs/workloads"
 	"carma/estimator"
-	"carma/mapper"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // Catalogue estimates from the measured workloads that ship with carma.
@@ -46,7 +46,7 @@ func (c Catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
 }
 
 // Expect answers q. It knows more spellings of a model too.
-func (c Catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
+func (c Catalogue) Expect(q estimator.Query) model.Expected { return c.Catalogue.Expect(spelled(q)) }
 
 func spelled(q estimator.Query) estimator.Query {
 	if q.Model == "" { // most tasks name no model

@@ -8,7 +8,7 @@ import (
 	"carma/estimator/networks/described"
 	"carma/estimator/networks/named"
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // detailed reports whether a query gives more of a training than a name and a batch size.
@@ -20,9 +20,9 @@ func detailed(q estimator.Query) bool {
 
 // Expect answers q. It returns the zero value for a described network, whose name is only
 // the name of a file.
-func (p *Predictor) Expect(q estimator.Query) mapper.Expected {
+func (p *Predictor) Expect(q estimator.Query) model.Expected {
 	if len(q.Described) > 0 {
-		return mapper.Expected{}
+		return model.Expected{}
 	}
 	return p.Catalogue.Expect(q)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // work is one task's need of a limited resource of a GPU, for example SM time.
@@ -55,7 +55,7 @@ func (e *engine) lowerBound() time.Duration {
 	}
 	var works [2][]work // by resource
 	for i := range e.results {
-		if e.results[i].Phase != mapper.Succeeded {
+		if e.results[i].Phase != model.Succeeded {
 			continue
 		}
 		t := e.results[i].Task

@@ -6,6 +6,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestCoarseServer checks that, on cards with only the share of time in which a kernel
@@ -25,21 +26,21 @@ func TestCoarseServer(t *testing.T) {
 			for i := range 4 {
 				tasks = append(tasks, Task{
 					At: time.Duration(i) * time.Second, Name: row.name, Kind: row.name, GPUs: 1, SoloTime: time.Hour,
-					Estimate: mapper.Estimate{Memory: 2 * units.GiB}, Memory: []units.Bytes{2 * units.GiB}, Loads: []Load{row.load},
+					Estimate: model.Estimate{Memory: 2 * units.GiB}, Memory: []units.Bytes{2 * units.GiB}, Loads: []Load{row.load},
 				})
 			}
 			joined, most, found := units.Instant(0), 0.0, 0.0
 			_, err := Run(Config{
 				Options: mapper.DefaultsOf("carma"), Coarse: true,
 				GPUs: []GPU{{ID: "rtx", Model: "RTX", Memory: 24 * units.GiB, IdlePower: 20, PeakPower: 350, Speed: 1}},
-				Observe: func(s *mapper.State, ev mapper.Event, _ []mapper.Decision) {
+				Observe: func(s *mapper.State, ev model.Event, _ []model.Decision) {
 					if joined == 0 && len(s.GPUs()[0].Residents) > 1 {
 						joined = s.Now() - origin
 					}
 					if there := s.GPUs()[0].Residents; found == 0 && len(there) > 0 && there[0].Bound {
 						found = there[0].Load.SMACT
 					}
-					if seen, ok := ev.(mapper.Sampled); ok {
+					if seen, ok := ev.(model.Sampled); ok {
 						most = max(most, seen.GPUs[0].SMACT)
 						if !seen.GPUs[0].Coarse {
 							t.Fatal("a sample is not coarse")

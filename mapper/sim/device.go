@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
 	"carma/mapper/energy"
+	"carma/mapper/model"
 )
 
 // The daemon's monitor reads the GPUs every second and reports the mean of the readings
@@ -42,7 +41,7 @@ type device struct {
 	warm    bool          // the monitor's report may still change
 	touched bool          // memory has changed since the last report
 	scores  Activity
-	tasks   []mapper.TaskUse
+	tasks   []model.TaskUse
 	curves  *GPUTimeline  // nil if not recorded
 	charged units.Instant // the instant up to which its energy is charged to tasks
 	score   Score
@@ -238,8 +237,8 @@ func (d *device) look(now units.Instant) (differs bool) {
 }
 
 // shows returns the sample of a task.
-func (u *use) shows(t Truth) mapper.TaskUse {
-	out := mapper.TaskUse{Task: u.run.id, Used: u.held}
+func (u *use) shows(t Truth) model.TaskUse {
+	out := model.TaskUse{Task: u.run.id, Used: u.held}
 	if t.Processes == 0 || t.uniform(drawProcesses, u.run.id) >= t.Processes {
 		return out
 	}
@@ -268,8 +267,8 @@ func (d *device) timesDiffer() bool {
 }
 
 // sample returns the report that look has computed.
-func (d *device) sample() mapper.GPUSample {
-	return mapper.GPUSample{
+func (d *device) sample() model.GPUSample {
+	return model.GPUSample{
 		ID: d.ID, Used: d.held, SMACT: d.scores.SMACT, SMOCC: d.scores.SMOCC, DRAMA: d.scores.DRAMA, Coarse: d.coarse, Tasks: d.tasks,
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Drain is a maintenance of a GPU, for which it is cordoned for a while. The zero value
@@ -62,7 +62,7 @@ func (e *engine) planDrain() {
 func (e *engine) closes() {
 	d := e.cfg.Drain
 	e.drain.since = e.now
-	e.step(mapper.GPUsCordoned{At: e.now, GPUs: []mapper.GPUID{e.drain.device.ID}, Closure: &mapper.Cordon{
+	e.step(model.GPUsCordoned{At: e.now, GPUs: []model.GPUID{e.drain.device.ID}, Closure: &model.Cordon{
 		Why: "maintenance", Until: origin.Add(d.Until), Move: d.Move,
 	}})
 }

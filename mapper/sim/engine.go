@@ -9,6 +9,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/words"
 )
 
@@ -20,8 +21,8 @@ type engine struct {
 	start   units.Instant // first arrival
 	agenda  agenda
 	devices []*device // by machine, then index
-	byID    map[mapper.GPUID]*device
-	runs    map[mapper.TaskID]*run // look-up only
+	byID    map[model.GPUID]*device
+	runs    map[model.TaskID]*run // look-up only
 
 	tasks   []*Task // in order of arrival; the first has number 1
 	arrived int
@@ -42,7 +43,7 @@ type engine struct {
 	record               *recorder     // nil without a timeline
 
 	loads   []Load // scratch
-	samples []mapper.GPUSample
+	samples []model.GPUSample
 }
 
 // runtimeReserve is memory that a program does not use on a card.
@@ -55,7 +56,7 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	cfg.Options.LaunchesAtOnce = 0 // the modelled containers are created at once
 	e := &engine{
 		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)), rests: make([]Stretch, len(tasks)),
-		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
+		byID: map[model.GPUID]*device{}, runs: map[model.TaskID]*run{}, start: origin,
 		sample: &entry{rank: rankSample}, wake: &entry{rank: rankWake}, submit: &entry{rank: rankSubmit},
 	}
 	if len(tasks) > 0 {
@@ -64,9 +65,9 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	}
 	e.now, e.most = e.start, cfg.Truth.most(cfg.Sharing, tasks)
 	e.smallest = slices.MinFunc(cfg.GPUs, func(a, b GPU) int { return cmp.Compare(a.Memory, b.Memory) }).Memory - runtimeReserve
-	infos := make([]mapper.GPUInfo, len(cfg.GPUs))
+	infos := make([]model.GPUInfo, len(cfg.GPUs))
 	for i, g := range cfg.GPUs {
-		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory, Sharing: cfg.Sharing.told(), Suspend: cfg.Suspending.kind()}
+		infos[i] = model.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory, Sharing: cfg.Sharing.told(), Suspend: cfg.Suspending.kind()}
 		d := newDevice(g, e.start)
 		d.score, d.coarse = cfg.Score, cfg.Coarse
 		d.sharing, d.model, d.truth = cfg.Sharing, Fitted, cfg.Truth
@@ -82,9 +83,9 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	if cfg.Timeline {
 		e.record = newRecorder(e.start, e.devices)
 	}
-	e.step(mapper.GPUsFound{At: e.now, GPUs: infos})
+	e.step(model.GPUsFound{At: e.now, GPUs: infos})
 	if cfg.Suspending.on() {
-		e.step(mapper.HostsFound{At: e.now, Hosts: cfg.Suspending.hosts(infos)})
+		e.step(model.HostsFound{At: e.now, Hosts: cfg.Suspending.hosts(infos)})
 	}
 	e.planDrain()
 	return e
@@ -122,7 +123,7 @@ func (e *engine) next() {
 	case rankPace:
 		e.pace(due.run)
 	case rankWake:
-		e.step(mapper.TimerFired{At: e.now})
+		e.step(model.TimerFired{At: e.now})
 	case rankClose:
 		e.closes()
 	case rankSubmit:
@@ -141,7 +142,7 @@ func (e *engine) stuck() error {
 }
 
 // step gives the mapper an event and carries out its decisions.
-func (e *engine) step(ev mapper.Event) {
+func (e *engine) step(ev model.Event) {
 	e.steps++
 	done := e.state.Step(ev)
 	e.record.stepped(e.now, e.state)
@@ -151,17 +152,17 @@ func (e *engine) step(ev mapper.Event) {
 	}
 	for _, d := range done {
 		switch d := d.(type) {
-		case mapper.Launch:
+		case model.Launch:
 			e.launch(d)
-		case mapper.Stop:
+		case model.Stop:
 			e.stop(e.runs[d.Task], words.Reason(d.Reason))
-		case mapper.Suspend:
+		case model.Suspend:
 			e.suspend(d)
-		case mapper.Resume:
+		case model.Resume:
 			e.resume(d)
-		case mapper.Finish:
+		case model.Finish:
 			e.finish(d.Task)
-		case mapper.SetTimer:
+		case model.SetTimer:
 			e.agenda.set(e.wake, max(d.At, e.now))
 		}
 	}
@@ -171,21 +172,21 @@ func (e *engine) step(ev mapper.Event) {
 func (e *engine) arrive() {
 	t := e.tasks[e.arrived]
 	e.arrived++
-	id := mapper.TaskID(e.arrived)
+	id := model.TaskID(e.arrived)
 	if e.arrived < len(e.tasks) {
 		e.agenda.set(e.submit, origin.Add(e.tasks[e.arrived].At))
 	}
-	request := mapper.Request{
+	request := model.Request{
 		ID: id, User: t.User, Kind: t.Kind, Family: t.Family, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit, Slot: t.Slot,
 	}
 	if e.cfg.Suspending.on() {
 		request.HostReserve = ownHost
 	}
-	e.step(mapper.TaskSubmitted{At: e.now, Request: request})
-	e.step(mapper.Estimated{At: e.now, Task: id, Estimate: t.Estimate, Expected: t.Expected})
+	e.step(model.TaskSubmitted{At: e.now, Request: request})
+	e.step(model.Estimated{At: e.now, Task: id, Estimate: t.Estimate, Expected: t.Expected})
 }
 
-func (e *engine) launch(l mapper.Launch) {
+func (e *engine) launch(l model.Launch) {
 	t := e.tasks[l.Task-1]
 	r := &run{id: l.Task, attempt: l.Attempt, task: t, came: e.now}
 	r.entry = entry{rank: rankStart, seq: int64(l.Task), run: r}
@@ -203,10 +204,10 @@ const (
 	paceError = 0.1
 )
 
-func (e *engine) finish(t mapper.Task) {
+func (e *engine) finish(t model.Task) {
 	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason), EnergyJ: e.energy[t.ID-1]}
 	out.Record = Record{
-		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime, Stretches: e.stretches[t.ID-1], Rest: e.rests[t.ID-1],
+		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == model.Succeeded, Solo: out.Task.SoloTime, Stretches: e.stretches[t.ID-1], Rest: e.rests[t.ID-1],
 	}
 	for _, a := range t.Attempts {
 		speed := math.Inf(1)
@@ -215,7 +216,7 @@ func (e *engine) finish(t mapper.Task) {
 		}
 		out.Record.Attempts = append(out.Record.Attempts, AttemptRecord{
 			Launched: a.Launched, Started: a.Started, Ended: a.Ended, Speed: speed,
-			OK: a.Class == mapper.ExitOK, OOM: a.Class == mapper.ExitGPUOOM,
+			OK: a.Class == model.ExitOK, OOM: a.Class == model.ExitGPUOOM,
 		})
 	}
 	if a := t.Last(); a != nil {
@@ -256,6 +257,6 @@ func (e *engine) look() {
 		e.agenda.set(e.sample, e.now+sampleEvery)
 	}
 	if differ {
-		e.step(mapper.Sampled{At: e.now, GPUs: e.samples})
+		e.step(model.Sampled{At: e.now, GPUs: e.samples})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // dice draws small numbers from a fuzzer's bytes, and 0 when they are used up.
@@ -39,7 +39,7 @@ func (d *dice) rules() Config {
 	opt := options(mapper.PolicyNames()[d.of(len(mapper.PolicyNames()))])
 	gpus := 1 + d.of(4)
 	if d.of(2) == 1 {
-		opt.Booking, opt.Order, opt.Recovery = d.name(mapper.Bookings), d.name(mapper.Orders), d.name(mapper.Recoveries)
+		opt.Booking, opt.Order, opt.Recovery = d.name(model.Bookings), d.name(model.Orders), d.name(model.Recoveries)
 		opt.Learn, opt.IdleFirst = d.of(2) == 1, d.of(2) == 1
 		opt.Interval = time.Duration(d.of(30)) * time.Second
 		opt.WarmUp = time.Duration(d.of(60)) * time.Second
@@ -58,12 +58,12 @@ func (d *dice) task(gpus int) Task {
 	if task.GPUs = 1 + d.of(min(2, gpus)); task.GPUs > 1 {
 		task.Memory, task.Loads = append(task.Memory, memory/2), append(task.Loads, small)
 	}
-	task.Priority = mapper.Priority(d.of(3) - 1)
+	task.Priority = model.Priority(d.of(3) - 1)
 	task.Exclusive = d.of(8) == 7
 	task.Kind, task.Family = d.name([]string{"a1", "a2", "b"}), "f"
 	switch d.of(4) {
 	case 0:
-		task.Estimate = mapper.Estimate{WholeGPU: true}
+		task.Estimate = model.Estimate{WholeGPU: true}
 	case 1:
 		task.Estimate.Memory /= 4
 	}

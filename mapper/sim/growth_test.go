@@ -9,7 +9,7 @@ import (
 
 	"carma/configs/traces"
 	"carma/configs/workloads"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // generatedTasks returns n tasks drawn like carma's generated traces, 100,000 from each
@@ -53,7 +53,7 @@ func workloadTask(b testing.TB, name string) Task {
 	}
 	t := Task{
 		Name: name, GPUs: w.GPUs, SoloTime: c.RunTime, Context: workloads.Context(""), Memory: peaks,
-		Estimate: mapper.Estimate{Memory: slices.Max(peaks)},
+		Estimate: model.Estimate{Memory: slices.Max(peaks)},
 	}
 	for _, a := range w.Activities() {
 		t.Loads = append(t.Loads, Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: w.StepTime().Seconds()})

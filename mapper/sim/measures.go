@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Metrics are the measures of a replay: of its tasks, and of its GPUs over the makespan.
@@ -81,7 +81,7 @@ func (m *Metrics) urgent(results []TaskResult) {
 	var sum total
 	var waits []time.Duration
 	for i := range results {
-		if results[i].Task.Priority == mapper.High {
+		if results[i].Task.Priority == model.High {
 			waits = append(waits, results[i].Record.Idle())
 			sum.add(waits[len(waits)-1])
 		}

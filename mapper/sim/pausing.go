@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Some tasks are idle for a while in the middle of their work, and hold their memory,
@@ -56,7 +56,7 @@ func (e *engine) wakes(r *run) {
 		e.settle(r)
 		e.schedule(r)
 	}
-	e.step(mapper.TerminalInput{At: e.now, Task: r.id})
+	e.step(model.TerminalInput{At: e.now, Task: r.id})
 }
 
 // resting returns the idle time of the attempt that finished, and for how much of it the

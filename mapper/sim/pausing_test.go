@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // pausing returns rules that stop or suspend a task that is idle for half an hour.
-func pausing(suspends bool) mapper.Options {
+func pausing(suspends bool) model.Options {
 	o := options("magm")
 	o.IdleYield, o.SuspendIdle = 30*time.Minute, suspends
 	return o

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // TestProcesses checks that samples have the share of time of a task's kernels only if
@@ -11,7 +11,7 @@ import (
 // change of the share alone is reported.
 func TestProcesses(t *testing.T) {
 	u := &use{run: &run{id: 7, training: true, task: &Task{Name: "a"}}, load: Load{SMACT: 0.3, DRAMA: 0.1}, held: 5, speed: 0.5}
-	if got := u.shows(Truth{}); got != (mapper.TaskUse{Task: 7, Used: 5}) {
+	if got := u.shows(Truth{}); got != (model.TaskUse{Task: 7, Used: 5}) {
 		t.Errorf("by the model: %+v", got)
 	}
 	slow := u.shows(Truth{Processes: 1})
@@ -24,7 +24,7 @@ func TestProcesses(t *testing.T) {
 	if got := u.shows(Truth{Processes: 1}); got.Active < 0.97 {
 		t.Errorf("with SMACT 0.97 it shows %+v", got)
 	}
-	d := &device{truth: Truth{Processes: 1}, uses: []*use{u}, tasks: []mapper.TaskUse{u.shows(Truth{Processes: 1})}}
+	d := &device{truth: Truth{Processes: 1}, uses: []*use{u}, tasks: []model.TaskUse{u.shows(Truth{Processes: 1})}}
 	if d.timesDiffer() {
 		t.Error("nothing has changed")
 	}

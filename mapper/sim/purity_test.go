@@ -13,7 +13,7 @@ import (
 
 // imports lists what the model may import: the core, and of the standard library nothing
 // that reads a clock, a file, the network or randomness.
-var imports = []string{"carma/mapper", "carma/mapper/energy", "carma/mapper/interference", "carma/internal/units", "carma/mapper/words", "cmp", "container/heap", "fmt", "hash/fnv", "math", "slices", "strings", "time"}
+var imports = []string{"carma/mapper", "carma/mapper/model", "carma/mapper/energy", "carma/mapper/interference", "carma/internal/units", "carma/mapper/words", "cmp", "container/heap", "fmt", "hash/fnv", "math", "slices", "strings", "time"}
 
 // clocks lists the names in package time that read or wait for a clock.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // run is one attempt of a task.
 type run struct {
 	entry
-	id      mapper.TaskID
+	id      model.TaskID
 	attempt int
 	task    *Task
 	uses    []*use
@@ -52,9 +52,9 @@ func (e *engine) begin(r *run) {
 	for _, u := range r.uses {
 		u.device.join(u, e.now)
 	}
-	e.step(mapper.Started{At: e.now, Task: r.id, Attempt: r.attempt})
+	e.step(model.Started{At: e.now, Task: r.id, Attempt: r.attempt})
 	if e.leaves(r) {
-		e.step(mapper.VacatesOnRequest{At: e.now, Task: r.id, Attempt: r.attempt})
+		e.step(model.VacatesOnRequest{At: e.now, Task: r.id, Attempt: r.attempt})
 	}
 	e.progress(r)
 }
@@ -77,7 +77,7 @@ func (r *run) slowest(of func(*use) float64) float64 {
 // progress handles the point that a run has reached.
 func (e *engine) progress(r *run) {
 	if r.stopped != "" {
-		e.end(r, mapper.Exited{Class: mapper.ExitStopped, Code: exitTerminated, Message: r.stopped})
+		e.end(r, model.Exited{Class: model.ExitStopped, Code: exitTerminated, Message: r.stopped})
 		return
 	}
 	if r.halted { // halted in the step of its start
@@ -97,7 +97,7 @@ func (e *engine) progress(r *run) {
 	whole := r.task.SoloTime.Seconds()
 	end := whole - e.saved[r.id-1]
 	if r.trained >= end {
-		e.end(r, mapper.Exited{Class: mapper.ExitOK})
+		e.end(r, model.Exited{Class: model.ExitOK})
 		return
 	}
 	if !r.training && r.trained >= TrainsFrom(whole) {
@@ -162,7 +162,7 @@ func (e *engine) pace(r *run) {
 		unit, steps = 1/step, true
 	}
 	rate := r.rate * e.cfg.Truth.factor(paceError, drawPace, r.id, r.attempt, r.paced)
-	e.step(mapper.ThroughputReported{At: e.now, Tasks: []mapper.Throughput{{
+	e.step(model.ThroughputReported{At: e.now, Tasks: []model.Throughput{{
 		Task: r.id, Attempt: r.attempt, Rate: rate * unit, Steps: steps, Error: paceError, Since: e.now.Add(-paceAfter),
 		Share: min(1, (r.trained+r.rate*seconds(e.now-r.at))/whole),
 	}}})
@@ -186,14 +186,14 @@ func (e *engine) repace(r *run) {
 
 func (e *engine) outOfMemory(r *run, u *use, asked units.Bytes) {
 	free := u.device.Memory - u.device.held
-	e.end(r, mapper.Exited{
-		Class: mapper.ExitGPUOOM, Code: 1, Demand: u.held + asked,
+	e.end(r, model.Exited{
+		Class: model.ExitGPUOOM, Code: 1, Demand: u.held + asked,
 		Message: fmt.Sprintf("%s asked for on GPU %d, %s free of %s", asked, u.device.Index, free, u.device.Memory),
 	})
 }
 
 // end removes a run from its GPUs and reports it.
-func (e *engine) end(r *run, ev mapper.Exited) {
+func (e *engine) end(r *run, ev model.Exited) {
 	e.agenda.drop(&r.entry)
 	e.agenda.drop(&r.pace)
 	e.agenda.drop(&r.copying)

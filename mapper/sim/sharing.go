@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper"
 	"carma/mapper/interference"
+	"carma/mapper/model"
 )
 
 // Sharing says how processes share a GPU.
@@ -41,11 +41,11 @@ func (s Sharing) String() string {
 }
 
 // told returns the kind of sharing as the scheduler sees it.
-func (s Sharing) told() mapper.Sharing {
+func (s Sharing) told() model.Sharing {
 	if s == TimeSlicing {
-		return mapper.SharingTurns
+		return model.SharingTurns
 	}
-	return mapper.SharingMPS
+	return model.SharingMPS
 }
 
 // Speeds is the function of that name under this kind of sharing.

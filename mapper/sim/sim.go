@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Config is the machine and the rules of a replay.
 type Config struct {
-	Options mapper.Options
+	Options model.Options
 	GPUs    []GPU
 	// StartUp is the time from the decision to launch until the container runs. The time
 	// of the program before it trains is part of its solo time.
@@ -38,12 +38,12 @@ type Config struct {
 	Truth Truth
 	// Observe, if not nil, sees every step after it was made. It must change nothing and
 	// keep nothing of the event.
-	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
+	Observe func(s *mapper.State, ev model.Event, done []model.Decision)
 }
 
 // GPU is one modelled device.
 type GPU struct {
-	ID     mapper.GPUID
+	ID     model.GPUID
 	Node   string // the machine it is in
 	Index  int
 	Model  string
@@ -59,10 +59,10 @@ type GPU struct {
 type Task struct {
 	At         time.Duration // since the start of the trace
 	Name, User string
-	// Kind and Family are as in mapper.Request.
+	// Kind and Family are as in model.Request.
 	Kind, Family string
 	GPUs         int
-	Priority     mapper.Priority
+	Priority     model.Priority
 	Exclusive    bool
 	TimeLimit    time.Duration // of an attempt, or 0 for none
 	Slot         time.Duration // time that an attempt may run while others wait, or 0 for the option's
@@ -70,8 +70,8 @@ type Task struct {
 	// on A100s. The next attempt continues from the last checkpoint, after the start-up,
 	// which each attempt has. If 0, it starts from the beginning.
 	Checkpoint time.Duration
-	Estimate   mapper.Estimate
-	Expected   mapper.Expected
+	Estimate   model.Estimate
+	Expected   model.Expected
 
 	// SoloTime is the whole run alone on A100s.
 	SoloTime time.Duration
@@ -94,9 +94,9 @@ type Result struct {
 
 // TaskResult is the outcome of one task. Instants are in the time of the replay.
 type TaskResult struct {
-	ID     mapper.TaskID
+	ID     model.TaskID
 	Task   *Task // as given to Run
-	Phase  mapper.Phase
+	Phase  model.Phase
 	Reason string // why it failed
 	Record Record
 	// GPUs are the indices of the GPUs of its last attempt.
@@ -143,7 +143,7 @@ func Run(cfg Config, tasks []Task) (Result, error) {
 }
 
 func (c *Config) check() error {
-	if err := c.Options.Validate(); err != nil {
+	if err := mapper.Validate(c.Options); err != nil {
 		return err
 	}
 	if err := c.Score.check(); err != nil {
@@ -167,7 +167,7 @@ func (c *Config) check() error {
 	if err := c.Truth.check(); err != nil {
 		return fmt.Errorf("truth: %w", err)
 	}
-	seen := map[mapper.GPUID]bool{}
+	seen := map[model.GPUID]bool{}
 	for _, g := range c.GPUs {
 		switch {
 		case seen[g.ID]:

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper"
+	"carma/mapper/model"
 
 	"pgregory.net/rapid"
-
-	"carma/mapper"
 )
 
 // station returns n A100s in one machine.
@@ -23,7 +23,7 @@ func station(n int) []GPU {
 	gpus := make([]GPU, n)
 	for i := range gpus {
 		gpus[i] = GPU{
-			ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Memory: 40 * units.GiB,
+			ID: model.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Memory: 40 * units.GiB,
 			IdlePower: 53, PeakPower: 400, Speed: 1,
 		}
 	}
@@ -31,13 +31,13 @@ func station(n int) []GPU {
 }
 
 // options returns the defaults of a policy.
-func options(policy string) mapper.Options { return mapper.DefaultsOf(policy) }
+func options(policy string) model.Options { return mapper.DefaultsOf(policy) }
 
 // training returns a task on one GPU with a correct estimate.
 func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 	return Task{
 		At: at, GPUs: 1, SoloTime: solo, Context: 500 * units.MiB, Memory: []units.Bytes{memory}, Loads: []Load{l},
-		Estimate: mapper.Estimate{Memory: memory},
+		Estimate: model.Estimate{Memory: memory},
 	}
 }
 
@@ -45,7 +45,7 @@ func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 // has.
 func audited(t rapid.TB, cfg Config) Config {
 	t.Helper()
-	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
 		if err := s.Audit(); err != nil {
 			t.Fatalf("after %#v: %v", ev, err)
 		}
@@ -55,7 +55,7 @@ func audited(t rapid.TB, cfg Config) Config {
 			}
 		}
 		for _, d := range done {
-			if l, ok := d.(mapper.Launch); ok {
+			if l, ok := d.(model.Launch); ok {
 				if err := s.AuditLaunch(l); err != nil {
 					t.Fatalf("after %#v: %v", ev, err)
 				}
@@ -156,7 +156,7 @@ func TestOutOfMemory(t *testing.T) {
 	huge := training(0, time.Hour, 50*units.GiB, small)
 	huge.Estimate.Memory = units.GiB
 	r := mustRun(t, Config{Options: options("magm"), GPUs: station(1)}, []Task{huge})
-	if r.Tasks[0].Phase != mapper.Failed || !strings.Contains(r.Tasks[0].Reason, "out of memory alone") {
+	if r.Tasks[0].Phase != model.Failed || !strings.Contains(r.Tasks[0].Reason, "out of memory alone") {
 		t.Errorf("a task that no GPU holds: %s: %s", r.Tasks[0].Phase, r.Tasks[0].Reason)
 	}
 }
@@ -184,10 +184,10 @@ func TestNewcomerRunsOut(t *testing.T) {
 	second.Estimate.Memory = 5 * units.GiB
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1)})
 	audit, ooms := cfg.Observe, 0
-	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
 		audit(s, ev, done)
-		x, ok := ev.(mapper.Exited)
-		if !ok || x.Class != mapper.ExitGPUOOM {
+		x, ok := ev.(model.Exited)
+		if !ok || x.Class != model.ExitGPUOOM {
 			return
 		}
 		ooms++
@@ -211,9 +211,9 @@ func TestSamples(t *testing.T) {
 	cfg.Options.WarmUp = 0
 	audit, samples := cfg.Observe, 0
 	var last units.Instant
-	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
 		audit(s, ev, done)
-		if x, ok := ev.(mapper.Sampled); ok {
+		if x, ok := ev.(model.Sampled); ok {
 			samples++
 			if x.At <= last || (x.At-origin)%sampleEvery != 0 {
 				t.Errorf("a sample at %v after one at %v", x.At, last)
@@ -243,7 +243,7 @@ func TestStop(t *testing.T) {
 		task.TimeLimit = limit
 		r := mustRun(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second}, []Task{task, training(0, time.Minute, units.GiB, small)})
 		got := r.Tasks[0]
-		if l := got.Record.Lifetimes(); got.Phase != mapper.Failed || l.Lost != limit || !r.Tasks[1].Record.Succeeded {
+		if l := got.Record.Lifetimes(); got.Phase != model.Failed || l.Lost != limit || !r.Tasks[1].Record.Succeeded {
 			t.Errorf("limit %s: %s after %s", limit, got.Phase, l.Lost)
 		}
 	}
@@ -374,7 +374,7 @@ func anyTask(t *rapid.T, gpus int) Task {
 		At:        time.Duration(rapid.SampledFrom([]int{0, 0, 60, 600, 3600, 7200}).Draw(t, "at")+rapid.IntRange(0, 600).Draw(t, "and")) * time.Second,
 		User:      rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"),
 		GPUs:      rapid.IntRange(1, min(2, gpus)).Draw(t, "gpus"),
-		Priority:  mapper.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
+		Priority:  model.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
 		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
 		SoloTime:  time.Duration(rapid.SampledFrom([]int{0, 0, 60_000, 900_000, 5_000_000}).Draw(t, "ms")+rapid.IntRange(1, 500_000).Draw(t, "more")) * time.Millisecond,
 		Context:   units.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * units.MiB,
@@ -424,7 +424,7 @@ func anyConfig(t *rapid.T, gpus int) Config {
 	}
 	opt := options(rapid.SampledFrom(mapper.PolicyNames()).Draw(t, "policy"))
 	if rapid.IntRange(0, 3).Draw(t, "defaults") > 0 {
-		opt.Booking = oneOf("booking", mapper.Bookings)
+		opt.Booking = oneOf("booking", model.Bookings)
 		opt.Margin = rapid.SampledFrom([]units.Bytes{0, 2 * units.GiB}).Draw(t, "margin")
 		opt.MinFree = rapid.SampledFrom([]units.Bytes{0, 5 * units.GiB}).Draw(t, "min free")
 		opt.WarmUp = time.Duration(rapid.IntRange(0, 60).Draw(t, "warm-up")) * time.Second
@@ -437,10 +437,10 @@ func anyConfig(t *rapid.T, gpus int) Config {
 		opt.Ageing = rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "ageing")
 		opt.IdleFirst = rapid.Bool().Draw(t, "idle first")
 		opt.MaxTasks = rapid.IntRange(0, 4).Draw(t, "max tasks")
-		opt.Order = oneOf("order", mapper.Orders)
+		opt.Order = oneOf("order", model.Orders)
 		opt.Learn = rapid.Bool().Draw(t, "learn")
 		opt.Shrink = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink")
-		opt.Recovery = oneOf("recovery", mapper.Recoveries)
+		opt.Recovery = oneOf("recovery", model.Recoveries)
 	}
 	return Config{Options: opt, Score: rapid.SampledFrom([]Score{ScoreMean, ScoreRisk}).Draw(t, "score"), GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
 }
@@ -469,7 +469,7 @@ func checkReplay(t rapid.TB, cfg Config, tasks []Task) Result {
 			t.Fatalf("task %d is lost", i+1)
 		}
 		l := got.Record.Lifetimes()
-		if got.Phase != mapper.Succeeded || got.ID != mapper.TaskID(i+1) {
+		if got.Phase != model.Succeeded || got.ID != model.TaskID(i+1) {
 			t.Fatalf("task %d is %s: %s", got.ID, got.Phase, got.Reason)
 		}
 		if l.Waiting < 0 || l.Lost < 0 || l.Execution < got.Task.SoloTime || l.JCT < got.Task.SoloTime || l.JCT != l.Waiting+l.Execution+l.Lost {
@@ -523,7 +523,7 @@ func TestEveryCombination(t *testing.T) {
 	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
 		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, units.Bytes(3+4*(i%5))*units.GiB, l)
 		task.Kind, task.Family = []string{"a1", "a2", "b", ""}[i%4], "f"
-		task.Priority, task.Exclusive = mapper.Priority(i%3-1), i == 4
+		task.Priority, task.Exclusive = model.Priority(i%3-1), i == 4
 		if i%2 == 0 {
 			task.Expected.Loads = task.Loads
 		}
@@ -533,15 +533,15 @@ func TestEveryCombination(t *testing.T) {
 		case 3, 6:
 			task.Estimate.Memory /= 5 // too little
 		case 7:
-			task.Estimate = mapper.Estimate{WholeGPU: true}
+			task.Estimate = model.Estimate{WholeGPU: true}
 		}
 		tasks = append(tasks, task)
 	}
 	combinations := 0
 	for _, policy := range mapper.PolicyNames() {
-		for _, booking := range mapper.Bookings {
-			for _, order := range mapper.Orders {
-				for _, recovery := range mapper.Recoveries {
+		for _, booking := range model.Bookings {
+			for _, order := range model.Orders {
+				for _, recovery := range model.Recoveries {
 					for bits := range 16 {
 						opt := options(policy)
 						opt.Booking, opt.Order, opt.Recovery, opt.Learn = booking, order, recovery, bits&1 > 0
@@ -575,7 +575,7 @@ func TestEveryCombination(t *testing.T) {
 func TestTrueEstimates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := anyConfig(rt, 3)
-		cfg.Options.Booking = mapper.BookGrants
+		cfg.Options.Booking = model.BookGrants
 		tasks := anyTasks(rt, 3)
 		work, kinds := 0.0, map[string]units.Bytes{}
 		for i := range tasks {
@@ -588,7 +588,7 @@ func TestTrueEstimates(t *testing.T) {
 					task.Memory[g] = kinds[task.Kind]
 				}
 			}
-			task.Estimate = mapper.Estimate{Memory: slices.Max(task.Memory) + units.Bytes(rapid.IntRange(0, 1000).Draw(rt, "over"))*units.MiB}
+			task.Estimate = model.Estimate{Memory: slices.Max(task.Memory) + units.Bytes(rapid.IntRange(0, 1000).Draw(rt, "over"))*units.MiB}
 			solo := task.SoloTime.Seconds()
 			for _, l := range task.Loads {
 				work += l.SMACT * (solo - TrainsFrom(solo))
@@ -646,7 +646,7 @@ func synthetic(n, gpus int) []Task {
 		t := training(time.Duration(at*float64(time.Second)), time.Duration((60+random.ExpFloat64()*1800)*float64(time.Second)), memory, l)
 		t.Estimate.Memory = memory.Scale(1 + random.Float64()/10)
 		t.Kind, t.Family = fmt.Sprintf("%v/%d", l.Step, random.IntN(20)), fmt.Sprint(l.Step)
-		t.Expected = mapper.Expected{Loads: []Load{l}, RunTime: 30 * time.Minute}
+		t.Expected = model.Expected{Loads: []Load{l}, RunTime: 30 * time.Minute}
 		if random.IntN(20) == 0 {
 			t.GPUs, t.Memory, t.Loads = 2, append(t.Memory, memory), append(t.Loads, l)
 		}

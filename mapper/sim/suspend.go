@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Suspending says how the modelled GPUs suspend and resume tasks. With the zero value
@@ -56,18 +56,18 @@ func (s Suspending) check() error {
 }
 
 // kind returns the suspend kind that the GPUs report.
-func (s Suspending) kind() mapper.SuspendKind {
+func (s Suspending) kind() model.SuspendKind {
 	if s.on() && s.Leave == 0 {
-		return mapper.SuspendMove
+		return model.SuspendMove
 	}
-	return mapper.SuspendNever
+	return model.SuspendNever
 }
 
 // hosts returns the machines of some GPUs.
-func (s Suspending) hosts(gpus []mapper.GPUInfo) (all []mapper.HostInfo) {
+func (s Suspending) hosts(gpus []model.GPUInfo) (all []model.HostInfo) {
 	for _, g := range gpus {
-		if !slices.ContainsFunc(all, func(h mapper.HostInfo) bool { return h.Node == g.Node }) {
-			all = append(all, mapper.HostInfo{Node: g.Node, Total: s.Host, Memory: s.Host})
+		if !slices.ContainsFunc(all, func(h model.HostInfo) bool { return h.Node == g.Node }) {
+			all = append(all, model.HostInfo{Node: g.Node, Total: s.Host, Memory: s.Host})
 		}
 	}
 	return all
@@ -92,7 +92,7 @@ func (s Suspending) lasts(now units.Instant, until units.Instant, n units.Bytes)
 
 // suspend halts a run at once. Its memory stays until it is copied; a program that
 // vacates its GPUs keeps its context.
-func (e *engine) suspend(d mapper.Suspend) {
+func (e *engine) suspend(d model.Suspend) {
 	r := e.runs[d.Task]
 	r.trained = min(r.goal, r.trained+r.rate*seconds(e.now-r.at))
 	r.at, r.rate, r.halted, r.itself, r.off = e.now, 0, true, d.Leave, r.off[:0]
@@ -115,7 +115,7 @@ func (e *engine) suspend(d mapper.Suspend) {
 }
 
 // resume places a run on GPUs again and allocates its memory there before the copy.
-func (e *engine) resume(d mapper.Resume) {
+func (e *engine) resume(d model.Resume) {
 	r := e.runs[d.Task]
 	if !r.itself {
 		u := &use{run: r, device: e.byID[d.Grants[0].GPU], load: r.task.Loads[0], peak: r.peak}
@@ -165,14 +165,14 @@ func (e *engine) copied(r *run) {
 		r.away = true
 		e.record.left(r, e.now, OutcomeAway)
 		e.goes(r)
-		e.step(mapper.SuspendDone{At: e.now, Task: r.id, Attempt: r.attempt})
+		e.step(model.SuspendDone{At: e.now, Task: r.id, Attempt: r.attempt})
 	case r.lacks != nil:
 		d, n := r.lacks.device, r.off[slices.Index(r.uses, r.lacks)]
 		e.record.left(r, e.now, OutcomeAway)
 		if !r.itself {
 			e.takeOff(r)
 		}
-		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", n, d.Index, d.Memory-d.held)})
+		e.step(model.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", n, d.Index, d.Memory-d.held)})
 	default:
 		r.away, r.halted, r.at, r.ran = false, false, e.now, e.now
 		e.lastStretch(r).To = e.now
@@ -183,7 +183,7 @@ func (e *engine) copied(r *run) {
 		if !r.resting {
 			e.schedule(r)
 		}
-		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt})
+		e.step(model.Resumed{At: e.now, Task: r.id, Attempt: r.attempt})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 var fiveGB = Suspending{Rate: 5 * units.GiB, Pause: SuspendPause, Host: SuspendHost}
@@ -21,10 +22,10 @@ func suspendedOnce(t *testing.T, cfg Config, tasks []*Task, after, away time.Dur
 		switch {
 		case !asked && e.agenda[0].at > from:
 			asked, e.now = true, from
-			e.step(mapper.SuspendAsked{At: from, Task: 1})
+			e.step(model.SuspendAsked{At: from, Task: 1})
 		case !back && e.agenda[0].at > from.Add(away):
 			back, e.now = true, from.Add(away)
-			e.step(mapper.ResumeAsked{At: e.now, Task: 1})
+			e.step(model.ResumeAsked{At: e.now, Task: 1})
 		default:
 			e.next()
 		}
@@ -109,10 +110,10 @@ func TestNoRoomToReturn(t *testing.T) {
 	a, b := training(0, time.Hour, 25*units.GiB, small), training(21*time.Minute, 30*time.Minute, 30*units.GiB, small)
 	b.Estimate.Memory = 10 * units.GiB // it takes more than it was granted
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1), Suspending: fiveGB})
-	cfg.Options.Watchdog, cfg.Options.SMACTCap, cfg.Options.WarmUp = mapper.WatchdogOff, 0, 0
+	cfg.Options.Watchdog, cfg.Options.SMACTCap, cfg.Options.WarmUp = model.WatchdogOff, 0, 0
 	audit, failed := cfg.Observe, 0
-	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
-		if r, ok := ev.(mapper.Resumed); ok && r.Failure != "" {
+	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
+		if r, ok := ev.(model.Resumed); ok && r.Failure != "" {
 			failed++
 		}
 		audit(s, ev, done)
@@ -134,18 +135,18 @@ func TestStoppedWhileSuspended(t *testing.T) {
 	for e.now < e.start.Add(10*time.Minute) {
 		e.next()
 		if e.now == e.start.Add(8*time.Second) {
-			e.step(mapper.SuspendAsked{At: e.now, Task: 1})
+			e.step(model.SuspendAsked{At: e.now, Task: 1})
 			break
 		}
 	}
 	e.next()
 	e.now = e.start.Add(time.Minute)
-	e.step(mapper.Cancel{At: e.now, Task: 1})
+	e.step(model.Cancel{At: e.now, Task: 1})
 	for e.finished == 0 {
 		e.next()
 	}
 	r := e.results[0]
-	if r.Phase != mapper.Cancelled || len(r.Record.Stretches) != 1 || r.Record.Stretches[0].To != e.start.Add(time.Minute) || e.devices[0].held != 0 {
+	if r.Phase != model.Cancelled || len(r.Record.Stretches) != 1 || r.Record.Stretches[0].To != e.start.Add(time.Minute) || e.devices[0].held != 0 {
 		t.Errorf("%+v", r)
 	}
 }

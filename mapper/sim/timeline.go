@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Timeline is the course of a replay: the activity and memory of the GPUs, the number of
@@ -24,7 +24,7 @@ type Timeline struct {
 
 // GPUTimeline is one device over time.
 type GPUTimeline struct {
-	ID       mapper.GPUID
+	ID       model.GPUID
 	Index    int
 	Model    string
 	Capacity units.Bytes
@@ -39,7 +39,7 @@ type GPUTimeline struct {
 
 // Span is one attempt on one of its GPUs, up to its end or its suspension.
 type Span struct {
-	Task    mapper.TaskID
+	Task    model.TaskID
 	Name    string
 	GPU     int // in Timeline.GPUs
 	Attempt int // from 1
@@ -63,11 +63,11 @@ const (
 type recorder struct {
 	timeline Timeline
 	devices  []*device
-	places   map[mapper.GPUID]int // look-up only
+	places   map[model.GPUID]int // look-up only
 }
 
 func newRecorder(start units.Instant, devices []*device) *recorder {
-	r := &recorder{devices: devices, places: map[mapper.GPUID]int{}}
+	r := &recorder{devices: devices, places: map[model.GPUID]int{}}
 	r.timeline = Timeline{Start: start, GPUs: make([]GPUTimeline, len(devices))}
 	for i, d := range devices {
 		r.timeline.GPUs[i] = GPUTimeline{ID: d.ID, Index: d.Index, Model: d.Model, Capacity: d.Memory}
@@ -102,11 +102,11 @@ func (r *recorder) left(of *run, now units.Instant, outcome Outcome) {
 	}
 }
 
-func outcomeOf(c mapper.Class) Outcome {
+func outcomeOf(c model.Class) Outcome {
 	switch c {
-	case mapper.ExitOK:
+	case model.ExitOK:
 		return OutcomeOK
-	case mapper.ExitGPUOOM:
+	case model.ExitGPUOOM:
 		return OutcomeOOM
 	}
 	return OutcomeOther

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // crowd returns tasks of several kinds, some of which run out of memory.
@@ -93,7 +93,7 @@ func checkGPU(t *testing.T, policy string, g GPUTimeline, start units.Instant) {
 // checkSpans checks that there is one span for each attempt and GPU, and no more.
 func checkSpans(t *testing.T, policy string, r Result) {
 	t.Helper()
-	want, ooms, last := 0, map[int]bool{}, map[mapper.TaskID][]int{}
+	want, ooms, last := 0, map[int]bool{}, map[model.TaskID][]int{}
 	for _, task := range r.Tasks {
 		want += len(task.Record.Attempts) * task.Task.GPUs
 	}
@@ -151,7 +151,7 @@ func TestReservedFollowsTheLedger(t *testing.T) {
 		at  units.Instant
 	}
 	books := map[seen]units.Bytes{}
-	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+	cfg.Observe = func(s *mapper.State, ev model.Event, done []model.Decision) {
 		audit(s, ev, done)
 		for i, g := range s.GPUs() {
 			books[seen{i, s.Now()}] = g.Reserved

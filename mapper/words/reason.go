@@ -8,18 +8,18 @@ import (
 	"strconv"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Reason returns a reason in words, as a clause that can follow a colon, or "" for no
 // reason. For a code that this version does not know it names the code.
-func Reason(r mapper.Reason) string {
+func Reason(r model.Reason) string {
 	if r.Code == "" {
 		return ""
 	}
 	sentence, known := sentences[r.Code]
 	if r.Cause != nil {
-		if special := becauseOf[[2]mapper.ReasonCode{r.Code, r.Cause.Code}]; special != "" {
+		if special := becauseOf[[2]model.ReasonCode{r.Code, r.Cause.Code}]; special != "" {
 			sentence = special
 		}
 	}
@@ -40,155 +40,155 @@ func Reason(r mapper.Reason) string {
 
 // sentences has one sentence for each code. See [fill] for its syntax; the fields are
 // "cause" and the keys of values.
-var sentences = map[mapper.ReasonCode]string{
-	mapper.ReasonText: "{text}",
+var sentences = map[model.ReasonCode]string{
+	model.ReasonText: "{text}",
 
-	mapper.ReasonAsked:         "{text|stopped}",
-	mapper.ReasonSlowing:       "it slowed task {task} on GPU {gpu} down {percent} times, more than allowed",
-	mapper.ReasonRecalled:      "{by} sent it back to the queue[: {text}]",
-	mapper.ReasonSuspended:     "suspended[: {cause}~ by {who}]",
-	mapper.ReasonMadeWay:       "[suspended {time} ago to make way for~it makes way for] task {task}",
-	mapper.ReasonSwapped:       "[suspended {time} ago to make way for~it makes way for] the shorter task {task} until that ends, at most {most} later",
-	mapper.ReasonFilled:        "[suspended {time} ago: its GPU was held for task {task}, which could start~its GPU was held for task {task}, which can start now]",
-	mapper.ReasonFills:         "GPU {gpu} is held for task {task}: this one is suspended when that can start",
-	mapper.ReasonWay:           "[{several} make way for it: task {task} on GPU {gpu} first~task {task} makes way for it on GPU {gpu}]",
-	mapper.ReasonNotRunning:    "only a task that runs on a GPU can be suspended",
-	mapper.ReasonSeveralGPUs:   "it runs on {gpus}: the driver cannot suspend programs that talk to each other, and this one does not offer to leave by itself",
-	mapper.ReasonCannotSuspend: "the driver cannot suspend programs on GPU {gpu}",
-	mapper.ReasonMPSClient:     "it shares GPU {gpu} by MPS, whose clients the driver cannot suspend, and its program does not offer to leave by itself; a task with --exclusive can be suspended",
-	mapper.ReasonHostFull:      "{need} of host memory would hold what it has on the GPU, and {have} can be booked",
-	mapper.ReasonNotSuspended:  "it could not be suspended and runs on[: {text}]",
-	mapper.ReasonNotResumed:    "it could not come back to a GPU {times}[: {text}]",
-	mapper.ReasonFoundAway:     "it was found suspended, which the journal did not have",
-	mapper.ReasonMoved:         "{by} moved it to other GPUs",
-	mapper.ReasonDrained:       "moved off GPU {gpu}, which is drained by {who}",
-	mapper.ReasonHold:          "held by {who}",
-	mapper.ReasonPaused:        "{by} paused launching[: {text}][; it goes on in {time}]",
-	mapper.ReasonTimeLimit:     "time limit of {span} reached",
-	mapper.ReasonIdle:          "it did nothing for {rounded}",
-	mapper.ReasonSlotUsed:      "time slot of {span} used, others wait",
-	mapper.ReasonOveruse:       "it used {have} of the {of} reserved for it on GPU {gpu}, and others need the room",
+	model.ReasonAsked:         "{text|stopped}",
+	model.ReasonSlowing:       "it slowed task {task} on GPU {gpu} down {percent} times, more than allowed",
+	model.ReasonRecalled:      "{by} sent it back to the queue[: {text}]",
+	model.ReasonSuspended:     "suspended[: {cause}~ by {who}]",
+	model.ReasonMadeWay:       "[suspended {time} ago to make way for~it makes way for] task {task}",
+	model.ReasonSwapped:       "[suspended {time} ago to make way for~it makes way for] the shorter task {task} until that ends, at most {most} later",
+	model.ReasonFilled:        "[suspended {time} ago: its GPU was held for task {task}, which could start~its GPU was held for task {task}, which can start now]",
+	model.ReasonFills:         "GPU {gpu} is held for task {task}: this one is suspended when that can start",
+	model.ReasonWay:           "[{several} make way for it: task {task} on GPU {gpu} first~task {task} makes way for it on GPU {gpu}]",
+	model.ReasonNotRunning:    "only a task that runs on a GPU can be suspended",
+	model.ReasonSeveralGPUs:   "it runs on {gpus}: the driver cannot suspend programs that talk to each other, and this one does not offer to leave by itself",
+	model.ReasonCannotSuspend: "the driver cannot suspend programs on GPU {gpu}",
+	model.ReasonMPSClient:     "it shares GPU {gpu} by MPS, whose clients the driver cannot suspend, and its program does not offer to leave by itself; a task with --exclusive can be suspended",
+	model.ReasonHostFull:      "{need} of host memory would hold what it has on the GPU, and {have} can be booked",
+	model.ReasonNotSuspended:  "it could not be suspended and runs on[: {text}]",
+	model.ReasonNotResumed:    "it could not come back to a GPU {times}[: {text}]",
+	model.ReasonFoundAway:     "it was found suspended, which the journal did not have",
+	model.ReasonMoved:         "{by} moved it to other GPUs",
+	model.ReasonDrained:       "moved off GPU {gpu}, which is drained by {who}",
+	model.ReasonHold:          "held by {who}",
+	model.ReasonPaused:        "{by} paused launching[: {text}][; it goes on in {time}]",
+	model.ReasonTimeLimit:     "time limit of {span} reached",
+	model.ReasonIdle:          "it did nothing for {rounded}",
+	model.ReasonSlotUsed:      "time slot of {span} used, others wait",
+	model.ReasonOveruse:       "it used {have} of the {of} reserved for it on GPU {gpu}, and others need the room",
 
-	mapper.ReasonProgram:        "{text|exit code {count}}",
-	mapper.ReasonHostOOM:        "{text|the kernel killed it for host memory}",
-	mapper.ReasonCannotStart:    "{text|its container cannot start as asked}",
-	mapper.ReasonInfrastructure: "{text|the container engine or a driver failed under it}",
-	mapper.ReasonEvicted:        "{text|MPS took its memory back}",
-	mapper.ReasonMPSFault:       "{text|the MPS server failed under it}",
-	mapper.ReasonStopped:        "{text|it was stopped}",
-	mapper.ReasonRetry:          "retry {count} of {limit}: {cause}",
-	mapper.ReasonTooOften:       "{cause}, {count} times",
+	model.ReasonProgram:        "{text|exit code {count}}",
+	model.ReasonHostOOM:        "{text|the kernel killed it for host memory}",
+	model.ReasonCannotStart:    "{text|its container cannot start as asked}",
+	model.ReasonInfrastructure: "{text|the container engine or a driver failed under it}",
+	model.ReasonEvicted:        "{text|MPS took its memory back}",
+	model.ReasonMPSFault:       "{text|the MPS server failed under it}",
+	model.ReasonStopped:        "{text|it was stopped}",
+	model.ReasonRetry:          "retry {count} of {limit}: {cause}",
+	model.ReasonTooOften:       "{cause}, {count} times",
 
-	mapper.ReasonUnstarted:    "{text|its container could not be started}[; the engine is not at fault: look at the task and its image; it fails after {left} more failed starts]",
-	mapper.ReasonNeverStarted: "{cause}; {count} starts failed, and the engine is not at fault",
-	mapper.ReasonOthersStart:  "{cause}, and {count} times others could start where it could not",
+	model.ReasonUnstarted:    "{text|its container could not be started}[; the engine is not at fault: look at the task and its image; it fails after {left} more failed starts]",
+	model.ReasonNeverStarted: "{cause}; {count} starts failed, and the engine is not at fault",
+	model.ReasonOthersStart:  "{cause}, and {count} times others could start where it could not",
 
-	mapper.ReasonOOM:          "GPU out of memory: {cause}",
-	mapper.ReasonOOMSuspected: "GPU out of memory suspected ({text|its output names exhausted memory}): it gets more memory once; {cause}",
-	mapper.ReasonOOMBlameless: "GPU out of memory through no fault of its own: {cause}",
-	mapper.ReasonOOMAlone:     "GPU out of memory alone on a GPU: {cause}",
-	mapper.ReasonOOMTooOften:  "GPU out of memory in {attempts}; at last {cause}",
-	mapper.ReasonWantedMore:   "it wanted {need} and had {have} reserved",
-	mapper.ReasonRanOut:       "it ran out with {have} reserved",
-	mapper.ReasonForeignUse:   "processes that are not carma's use {have} on GPU {gpu}",
-	mapper.ReasonNeighbour:    "task {task} used {have} of the {of} reserved for it on GPU {gpu}",
+	model.ReasonOOM:          "GPU out of memory: {cause}",
+	model.ReasonOOMSuspected: "GPU out of memory suspected ({text|its output names exhausted memory}): it gets more memory once; {cause}",
+	model.ReasonOOMBlameless: "GPU out of memory through no fault of its own: {cause}",
+	model.ReasonOOMAlone:     "GPU out of memory alone on a GPU: {cause}",
+	model.ReasonOOMTooOften:  "GPU out of memory in {attempts}; at last {cause}",
+	model.ReasonWantedMore:   "it wanted {need} and had {have} reserved",
+	model.ReasonRanOut:       "it ran out with {have} reserved",
+	model.ReasonForeignUse:   "processes that are not carma's use {have} on GPU {gpu}",
+	model.ReasonNeighbour:    "task {task} used {have} of the {of} reserved for it on GPU {gpu}",
 
-	mapper.ReasonHostMemory:    "it needs {need} of host memory; {have} of {of} can be booked now[, as helpers of suites have {helpers}]",
-	mapper.ReasonHostCPUs:      "it needs {processors}; {booked} of {all} are booked",
-	mapper.ReasonHostInUse:     "it uses {have} of host memory now; {of} is too little",
-	mapper.ReasonHostLow:       "the machine is low on memory: {have} of {of} are available",
-	mapper.ReasonHostKept:      "host memory is kept free for task {task}, which has waited too long",
-	mapper.ReasonHostAgain:     "[{cause}; ]it used {have} of host memory and runs again with {need} booked",
-	mapper.ReasonHostAll:       "[{cause}; ]it had {have} of host memory, as much as a task may have",
-	mapper.ReasonHostOveruse:   "the machine ran low on memory, and it used {have} of the {of} of host memory booked for it",
-	mapper.ReasonTooMuchHost:   "{need} of host memory asked for, a task may have at most {of}",
-	mapper.ReasonTooManyCPUs:   "{processors} asked for, tasks may have {all}",
-	mapper.ReasonTooManyGPUs:   "[{cause}; ]{gpus} asked for, one machine has {limit}",
-	mapper.ReasonOnlyParts:     "[{cause}; ]{gpus} asked for, one machine has {whole} and MIG instances, of which a program can use one at a time",
-	mapper.ReasonTooMuchMemory: "[{cause}; ]{need} of memory asked for on {gpus}, the most there is: {of}",
-	mapper.ReasonNeverGPUs:     "[{cause}; ]{gpus} asked for, a user may have {limit}",
-	mapper.ReasonNeverAlone:    "[{cause}; ]it needs {gpus} for itself, up to {need} of GPU memory; a user may have {of}",
-	mapper.ReasonNeverMemory:   "[{cause}; ]{need} of GPU memory asked for in all, a user may have {of}",
-	mapper.ReasonSlotTooLong:   "a slot of {span} asked for, the longest is {longest}",
+	model.ReasonHostMemory:    "it needs {need} of host memory; {have} of {of} can be booked now[, as helpers of suites have {helpers}]",
+	model.ReasonHostCPUs:      "it needs {processors}; {booked} of {all} are booked",
+	model.ReasonHostInUse:     "it uses {have} of host memory now; {of} is too little",
+	model.ReasonHostLow:       "the machine is low on memory: {have} of {of} are available",
+	model.ReasonHostKept:      "host memory is kept free for task {task}, which has waited too long",
+	model.ReasonHostAgain:     "[{cause}; ]it used {have} of host memory and runs again with {need} booked",
+	model.ReasonHostAll:       "[{cause}; ]it had {have} of host memory, as much as a task may have",
+	model.ReasonHostOveruse:   "the machine ran low on memory, and it used {have} of the {of} of host memory booked for it",
+	model.ReasonTooMuchHost:   "{need} of host memory asked for, a task may have at most {of}",
+	model.ReasonTooManyCPUs:   "{processors} asked for, tasks may have {all}",
+	model.ReasonTooManyGPUs:   "[{cause}; ]{gpus} asked for, one machine has {limit}",
+	model.ReasonOnlyParts:     "[{cause}; ]{gpus} asked for, one machine has {whole} and MIG instances, of which a program can use one at a time",
+	model.ReasonTooMuchMemory: "[{cause}; ]{need} of memory asked for on {gpus}, the most there is: {of}",
+	model.ReasonNeverGPUs:     "[{cause}; ]{gpus} asked for, a user may have {limit}",
+	model.ReasonNeverAlone:    "[{cause}; ]it needs {gpus} for itself, up to {need} of GPU memory; a user may have {of}",
+	model.ReasonNeverMemory:   "[{cause}; ]{need} of GPU memory asked for in all, a user may have {of}",
+	model.ReasonSlotTooLong:   "a slot of {span} asked for, the longest is {longest}",
 
-	mapper.ReasonAfterUnknown:   "unknown condition {condition} on task {task}",
-	mapper.ReasonAfterLater:     "it was to run after task {task}, which does not come before it",
-	mapper.ReasonAfterForgotten: "it was to run after task {task}, of which nothing is known any more",
-	mapper.ReasonAfterFailed:    "task {task} failed, and it was to run only after that had {had}",
-	mapper.ReasonAfterCancelled: "task {task} was cancelled, and it was to run only after that had {had}",
-	mapper.ReasonAfter:          "it waits for task {task} to {verb}[ and for {more}]",
-	mapper.ReasonDelay:          "it is to be queued in {rounded}",
-	mapper.ReasonGroup:          "{tasks} of group {name} run or are queued; at most {limit} at a time",
+	model.ReasonAfterUnknown:   "unknown condition {condition} on task {task}",
+	model.ReasonAfterLater:     "it was to run after task {task}, which does not come before it",
+	model.ReasonAfterForgotten: "it was to run after task {task}, of which nothing is known any more",
+	model.ReasonAfterFailed:    "task {task} failed, and it was to run only after that had {had}",
+	model.ReasonAfterCancelled: "task {task} was cancelled, and it was to run only after that had {had}",
+	model.ReasonAfter:          "it waits for task {task} to {verb}[ and for {more}]",
+	model.ReasonDelay:          "it is to be queued in {rounded}",
+	model.ReasonGroup:          "{tasks} of group {name} run or are queued; at most {limit} at a time",
 
-	mapper.ReasonEngineDown:    "{text|the container engine does not answer}",
-	mapper.ReasonEngineSick:    "the container engine starts nothing: {text}[; to mend it: {remedy}][; tried again in {time}]",
-	mapper.ReasonNoGPU:         "no GPU was found on this machine",
-	mapper.ReasonBackOff:       "tried again in {rounded} after: {cause}",
-	mapper.ReasonQuotaTasks:    "{name} has {tasks} running, the most allowed per user",
-	mapper.ReasonQuotaGPUs:     "{name} has {gpus} and would have {sum}, of {limit} allowed per user",
-	mapper.ReasonQuotaMemory:   "{name} has {have} of GPU memory reserved and needs {need} more, of {of} allowed per user",
-	mapper.ReasonNamespaceFull: "namespace {name} takes no more now: {text|it is full}[; {remedy}][; tried again in {time}]",
-	mapper.ReasonRecoveryFirst: "tasks in the recovery queue go first (recovery: original)",
-	mapper.ReasonInterval:      "one launch every {span}",
-	mapper.ReasonHanding:       "it fits; {count} of at most {limit} launches are on their way to the engine (launches-at-once)",
-	mapper.ReasonFairShare:     "by fair share {later} first",
-	mapper.ReasonLookAhead:     "{tasks} ahead of it in the queue; no more than {limit} that do not fit are passed over",
-	mapper.ReasonLookedAtLater: "it fits by now; the queue is looked at again within {rounded}",
-	mapper.ReasonAboutToStart:  "it fits and is about to start",
-	mapper.ReasonScattered:     "{count} GPUs fit, but no {limit} of one machine together",
-	mapper.ReasonTurnedDown:    "{count} of {limit} GPUs fit",
+	model.ReasonEngineDown:    "{text|the container engine does not answer}",
+	model.ReasonEngineSick:    "the container engine starts nothing: {text}[; to mend it: {remedy}][; tried again in {time}]",
+	model.ReasonNoGPU:         "no GPU was found on this machine",
+	model.ReasonBackOff:       "tried again in {rounded} after: {cause}",
+	model.ReasonQuotaTasks:    "{name} has {tasks} running, the most allowed per user",
+	model.ReasonQuotaGPUs:     "{name} has {gpus} and would have {sum}, of {limit} allowed per user",
+	model.ReasonQuotaMemory:   "{name} has {have} of GPU memory reserved and needs {need} more, of {of} allowed per user",
+	model.ReasonNamespaceFull: "namespace {name} takes no more now: {text|it is full}[; {remedy}][; tried again in {time}]",
+	model.ReasonRecoveryFirst: "tasks in the recovery queue go first (recovery: original)",
+	model.ReasonInterval:      "one launch every {span}",
+	model.ReasonHanding:       "it fits; {count} of at most {limit} launches are on their way to the engine (launches-at-once)",
+	model.ReasonFairShare:     "by fair share {later} first",
+	model.ReasonLookAhead:     "{tasks} ahead of it in the queue; no more than {limit} that do not fit are passed over",
+	model.ReasonLookedAtLater: "it fits by now; the queue is looked at again within {rounded}",
+	model.ReasonAboutToStart:  "it fits and is about to start",
+	model.ReasonScattered:     "{count} GPUs fit, but no {limit} of one machine together",
+	model.ReasonTurnedDown:    "{count} of {limit} GPUs fit",
 }
 
 // becauseOf has the sentences for a reason with a certain cause.
-var becauseOf = map[[2]mapper.ReasonCode]string{
-	{mapper.ReasonSuspended, mapper.ReasonIdle}: "suspended, as {cause}; it comes back when somebody resumes it, or types into its terminal",
-	{mapper.ReasonOOM, mapper.ReasonOveruse}:    "stopped before the GPU ran out of memory: {cause}",
+var becauseOf = map[[2]model.ReasonCode]string{
+	{model.ReasonSuspended, model.ReasonIdle}: "suspended, as {cause}; it comes back when somebody resumes it, or types into its terminal",
+	{model.ReasonOOM, model.ReasonOveruse}:    "stopped before the GPU ran out of memory: {cause}",
 }
 
 // values are the fields of reasons as used in sentences.
-var values = map[string]func(r *mapper.Reason) string{
-	"text":       func(r *mapper.Reason) string { return r.Text },
-	"remedy":     func(r *mapper.Reason) string { return r.Remedy },
-	"name":       func(r *mapper.Reason) string { return r.Name },
-	"by":         func(r *mapper.Reason) string { return cmp.Or(r.Name, "carma") },
-	"who":        func(r *mapper.Reason) string { return join(cmp.Or(r.Name, "carma"), r.Text) },
-	"task":       func(r *mapper.Reason) string { return r.Task.String() },
-	"gpu":        func(r *mapper.Reason) string { return strconv.Itoa(r.GPU) },
-	"have":       func(r *mapper.Reason) string { return r.Have.String() },
-	"need":       func(r *mapper.Reason) string { return r.Need.String() },
-	"of":         func(r *mapper.Reason) string { return r.Of.String() },
-	"helpers":    func(r *mapper.Reason) string { return some(r.Helpers, r.Helpers.String()) },
-	"percent":    func(r *mapper.Reason) string { return fmt.Sprintf("%.2f", float64(r.Percent)/100) },
-	"count":      func(r *mapper.Reason) string { return strconv.Itoa(r.Count) },
-	"limit":      func(r *mapper.Reason) string { return strconv.Itoa(r.Limit) },
-	"left":       func(r *mapper.Reason) string { return some(r.Limit, strconv.Itoa(r.Limit)) },
-	"sum":        func(r *mapper.Reason) string { return strconv.Itoa(r.Count + r.More) },
-	"tasks":      func(r *mapper.Reason) string { return plural(r.Count, "task") },
-	"several":    func(r *mapper.Reason) string { return some(r.Count-1, plural(r.Count, "task")) },
-	"more":       func(r *mapper.Reason) string { return some(r.More, plural(r.More, "more task")) },
-	"gpus":       func(r *mapper.Reason) string { return plural(r.Count, "GPU") },
-	"whole":      func(r *mapper.Reason) string { return plural(r.Limit, "whole GPU") },
-	"times":      func(r *mapper.Reason) string { return plural(r.Count, "time") },
-	"attempts":   func(r *mapper.Reason) string { return plural(r.Count, "attempt") },
-	"later":      func(r *mapper.Reason) string { return laterTasks(r.Count) },
-	"processors": func(r *mapper.Reason) string { return processors(r.More) },
-	"booked":     func(r *mapper.Reason) string { return thousandths(r.Count) },
-	"all":        func(r *mapper.Reason) string { return thousandths(r.Limit) },
-	"span":       func(r *mapper.Reason) string { return r.Span.String() },
-	"rounded":    func(r *mapper.Reason) string { return seconds(r.Span) },
-	"time":       func(r *mapper.Reason) string { return some(r.Span, seconds(r.Span)) },
-	"most":       func(r *mapper.Reason) string { return minutes(r.Most) },
-	"longest":    func(r *mapper.Reason) string { return r.Most.String() },
-	"condition":  func(r *mapper.Reason) string { return strconv.Quote(string(r.Condition)) },
-	"verb":       func(r *mapper.Reason) string { return cmp.Or(verbs[r.Condition], "succeed") },
-	"had":        func(r *mapper.Reason) string { return cmp.Or(had[r.Condition], "succeeded") },
+var values = map[string]func(r *model.Reason) string{
+	"text":       func(r *model.Reason) string { return r.Text },
+	"remedy":     func(r *model.Reason) string { return r.Remedy },
+	"name":       func(r *model.Reason) string { return r.Name },
+	"by":         func(r *model.Reason) string { return cmp.Or(r.Name, "carma") },
+	"who":        func(r *model.Reason) string { return join(cmp.Or(r.Name, "carma"), r.Text) },
+	"task":       func(r *model.Reason) string { return r.Task.String() },
+	"gpu":        func(r *model.Reason) string { return strconv.Itoa(r.GPU) },
+	"have":       func(r *model.Reason) string { return r.Have.String() },
+	"need":       func(r *model.Reason) string { return r.Need.String() },
+	"of":         func(r *model.Reason) string { return r.Of.String() },
+	"helpers":    func(r *model.Reason) string { return some(r.Helpers, r.Helpers.String()) },
+	"percent":    func(r *model.Reason) string { return fmt.Sprintf("%.2f", float64(r.Percent)/100) },
+	"count":      func(r *model.Reason) string { return strconv.Itoa(r.Count) },
+	"limit":      func(r *model.Reason) string { return strconv.Itoa(r.Limit) },
+	"left":       func(r *model.Reason) string { return some(r.Limit, strconv.Itoa(r.Limit)) },
+	"sum":        func(r *model.Reason) string { return strconv.Itoa(r.Count + r.More) },
+	"tasks":      func(r *model.Reason) string { return plural(r.Count, "task") },
+	"several":    func(r *model.Reason) string { return some(r.Count-1, plural(r.Count, "task")) },
+	"more":       func(r *model.Reason) string { return some(r.More, plural(r.More, "more task")) },
+	"gpus":       func(r *model.Reason) string { return plural(r.Count, "GPU") },
+	"whole":      func(r *model.Reason) string { return plural(r.Limit, "whole GPU") },
+	"times":      func(r *model.Reason) string { return plural(r.Count, "time") },
+	"attempts":   func(r *model.Reason) string { return plural(r.Count, "attempt") },
+	"later":      func(r *model.Reason) string { return laterTasks(r.Count) },
+	"processors": func(r *model.Reason) string { return processors(r.More) },
+	"booked":     func(r *model.Reason) string { return thousandths(r.Count) },
+	"all":        func(r *model.Reason) string { return thousandths(r.Limit) },
+	"span":       func(r *model.Reason) string { return r.Span.String() },
+	"rounded":    func(r *model.Reason) string { return seconds(r.Span) },
+	"time":       func(r *model.Reason) string { return some(r.Span, seconds(r.Span)) },
+	"most":       func(r *model.Reason) string { return minutes(r.Most) },
+	"longest":    func(r *model.Reason) string { return r.Most.String() },
+	"condition":  func(r *model.Reason) string { return strconv.Quote(string(r.Condition)) },
+	"verb":       func(r *model.Reason) string { return cmp.Or(verbs[r.Condition], "succeed") },
+	"had":        func(r *model.Reason) string { return cmp.Or(had[r.Condition], "succeeded") },
 }
 
 // verbs name the state a dependency waits for, had the state it needed, unless it is
 // success.
 var (
-	verbs = map[mapper.Condition]string{mapper.AfterAny: "end", mapper.AfterStarted: "start"}
-	had   = map[mapper.Condition]string{mapper.AfterStarted: "started"}
+	verbs = map[model.Condition]string{model.AfterAny: "end", model.AfterStarted: "start"}
+	had   = map[model.Condition]string{model.AfterStarted: "started"}
 )
 
 // some returns a text, or nothing if a number is not above zero.
@@ -242,4 +242,4 @@ func processors(n int) string {
 func thousandths(n int) string { return strconv.FormatFloat(float64(n)/1000, 'g', 6, 64) }
 
 // Codes returns all codes of reasons, in no order.
-func Codes() []mapper.ReasonCode { return slices.Collect(maps.Keys(sentences)) }
+func Codes() []model.ReasonCode { return slices.Collect(maps.Keys(sentences)) }

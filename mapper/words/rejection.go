@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Rejection says why a GPU was rejected: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs
 // 12.3".
-func Rejection(r mapper.Rejection) string {
+func Rejection(r model.Rejection) string {
 	gpu := fmt.Sprintf("GPU %d", r.Index)
 	switch {
-	case r.Rule == mapper.RuleSlowdown && r.Task != 0:
+	case r.Rule == model.RuleSlowdown && r.Task != 0:
 		return "on " + gpu + " " + OnGPU(r)
-	case r.Rule == mapper.RuleMemory && r.Learner != 0:
+	case r.Rule == model.RuleMemory && r.Learner != 0:
 		return gpu + ": " + OnGPU(r)
 	}
 	return gpu + " " + OnGPU(r)
@@ -24,7 +24,7 @@ func Rejection(r mapper.Rejection) string {
 
 // OnGPU is Rejection for a place where the GPU is already named, as in a table: "memory
 // 31.2 of 40.0 GiB reserved, needs 12.3".
-func OnGPU(r mapper.Rejection) string {
+func OnGPU(r model.Rejection) string {
 	clause := clauses[r.Rule]
 	if clause == "" {
 		return "rejected: " + string(r.Rule)
@@ -34,59 +34,59 @@ func OnGPU(r mapper.Rejection) string {
 }
 
 // clauses has one clause for each rule about a GPU, with the fields of parts; see [fill].
-var clauses = map[mapper.Rule]string{
-	mapper.RuleFault:       "is out of service: {lost}",
-	mapper.RuleClosed:      "is drained[ by {by}]",
-	mapper.RulePart:        "is a MIG instance, of which a program can use one at a time",
-	mapper.RulePinned:      "is none that it is bound to",
-	mapper.RuleSuspended:   "is not the GPU that it was suspended on, nor one like it to which the driver can move it",
-	mapper.RuleReserved:    "{reserved|is reserved for others}",
-	mapper.RuleSick:        "starts no containers: {fault}[; to mend it: {remedy}]",
-	mapper.RuleKept:        "is kept free for task {task}",
-	mapper.RuleAlone:       "belongs to task {task} alone",
-	mapper.RuleIdle:        "has {tasks}, an idle GPU is needed",
-	mapper.RuleForeign:     "has {have} in use by processes that are not carma's, it must be free of others",
-	mapper.RuleMaxTasks:    "has {tasks}, the most allowed",
-	mapper.RuleMemory:      "[task {learner} has all free memory until its own is known, about {time} after it has begun to train~memory {haveGiB} of {ofGiB} GiB reserved, needs {needGiB}]",
-	mapper.RuleMinFree:     "has {haveGiB} GiB free, under the minimum of {needGiB}",
-	mapper.RuleSMACT:       "SMACT {smact}, at or over {cap}",
-	mapper.RuleWarmUp:      "is warming up task {task}",
-	mapper.RuleSharing:     "has no room for its sharing score, the scores on a GPU sum to at most 2",
-	mapper.RuleUtilization: "would be asked for more than 100 % of its time",
-	mapper.RuleSlowdown:    "[it would slow task {other}~would slow it] down {slowdown} times, over {cap}[, so that it surely stays below {allowed}]",
-	mapper.RuleUnseen:      "is closed until the activity of task {task} has been seen",
-	mapper.RuleWait:        "has {tasks}, waiting for one to end costs less than sharing",
+var clauses = map[model.Rule]string{
+	model.RuleFault:       "is out of service: {lost}",
+	model.RuleClosed:      "is drained[ by {by}]",
+	model.RulePart:        "is a MIG instance, of which a program can use one at a time",
+	model.RulePinned:      "is none that it is bound to",
+	model.RuleSuspended:   "is not the GPU that it was suspended on, nor one like it to which the driver can move it",
+	model.RuleReserved:    "{reserved|is reserved for others}",
+	model.RuleSick:        "starts no containers: {fault}[; to mend it: {remedy}]",
+	model.RuleKept:        "is kept free for task {task}",
+	model.RuleAlone:       "belongs to task {task} alone",
+	model.RuleIdle:        "has {tasks}, an idle GPU is needed",
+	model.RuleForeign:     "has {have} in use by processes that are not carma's, it must be free of others",
+	model.RuleMaxTasks:    "has {tasks}, the most allowed",
+	model.RuleMemory:      "[task {learner} has all free memory until its own is known, about {time} after it has begun to train~memory {haveGiB} of {ofGiB} GiB reserved, needs {needGiB}]",
+	model.RuleMinFree:     "has {haveGiB} GiB free, under the minimum of {needGiB}",
+	model.RuleSMACT:       "SMACT {smact}, at or over {cap}",
+	model.RuleWarmUp:      "is warming up task {task}",
+	model.RuleSharing:     "has no room for its sharing score, the scores on a GPU sum to at most 2",
+	model.RuleUtilization: "would be asked for more than 100 % of its time",
+	model.RuleSlowdown:    "[it would slow task {other}~would slow it] down {slowdown} times, over {cap}[, so that it surely stays below {allowed}]",
+	model.RuleUnseen:      "is closed until the activity of task {task} has been seen",
+	model.RuleWait:        "has {tasks}, waiting for one to end costs less than sharing",
 }
 
 // parts are the fields of rejections as used in clauses.
-var parts = map[string]func(r *mapper.Rejection) string{
-	"fault": func(r *mapper.Rejection) string { return r.Fault },
-	"lost": func(r *mapper.Rejection) string {
+var parts = map[string]func(r *model.Rejection) string{
+	"fault": func(r *model.Rejection) string { return r.Fault },
+	"lost": func(r *model.Rejection) string {
 		if r.Missing {
 			return Missing
 		}
 		return r.Fault
 	},
-	"remedy":   func(r *mapper.Rejection) string { return r.Remedy },
-	"by":       func(r *mapper.Rejection) string { return closedBy(r.Closed) },
-	"reserved": func(r *mapper.Rejection) string { return reserved(r.Reserved) },
-	"task":     func(r *mapper.Rejection) string { return r.Task.String() },
-	"other":    func(r *mapper.Rejection) string { return some(r.Task, r.Task.String()) },
-	"learner":  func(r *mapper.Rejection) string { return some(r.Learner, r.Learner.String()) },
-	"tasks":    func(r *mapper.Rejection) string { return plural(r.Tasks, "task") },
-	"time":     func(r *mapper.Rejection) string { return minutes(r.Span) },
-	"have":     func(r *mapper.Rejection) string { return r.Have.String() },
-	"haveGiB":  func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Have.GiB()) },
-	"needGiB":  func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Need.GiB()) },
-	"ofGiB":    func(r *mapper.Rejection) string { return fmt.Sprintf("%.1f", r.Of.GiB()) },
-	"smact":    func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.SMACT) },
-	"slowdown": func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.Slowdown) },
-	"cap":      func(r *mapper.Rejection) string { return fmt.Sprintf("%.2f", r.Cap) },
-	"allowed":  func(r *mapper.Rejection) string { return some(r.Allowed, fmt.Sprintf("%.2f", r.Allowed)) },
+	"remedy":   func(r *model.Rejection) string { return r.Remedy },
+	"by":       func(r *model.Rejection) string { return closedBy(r.Closed) },
+	"reserved": func(r *model.Rejection) string { return reserved(r.Reserved) },
+	"task":     func(r *model.Rejection) string { return r.Task.String() },
+	"other":    func(r *model.Rejection) string { return some(r.Task, r.Task.String()) },
+	"learner":  func(r *model.Rejection) string { return some(r.Learner, r.Learner.String()) },
+	"tasks":    func(r *model.Rejection) string { return plural(r.Tasks, "task") },
+	"time":     func(r *model.Rejection) string { return minutes(r.Span) },
+	"have":     func(r *model.Rejection) string { return r.Have.String() },
+	"haveGiB":  func(r *model.Rejection) string { return fmt.Sprintf("%.1f", r.Have.GiB()) },
+	"needGiB":  func(r *model.Rejection) string { return fmt.Sprintf("%.1f", r.Need.GiB()) },
+	"ofGiB":    func(r *model.Rejection) string { return fmt.Sprintf("%.1f", r.Of.GiB()) },
+	"smact":    func(r *model.Rejection) string { return fmt.Sprintf("%.2f", r.SMACT) },
+	"slowdown": func(r *model.Rejection) string { return fmt.Sprintf("%.2f", r.Slowdown) },
+	"cap":      func(r *model.Rejection) string { return fmt.Sprintf("%.2f", r.Cap) },
+	"allowed":  func(r *model.Rejection) string { return some(r.Allowed, fmt.Sprintf("%.2f", r.Allowed)) },
 }
 
 // closedBy returns who cordoned a GPU and why, or "" if that is not known.
-func closedBy(c *mapper.Cordon) string {
+func closedBy(c *model.Cordon) string {
 	if c == nil {
 		return ""
 	}
@@ -94,7 +94,7 @@ func closedBy(c *mapper.Cordon) string {
 }
 
 // reserved describes a reservation, or returns "" if there is none.
-func reserved(v *mapper.Reservation) string {
+func reserved(v *model.Reservation) string {
 	if v == nil {
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Why says in one line why a task waits, or "" if it does not.
@@ -18,11 +19,11 @@ func Why(w mapper.Why) string {
 func why(w mapper.Why) string {
 	text := Reason(w.Binding)
 	switch w.Binding.Code {
-	case mapper.ReasonFairShare:
+	case model.ReasonFairShare:
 		if w.Turn != nil {
 			return turn(*w.Turn)
 		}
-	case mapper.ReasonTurnedDown:
+	case model.ReasonTurnedDown:
 		switch {
 		case w.Nearest == nil:
 		case w.Turn != nil:

@@ -12,23 +12,22 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // full returns a reason with every field set.
-func full(code mapper.ReasonCode) mapper.Reason {
-	return mapper.Reason{
+func full(code model.ReasonCode) model.Reason {
+	return model.Reason{
 		Code: code, Task: 7, GPU: 1, Have: units.GiB, Need: 2 * units.GiB, Of: 3 * units.GiB, Count: 2, More: 1, Limit: 4,
-		Span: time.Minute, Most: time.Hour, Name: "ada", Condition: mapper.AfterOK, Text: "it said so", Remedy: "do this",
-		Cause: &mapper.Reason{Code: mapper.ReasonRanOut, Have: units.GiB},
+		Span: time.Minute, Most: time.Hour, Name: "ada", Condition: model.AfterOK, Text: "it said so", Remedy: "do this",
+		Cause: &model.Reason{Code: model.ReasonRanOut, Have: units.GiB},
 	}
 }
 
-// constants returns the values of the mapper's constants of a type, from its sources.
+// constants returns the values of the constants of a type of package model, from its sources.
 func constants(t *testing.T, of string) []string {
 	t.Helper()
-	names, err := filepath.Glob("../*.go")
+	names, err := filepath.Glob("../model/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +73,9 @@ func TestEveryReasonHasWords(t *testing.T) {
 	if len(codes) < 40 {
 		t.Fatalf("only %d codes found: %s", len(codes), codes)
 	}
-	known := map[mapper.ReasonCode]bool{}
+	known := map[model.ReasonCode]bool{}
 	for _, c := range codes {
-		code := mapper.ReasonCode(c)
+		code := model.ReasonCode(c)
 		if known[code] {
 			t.Errorf("there are two codes %s", code)
 		}
@@ -84,9 +83,9 @@ func TestEveryReasonHasWords(t *testing.T) {
 		if sentences[code] == "" {
 			t.Errorf("%s has no words", code)
 		}
-		for _, r := range []mapper.Reason{full(code), {Code: code}, {Code: code, Cause: &mapper.Reason{}}} {
+		for _, r := range []model.Reason{full(code), {Code: code}, {Code: code, Cause: &model.Reason{}}} {
 			text := Reason(r)
-			if text == "" && code != mapper.ReasonText || strings.Contains(text, "%!") || strings.Contains(text, "\n") {
+			if text == "" && code != model.ReasonText || strings.Contains(text, "%!") || strings.Contains(text, "\n") {
 				t.Errorf("%+v reads %q", r, text)
 			}
 		}
@@ -102,10 +101,10 @@ func TestEveryReasonHasWords(t *testing.T) {
 			t.Errorf("there are words for %s, which the mapper does not have", code)
 		}
 	}
-	if Reason(mapper.Reason{}) != "" {
+	if Reason(model.Reason{}) != "" {
 		t.Error("no reason has words")
 	}
-	if got := Reason(mapper.Reason{Code: "new", Text: "why"}); got != "for the reason new: why" {
+	if got := Reason(model.Reason{Code: "new", Text: "why"}); got != "for the reason new: why" {
 		t.Errorf("a code of a newer version reads %q", got)
 	}
 }
@@ -119,8 +118,8 @@ func TestEveryRuleHasWords(t *testing.T) {
 		t.Fatalf("only %d rules found: %s", len(rules), rules)
 	}
 	for _, rule := range rules {
-		if (clauses[mapper.Rule(rule)] != "") == aboutNoGPU[rule] {
-			t.Errorf("%s: words %q, about a GPU %v", rule, clauses[mapper.Rule(rule)], !aboutNoGPU[rule])
+		if (clauses[model.Rule(rule)] != "") == aboutNoGPU[rule] {
+			t.Errorf("%s: words %q, about a GPU %v", rule, clauses[model.Rule(rule)], !aboutNoGPU[rule])
 		}
 	}
 	for rule, clause := range clauses {
@@ -129,7 +128,7 @@ func TestEveryRuleHasWords(t *testing.T) {
 				t.Errorf("%s: %q is no field", rule, field[1])
 			}
 		}
-		text := Rejection(mapper.Rejection{Index: 3, Rule: rule, Fault: "lost"})
+		text := Rejection(model.Rejection{Index: 3, Rule: rule, Fault: "lost"})
 		if !strings.Contains(text, "GPU 3") || strings.Count(text, "GPU 3") != 1 || strings.Contains(text, "%!") {
 			t.Errorf("%s reads %q", rule, text)
 		}

@@ -2,7 +2,7 @@
 // each and its processes, its activity and its faults.
 //
 // It makes no decisions. A [Source] reads the GPUs of a simulated server, or real GPUs by
-// NVML. The monitor of package runner turns its samples into mapper.Sampled events.
+// NVML. The monitor of package runner turns its samples into model.Sampled events.
 package gpu
 
 import (
@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Source is one set of GPUs. Methods may be called from several goroutines.
@@ -29,7 +28,7 @@ type Source interface {
 
 // Owner returns the task and attempt of a process, by its number in the daemon's PID
 // namespace. ok is false for a process in none of carma's containers.
-type Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
+type Owner func(pid int) (task model.TaskID, attempt int, ok bool)
 
 // Attributing is a Source that sees processes and needs an Owner to find their tasks.
 // Without an Owner all processes are foreign. Call SetOwner before the first Sample.
@@ -72,7 +71,7 @@ type Lagging interface {
 
 // Sharer is a Source that decides itself how tasks share its GPUs.
 type Sharer interface {
-	Sharing() mapper.Sharing
+	Sharing() model.Sharing
 }
 
 // The sources of a GPU's activity.
@@ -106,8 +105,8 @@ type Device struct {
 	Socket string `json:"socket,omitempty"`
 	// Sharing says how tasks share the GPU. It is valid if Shares is set; otherwise the
 	// daemon finds out.
-	Sharing mapper.Sharing `json:"sharing,omitempty"`
-	Shares  bool           `json:"shares,omitempty"`
+	Sharing model.Sharing `json:"sharing,omitempty"`
+	Shares  bool          `json:"shares,omitempty"`
 	// Node is the machine of a cluster that the GPU is in, and Boot that machine's boot.
 	// Both are empty on this machine.
 	Node string `json:"node,omitempty"`
@@ -167,7 +166,7 @@ type Process struct {
 	PID int
 	// Task and Attempt identify the task of a carma process. Task is 0 for a foreign
 	// process.
-	Task    mapper.TaskID
+	Task    model.TaskID
 	Attempt int
 	Used    units.Bytes
 	// Peak is the highest Used since the process began, or 0 if the source does not know it.

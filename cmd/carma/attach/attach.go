@@ -15,7 +15,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -138,23 +138,23 @@ func (a *One) watch(ctx context.Context) {
 
 // progress is the status line of a task that does not run yet.
 func progress(t *api.Task) string {
-	switch mapper.Phase(t.Phase) {
-	case mapper.Estimating:
+	switch model.Phase(t.Phase) {
+	case model.Estimating:
 		return cmp.Or(t.Waits, "estimating its memory")
-	case mapper.Launching:
+	case model.Launching:
 		if at := cli.LastAttempt(t); at != nil && len(at.GPUs) > 0 {
 			return "starting on " + cli.OnGPUs(at.GPUs)
 		}
 		return "starting"
-	case mapper.Held:
+	case model.Held:
 		return "held: " + t.Waits
-	case mapper.Running:
+	case model.Running:
 		if t.Idle != nil {
 			return cli.IdleText(t.Idle)
 		}
-	case mapper.Suspending, mapper.Suspended, mapper.Resuming:
+	case model.Suspending, model.Suspended, model.Resuming:
 		return Aside(t)
-	case mapper.Queued, mapper.Recovering:
+	case model.Queued, model.Recovering:
 		text := t.Phase
 		if t.Position > 0 {
 			text += ", " + cli.Ordinal(t.Position)
@@ -174,7 +174,7 @@ func Aside(t *api.Task) string {
 	switch {
 	case s == nil:
 		return t.Phase
-	case t.Phase == string(mapper.Resuming):
+	case t.Phase == string(model.Resuming):
 		return "coming back to its GPU"
 	case s.Stopping:
 		return "suspended, and being stopped"
@@ -183,7 +183,7 @@ func Aside(t *api.Task) string {
 	if s.Why != "" {
 		by += ": " + s.Why
 	}
-	if t.Phase == string(mapper.Suspending) {
+	if t.Phase == string(model.Suspending) {
 		return fmt.Sprintf("being suspended by %s; %s go to host memory", by, size)
 	}
 	text := fmt.Sprintf("suspended by %s; %s in host memory; ", by, size)
@@ -215,7 +215,7 @@ func (a *One) Finish(task *api.Task, err error) error {
 	case err != nil:
 		return err
 	}
-	if task.Phase != string(mapper.Succeeded) {
+	if task.Phase != string(model.Succeeded) {
 		a.Console.Say("task %d %s", a.Task, cli.Printable(cli.Ending(task)))
 	}
 	if code := cli.TaskCode(task); code != cli.ExitOK {

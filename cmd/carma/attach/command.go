@@ -12,7 +12,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -88,7 +88,7 @@ func interactive(ctx context.Context, client *api.Client, args []string) (api.Ta
 		}
 		return client.Task(ctx, ref)
 	}
-	list, err := client.Tasks(ctx, api.ListOptions{Mine: true, Phase: string(mapper.Running)})
+	list, err := client.Tasks(ctx, api.ListOptions{Mine: true, Phase: string(model.Running)})
 	if err != nil {
 		return api.Task{}, err
 	}

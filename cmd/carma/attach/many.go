@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -163,7 +163,7 @@ func (c *Many) Finish(ends []api.Task, err error) error {
 	for i := range ends {
 		t := &ends[i]
 		worst = max(worst, cli.TaskCode(t))
-		if t.Phase == string(mapper.Succeeded) {
+		if t.Phase == string(model.Succeeded) {
 			continue
 		}
 		if bad++; bad <= tellAtMost {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -83,7 +83,7 @@ const keysTyped = syscall.Signal(0)
 // runs reports whether a task has a running attempt after one that has ended.
 func runs(t *api.Task, last int) bool {
 	at := cli.LastAttempt(t)
-	return at != nil && at.N > last && (t.Phase == string(mapper.Running) || t.Phase == string(mapper.Stopping))
+	return at != nil && at.N > last && (t.Phase == string(model.Running) || t.Phase == string(model.Stopping))
 }
 
 // await waits until an attempt runs after the last one, or the task has ended. It says
@@ -102,7 +102,7 @@ func (a *Terminal) await(ctx context.Context, last int, patience *cli.Patience) 
 				return api.ErrStop
 			}
 			a.Console.Status(progress(&t))
-			if text := progress(&t); !a.Console.Live && !told && t.Phase != string(mapper.Launching) && text != "" {
+			if text := progress(&t); !a.Console.Live && !told && t.Phase != string(model.Launching) && text != "" {
 				told = true
 				a.Console.Say("task %d is %s", t.ID, cli.Printable(text))
 			}

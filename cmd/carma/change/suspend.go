@@ -9,7 +9,7 @@ import (
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -43,8 +43,8 @@ own checkpoint, if it writes one.
 			if async {
 				return nil
 			}
-			task, err := attach.Until(ctx, a, client, ref, func(t api.Task) bool { return t.Phase != string(mapper.Suspending) })
-			if err == nil && task.Phase == string(mapper.Running) {
+			task, err := attach.Until(ctx, a, client, ref, func(t api.Task) bool { return t.Phase != string(model.Suspending) })
+			if err == nil && task.Phase == string(model.Running) {
 				err = fmt.Errorf("task %d: %s", task.ID, task.Reason)
 			}
 			return err
@@ -63,7 +63,7 @@ func leaving(t *api.Task) string {
 		return fmt.Sprintf("task %d is %s: %s", t.ID, t.Phase, t.Reason)
 	case s == nil:
 		return fmt.Sprintf("task %d is %s", t.ID, t.Phase)
-	case t.Phase == string(mapper.Suspending):
+	case t.Phase == string(model.Suspending):
 		return fmt.Sprintf("task %d is being suspended: %s go to host memory", t.ID, units.Bytes(s.Host))
 	}
 	return fmt.Sprintf("task %d is %s: %s are in host memory", t.ID, t.Phase, units.Bytes(s.Host))
@@ -105,9 +105,9 @@ func comingBack(t *api.Task) string {
 	switch s := t.Suspension; {
 	case s == nil:
 		return fmt.Sprintf("task %d is %s", t.ID, t.Phase)
-	case t.Phase == string(mapper.Suspending):
+	case t.Phase == string(model.Suspending):
 		return fmt.Sprintf("task %d is still being suspended; it comes back then", t.ID)
-	case t.Phase == string(mapper.Resuming):
+	case t.Phase == string(model.Resuming):
 		text := fmt.Sprintf("task %d comes back", t.ID)
 		if at := cli.LastAttempt(t); at != nil {
 			text += " " + cli.Beside(at.GPUs)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -51,7 +51,7 @@ func IdleText(i *api.Idle) string {
 
 // Placed reports whether a task holds GPUs.
 func Placed(t *api.Task) bool {
-	return mapper.Phase(t.Phase).Placed()
+	return model.Phase(t.Phase).Placed()
 }
 
 // LastAttempt returns the latest attempt, or nil.
@@ -85,11 +85,11 @@ func Ending(t *api.Task) string {
 // TaskCode returns the exit code of a command that exits like a finished task.
 func TaskCode(t *api.Task) int {
 	switch {
-	case t.Phase == string(mapper.Succeeded):
+	case t.Phase == string(model.Succeeded):
 		return ExitOK
 	case t.ExitCode != nil && *t.ExitCode > 0 && *t.ExitCode < 256:
 		return *t.ExitCode
-	case t.ExitCode == nil && t.Phase == string(mapper.Failed):
+	case t.ExitCode == nil && t.Phase == string(model.Failed):
 		return ExitCarma // it never ran
 	}
 	return ExitFailed

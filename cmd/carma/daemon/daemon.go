@@ -16,7 +16,7 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers/engines"
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // Command is carma daemon. It logs to stderr and runs until SIGINT or SIGTERM; its tasks
@@ -44,9 +44,9 @@ from.`,
 	}
 	cli.DaemonFlags(cmd.Flags())
 	cli.Complete(cmd, "policy", cli.Policies)
-	cli.Complete(cmd, "booking", cli.Words(mapper.Bookings))
-	cli.Complete(cmd, "order", cli.Words(mapper.Orders))
-	cli.Complete(cmd, "recovery", cli.Words(mapper.Recoveries))
+	cli.Complete(cmd, "booking", cli.Words(model.Bookings))
+	cli.Complete(cmd, "order", cli.Words(model.Orders))
+	cli.Complete(cmd, "recovery", cli.Words(model.Recoveries))
 	cli.Complete(cmd, "gpus", sources)
 	cli.Complete(cmd, "web", cli.Words([]string{"auto", "off", "127.0.0.1:7070"}))
 	cli.Complete(cmd, "activity", cli.Words(configs.Activities))

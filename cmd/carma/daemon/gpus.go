@@ -16,7 +16,7 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
@@ -115,7 +115,7 @@ func openSimulated(name string, config configs.Config, clock *runner.Clock, opt 
 		return nil, fmt.Errorf("simulated GPUs: %w", err)
 	}
 	opt.Attach, opt.Speed, opt.SetSpeed = containers.AttachSimulated, config.Speed, sim.SetSpeed
-	opt.Devices = func(mapper.TaskID, int) ([]containers.Mount, []string) {
+	opt.Devices = func(model.TaskID, int) ([]containers.Mount, []string) {
 		return []containers.Mount{{Source: dir, Target: simFolder}}, []string{"CARMA_SIM=" + simFolder}
 	}
 	return sim, nil

@@ -8,7 +8,7 @@ import (
 
 	"carma/configs"
 	"carma/estimator/probe"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/notify"
 )
@@ -25,7 +25,7 @@ type reloading struct {
 // changing is the part of a [runner.Runner] that can change while it runs.
 type changing interface {
 	SetMessageRules(rules notify.Rules)
-	Reconfigure(ctx context.Context, options mapper.Options, live runner.Live) error
+	Reconfigure(ctx context.Context, options model.Options, live runner.Live) error
 }
 
 // run reloads on request until ctx ends. Keys that can change while the daemon runs are

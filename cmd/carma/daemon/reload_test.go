@@ -14,19 +14,20 @@ import (
 
 	"carma/configs"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner"
 	"carma/runner/notify"
 )
 
 // changed is a daemon that records changes of its settings.
 type changed struct {
-	mapper []mapper.Options
+	mapper []model.Options
 	live   []runner.Live
 }
 
 func (c *changed) SetMessageRules(notify.Rules) {}
 
-func (c *changed) Reconfigure(_ context.Context, m mapper.Options, live runner.Live) error {
+func (c *changed) Reconfigure(_ context.Context, m model.Options, live runner.Live) error {
 	c.mapper, c.live = append(c.mapper, m), append(c.live, live)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -59,13 +59,13 @@ func filterKeys() (keys []string) {
 
 // statuses are words for several phases: docker's and Slurm's, and plain ones.
 var statuses = map[string][]string{
-	"waiting":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
-	"pending":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
-	"created":   {string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering)},
-	"paused":    {string(mapper.Suspending), string(mapper.Suspended), string(mapper.Resuming)},
+	"waiting":   {string(model.Estimating), string(model.Held), string(model.Queued), string(model.Recovering)},
+	"pending":   {string(model.Estimating), string(model.Held), string(model.Queued), string(model.Recovering)},
+	"created":   {string(model.Estimating), string(model.Held), string(model.Queued), string(model.Recovering)},
+	"paused":    {string(model.Suspending), string(model.Suspended), string(model.Resuming)},
 	"exited":    finished,
 	"finished":  finished,
-	"completed": {string(mapper.Succeeded)},
+	"completed": {string(model.Succeeded)},
 }
 
 // phases returns the phases for a status, or none if there is no such status.
@@ -80,7 +80,7 @@ func phases(status string) []string {
 }
 
 var allPhases = func() (names []string) {
-	for _, p := range mapper.Phases {
+	for _, p := range model.Phases {
 		names = append(names, string(p))
 	}
 	return names

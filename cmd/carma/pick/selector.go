@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -118,7 +118,7 @@ func (s *Selector) options(ctx context.Context, client *api.Client) (o api.ListO
 		o.Phase = strings.Join(finished, ",")
 	}
 	if s.Failed {
-		o.Phase = string(mapper.Failed)
+		o.Phase = string(model.Failed)
 	}
 	for _, f := range s.filters {
 		o.All = o.All || f.ofFinished()
@@ -154,7 +154,7 @@ func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-var finished = []string{string(mapper.Succeeded), string(mapper.Failed), string(mapper.Cancelled)}
+var finished = []string{string(model.Succeeded), string(model.Failed), string(model.Cancelled)}
 
 // OfRemoved reports whether a sum of removed tasks is among the chosen ones. Such sums
 // have only a user and a group: with other flags none is chosen.

@@ -11,7 +11,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/configs/traces"
 	"carma/estimator/booking"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 	"carma/runner/api"
 )
@@ -227,7 +227,7 @@ func (r *liveReplay) show(list []api.Task) {
 		switch t := &list[i]; {
 		case t.Finished():
 			done++
-		case cli.Placed(t) && t.Phase != string(mapper.Launching):
+		case cli.Placed(t) && t.Phase != string(model.Launching):
 			running++
 		default:
 			waiting++

@@ -7,7 +7,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 	"carma/runner/api"
 )
@@ -36,7 +36,7 @@ func (d *replayed) text() string {
 		fmt.Fprintf(&b, "  %-16s %12s\n", row.name, row.value)
 	}
 	for i := range d.tasks {
-		if t := &d.tasks[i]; t.Phase != string(mapper.Succeeded) {
+		if t := &d.tasks[i]; t.Phase != string(model.Succeeded) {
 			fmt.Fprintf(&b, "  %s (task %d) %s\n", t.Name, t.ID, cli.Printable(cli.Ending(t)))
 		}
 	}
@@ -110,11 +110,11 @@ func (d *replayed) json() any {
 
 // recordOf converts the API's task for the metrics.
 func recordOf(t *api.Task) sim.Record {
-	r := sim.Record{Submitted: instant(t.Submitted), Ended: instant(t.Ended), Succeeded: t.Phase == string(mapper.Succeeded)}
+	r := sim.Record{Submitted: instant(t.Submitted), Ended: instant(t.Ended), Succeeded: t.Phase == string(model.Succeeded)}
 	for _, at := range t.Attempts {
 		r.Attempts = append(r.Attempts, sim.AttemptRecord{
 			Launched: instant(at.Launched), Started: instant(at.Started), Ended: instant(at.Ended),
-			OK: at.Outcome == string(mapper.ExitOK), OOM: at.Outcome == string(mapper.ExitGPUOOM),
+			OK: at.Outcome == string(model.ExitOK), OOM: at.Outcome == string(model.ExitGPUOOM),
 		})
 		if at.Suspended > 0 { // the time of suspension is unknown, and no metric of a live replay needs it
 			r.Stretches = append(r.Stretches, sim.Stretch{Attempt: len(r.Attempts), From: instant(at.Ended).Add(-at.Suspended), To: instant(at.Ended)})

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"carma/cmd/carma/cli"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim/study"
 )
 
@@ -23,14 +23,14 @@ func printPresets(w io.Writer) error {
 	for _, f := range study.Families() {
 		o := f.Options("magm") // as under every policy
 		fmt.Fprintf(w, "\n%s: %s\n  score %s, booking %s, headroom %s, margin %s, warm-up %s, interval %s, recovery %s, strictly in order, idle GPUs first\n",
-			f.Name, f.Doc, f.Score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, mapper.RecoverLadder))
+			f.Name, f.Doc, f.Score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, model.RecoverLadder))
 	}
 	_, err := fmt.Fprintln(w, "\nPresets without a prefix are of family v2. A workload without a published estimate counts as 40000 MiB, as in the original.")
 	return err
 }
 
 // gateText is the activity gate in short: SMACT, SMOCC, DRAMA.
-func gateText(o mapper.Options) string {
+func gateText(o model.Options) string {
 	switch {
 	case o.SMACTCap == 0:
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/report"
 	"carma/configs/servers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim/study"
 )
 
@@ -55,7 +55,7 @@ func (v *part) print(w io.Writer, r *study.Replayed) error {
 	}
 	for i := range r.Outcomes {
 		for _, task := range r.Outcomes[i].Result.Tasks {
-			if task.Phase != mapper.Succeeded {
+			if task.Phase != model.Succeeded {
 				fmt.Fprintf(w, "  %s: task %d (%s) %s: %s\n", r.Outcomes[i].Policy, task.ID, cli.Printable(task.Task.Name), task.Phase, cli.Printable(task.Reason))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -89,7 +89,7 @@ func (t *traceWriter) run(d *Data, r *Run) {
 	at := func(i units.Instant) float64 { return float64(i.Sub(line.Start)) / float64(time.Microsecond) }
 	queue := t.row(title + ": queue")
 	t.counter(queue, "tasks that wait", at, counted{"waiting", line.Queue, 1})
-	tasks := map[mapper.TaskID]*Task{}
+	tasks := map[model.TaskID]*Task{}
 	for i := range r.Tasks {
 		tasks[r.Tasks[i].ID] = &r.Tasks[i]
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -29,7 +29,7 @@ func TestChromeTrace(t *testing.T) {
 		},
 	}
 	var b bytes.Buffer
-	run := Run{Policy: "magm", Timeline: line, Tasks: []Task{{ID: 1, Name: "first", Kind: "resnet50", Phase: mapper.Succeeded}}}
+	run := Run{Policy: "magm", Timeline: line, Tasks: []Task{{ID: 1, Name: "first", Kind: "resnet50", Phase: model.Succeeded}}}
 	if err := WriteChromeTrace(&b, []Data{{Trace: "t", Runs: []Run{run, {Policy: "without"}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -38,11 +38,11 @@ const stoodFor = 1000
 
 // taskColumns have the values of tasks that are the same under every policy.
 type taskColumns struct {
-	ID     []mapper.TaskID
+	ID     []model.TaskID
 	Name   []int // in Names
 	Kind   []int // in Kinds; the last is the rest
 	At     []float64
-	Number map[mapper.TaskID]int `json:"-"` // place in the columns; look-up only
+	Number map[model.TaskID]int `json:"-"` // place in the columns; look-up only
 }
 
 // runData has the data of one policy.
@@ -60,7 +60,7 @@ type outcomeColumns struct {
 	Energy                                        []float64 `json:",omitempty"`
 	Attempts                                      []int
 	OOMs                                          []int
-	Phase                                         []mapper.Phase `json:",omitempty"` // if any has not succeeded
+	Phase                                         []model.Phase `json:",omitempty"` // if any has not succeeded
 }
 
 // spanColumns are the attempts by GPU: the task's place in the columns, the GPU's in
@@ -129,7 +129,7 @@ func (s *sectionData) tasks(d *Data, kinds kindRanks) taskColumns {
 			most = &d.Runs[i]
 		}
 	}
-	c := taskColumns{Number: map[mapper.TaskID]int{}}
+	c := taskColumns{Number: map[model.TaskID]int{}}
 	if most == nil {
 		return c
 	}
@@ -190,7 +190,7 @@ func (s *sectionData) run(r *Run) runData {
 	return out
 }
 
-func (c *spanColumns) add(line *sim.Timeline, s sim.Span, number map[mapper.TaskID]int) {
+func (c *spanColumns) add(line *sim.Timeline, s sim.Span, number map[model.TaskID]int) {
 	n, known := number[s.Task]
 	if !known {
 		n = -1
@@ -219,7 +219,7 @@ func outcomesOf(tasks []Task) (c outcomeColumns) {
 		c.Away, c.JCT = append(c.Away, tenths(l.Away)), append(c.JCT, tenths(l.JCT))
 		c.Slowdown, c.Energy = append(c.Slowdown, rounded(t.Record.Slowdown(), 1000)), append(c.Energy, math.Round(t.EnergyJ))
 		c.Attempts, c.OOMs, c.Phase = append(c.Attempts, len(t.Record.Attempts)), append(c.OOMs, ooms), append(c.Phase, t.Phase)
-		failed, energy = failed || t.Phase != mapper.Succeeded, energy || t.EnergyJ > 0
+		failed, energy = failed || t.Phase != model.Succeeded, energy || t.EnergyJ > 0
 	}
 	if !failed {
 		c.Phase = nil

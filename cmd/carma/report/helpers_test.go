@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -18,7 +18,7 @@ func simulated(t testing.TB, tasks, gpus int, policies ...string) Data {
 	d := Data{Trace: "a trace", Description: "of a test", Server: "station", Facts: []string{"estimator none"}}
 	var devices []sim.GPU
 	for i := range gpus {
-		devices = append(devices, sim.GPU{ID: mapper.GPUID(fmt.Sprint("GPU-", i)), Index: i, Model: "A100", Memory: 40 * units.GiB, IdlePower: 50, PeakPower: 400, Speed: 1})
+		devices = append(devices, sim.GPU{ID: model.GPUID(fmt.Sprint("GPU-", i)), Index: i, Model: "A100", Memory: 40 * units.GiB, IdlePower: 50, PeakPower: 400, Speed: 1})
 		d.GPUs = append(d.GPUs, GPU{i, "A100", 40 * units.GiB})
 	}
 	var submitted []sim.Task
@@ -26,7 +26,7 @@ func simulated(t testing.TB, tasks, gpus int, policies ...string) Data {
 		submitted = append(submitted, sim.Task{
 			At: time.Duration(i) * time.Minute, Name: fmt.Sprint("task-", i+1), GPUs: 1, SoloTime: time.Duration(10+i%9*5) * time.Minute,
 			Context: units.GiB / 2, Memory: []units.Bytes{units.Bytes(6+i%4*6) * units.GiB}, Loads: []sim.Load{{SMACT: 0.3 + 0.05*float64(i%8), DRAMA: 0.2}},
-			Estimate: mapper.Estimate{Memory: 6 * units.GiB},
+			Estimate: model.Estimate{Memory: 6 * units.GiB},
 		})
 	}
 	for _, p := range policies {

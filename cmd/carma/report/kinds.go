@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 // shownKinds is the number of kinds of tasks with a colour; the rest share one.
@@ -45,7 +45,7 @@ func rankKinds(runs []Run) kindRanks {
 		if line == nil {
 			continue
 		}
-		kindOf := map[mapper.TaskID]string{} // look-up only
+		kindOf := map[model.TaskID]string{} // look-up only
 		for j := range runs[i].Tasks {
 			kindOf[runs[i].Tasks[j].ID] = runs[i].Tasks[j].Kind
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -56,7 +56,7 @@ func WritePicture(w io.Writer, d Data, shown []Run) error {
 			length = max(length, line.End.Sub(line.Start))
 		}
 	}
-	p := picture{kinds: rankKinds(d.Runs), x: newTimeAxis(length, 9), tasks: map[mapper.TaskID]*Task{}}
+	p := picture{kinds: rankKinds(d.Runs), x: newTimeAxis(length, 9), tasks: map[model.TaskID]*Task{}}
 	p.y = 6
 	for i := range shown {
 		if shown[i].Timeline != nil {
@@ -76,7 +76,7 @@ func WritePicture(w io.Writer, d Data, shown []Run) error {
 type picture struct {
 	kinds        kindRanks
 	x            timeAxis
-	tasks        map[mapper.TaskID]*Task // look-up only
+	tasks        map[model.TaskID]*Task // look-up only
 	out          strings.Builder
 	y            float64 // where the next part begins
 	stopped, oom bool
@@ -135,7 +135,7 @@ func (p *picture) axis(top, bottom float64) {
 
 // attempt identifies an attempt of a task.
 type attempt struct {
-	task mapper.TaskID
+	task model.TaskID
 	n    int
 }
 

@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 	"carma/runner/web/look"
 )
@@ -66,11 +66,11 @@ type User struct {
 
 // Task is one task of a run.
 type Task struct {
-	ID   mapper.TaskID
+	ID   model.TaskID
 	Name string
 	// Kind names the tasks that share a colour.
 	Kind   string
-	Phase  mapper.Phase
+	Phase  model.Phase
 	Reason string // why it failed
 	Record sim.Record
 	// EnergyJ is its share of the GPUs' energy, in joules, or 0 if unknown.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -169,7 +169,7 @@ func TestHostileText(t *testing.T) {
 		r.Tasks[i].Name, r.Tasks[i].Kind, r.Tasks[i].Reason = bad, bad, bad
 		d.Runs[0].Tasks[i].Name, d.Runs[0].Tasks[i].Kind = bad, bad
 	}
-	r.Tasks[3].Phase = mapper.Failed
+	r.Tasks[3].Phase = model.Failed
 	html := written(t, d)
 	if strings.Contains(html, "<evil") || strings.Contains(html, "<script>alert") || strings.ContainsAny(html, "\x00\x1b") {
 		t.Error("a name is markup")
@@ -218,7 +218,7 @@ func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 func TestFailures(t *testing.T) {
 	var tasks []Task
 	for i := range shownFailures + 7 {
-		tasks = append(tasks, Task{ID: mapper.TaskID(i + 1), Name: "n", Phase: mapper.Failed, Reason: "r"}, Task{Phase: mapper.Succeeded})
+		tasks = append(tasks, Task{ID: model.TaskID(i + 1), Name: "n", Phase: model.Failed, Reason: "r"}, Task{Phase: model.Succeeded})
 	}
 	got := failures(tasks)
 	if len(got) != shownFailures+1 || got[0] != "task 1 (n) failed: r" || got[shownFailures] != "and 7 more" {
@@ -271,7 +271,7 @@ func TestPicture(t *testing.T) {
 	at := func(n int) units.Instant {
 		return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute)
 	}
-	span := func(task mapper.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
+	span := func(task model.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
 		return sim.Span{Task: task, Name: "<x>", GPU: gpu, Attempt: 1, Launched: at(from), Started: at(from), Ended: at(to), Outcome: o}
 	}
 	line := &sim.Timeline{Start: at(0), End: at(100), GPUs: []sim.GPUTimeline{{Index: 0}, {Index: 3}}, Spans: []sim.Span{

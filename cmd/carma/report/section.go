@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -157,7 +157,7 @@ func failures(tasks []Task) []string {
 	n := 0
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Phase == mapper.Succeeded {
+		if t.Phase == model.Succeeded {
 			continue
 		}
 		if n++; n <= shownFailures {

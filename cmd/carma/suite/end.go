@@ -15,7 +15,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/tasks"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -71,7 +71,7 @@ func ended(ctx context.Context, a *cli.App, client *api.Client, r *endReport, na
 	result := result{Suite: name, OK: true, Tasks: tasks}
 	succeeded := 0
 	for i := range tasks {
-		if tasks[i].Phase == string(mapper.Succeeded) {
+		if tasks[i].Phase == string(model.Succeeded) {
 			succeeded++
 		}
 	}
@@ -173,8 +173,8 @@ func writeJUnit(ctx context.Context, client *api.Client, path, name string, task
 			c.Time = seconds(t.Ended.Sub(at.Started) - at.Suspended)
 		}
 		switch t.Phase {
-		case string(mapper.Succeeded):
-		case string(mapper.Cancelled):
+		case string(model.Succeeded):
+		case string(model.Cancelled):
 			s.Skipped++
 			c.Skipped = &junitSkipped{Message: xmlText(t.Reason)}
 		default:

@@ -14,7 +14,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -215,7 +215,7 @@ func (e *teller) print(ev *event, t *api.Task) error {
 // about returns further facts of an event, after two spaces.
 func about(t *api.Task) string {
 	text := Hint(t)
-	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(mapper.Suspending) {
+	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(model.Suspending) {
 		if text = cli.Beside(last.GPUs); last.Devices != "" {
 			text = last.Devices
 		}
@@ -234,7 +234,7 @@ func changed(t *api.Task) time.Time {
 		return t.Ended
 	case last == nil:
 		return t.Submitted
-	case t.Phase == string(mapper.Suspended) && t.Suspension != nil:
+	case t.Phase == string(model.Suspended) && t.Suspension != nil:
 		return t.Suspension.Since
 	case t.Suspension != nil, cli.Placed(t) && last.Suspended > 0: // just now
 		return time.Now()

@@ -14,7 +14,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -226,7 +226,7 @@ func Need(t *api.Task) string {
 	switch {
 	case t.Submit.NoGPU:
 		return "-"
-	case t.Phase == string(mapper.Estimating):
+	case t.Phase == string(model.Estimating):
 		return "?"
 	case cli.Placed(t) && !t.Alone && cli.LastAttempt(t) != nil && cli.LastAttempt(t).Grant > 0:
 		return cli.GiB(cli.LastAttempt(t).Grant) // the figure that gpus and why show
@@ -245,7 +245,7 @@ func TimeOf(t *api.Task, now time.Time) time.Duration {
 		return t.Ended.Sub(t.Started) - cli.LastAway(t)
 	case t.Suspension != nil && !t.Suspension.Since.IsZero():
 		return now.Sub(t.Suspension.Since)
-	case cli.Placed(t) && !t.Started.IsZero() && t.Phase != string(mapper.Launching):
+	case cli.Placed(t) && !t.Started.IsZero() && t.Phase != string(model.Launching):
 		return now.Sub(t.Started) - cli.LastAway(t)
 	}
 	return now.Sub(t.Submitted)
@@ -255,7 +255,7 @@ func TimeOf(t *api.Task, now time.Time) time.Duration {
 func Hint(t *api.Task) string {
 	switch {
 	case t.Finished():
-		if t.Phase == string(mapper.Succeeded) {
+		if t.Phase == string(model.Succeeded) {
 			if at := cli.LastAttempt(t); at != nil && at.Remark != "" {
 				return at.Remark
 			}

@@ -10,7 +10,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -63,7 +63,7 @@ func WhyText(w *api.Why, t *api.Task) string {
 	if w.Summary != "" {
 		fmt.Fprintln(&b, cli.Printable(w.Summary))
 	}
-	if t.Estimate.Detail != "" && !t.Submit.NoGPU && !t.Finished() && t.Phase != string(mapper.Estimating) {
+	if t.Estimate.Detail != "" && !t.Submit.NoGPU && !t.Finished() && t.Phase != string(model.Estimating) {
 		fmt.Fprintf(&b, "memory: %s\n", cli.Printable(t.Estimate.Detail))
 	}
 	b.WriteString(commandText(t.Says))

@@ -29,7 +29,7 @@ type logged struct {
 }
 
 // look opens a pane about a task, and asks for its content.
-func (m *model) look(s screen, t *api.Task) tea.Cmd {
+func (m *app) look(s screen, t *api.Task) tea.Cmd {
 	m.open(s)
 	if m.pane.task.ID != t.ID {
 		m.pane.why = nil
@@ -39,7 +39,7 @@ func (m *model) look(s screen, t *api.Task) tea.Cmd {
 }
 
 // question asks about the pane's task.
-func (m *model) question() tea.Cmd {
+func (m *app) question() tea.Cmd {
 	m.pane.asked = m.now()
 	id := m.pane.task.ID
 	return func() tea.Msg {
@@ -58,7 +58,7 @@ func (m *model) question() tea.Cmd {
 const askedAgain = 3 * time.Second
 
 // again asks again about the pane's task when it is time.
-func (m *model) again() tea.Cmd {
+func (m *app) again() tea.Cmd {
 	if m.screen != details && m.screen != reasons || m.now().Sub(m.pane.asked) < askedAgain || m.pane.why != nil && m.pane.task.Finished() {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (m *model) again() tea.Cmd {
 const readLines = 2000
 
 // read shows a task's output as it comes.
-func (m *model) read(t *api.Task) tea.Cmd {
+func (m *app) read(t *api.Task) tea.Cmd {
 	m.open(output)
 	p := &m.pane
 	p.task, p.err, p.over, p.piece, p.log, p.tail = *t, nil, "", "", nil, true
@@ -84,7 +84,7 @@ func (m *model) read(t *api.Task) tea.Cmd {
 
 // stream reads output until ctx ends, and hands it on in bundles: a flood makes few
 // screens.
-func (m *model) stream(ctx context.Context, id int64, serial int, lines chan api.LogLine, next chan logged) {
+func (m *app) stream(ctx context.Context, id int64, serial int, lines chan api.LogLine, next chan logged) {
 	defer close(next)
 	last := logged{}
 	go func() {

@@ -174,7 +174,7 @@ func bundle[T any](from <-chan T, first T, within time.Duration, most int) (list
 }
 
 // ask sends the feed the list of waiting tasks on the screen.
-func (m *model) ask() {
+func (m *app) ask() {
 	if m.feed == nil {
 		return
 	}

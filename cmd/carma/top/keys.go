@@ -64,7 +64,7 @@ func (a *asking) question(g *glyphs) string {
 }
 
 // key carries out a key.
-func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+func (m *app) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	switch {
 	case name == "ctrl+c":
@@ -121,14 +121,14 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.ofTask(name)
 }
 
-func (m *model) quit() tea.Cmd {
+func (m *app) quit() tea.Cmd {
 	m.pane.close()
 	return tea.Quit
 }
 
 // scrolled moves the cursor, or the text of a pane. It returns false if the key has
 // another purpose.
-func (m *model) scrolled(name string) bool {
+func (m *app) scrolled(name string) bool {
 	page := max(1, m.lists[m.part].rows-1)
 	if m.screen != overview {
 		page = max(1, m.height-6)
@@ -151,7 +151,7 @@ func (m *model) scrolled(name string) bool {
 
 // sees changes the selection or order of the lists. It returns false if the key has
 // another purpose.
-func (m *model) sees(name string) bool {
+func (m *app) sees(name string) bool {
 	switch name {
 	case "/":
 		m.asking = asking{kind: forFilter, text: m.view.text}
@@ -169,7 +169,7 @@ func (m *model) sees(name string) bool {
 }
 
 // typed is a key while the filter is typed.
-func (m *model) typed(name, text string) {
+func (m *app) typed(name, text string) {
 	a := &m.asking
 	switch name {
 	case "esc":
@@ -193,14 +193,14 @@ func (m *model) typed(name, text string) {
 	}
 }
 
-func (m *model) paste(text string) {
+func (m *app) paste(text string) {
 	if m.asking.kind == forFilter {
 		m.asking.text += strings.Join(strings.Fields(text), " ")
 	}
 }
 
 // back leaves a pane, or takes the filter off.
-func (m *model) back() {
+func (m *app) back() {
 	m.pane.close()
 	if m.screen != overview {
 		m.screen, m.before = m.before, overview
@@ -213,7 +213,7 @@ func (m *model) back() {
 }
 
 // open shows a screen. The help leads back to the previous one.
-func (m *model) open(s screen) {
+func (m *app) open(s screen) {
 	if m.screen == s {
 		return
 	}
@@ -226,7 +226,7 @@ func (m *model) open(s screen) {
 }
 
 // ofTask applies a key's action to the chosen task.
-func (m *model) ofTask(name string) tea.Cmd {
+func (m *app) ofTask(name string) tea.Cmd {
 	if !strings.Contains(" enter l w x h r z u t b ", " "+name+" ") {
 		return nil
 	}
@@ -275,7 +275,7 @@ type acted struct {
 }
 
 // act applies an action to a task, and shows the result.
-func (m *model) act(t *api.Task, does string, do func(ctx context.Context, ref string) error) tea.Cmd {
+func (m *app) act(t *api.Task, does string, do func(ctx context.Context, ref string) error) tea.Cmd {
 	ref, name := strconv.FormatInt(t.ID, 10), t.Name
 	again := func() {}
 	if m.feed != nil {

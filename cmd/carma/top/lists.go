@@ -11,7 +11,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
 	"carma/cmd/carma/tasks"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/api"
 )
 
@@ -32,26 +32,26 @@ const (
 // order is a way to sort the lists.
 type order struct {
 	name string
-	by   func(m *model, a, b *api.Task) int
+	by   func(m *app, a, b *api.Task) int
 }
 
 // orders are the ways to sort the lists, in the order of the key o.
 var orders = []order{
 	{"place", byPlace},
-	{"newest", func(_ *model, a, b *api.Task) int { return cmp.Compare(b.ID, a.ID) }},
-	{"name", func(_ *model, a, b *api.Task) int { return cmp.Compare(a.Name, b.Name) }},
-	{"user", func(_ *model, a, b *api.Task) int { return cmp.Compare(a.User, b.User) }},
-	{"memory", func(m *model, a, b *api.Task) int { return cmp.Compare(m.memory(b), m.memory(a)) }},
-	{"time", func(m *model, a, b *api.Task) int {
+	{"newest", func(_ *app, a, b *api.Task) int { return cmp.Compare(b.ID, a.ID) }},
+	{"name", func(_ *app, a, b *api.Task) int { return cmp.Compare(a.Name, b.Name) }},
+	{"user", func(_ *app, a, b *api.Task) int { return cmp.Compare(a.User, b.User) }},
+	{"memory", func(m *app, a, b *api.Task) int { return cmp.Compare(m.memory(b), m.memory(a)) }},
+	{"time", func(m *app, a, b *api.Task) int {
 		now := m.time()
 		return cmp.Compare(tasks.TimeOf(b, now), tasks.TimeOf(a, now))
 	}},
-	{"left", func(_ *model, a, b *api.Task) int { return cmp.Compare(endOf(a), endOf(b)) }},
-	{"slowdown", func(_ *model, a, b *api.Task) int { return cmp.Compare(slowdown(b), slowdown(a)) }},
+	{"left", func(_ *app, a, b *api.Task) int { return cmp.Compare(endOf(a), endOf(b)) }},
+	{"slowdown", func(_ *app, a, b *api.Task) int { return cmp.Compare(slowdown(b), slowdown(a)) }},
 }
 
 // byPlace orders tasks by GPU, then by position in the queue; others come last.
-func byPlace(_ *model, a, b *api.Task) int {
+func byPlace(_ *app, a, b *api.Task) int {
 	return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.ID, b.ID))
 }
 
@@ -69,7 +69,7 @@ func placeOf(t *api.Task) int {
 }
 
 // memory returns the memory that a task uses, or the memory that it waits for.
-func (m *model) memory(t *api.Task) int64 { return max(m.in[t.ID].used, t.Need) }
+func (m *app) memory(t *api.Task) int64 { return max(m.in[t.ID].used, t.Need) }
 
 func endOf(t *api.Task) int64 {
 	if t.Progress == nil || t.Progress.ETA.IsZero() {
@@ -86,7 +86,7 @@ func slowdown(t *api.Task) float64 {
 }
 
 // sort rebuilds the lists, and keeps the cursor on its task.
-func (m *model) sort() {
+func (m *app) sort() {
 	for i := range m.lists {
 		m.lists[i].tasks, m.lists[i].all = m.lists[i].tasks[:0], 0
 	}
@@ -115,7 +115,7 @@ func (m *model) sort() {
 
 // stay keeps the cursor on its task; if the task has left, on the present task of its
 // row.
-func (m *model) stay() {
+func (m *app) stay() {
 	if !m.atTop {
 		if part, row, ok := m.place(m.task); ok {
 			m.part = part
@@ -147,7 +147,7 @@ func (m *model) stay() {
 }
 
 // scroll keeps a row of the cursor's list in its window.
-func (m *model) scroll(row int) {
+func (m *app) scroll(row int) {
 	m.layout()
 	l := &m.lists[m.part]
 	l.first = max(min(l.first, row), row-max(1, l.rows)+1)
@@ -158,7 +158,7 @@ func (m *model) scroll(row int) {
 }
 
 // move moves the cursor by a number of rows, from one list into the other.
-func (m *model) move(by int) {
+func (m *app) move(by int) {
 	part, row, ok := m.place(m.task)
 	if !ok {
 		return
@@ -179,7 +179,7 @@ func (m *model) move(by int) {
 }
 
 // fits reports whether the filter lets a task through.
-func (m *model) fits(t *api.Task) bool {
+func (m *app) fits(t *api.Task) bool {
 	v := &m.view
 	if v.mine && t.UID != m.uid {
 		return false
@@ -213,7 +213,7 @@ func (v *view) filter(text string) error {
 }
 
 // expected returns in a few cells the time at which a waiting task is expected to start.
-func (m *model) expected(t *api.Task) string {
+func (m *app) expected(t *api.Task) string {
 	s := m.starts[t.ID]
 	if s == nil || t.Finished() {
 		return ""
@@ -262,19 +262,19 @@ func gpuNumbers(t *api.Task) string {
 
 // hue is the colour of a phase.
 func hue(t *api.Task) sgr {
-	switch mapper.Phase(t.Phase) {
-	case mapper.Running, mapper.Succeeded:
+	switch model.Phase(t.Phase) {
+	case model.Running, model.Succeeded:
 		return good
-	case mapper.Failed:
+	case model.Failed:
 		return bad
-	case mapper.Queued, mapper.Held, mapper.Estimating, mapper.Cancelled:
+	case model.Queued, model.Held, model.Estimating, model.Cancelled:
 		return plain
 	}
 	return warn
 }
 
 // place returns the position of a task in the lists, or false if it is in none.
-func (m *model) place(id int64) (part, row int, ok bool) {
+func (m *app) place(id int64) (part, row int, ok bool) {
 	for part := range m.lists {
 		if row := slices.IndexFunc(m.lists[part].tasks, func(t *api.Task) bool { return t.ID == id }); row >= 0 {
 			return part, row, true

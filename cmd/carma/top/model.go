@@ -49,8 +49,8 @@ const (
 	helping
 )
 
-// model is the state of the view.
-type model struct {
+// app is the state of the view.
+type app struct {
 	d      daemon
 	feed   *feed // nil in tests
 	now    func() time.Time
@@ -129,21 +129,21 @@ type (
 // goneFor is the time for which a finished task is still shown, wall clock time.
 const goneFor = 20 * time.Second
 
-func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *model {
-	m := &model{d: d, now: now, uid: uid, glyphs: g, atTop: true, mouse: true, tasks: map[int64]*api.Task{}, gone: map[int64]time.Time{}, starts: map[int64]*api.Start{}}
+func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *app {
+	m := &app{d: d, now: now, uid: uid, glyphs: g, atTop: true, mouse: true, tasks: map[int64]*api.Task{}, gone: map[int64]time.Time{}, starts: map[int64]*api.Start{}}
 	m.view.filters.All = true
 	return m
 }
 
 // Init starts the clock.
-func (m *model) Init() tea.Cmd { return everySecond() }
+func (m *app) Init() tea.Cmd { return everySecond() }
 
 func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
 }
 
 // Update takes a message.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (m *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -178,7 +178,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // take stores the daemon's present answer.
-func (m *model) take(s *snapshot) {
+func (m *app) take(s *snapshot) {
 	if m.lost != "" {
 		m.lost = ""
 		m.say("the daemon is back", nil)
@@ -206,7 +206,7 @@ func (m *model) take(s *snapshot) {
 
 // change stores tasks that have changed. Their events do not have the position in the
 // queue: it stays until the next look.
-func (m *model) change(list []api.Task) {
+func (m *app) change(list []api.Task) {
 	for i := range list {
 		t := &list[i]
 		old := m.tasks[t.ID]
@@ -226,7 +226,7 @@ func (m *model) change(list []api.Task) {
 
 // forget drops finished tasks that were shown for long enough, and data about tasks that
 // are gone.
-func (m *model) forget() {
+func (m *app) forget() {
 	for id, at := range m.gone {
 		if m.now().Sub(at) > goneFor {
 			delete(m.gone, id)
@@ -241,7 +241,7 @@ func (m *model) forget() {
 	m.sort()
 }
 
-func (m *model) loses(err error) {
+func (m *app) loses(err error) {
 	if m.lost == "" {
 		m.since = m.now()
 	}
@@ -252,7 +252,7 @@ func (m *model) loses(err error) {
 }
 
 // say shows a line for a while.
-func (m *model) say(text string, err error) {
+func (m *app) say(text string, err error) {
 	m.note = note{text: text, until: m.now().Add(8 * time.Second)}
 	if err != nil {
 		m.note.text, m.note.bad = cli.Describe(err), true
@@ -260,7 +260,7 @@ func (m *model) say(text string, err error) {
 }
 
 // time is the daemon's, which may run faster on simulated GPUs.
-func (m *model) time() time.Time {
+func (m *app) time() time.Time {
 	speed := m.info.Speed
 	if speed == 0 {
 		speed = 1
@@ -273,7 +273,7 @@ func (m *model) time() time.Time {
 }
 
 // chosenTask returns the task to which keys apply, or nil if there is none.
-func (m *model) chosenTask() *api.Task {
+func (m *app) chosenTask() *api.Task {
 	if m.screen != overview && m.screen != allGPUs && m.pane.task.ID != 0 {
 		if t := m.tasks[m.pane.task.ID]; t != nil {
 			return t

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // screenOf is a view of a daemon in a window, as of noon.
-func screenOf(t *testing.T, f *fake, width, height int) *model {
+func screenOf(t *testing.T, f *fake, width, height int) *app {
 	t.Helper()
 	m := newModel(f, func() time.Time { return noon }, 1003, &unicodeGlyphs)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -42,7 +42,7 @@ func screenOf(t *testing.T, f *fake, width, height int) *model {
 }
 
 // press types keys, one after the other, and delivers the results of their actions.
-func press(t *testing.T, m *model, keys ...string) {
+func press(t *testing.T, m *app, keys ...string) {
 	t.Helper()
 	special := map[string]tea.Key{
 		"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
@@ -75,7 +75,7 @@ func typed(text string) (keys []string) {
 }
 
 // picture is the screen as text, checked: as many lines as the window has, none wider.
-func picture(t *testing.T, m *model) string {
+func picture(t *testing.T, m *app) string {
 	t.Helper()
 	lines := m.lines()
 	if len(lines) > m.height {
@@ -161,7 +161,7 @@ func TestEverySize(t *testing.T) {
 
 // whole checks that numbers of tasks beside the GPUs are tasks' numbers, and no
 // beginnings of them.
-func whole(t *testing.T, m *model, text string) {
+func whole(t *testing.T, m *app, text string) {
 	t.Helper()
 	for _, gpu := range m.gpus[:m.gpuLines()-1] {
 		line := strings.Split(text, "\n")[1+len(m.top())+gpu.Index-0]

@@ -19,7 +19,7 @@ var orderOf = map[string]string{
 
 // clicked chooses the task in a row, or sorts by the heading. A click on the chosen task
 // opens its details.
-func (m *model) clicked(at tea.Mouse) tea.Cmd {
+func (m *app) clicked(at tea.Mouse) tea.Cmd {
 	if at.Button != tea.MouseLeft || m.screen != overview || m.asking.kind != nothing || m.width < leastWidth || m.height < leastHeight {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (m *model) clicked(at tea.Mouse) tea.Cmd {
 }
 
 // sortedBy sorts by the column at a cell; the other way round if it is sorted by that.
-func (m *model) sortedBy(part, x int) {
+func (m *app) sortedBy(part, x int) {
 	for _, s := range m.heads[part] {
 		if x < s.from || x >= s.to {
 			continue
@@ -65,7 +65,7 @@ func (m *model) sortedBy(part, x int) {
 }
 
 // wheeled moves the cursor, or the text of a pane.
-func (m *model) wheeled(at tea.Mouse) {
+func (m *app) wheeled(at tea.Mouse) {
 	name, is := map[tea.MouseButton]string{tea.MouseWheelUp: "up", tea.MouseWheelDown: "down", tea.MouseWheelLeft: "left", tea.MouseWheelRight: "right"}[at.Button]
 	if !is || m.asking.kind != nothing {
 		return

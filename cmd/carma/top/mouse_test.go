@@ -8,7 +8,7 @@ import (
 )
 
 // click clicks on the first place of a text on the screen.
-func click(t *testing.T, m *model, text string) {
+func click(t *testing.T, m *app, text string) {
 	t.Helper()
 	for y, line := range strings.Split(picture(t, m), "\n") {
 		if before, _, there := strings.Cut(line, text); there {
@@ -22,7 +22,7 @@ func click(t *testing.T, m *model, text string) {
 	t.Fatalf("%q is not on the screen:\n%s", text, picture(t, m))
 }
 
-func wheel(m *model, b tea.MouseButton) { m.Update(tea.MouseWheelMsg{X: 5, Y: 12, Button: b}) }
+func wheel(m *app, b tea.MouseButton) { m.Update(tea.MouseWheelMsg{X: 5, Y: 12, Button: b}) }
 
 // TestMouse: a click chooses, a second one opens details, a click on a heading sorts,
 // the wheel moves and scrolls; at every width, with the lines above the lists.

@@ -40,7 +40,7 @@ type pane struct {
 const keptLines = 5000
 
 // body returns the title and the text of the pane.
-func (p *pane) body(m *model) (head string, lines []string) {
+func (p *pane) body(m *app) (head string, lines []string) {
 	switch m.screen {
 	case allGPUs:
 		return "GPUs", m.gpuBody()
@@ -74,7 +74,7 @@ func (p *pane) heading(what string) string {
 }
 
 // view returns the pane in a number of lines.
-func (p *pane) view(m *model, height int) []string {
+func (p *pane) view(m *app, height int) []string {
 	head, body := p.body(m)
 	room := max(1, height-1)
 	last := max(0, len(body)-room)
@@ -102,7 +102,7 @@ func (p *pane) view(m *model, height int) []string {
 
 // more returns the details besides the reasons: the request, and the estimate against the
 // use.
-func (p *pane) more(m *model) string {
+func (p *pane) more(m *app) string {
 	t := &p.task
 	var b strings.Builder
 	last := cli.LastAttempt(t)
@@ -156,7 +156,7 @@ func amount(bytes int64) string {
 }
 
 // gpuBody returns a text about each GPU and everything that runs on it.
-func (m *model) gpuBody() (lines []string) {
+func (m *app) gpuBody() (lines []string) {
 	head, rows := m.gpuRows(m.gpus, false)
 	lines = append(lines, title.of(head))
 	for i := range m.gpus {
@@ -193,7 +193,7 @@ func (m *model) gpuBody() (lines []string) {
 }
 
 // lined breaks a text into lines as wide as the screen.
-func (m *model) lined(text string) (lines []string) {
+func (m *app) lined(text string) (lines []string) {
 	for _, l := range wrapped(strings.TrimRight(cli.Printable(text), " "), m.width) {
 		lines = append(lines, m.glyphs.fit(l, m.width))
 	}
@@ -215,7 +215,7 @@ func (p *pane) logBody() []string {
 }
 
 // told stores the answer about the pane's task.
-func (p *pane) told(m *model, a *told) {
+func (p *pane) told(m *app, a *told) {
 	if m.screen != details && m.screen != reasons || a.id != p.task.ID {
 		return
 	}
@@ -225,7 +225,7 @@ func (p *pane) told(m *model, a *told) {
 }
 
 // logged adds lines of output, and waits for more.
-func (p *pane) logged(m *model, l *logged) tea.Cmd {
+func (p *pane) logged(m *app, l *logged) tea.Cmd {
 	if l.serial != p.serial || m.screen != output {
 		return nil
 	}

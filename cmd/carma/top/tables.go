@@ -15,7 +15,7 @@ import (
 
 // gpuTable has a row for each GPU. If there are too many GPUs, the last row summarizes the
 // rest.
-func (m *model) gpuTable() []string {
+func (m *app) gpuTable() []string {
 	rows := m.gpuLines()
 	shown := m.gpus[:rows]
 	if rows < len(m.gpus) {
@@ -34,7 +34,7 @@ func (m *model) gpuTable() []string {
 }
 
 // gpuRows lays out GPUs. named says that the last column has their tasks.
-func (m *model) gpuRows(gpus []api.GPU, named bool) (head string, lines []string) {
+func (m *app) gpuRows(gpus []api.GPU, named bool) (head string, lines []string) {
 	g := m.glyphs
 	columns := []column{
 		{title: "GPU", right: true}, {title: m.legend(), short: "MEMORY", least: 14, share: 2, most: 120},
@@ -68,14 +68,14 @@ func (m *model) gpuRows(gpus []api.GPU, named bool) (head string, lines []string
 }
 
 // legend explains the bars.
-func (m *model) legend() string {
+func (m *app) legend() string {
 	g := m.glyphs
 	return fmt.Sprintf("%s used %s reserved %s foreign", g.used, g.booked, g.foreign)
 }
 
 // present lists the tasks on a GPU: all of them, else with short names, else as many as
 // fit and the number of the others. No number is cut.
-func (m *model) present(v *api.GPU, width int) string {
+func (m *app) present(v *api.GPU, width int) string {
 	as := plain
 	if v.Fault != "" || v.Closed != nil {
 		as = bad
@@ -97,14 +97,14 @@ func (m *model) present(v *api.GPU, width int) string {
 }
 
 // window returns the tasks of a list that are on the screen.
-func (m *model) window(part int) []*api.Task {
+func (m *app) window(part int) []*api.Task {
 	l := &m.lists[part]
 	from := min(l.first, len(l.tasks))
 	return l.tasks[from:min(from+l.rows, len(l.tasks))]
 }
 
 // heading returns the title of a list's column of names, with the number of tasks.
-func (m *model) heading(part int, word string) string {
+func (m *app) heading(part int, word string) string {
 	l := &m.lists[part]
 	if len(l.tasks) < l.all {
 		return fmt.Sprintf("%s %d of %d", word, len(l.tasks), l.all)
@@ -113,7 +113,7 @@ func (m *model) heading(part int, word string) string {
 }
 
 // startedTable lists the started tasks: their progress, and their use of resources.
-func (m *model) startedTable() []string {
+func (m *app) startedTable() []string {
 	head := m.heading(started, "RUNNING")
 	columns := []column{
 		{title: "ID", right: true}, {title: head, least: max(12, cli.Cells(head)), share: 3}, {title: "USER", least: 5, share: 1, worth: 5}, {title: "PHASE"}, {title: "GPU"},
@@ -140,7 +140,7 @@ func (m *model) startedTable() []string {
 }
 
 // waitingTable lists the queue: why each task waits, and when it is expected to start.
-func (m *model) waitingTable() []string {
+func (m *app) waitingTable() []string {
 	head := m.heading(waiting, "WAITING")
 	columns := []column{
 		{title: "#", right: true, worth: 8}, {title: "ID", right: true}, {title: head, least: max(12, cli.Cells(head)), share: 3}, {title: "USER", least: 5, share: 1, worth: 5}, {title: "PHASE"}, {title: "GPU"},
@@ -179,7 +179,7 @@ func reason(t *api.Task) string {
 
 // about returns a line with facts about the task at the cursor that its row has no room
 // for.
-func (m *model) about() string {
+func (m *app) about() string {
 	t := m.tasks[m.task]
 	if t == nil {
 		return ""
@@ -195,7 +195,7 @@ func (m *model) about() string {
 }
 
 // listed returns the lines of a list with its titles and the cursor.
-func (m *model) listed(part int, columns []column, rows [][]cell, none string) []string {
+func (m *app) listed(part int, columns []column, rows [][]cell, none string) []string {
 	head, spans, lines := m.glyphs.grid(columns, rows, m.width-1)
 	m.heads[part] = spans
 	out := []string{title.of(" " + head)}

@@ -20,7 +20,7 @@ const (
 )
 
 // View makes the screen.
-func (m *model) View() tea.View {
+func (m *app) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen, v.WindowTitle = true, "carma top"
 	if m.mouse { // without the mouse, text can be selected in the terminal
@@ -30,7 +30,7 @@ func (m *model) View() tea.View {
 }
 
 // lines returns the lines of the screen. There are height lines, none wider than width.
-func (m *model) lines() []string {
+func (m *app) lines() []string {
 	if m.width == 0 || m.height == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (m *model) lines() []string {
 }
 
 // top returns the first line and the troubles below it.
-func (m *model) top() []string {
+func (m *app) top() []string {
 	where := m.info.Source
 	if where != "" {
 		where += ", "
@@ -76,7 +76,7 @@ func (m *model) top() []string {
 }
 
 // counts lists the number of tasks of each sort.
-func (m *model) counts() string {
+func (m *app) counts() string {
 	var parts []string
 	for _, c := range []struct {
 		n    int
@@ -94,7 +94,7 @@ const troublesShown = 2
 
 // troubles returns the lines about problems that keep tasks from starting or the view from
 // reading the daemon's state.
-func (m *model) troubles() (lines []string) {
+func (m *app) troubles() (lines []string) {
 	if m.lost != "" {
 		lines = append(lines, fmt.Sprintf("%s since %s; what is shown is old; trying again", m.lost, m.since.Local().Format("15:04:05")))
 	}
@@ -112,7 +112,7 @@ func (m *model) troubles() (lines []string) {
 
 // chosen says which tasks the lists leave out, and how they are sorted, if that is not
 // the default.
-func (m *model) chosen() string {
+func (m *app) chosen() string {
 	var parts []string
 	if m.view.mine {
 		parts = append(parts, "only your tasks (m)")
@@ -131,12 +131,12 @@ func (m *model) chosen() string {
 }
 
 // gpuLines returns the number of rows for the GPUs in the overview.
-func (m *model) gpuLines() int {
+func (m *app) gpuLines() int {
 	return min(len(m.gpus), max(3, m.height*2/5-1))
 }
 
 // layout shares the height between the lists.
-func (m *model) layout() {
+func (m *app) layout() {
 	left := m.height - 2 - len(m.top()) - (1 + m.gpuLines()) - 2
 	above, below := len(m.lists[started].tasks), len(m.lists[waiting].tasks)
 	half := left / 2
@@ -155,7 +155,7 @@ func (m *model) layout() {
 }
 
 // bottom returns the last one or two lines: a question, the result of a key, or the keys.
-func (m *model) bottom() (lines []string) {
+func (m *app) bottom() (lines []string) {
 	lines = []string{""}
 	over := func(text string, as sgr) {
 		lines = wrapped(cli.Printable(text), m.width-2)
@@ -187,7 +187,7 @@ func (m *model) bottom() (lines []string) {
 }
 
 // keys returns the most useful keys of the screen, as many as fit in full.
-func (m *model) keys() string {
+func (m *app) keys() string {
 	all := []string{"? help", "q quit", "enter details", "l logs", "w why", "x stop", "/ filter", "m mine", "g GPUs", "o sort", "h hold", "r release", "z suspend", "u resume", "t first", "b last"}
 	switch m.screen {
 	case output:
@@ -206,7 +206,7 @@ func (m *model) keys() string {
 }
 
 // small returns a summary for a window that is too small for the lists.
-func (m *model) small() []string {
+func (m *app) small() []string {
 	lines := wrapped("carma: "+m.counts(), m.width)
 	counts := len(lines)
 	for _, t := range m.troubles() {

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"carma/internal/units"
-
 	"carma/configs/traces"
 	"carma/configs/workloads"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // Options say how a script is read.
@@ -184,7 +183,7 @@ func (k kind) task(s Submit) (traces.Task, error) {
 		case "user":
 			t.User = v
 		case "priority":
-			p := slices.IndexFunc(priorities, func(p mapper.Priority) bool { return p.String() == v })
+			p := slices.IndexFunc(priorities, func(p model.Priority) bool { return p.String() == v })
 			if p < 0 {
 				return t, fmt.Errorf("%s unknown priority %.40q; low, normal or high", mark, v)
 			}
@@ -202,7 +201,7 @@ func (k kind) task(s Submit) (traces.Task, error) {
 	return t, nil
 }
 
-var priorities = []mapper.Priority{mapper.Low, mapper.Normal, mapper.High}
+var priorities = []model.Priority{model.Low, model.Normal, model.High}
 
 // Files are a trace in the original's form.
 type Files struct {
@@ -257,7 +256,7 @@ func notes(t traces.Task, rad string) Notes {
 	if t.User != "" {
 		n["user"] = t.User
 	}
-	if t.Priority != mapper.Normal {
+	if t.Priority != model.Normal {
 		n["priority"] = t.Priority.String()
 	}
 	if t.Mem > 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"carma/containers/kubernetes"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
 )
@@ -71,7 +71,7 @@ func (o *owners) attribute(ctx context.Context, samples []gpu.Sample) error {
 			p.Task, p.Attempt = 0, 0
 			for _, uid := range uids {
 				if of, ok := o.tasks[uid]; ok {
-					p.Task, p.Attempt = mapper.TaskID(of.Task), int(of.Attempt)
+					p.Task, p.Attempt = model.TaskID(of.Task), int(of.Attempt)
 					break
 				}
 			}

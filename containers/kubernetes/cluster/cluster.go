@@ -17,7 +17,7 @@ import (
 
 	"carma/containers/kubernetes"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -167,11 +167,11 @@ func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
 	}
 	switch {
 	case !d.Shared:
-		out.Exclusive, out.Sharing = true, mapper.SharingAlone
+		out.Exclusive, out.Sharing = true, model.SharingAlone
 	case simulated(d):
-		out.Sharing = mapper.SharingMPS
+		out.Sharing = model.SharingMPS
 	default:
-		out.Sharing = mapper.SharingTurns
+		out.Sharing = model.SharingTurns
 	}
 	return out
 }

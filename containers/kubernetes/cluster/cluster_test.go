@@ -10,7 +10,7 @@ import (
 
 	"carma/containers/kubernetes"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -215,14 +215,14 @@ func TestKinds(t *testing.T) {
 	bare.UUID, bare.Bytes = "GPU-f", 0
 	st.is.Devices = append(st.is.Devices, card, shares, twin, bare)
 	s := st.open(t)
-	got := map[string]mapper.Sharing{}
+	got := map[string]model.Sharing{}
 	devices, _ := s.GPUs(t.Context())
 	for _, d := range devices {
 		if got[d.UUID] = d.Sharing; !d.Shares {
 			t.Errorf("%s: how it is shared is not told", d.UUID)
 		}
 	}
-	if len(got) != 4 || got["GPU-a"] != mapper.SharingMPS || got["GPU-d"] != mapper.SharingAlone || got["GPU-e"] != mapper.SharingTurns {
+	if len(got) != 4 || got["GPU-a"] != model.SharingMPS || got["GPU-d"] != model.SharingAlone || got["GPU-e"] != model.SharingTurns {
 		t.Errorf("%v", got)
 	}
 	if one := sample(t, s, "GPU-e"); one.Fault != "" || one.Metrics != gpu.MetricsNone {

@@ -9,7 +9,7 @@ import (
 
 	"carma/containers/kubernetes"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -50,13 +50,13 @@ type wireGPU struct {
 }
 
 type wireUse struct {
-	Task    mapper.TaskID `json:"t,omitempty"`
-	Attempt int           `json:"a,omitempty"`
-	Used    units.Bytes   `json:"u,omitempty"`
-	Peak    units.Bytes   `json:"peak,omitempty"`
-	Active  float64       `json:"on,omitempty"`
-	Timed   bool          `json:"timed,omitempty"`
-	Client  bool          `json:"client,omitempty"`
+	Task    model.TaskID `json:"t,omitempty"`
+	Attempt int          `json:"a,omitempty"`
+	Used    units.Bytes  `json:"u,omitempty"`
+	Peak    units.Bytes  `json:"peak,omitempty"`
+	Active  float64      `json:"on,omitempty"`
+	Timed   bool         `json:"timed,omitempty"`
+	Client  bool         `json:"client,omitempty"`
 }
 
 // Text is the report as it is published.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"carma/internal/units"
-
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator/booking"
@@ -16,7 +14,8 @@ import (
 	"carma/estimator/methods"
 	"carma/estimator/networks/zoo"
 	"carma/estimator/rivals"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 )
 
 // computedPrefix begins the names of computed estimators that also have published
@@ -59,13 +58,13 @@ type WholeGPU struct {
 // computed estimates a task from its network, upper bound at 95 %, without any
 // measurement of it. The memory of a process before its first tensor is the campaign's:
 // it depends on the server's software, not on the task.
-func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (mapper.Estimate, error) {
-	whole := func(why string) (mapper.Estimate, error) {
+func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (model.Estimate, error) {
+	whole := func(why string) (model.Estimate, error) {
 		w := WholeGPU{in.Workload, why}
 		if !slices.Contains(m.whole, w) {
 			m.whole = append(m.whole, w)
 		}
-		return mapper.Estimate{WholeGPU: true, Large: true, Method: mapper.Method(m.method)}, nil
+		return model.Estimate{WholeGPU: true, Large: true, Method: model.Method(m.method)}, nil
 	}
 	name, with := evaluate.Measured(p.Model, p.Dataset, p.BatchSize, in.GPUs)
 	if !zoo.Known(name) {
@@ -73,11 +72,11 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 	}
 	config, err := zoo.Build(name, with)
 	if err != nil {
-		return mapper.Estimate{}, err
+		return model.Estimate{}, err
 	}
 	env, err := environments.Named(environments.Default)
 	if err != nil {
-		return mapper.Estimate{}, err
+		return model.Estimate{}, err
 	}
 	env.Context = int64(workloads.Context(cmp.Or(campaign, workloads.DefaultCampaign)))
 	a, err := method.Estimate(methods.Subject{Config: config, Environment: &env.Environment, Confidence: 0.95, Capacity: env.Capacity})
@@ -89,5 +88,5 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 	if m.most > 0 && upper > m.most {
 		return whole(fmt.Sprintf("the estimate, %s, is more than a GPU has", upper))
 	}
-	return mapper.Estimate{Memory: upper, Point: units.Bytes(a.Point), Method: mapper.Method(m.method)}, nil
+	return model.Estimate{Memory: upper, Point: units.Bytes(a.Point), Method: model.Method(m.method)}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"carma/internal/suggest"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -30,10 +30,10 @@ var Knows = []string{string(KnowAll), string(KnowMemory), string(KnowNothing)}
 // memory is unknown anyway, so presets that rely on recovery alone stay unchanged.
 func (k Know) before(t sim.Task, estimator string) sim.Task {
 	if k == KnowMemory || k == KnowNothing {
-		t.Expected, t.Family = mapper.Expected{}, ""
+		t.Expected, t.Family = model.Expected{}, ""
 	}
 	if k == KnowNothing && estimator != "none" {
-		t.Estimate = mapper.Estimate{WholeGPU: true}
+		t.Estimate = model.Estimate{WholeGPU: true}
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"carma/configs/traces"
 	"carma/estimator/booking"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -45,9 +46,9 @@ func TestMachines(t *testing.T) {
 	}
 	for _, policy := range mapper.PolicyNames() {
 		several := 0
-		_, err := sim.Run(sim.Config{Options: mapper.DefaultsOf(policy), GPUs: GPUs(all), Observe: func(s *mapper.State, _ mapper.Event, done []mapper.Decision) {
+		_, err := sim.Run(sim.Config{Options: mapper.DefaultsOf(policy), GPUs: GPUs(all), Observe: func(s *mapper.State, _ model.Event, done []model.Decision) {
 			for _, d := range done {
-				l, ok := d.(mapper.Launch)
+				l, ok := d.(model.Launch)
 				if !ok || len(l.Grants) < 2 {
 					continue
 				}

@@ -12,6 +12,7 @@ import (
 
 	"carma/configs"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -64,8 +65,8 @@ var known = sync.OnceValue(func() presetFile {
 
 // strict is first come, first served, without anything that the originals lack: no
 // learning, no shrinking.
-var strict = mapper.Options{
-	Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
+var strict = model.Options{
+	Booking: model.BookSamples, IdleFirst: true, Order: model.OrderFIFO, LookAhead: 1,
 	Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
 }
 
@@ -77,7 +78,7 @@ func Presets() []Preset { return slices.Clone(known().Presets) }
 func Families() []Family { return slices.Clone(known().Families) }
 
 // Options returns the options of the family under a policy.
-func (f Family) Options(policy string) mapper.Options {
+func (f Family) Options(policy string) model.Options {
 	o := strict
 	if f.Name == "carma" {
 		o = mapper.DefaultsOf("carma")
@@ -88,7 +89,7 @@ func (f Family) Options(policy string) mapper.Options {
 }
 
 // setRules applies rules of the file; a test checks that they are valid.
-func setRules(o *mapper.Options, rules []string) {
+func setRules(o *model.Options, rules []string) {
 	for _, rule := range rules {
 		if err := configs.SetRule(o, rule); err != nil {
 			panic("presets.yaml: " + err.Error())

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"carma/internal/units"
-
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -25,10 +25,10 @@ func TestPresets(t *testing.T) {
 	for i := range known().Presets {
 		p := &known().Presets[i]
 		r := p.Row()
-		if err := r.Options.Validate(); err != nil {
+		if err := mapper.Validate(r.Options); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		if p.family().Name != "carma" && (r.Options.LookAhead != 1 || !r.Options.IdleFirst || r.Options.Order != mapper.OrderFIFO || r.Options.Learn) || !r.Preset {
+		if p.family().Name != "carma" && (r.Options.LookAhead != 1 || !r.Options.IdleFirst || r.Options.Order != model.OrderFIFO || r.Options.Learn) || !r.Preset {
 			t.Errorf("%s is not strictly in order, idle first: %+v", p.Name, r.Options)
 		}
 		if !slices.Contains(Estimators, r.Estimator) {
@@ -60,36 +60,36 @@ func TestPresets(t *testing.T) {
 }
 
 func TestPresetOptions(t *testing.T) {
-	original := mapper.Options{
-		Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
+	original := model.Options{
+		Booking: model.BookSamples, IdleFirst: true, Order: model.OrderFIFO, LookAhead: 1,
 		Headroom: 512 * units.MiB, WarmUp: 30 * time.Second, Interval: time.Second,
 		Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
 	}
 	for name, c := range map[string]struct {
 		estimator string
 		score     sim.Score
-		change    func(*mapper.Options)
+		change    func(*model.Options)
 	}{
-		"Exclusive": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Interval, o.Recovery = "exclusive", 2*units.GiB, 0, mapper.RecoverOriginal
+		"Exclusive": {"none", sim.ScoreRisk, func(o *model.Options) {
+			o.Policy, o.Margin, o.Interval, o.Recovery = "exclusive", 2*units.GiB, 0, model.RecoverOriginal
 		}},
-		"or-magm": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.MinFree, o.Recovery = "magm", 5*units.GiB, mapper.RecoverOriginal
+		"or-magm": {"none", sim.ScoreRisk, func(o *model.Options) {
+			o.Policy, o.MinFree, o.Recovery = "magm", 5*units.GiB, model.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
 		}},
-		"EST-LUG:GPUMemNet": {"gpumemnet", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Recovery = "lug", 2*units.GiB, mapper.RecoverOriginal
+		"EST-LUG:GPUMemNet": {"gpumemnet", sim.ScoreRisk, func(o *model.Options) {
+			o.Policy, o.Margin, o.Recovery = "lug", 2*units.GiB, model.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
 		}},
-		"v1/oracle-best-fit": {"oracle", sim.ScoreMean, func(o *mapper.Options) {
-			o.Policy, o.Headroom, o.Margin, o.Recovery = "best-fit", 0, 500*units.MiB, mapper.RecoverLadder
+		"v1/oracle-best-fit": {"oracle", sim.ScoreMean, func(o *model.Options) {
+			o.Policy, o.Headroom, o.Margin, o.Recovery = "best-fit", 0, 500*units.MiB, model.RecoverLadder
 			o.SMACTCap, o.WarmUp, o.Interval = 0.80, 0, 65*time.Second
 		}},
-		"AEGIS/OR-LUG-no-thresholds": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.MinFree, o.Recovery = "lug", 5*units.GiB, mapper.RecoverOriginal
+		"AEGIS/OR-LUG-no-thresholds": {"none", sim.ScoreRisk, func(o *model.Options) {
+			o.Policy, o.MinFree, o.Recovery = "lug", 5*units.GiB, model.RecoverOriginal
 		}},
-		"AEGIS/EST-MAGM:horus": {"horus", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Recovery = "magm", 2*units.GiB, mapper.RecoverOriginal
+		"AEGIS/EST-MAGM:horus": {"horus", sim.ScoreRisk, func(o *model.Options) {
+			o.Policy, o.Margin, o.Recovery = "magm", 2*units.GiB, model.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.65, 0.35, 0.50
 		}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"carma/configs"
 	"carma/internal/suggest"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -17,7 +18,7 @@ type Row struct {
 	Label     string // Name, with the estimator if rows differ by it
 	Estimator string
 	Preset    bool
-	Options   mapper.Options
+	Options   model.Options
 	Score     sim.Score
 }
 

@@ -11,6 +11,7 @@ import (
 	"carma/configs/traces"
 	"carma/estimator/booking"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -153,14 +154,14 @@ func (p *player) play(row Row) (Outcome, error) {
 }
 
 // observe returns a function that counts the tasks that end, or nil.
-func (s *Study) observe(trace, policy string, tasks int) func(*mapper.State, mapper.Event, []mapper.Decision) {
+func (s *Study) observe(trace, policy string, tasks int) func(*mapper.State, model.Event, []model.Decision) {
 	if s.Progress == nil {
 		return nil
 	}
 	ended := 0
-	return func(_ *mapper.State, _ mapper.Event, decisions []mapper.Decision) {
+	return func(_ *mapper.State, _ model.Event, decisions []model.Decision) {
 		for _, d := range decisions {
-			if _, ok := d.(mapper.Finish); ok {
+			if _, ok := d.(model.Finish); ok {
 				ended++
 				s.Progress(trace, policy, ended, tasks)
 			}
@@ -173,7 +174,7 @@ func GPUs(s servers.Server) []sim.GPU {
 	gpus := make([]sim.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {
 		gpus[i] = sim.GPU{
-			ID: mapper.GPUID(g.UUID), Node: g.Machine, Index: g.Index, Model: g.Model, Memory: g.Memory,
+			ID: model.GPUID(g.UUID), Node: g.Machine, Index: g.Index, Model: g.Model, Memory: g.Memory,
 			IdlePower: g.IdlePower, PeakPower: g.PeakPower, Speed: g.Speed,
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/servers"
 	"carma/configs/traces"
 	"carma/estimator/booking"
+	"carma/internal/units"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -96,7 +96,7 @@ func (s *limits) run(v variant) {
 	}
 }
 
-func (s *limits) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metrics {
+func (s *limits) replay(o model.Options, v variant, tasks []sim.Task) sim.Metrics {
 	server, err := Server("sim:"+servers.Default, 0)
 	if err != nil {
 		s.t.Fatal(err)
@@ -123,7 +123,7 @@ func (s *limits) losses() {
 		last := units.Instant(time.Hour).Add(trace.Tasks[len(trace.Tasks)-1].At) // replays begin at one hour
 		var before units.Instant
 		busy, gpus, phase := 0.0, 0, 0
-		s.observe(trace, func(state *mapper.State, _ mapper.Event, _ []mapper.Decision) {
+		s.observe(trace, func(state *mapper.State, _ model.Event, _ []model.Decision) {
 			if before > 0 {
 				dt := state.Now().Sub(before).Seconds()
 				used += dt * busy
@@ -150,7 +150,7 @@ func (s *limits) losses() {
 		used/all, lost[0]/all, lost[1]/all, lost[2]/all)
 }
 
-func (s *limits) observe(trace traces.Trace, see func(*mapper.State, mapper.Event, []mapper.Decision)) {
+func (s *limits) observe(trace traces.Trace, see func(*mapper.State, model.Event, []model.Decision)) {
 	tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 	if err != nil {
 		s.t.Fatal(err)

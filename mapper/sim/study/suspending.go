@@ -10,7 +10,7 @@ import (
 
 	"carma/internal/suggest"
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -91,17 +91,17 @@ func urge(tasks []sim.Task, share float64, of sim.Truth) []sim.Task {
 	order := make([]int, len(tasks))
 	for i := range order {
 		order[i] = i
-		tasks[i].Priority = min(tasks[i].Priority, mapper.Normal)
+		tasks[i].Priority = min(tasks[i].Priority, model.Normal)
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(of.Urgency(a), of.Urgency(b)), a-b) })
 	for _, i := range order[:int(share*float64(len(tasks))+0.5)] {
-		tasks[i].Priority = mapper.High
+		tasks[i].Priority = model.High
 	}
 	return tasks
 }
 
 // urgent reports whether a task has high priority.
-func urgent(t *sim.TaskResult) bool { return t.Task.Priority == mapper.High }
+func urgent(t *sim.TaskResult) bool { return t.Task.Priority == model.High }
 
 func idle(t *sim.TaskResult) time.Duration { return t.Record.Idle() }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -47,11 +47,11 @@ func TestParseSuspending(t *testing.T) {
 
 func TestUrge(t *testing.T) {
 	tasks := make([]sim.Task, 60)
-	tasks[3].Priority = mapper.High
-	tasks[4].Priority = mapper.Low
+	tasks[3].Priority = model.High
+	tasks[4].Priority = model.Low
 	highs := func(all []sim.Task) (is []int) {
 		for i, task := range all {
-			if task.Priority == mapper.High {
+			if task.Priority == model.High {
 				is = append(is, i)
 			}
 		}
@@ -61,7 +61,7 @@ func TestUrge(t *testing.T) {
 	if len(a) != 6 || len(b) != 6 || a[0] == b[0] && a[1] == b[1] && a[2] == b[2] {
 		t.Errorf("urgent are %v and, of another seed, %v", a, b)
 	}
-	if low := urge(tasks, 0.1, sim.Truth{Seed: 1})[4].Priority; low != mapper.Low {
+	if low := urge(tasks, 0.1, sim.Truth{Seed: 1})[4].Priority; low != model.Low {
 		t.Errorf("a task of low priority has %s", low)
 	}
 	if n := len(highs(urge(tasks, 0, sim.Truth{}))); n != 1 {

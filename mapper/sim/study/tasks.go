@@ -5,13 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator"
 	"carma/estimator/booking"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -97,21 +96,21 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 }
 
 // estimate returns the estimate of a task's memory that the mapper gets.
-func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak units.Bytes) (mapper.Estimate, error) {
+func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak units.Bytes) (model.Estimate, error) {
 	if method := computedMethod(m.method); method != nil {
 		return m.computed(method, in, p, campaign)
 	}
 	published := units.Bytes(0)
 	switch m.method {
 	case "oracle":
-		return mapper.Estimate{Memory: peak, Method: mapper.Method(m.method)}, nil
+		return model.Estimate{Memory: peak, Method: model.Method(m.method)}, nil
 	case "none":
-		return mapper.Estimate{Method: mapper.Method(m.method)}, nil
+		return model.Estimate{Method: model.Method(m.method)}, nil
 	case "declared":
 		if in.Mem == 0 {
-			return mapper.Estimate{}, fmt.Errorf("declares no memory")
+			return model.Estimate{}, fmt.Errorf("declares no memory")
 		}
-		return mapper.Estimate{Memory: in.Mem, Method: mapper.Method(m.method)}, nil
+		return model.Estimate{Memory: in.Mem, Method: model.Method(m.method)}, nil
 	case "horus":
 		published = p.Estimates.Horus
 	case "faketensor":
@@ -120,10 +119,10 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 		published = p.Estimates.GPUMemNet
 	default:
 		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: booking.InCampaign(in.Workload, campaign), GPUs: in.GPUs})
-		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: mapper.Method(e.Method)}, err
+		return model.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: model.Method(e.Method)}, err
 	}
 	if published == 0 && !m.asOriginal {
-		return mapper.Estimate{}, fmt.Errorf("no estimate of %s was published for it", m.method)
+		return model.Estimate{}, fmt.Errorf("no estimate of %s was published for it", m.method)
 	}
 	if published == 0 {
 		published = noEstimate
@@ -131,7 +130,7 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 	if m.asOriginal {
 		published = min(published, m.most) // the original starts tasks on idle GPUs whatever their estimate
 	}
-	return mapper.Estimate{Memory: published, Method: mapper.Method(m.method)}, nil
+	return model.Estimate{Memory: published, Method: model.Method(m.method)}, nil
 }
 
 // hint says how to replay a task that cannot be estimated.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carma/configs/traces"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -139,7 +139,7 @@ func TestKnow(t *testing.T) {
 		s.Under(c)
 		return s
 	}
-	whole := mapper.Estimate{WholeGPU: true}
+	whole := model.Estimate{WholeGPU: true}
 	for _, c := range []struct {
 		know            Know
 		estimator       string

@@ -9,6 +9,7 @@ import (
 	"carma/configs/traces"
 	"carma/estimator/booking"
 	"carma/mapper"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 )
 
@@ -100,9 +101,9 @@ func predictedProgress(t *testing.T, silent, within float64) {
 	ended, slowed := 0, 0
 	r, err := sim.Run(sim.Config{
 		Options: mapper.DefaultsOf("carma"), GPUs: GPUs(server), StartUp: StartUp, Truth: sim.Truth{Silent: silent},
-		Observe: func(_ *mapper.State, _ mapper.Event, done []mapper.Decision) {
+		Observe: func(_ *mapper.State, _ model.Event, done []model.Decision) {
 			for _, d := range done {
-				f, ok := d.(mapper.Finish)
+				f, ok := d.(model.Finish)
 				if !ok {
 					continue
 				}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -97,7 +97,7 @@ func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, err
 	return s, nil
 }
 
-func nobody(int) (mapper.TaskID, int, bool) { return 0, 0, false }
+func nobody(int) (model.TaskID, int, bool) { return 0, 0, false }
 
 func (s *Source) open() error {
 	if ret := s.lib.Init(); ret != lib.SUCCESS {

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -21,9 +20,9 @@ import (
 
 func TestProcesses(t *testing.T) {
 	const na = unknown
-	owner := func(pid int) (mapper.TaskID, int, bool) {
+	owner := func(pid int) (model.TaskID, int, bool) {
 		if pid >= 100 && pid < 200 {
-			return mapper.TaskID(pid - 100), 2, true
+			return model.TaskID(pid - 100), 2, true
 		}
 		return 0, 0, false
 	}

@@ -4,10 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"carma/internal/units"
-
 	"carma/configs/servers"
-	"carma/mapper"
+	"carma/internal/units"
+	"carma/mapper/model"
 	"carma/mapper/sim"
 	"carma/runner/gpu/simgpu/wire"
 	"carma/runner/suspend"
@@ -39,7 +38,7 @@ type device struct {
 
 // process is one client on one or more GPUs: a connection.
 type process struct {
-	task    mapper.TaskID // 0 if foreign
+	task    model.TaskID // 0 if foreign
 	attempt int
 	pid     int
 	program *program // nil if its number is unknown, so it cannot be suspended

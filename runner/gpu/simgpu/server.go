@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs/servers"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu/wire"
 	"carma/runner/suspend"
@@ -112,7 +112,7 @@ func (s *Server) Name() string { return s.name }
 
 // Sharing returns the sharing of the simulated devices: kernels of several tasks run at the
 // same time, as with MPS.
-func (s *Server) Sharing() mapper.Sharing { return mapper.SharingMPS }
+func (s *Server) Sharing() model.Sharing { return model.SharingMPS }
 
 // GPUs lists the simulated devices.
 func (s *Server) GPUs(context.Context) ([]gpu.Device, error) {

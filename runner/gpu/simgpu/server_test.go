@@ -15,13 +15,12 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"github.com/rs/zerolog"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu/client"
 	"carma/runner/gpu/simgpu/wire"
+
+	"github.com/rs/zerolog"
 )
 
 func serve(t testing.TB, dir string) *Server {
@@ -436,7 +435,7 @@ func TestManyClients(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			c := join(t, dir, client.Options{Task: mapper.TaskID(i + 1), GPUs: []string{"all"}, Loads: []wire.Load{heavy, heavy}})
+			c := join(t, dir, client.Options{Task: model.TaskID(i + 1), GPUs: []string{"all"}, Loads: []wire.Load{heavy, heavy}})
 			for j := range 20 {
 				c.Alloc(context.Background(), j%2, 200*units.MiB) // some are refused
 				c.SetLoads([]wire.Load{heavy})

@@ -13,7 +13,7 @@ import (
 
 	"carma/containers/kubernetes"
 	"carma/containers/kubernetes/cluster"
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu"
 )
 
@@ -82,6 +82,6 @@ func (f *Fleet) occupy(pod *corev1.Pod, over bool) {
 	case over:
 		f.runs.Delete(uuid)
 	default:
-		f.runs.Store(uuid, gpu.Process{Task: mapper.TaskID(task), Attempt: attempt, Used: 8 << 30})
+		f.runs.Store(uuid, gpu.Process{Task: model.TaskID(task), Attempt: attempt, Used: 8 << 30})
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 	"carma/runner/gpu/simgpu/wire"
 )
 
@@ -42,8 +41,8 @@ func (e *OOMError) Error() string {
 
 // Options describe the task and its needs.
 type Options struct {
-	Dir     string        // folder of the server's socket
-	Task    mapper.TaskID // 0 for a process that is not one of carma's
+	Dir     string       // folder of the server's socket
+	Task    model.TaskID // 0 for a process that is not one of carma's
 	Attempt int
 	Name    string
 	GPUs    []string // as in NVIDIA_VISIBLE_DEVICES

@@ -11,8 +11,7 @@ import (
 	"io"
 
 	"carma/internal/units"
-
-	"carma/mapper"
+	"carma/mapper/model"
 )
 
 const (
@@ -71,7 +70,7 @@ type Request struct {
 	// UUID. ProcessState is the last server's state; At has the UUIDs of the GPUs it was
 	// moved to, by the UUIDs of GPUs, which stay its names for them.
 	Version int                    `json:"version,omitempty"`
-	Task    mapper.TaskID          `json:"task,omitempty"`
+	Task    model.TaskID           `json:"task,omitempty"`
 	Attempt int                    `json:"attempt,omitempty"`
 	Name    string                 `json:"name,omitempty"`
 	GPUs    []string               `json:"gpus,omitempty"`

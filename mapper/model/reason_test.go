@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func anyReason(t *rapid.T, depth int) Reason {
 		Name: text.Draw(t, "name"), Condition: Condition(text.Draw(t, "condition")), Text: text.Draw(t, "text"), Remedy: text.Draw(t, "remedy"),
 	}
 	if depth > 0 && rapid.Bool().Draw(t, "has a cause") {
-		r = r.because(anyReason(t, depth-1))
+		r = r.WithCause(anyReason(t, depth-1))
 	}
 	return r
 }
@@ -107,10 +107,10 @@ func TestReasonEqual(t *testing.T) {
 		{r, Reason{}, false},
 		{r, Reason{Code: ReasonText, Text: "it wanted 2 and had 1"}, true},
 		{Reason{}, Reason{Code: ReasonText, Text: "something"}, true},
-		{Reason{Code: ReasonOOM}.because(r), Reason{Code: ReasonOOM}.because(reworded), true},
-		{Reason{Code: ReasonOOM}.because(r), Reason{Code: ReasonOOM}.because(more), false},
-		{Reason{Code: ReasonOOM}.because(r), Reason{Code: ReasonOOM}, false},
-		{Reason{Code: ReasonOOM}.because(r), Reason{Code: ReasonOOM}.because(Reason{Code: ReasonText}), true},
+		{Reason{Code: ReasonOOM}.WithCause(r), Reason{Code: ReasonOOM}.WithCause(reworded), true},
+		{Reason{Code: ReasonOOM}.WithCause(r), Reason{Code: ReasonOOM}.WithCause(more), false},
+		{Reason{Code: ReasonOOM}.WithCause(r), Reason{Code: ReasonOOM}, false},
+		{Reason{Code: ReasonOOM}.WithCause(r), Reason{Code: ReasonOOM}.WithCause(Reason{Code: ReasonText}), true},
 	} {
 		if row.a.Equal(row.b) != row.want || row.b.Equal(row.a) != row.want {
 			t.Errorf("%+v and %+v: equal is %v", row.a, row.b, !row.want)
@@ -127,11 +127,11 @@ func TestOldStops(t *testing.T) {
 		"it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room": ReasonOveruse,
 		"stopped by ada": ReasonAsked,
 	} {
-		if got := (Reason{Code: ReasonText, Text: text}).stopCode(); got != want {
+		if got := (Reason{Code: ReasonText, Text: text}).StopCode(); got != want {
 			t.Errorf("%q is taken for %s", text, got)
 		}
 	}
-	if got := (Reason{Code: ReasonAsked, Text: "time limit of my patience"}).stopCode(); got != ReasonAsked {
+	if got := (Reason{Code: ReasonAsked, Text: "time limit of my patience"}).StopCode(); got != ReasonAsked {
 		t.Errorf("a user's words are taken for %s", got)
 	}
 }

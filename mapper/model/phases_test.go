@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"go/ast"
@@ -9,7 +9,7 @@ import (
 
 // TestPhasesAreListed checks that the list of phases has every constant of the type.
 func TestPhasesAreListed(t *testing.T) {
-	files, err := sourcesIn(".")
+	files, err := sources()
 	if err != nil {
 		t.Fatal(err)
 	}

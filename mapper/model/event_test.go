@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"go/ast"
@@ -35,24 +35,24 @@ func eventTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	var types []reflect.Type
 	var known, declared []string
-	for kind, decode := range eventDecoders {
+	for kind, decode := range EventDecoders {
 		ev, err := decode([]byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.kind() != kind {
-			t.Errorf("events of kind %s are read as %s", kind, ev.kind())
+		if ev.Kind() != kind {
+			t.Errorf("events of kind %s are read as %s", kind, ev.Kind())
 		}
 		types = append(types, reflect.TypeOf(ev))
 		known = append(known, reflect.TypeOf(ev).Name())
 	}
-	files, err := sourcesIn(".")
+	files, err := sources()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
 		for _, decl := range f.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "kind" {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "Kind" {
 				declared = append(declared, fn.Recv.List[0].Type.(*ast.Ident).Name)
 			}
 		}

@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"go/ast"
@@ -62,22 +62,22 @@ func TestDecisionRoundTrip(t *testing.T) {
 		kinds[kind] = true
 		listed = append(listed, reflect.TypeOf(d).Name())
 	}
-	files, err := sourcesIn(".")
+	files, err := sources()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var declared []string
 	for _, f := range files {
 		for _, decl := range f.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "decisionKind" {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "DecisionKind" {
 				declared = append(declared, fn.Recv.List[0].Type.(*ast.Ident).Name)
 			}
 		}
 	}
 	slices.Sort(listed)
 	slices.Sort(declared)
-	if !slices.Equal(listed, declared) || len(kinds) != len(decisionDecoders) {
-		t.Errorf("the package has the decisions %s, %s are tested and %d decode", declared, listed, len(decisionDecoders))
+	if !slices.Equal(listed, declared) || len(kinds) != len(DecisionDecoders) {
+		t.Errorf("the package has the decisions %s, %s are tested and %d decode", declared, listed, len(DecisionDecoders))
 	}
 }
 
@@ -117,7 +117,9 @@ func TestSameDecision(t *testing.T) {
 		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * units.GiB, Alone: true, Reason: oom}, false},
 		{"another instant", SetTimer{At: 9}, SetTimer{At: 10}, false},
 		{"another booking", decisions[6], GrantExceeded{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 3 * units.GiB}, false},
-		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = Reason{Code: ReasonText, Text: "it failed"}, "OOM" }), true},
+		{"an end in other words", decisions[4], finish(func(t *Task) {
+			t.Reason, t.Attempts[0].Message = Reason{Code: ReasonText, Text: "it failed"}, "OOM"
+		}), true},
 		{"predicted otherwise", decisions[4], finish(func(t *Task) { t.Done, t.Speed, t.Expected.Source = 3, 0.5, "guess" }), true},
 		{"another phase", decisions[4], finish(func(t *Task) { t.Phase = Cancelled }), false},
 		{"another code", decisions[4], finish(func(t *Task) { t.Code = 2 }), false},

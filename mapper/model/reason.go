@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"encoding/json"
@@ -176,9 +176,9 @@ func (r *Reason) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(r))
 }
 
-// stopCode returns the code of a stop. Older versions recorded a sentence, and the effect
+// StopCode returns the code of a stop. Older versions recorded a sentence, and the effect
 // of a stop depends on its reason: these are the sentences of those versions.
-func (r Reason) stopCode() ReasonCode {
+func (r Reason) StopCode() ReasonCode {
 	switch {
 	case r.Code != ReasonText:
 		return r.Code
@@ -192,8 +192,77 @@ func (r Reason) stopCode() ReasonCode {
 	return ReasonAsked
 }
 
-// because returns the reason with a cause.
-func (r Reason) because(cause Reason) Reason {
+// WithCause returns the reason with a cause.
+func (r Reason) WithCause(cause Reason) Reason {
 	r.Cause = &cause
 	return r
+}
+
+// ReasonFilled: it backfilled a GPU that was reserved for Task, which starts now; for
+// Span now. ReasonFills: it backfills GPU, which is reserved for Task.
+const (
+	ReasonFilled ReasonCode = "filled"
+	ReasonFills  ReasonCode = "fills"
+)
+
+// Why a task waits for its machine, regardless of GPUs.
+const (
+	ReasonHostMemory ReasonCode = "host-memory" // it needs Need host memory, Have of Of can be allocated
+	ReasonHostCPUs   ReasonCode = "host-cpus"   // it needs More thousandths of a processor, Count of Limit are allocated
+	ReasonHostLow    ReasonCode = "host-low"    // only Have of the machine's memory, Of, is available: nothing is launched
+	ReasonHostKept   ReasonCode = "host-kept"   // the machine's memory is reserved for Task, which has waited too long
+)
+
+// Why a task needed more host memory, and why it was stopped for it.
+const (
+	ReasonHostAgain   ReasonCode = "host-oom-again" // it used Have and runs again with Need allocated
+	ReasonHostAll     ReasonCode = "host-oom-all"   // it had Have: there is no more memory
+	ReasonHostOveruse ReasonCode = "host-overuse"   // the machine ran low, and it used Have, more than its allocation Of
+	ReasonTooMuchHost ReasonCode = "too-much-host"  // it needs Need host memory, a task may have Of
+	ReasonTooManyCPUs ReasonCode = "too-many-cpus"  // it needs More thousandths of a processor, there are Limit
+)
+
+// ReasonMadeWay: it was suspended for Task, which goes before it; for Span now.
+const ReasonMadeWay ReasonCode = "made-way"
+
+// ReasonWay: Count tasks are being suspended for it, first Task on GPU.
+const ReasonWay ReasonCode = "way"
+
+// ReasonHostInUse: a running task uses Have of host memory, more than the new limit Of.
+const ReasonHostInUse ReasonCode = "host-in-use"
+
+// ReasonDrained: Name drains GPU and moves its tasks; Text is why.
+const ReasonDrained ReasonCode = "drained"
+
+// ResumesOnItsOwn reports whether a task suspended for a reason resumes as soon as there
+// is room. An idle task does not, because it would be idle again.
+func (r Reason) ResumesOnItsOwn() bool { return r.Code != ReasonSuspended && r.Code != ReasonIdle }
+
+// isTimeSlice reports whether a suspended task waits at the back of its queue, because it
+// has used its slot.
+func (r Reason) isTimeSlice() bool { return r.Code == ReasonSlotUsed }
+
+// ReasonFoundAway: it was found suspended, which was not in the journal.
+const ReasonFoundAway ReasonCode = "found-away"
+
+// Why a task is not suspended, or has not resumed.
+const (
+	ReasonNotRunning    ReasonCode = "not-running"    // only a task that runs on GPUs can be suspended
+	ReasonSeveralGPUs   ReasonCode = "several-gpus"   // it has Count GPUs: processes that talk to each other cannot be suspended
+	ReasonCannotSuspend ReasonCode = "cannot-suspend" // the driver cannot suspend programs on GPU
+	ReasonMPSClient     ReasonCode = "mps-client"     // MPS shares GPU among its tasks
+	ReasonHostFull      ReasonCode = "host-full"      // Need of host memory would hold it, Have is free
+	ReasonSuspended     ReasonCode = "suspended"      // Name suspended it; Text is why, if they said so
+	ReasonNotSuspended  ReasonCode = "not-suspended"  // it continues: Text
+	ReasonNotResumed    ReasonCode = "not-resumed"    // it could not resume Count times: Text
+)
+
+// ReasonSwapped: it was suspended for Task, which is shorter and takes at most Most; for
+// Span now.
+const ReasonSwapped ReasonCode = "swapped"
+
+// moves reports whether a task that is suspended for a reason must resume on other GPUs.
+// A program that vacates its GPUs on request can only return to the same ones.
+func (r Reason) moves() bool {
+	return r.Code == ReasonMoved || r.Code == ReasonSlowing || r.Code == ReasonDrained
 }

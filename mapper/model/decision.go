@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 // Decision is something that must now be done. The set is closed.
 type Decision interface {
-	decisionKind() string
+	DecisionKind() string
 }
 
 // Launch starts an attempt. Its memory is allocated from this step on.
@@ -90,23 +90,23 @@ type SetTimer struct {
 	At units.Instant `json:"at"`
 }
 
-func (Launch) decisionKind() string       { return "launch" }
-func (Stop) decisionKind() string         { return "stop" }
-func (Requeue) decisionKind() string      { return "requeue" }
-func (GrantChanged) decisionKind() string { return "regrant" }
-func (Release) decisionKind() string      { return "release" }
-func (Finish) decisionKind() string       { return "finish" }
-func (SetTimer) decisionKind() string     { return "wake-at" }
+func (Launch) DecisionKind() string       { return "launch" }
+func (Stop) DecisionKind() string         { return "stop" }
+func (Requeue) DecisionKind() string      { return "requeue" }
+func (GrantChanged) DecisionKind() string { return "regrant" }
+func (Release) DecisionKind() string      { return "release" }
+func (Finish) DecisionKind() string       { return "finish" }
+func (SetTimer) DecisionKind() string     { return "wake-at" }
 
 // EncodeDecision returns a decision's kind and its JSON form.
 func EncodeDecision(d Decision) (kind string, body []byte, err error) {
 	body, err = json.Marshal(d)
-	return d.decisionKind(), body, err
+	return d.DecisionKind(), body, err
 }
 
 // DecodeDecision is the inverse of EncodeDecision.
 func DecodeDecision(kind string, body []byte) (Decision, error) {
-	decode, ok := decisionDecoders[kind]
+	decode, ok := DecisionDecoders[kind]
 	if !ok {
 		return nil, fmt.Errorf("unknown decision kind %q", kind)
 	}
@@ -117,7 +117,7 @@ func DecodeDecision(kind string, body []byte) (Decision, error) {
 	return d, nil
 }
 
-var decisionDecoders = map[string]func([]byte) (Decision, error){
+var DecisionDecoders = map[string]func([]byte) (Decision, error){
 	"launch":  decodeDecisionAs[Launch],
 	"stop":    decodeDecisionAs[Stop],
 	"requeue": decodeDecisionAs[Requeue],
@@ -179,4 +179,75 @@ func sameEnd(a, b *Task) bool {
 func sameAttempt(a, b Attempt) bool {
 	return a.N == b.N && slices.Equal(a.Grants, b.Grants) && a.Class == b.Class && a.Code == b.Code && a.NotAtFault == b.NotAtFault &&
 		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended && a.SuspendedTime == b.SuspendedTime
+}
+
+// Idle records that a running task is idle. It is decided when the task has been idle for
+// a while, when the task is warned, and when it is busy again.
+type Idle struct {
+	Task    TaskID `json:"task"`
+	Attempt int    `json:"attempt"`
+	// Since is the instant since which it is idle, or 0 if it is busy again.
+	Since units.Instant `json:"since"`
+	// Ends is the instant at which the task will be stopped for it, or 0 if it will not
+	// be or that is not known yet.
+	Ends units.Instant `json:"ends,omitempty"`
+	// Unused: it has never had memory on its GPUs.
+	Unused bool `json:"unused,omitempty"`
+}
+
+func (Idle) DecisionKind() string { return "idle" }
+
+// GrantExceeded records that a task used more on a GPU than its grant. Booked is its
+// present grant.
+type GrantExceeded struct {
+	Task   TaskID      `json:"task"`
+	GPU    GPUID       `json:"gpu"`
+	Used   units.Bytes `json:"used"`
+	Grant  units.Bytes `json:"grant"`
+	Booked units.Bytes `json:"booked"`
+}
+
+func (GrantExceeded) DecisionKind() string { return "overuse" }
+
+// Resize changes the allocation of a running attempt on its machine, and with it the
+// limits of its container.
+type Resize struct {
+	Task    TaskID    `json:"task"`
+	Attempt int       `json:"attempt"`
+	Host    HostShare `json:"host,omitzero"`
+}
+
+func (Resize) DecisionKind() string { return "resize" }
+
+// Suspend suspends a running attempt. The answer is [SuspendDone].
+type Suspend struct {
+	Task    TaskID `json:"task"`
+	Attempt int    `json:"attempt"`
+	// Host is the host memory allocated for its GPU memory. Lent is the part of its own
+	// host memory that others may use meanwhile.
+	Host   units.Bytes `json:"host,omitempty"`
+	Lent   units.Bytes `json:"lent,omitempty"`
+	Reason Reason      `json:"reason,omitzero"`
+	// Leave: its program is asked to vacate its GPUs, see [VacatesOnRequest].
+	Leave bool `json:"leave,omitempty"`
+}
+
+// Resume resumes a suspended attempt. From lists the GPUs that it had, in the same order
+// as Grants. The answer is [Resumed].
+type Resume struct {
+	Task    TaskID  `json:"task"`
+	Attempt int     `json:"attempt"`
+	From    []GPUID `json:"from"`
+	Grants  []Grant `json:"grants"`
+	// Alone: no other task shares these GPUs.
+	Alone bool `json:"alone,omitempty"`
+}
+
+func (Suspend) DecisionKind() string { return "suspend" }
+
+func (Resume) DecisionKind() string { return "resume" }
+
+// sameResume reports whether two resumptions do the same.
+func sameResume(a, b Resume) bool {
+	return a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.From, b.From) && slices.Equal(a.Grants, b.Grants)
 }

@@ -1,4 +1,4 @@
-package mapper
+package model
 
 import (
 	"cmp"
@@ -163,46 +163,9 @@ const (
 	RecoverOriginal = "original"
 )
 
-// DefaultOptions returns the default options of policy carma, for a shared server with
-// estimates.
-func DefaultOptions() Options { return DefaultsOf("carma") }
-
-// DefaultsOf returns the default options with the changes that a policy makes to them.
-// The policy must be one of [PolicyNames].
-func DefaultsOf(name string) Options {
-	o := defaults
-	o.Policy = name
-	p, err := policyNamed(name)
-	if err != nil {
-		panic("mapper.DefaultsOf: " + err.Error())
-	}
-	if p.defaults != nil {
-		p.defaults(&o)
-	}
-	return o
-}
-
-var defaults = Options{
-	Headroom:         512 * units.MiB,
-	SMACTCap:         0.80,
-	WarmUp:           30 * time.Second,
-	IdleFirst:        true,
-	LookAhead:        64,
-	Ageing:           10 * time.Minute,
-	Attempts:         4,
-	BlamelessRetries: 8,
-	Backoff:          10 * time.Second,
-	Watchdog:         WatchdogRelaunch,
-	IdleReport:       30 * time.Minute,
-	IdleStop:         4 * time.Hour,
-	SuspendLeast:     suspendLeast,
-}
-
 // Validate returns an error for the first invalid option, with what to write instead.
+// It accepts any name of a policy.
 func (o Options) Validate() error {
-	if _, err := policyNamed(o.Policy); err != nil {
-		return err
-	}
 	for _, choice := range []struct {
 		key, value string
 		values     []string
@@ -262,3 +225,85 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
+
+// HalfLife returns the time after which a GPU-second of past use counts half.
+func (o *Options) HalfLife() time.Duration { return cmp.Or(o.FairHalfLife, defaultHalfLife) }
+
+// Fair reports whether past use orders the queue.
+func (o *Options) Fair() bool { return o.Order == OrderFair || o.Order == OrderFairSJF }
+
+// Weight is a user's weight.
+func (o *Options) Weight(name string) float64 {
+	if w, ok := find(o.FairWeights, name); ok {
+		return w
+	}
+	return 1
+}
+
+// AccountWeight returns the weight of an account that takes turns as one, or 0 if its
+// users take turns individually.
+func (o *Options) AccountWeight(account string) float64 {
+	if account == "" || len(o.FairAccounts) == 0 {
+		return 0
+	}
+	if w, ok := find(o.FairAccounts, account); ok {
+		return w
+	}
+	w, _ := find(o.FairAccounts, EveryAccount)
+	return w
+}
+
+// Clone returns the options with copies of the lists.
+func (o Options) Clone() Options {
+	o.FairWeights, o.FairAccounts, o.Quotas = slices.Clone(o.FairWeights), slices.Clone(o.FairAccounts), slices.Clone(o.Quotas)
+	return o
+}
+
+// What is done about a task that exceeds its grant. All but WatchdogOff raise the grant
+// if the card has room.
+const (
+	WatchdogOff      = "off"
+	WatchdogWarn     = "warn"
+	WatchdogRelaunch = "relaunch" // and if others need the room, run it again with more
+)
+
+// Watchdogs lists the choices.
+var Watchdogs = []string{WatchdogOff, WatchdogWarn, WatchdogRelaunch}
+
+// Preempts reports whether running tasks are suspended for waiting ones.
+func (o *Options) Preempts() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
+
+// QuotaOf returns the quota of a user; 0 is no limit.
+func (o *Options) QuotaOf(name string) Quota {
+	q := Quota{Name: name, Tasks: o.QuotaTasks, GPUs: o.QuotaGPUs, Memory: o.QuotaMemory}
+	if own, ok := o.named(Quota{Name: name}); ok {
+		q.Tasks, q.GPUs, q.Memory = cmp.Or(own.Tasks, q.Tasks), cmp.Or(own.GPUs, q.GPUs), cmp.Or(own.Memory, q.Memory)
+	}
+	return q.bounds()
+}
+
+// AccountQuota returns the quota of an account; 0 is no limit.
+func (o *Options) AccountQuota(account string) Quota {
+	q, _ := o.named(Quota{Name: account, Account: true})
+	q.Name, q.Account = account, true
+	return q.bounds()
+}
+
+func (o *Options) named(q Quota) (Quota, bool) {
+	i, ok := slices.BinarySearchFunc(o.Quotas, q, compareQuotas)
+	if !ok {
+		return Quota{}, false
+	}
+	return o.Quotas[i], true
+}
+
+// HasQuotas reports whether any quota is set.
+func (o *Options) HasQuotas() bool {
+	return o.QuotaTasks > 0 || o.QuotaGPUs > 0 || o.QuotaMemory > 0 || len(o.Quotas) > 0
+}
+
+// ShortestFirst reports whether a user's tasks are ordered by their run time.
+func (o *Options) ShortestFirst() bool { return o.Order == OrderSJF || o.Order == OrderFairSJF }
+
+// ByPriority reports whether a priority of both queues goes before all lower ones.
+func (o *Options) ByPriority() bool { return o.MakeWay && o.Recovery != RecoverOriginal }

@@ -1,0 +1,95 @@
+package mapper
+
+import (
+	"carma/internal/units"
+	"carma/mapper/model"
+)
+
+// overQuota says which quota keeps a waiting task from starting, or returns the zero
+// Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
+// them.
+func (us *users) overQuota(t *model.Task) model.Reason {
+	if !us.opt.HasQuotas() {
+		return model.Reason{}
+	}
+	if q := us.opt.QuotaOf(t.User); q.Any() {
+		if r := us.over(t, q, us.has(t.User)); r.Code != "" {
+			return r
+		}
+	}
+	if q := us.opt.AccountQuota(t.Account); t.Account != "" && q.Any() {
+		r := us.over(t, q, us.hasAccount(t.Account))
+		if r.Code != "" {
+			r.Name = "@" + q.Name
+		}
+		return r
+	}
+	return model.Reason{}
+}
+
+// over compares the tasks of u plus another task with a quota.
+func (us *users) over(t *model.Task, q model.Quota, u user) model.Reason {
+	switch {
+	case q.Tasks > 0 && u.tasks >= q.Tasks:
+		return model.Reason{Code: model.ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
+	case q.GPUs > 0 && u.gpus+t.GPUs > q.GPUs:
+		return model.Reason{Code: model.ReasonQuotaGPUs, Name: q.Name, Count: u.gpus, More: t.GPUs, Limit: q.GPUs}
+	case q.Memory > 0 && us.total(t.GPUs, t.NextGrant, us.alone(t)) > q.Memory-u.memory:
+		return model.Reason{Code: model.ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: us.total(t.GPUs, t.NextGrant, us.alone(t)), Of: q.Memory}
+	}
+	return model.Reason{}
+}
+
+// memoryLeft returns the memory that a user may still be granted on an account. bounded
+// is false if there is no limit.
+func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
+	if !us.opt.HasQuotas() {
+		return 0, false
+	}
+	if q := us.opt.QuotaOf(name); q.Memory > 0 {
+		left, bounded = q.Memory-us.has(name).memory, true
+	}
+	if q := us.opt.AccountQuota(account); account != "" && q.Memory > 0 {
+		of := q.Memory - us.hasAccount(account).memory
+		if !bounded || of < left {
+			left, bounded = of, true
+		}
+	}
+	return left, bounded
+}
+
+// total returns what a task counts for the memory quota: the sum of its grants. For
+// exclusive GPUs that is all of their memory, and of unequal GPUs the largest, since the
+// task may get those.
+func (l *ledger) total(gpus int, need units.Bytes, alone bool) units.Bytes {
+	if alone {
+		for _, g := range l.gpus {
+			need = max(need, l.bookable(g))
+		}
+	}
+	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
+}
+
+// checkQuota rejects a request that could not start even if its user and its account had
+// no other task.
+func (us *users) checkQuota(r model.Request, gpus int, need units.Bytes, alone bool) *model.ImpossibleError {
+	if !us.opt.HasQuotas() {
+		return nil
+	}
+	all := []model.Quota{us.opt.QuotaOf(r.User)}
+	if r.Account != "" {
+		all = append(all, us.opt.AccountQuota(r.Account))
+	}
+	total := us.total(gpus, need, alone)
+	for _, q := range all {
+		switch {
+		case q.GPUs > 0 && gpus > q.GPUs:
+			return &model.ImpossibleError{Option: "gpus", Reason: model.Reason{Code: model.ReasonNeverGPUs, Count: gpus, Limit: q.GPUs}}
+		case q.Memory > 0 && total > q.Memory && alone:
+			return &model.ImpossibleError{Option: "exclusive", Reason: model.Reason{Code: model.ReasonNeverAlone, Count: gpus, Need: total, Of: q.Memory}}
+		case q.Memory > 0 && total > q.Memory:
+			return &model.ImpossibleError{Option: "mem", Reason: model.Reason{Code: model.ReasonNeverMemory, Need: total, Of: q.Memory}}
+		}
+	}
+	return nil
+}
