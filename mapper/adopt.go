@@ -7,18 +7,18 @@ import (
 )
 
 func (s *State) endRecovered(ev model.EndRecovered) {
-	t := s.tasks[ev.Task.ID]
+	t := s.TaskByID(ev.Task.ID)
 	if t == nil || !ev.Task.Phase.Finished() {
 		return
 	}
 	s.withdrawFrom(t)
 	t.Attempts = ev.Task.Clone().Attempts
 	s.end(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
-	s.dirty = true
+	s.MarkDirty()
 }
 
 func (s *State) adoptOrphan(ev model.OrphanAdopted) {
-	t := s.tasks[ev.ID]
+	t := s.TaskByID(ev.ID)
 	if !validGrants(ev.Grants, ev.NoGPU) || !ev.Host.Valid() || ev.Attempt < 1 ||
 		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
 		return
@@ -27,52 +27,53 @@ func (s *State) adoptOrphan(ev model.OrphanAdopted) {
 		t = s.queue.addOrphan(ev)
 	}
 	if a := t.Current(); a != nil { // it ran on, unrecorded
-		a.Ended, a.Class = s.now, model.ExitInfrastructure
+		a.Ended, a.Class = s.Now(), model.ExitInfrastructure
 		s.withdrawFrom(t)
 		s.enqueue(t, model.Recovering)
 	}
 	t.GPUs, t.NoGPU = len(ev.Grants), len(ev.Grants) == 0
 	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {
 		t.Attempts = append(t.Attempts, model.Attempt{
-			N: ev.Attempt - 1, Starts: missing, Ended: s.now, Class: model.ExitInfrastructure, NotAtFault: true,
+			N: ev.Attempt - 1, Starts: missing, Ended: s.Now(), Class: model.ExitInfrastructure, NotAtFault: true,
 		})
 	}
 	for _, grant := range ev.Grants {
 		for i := range s.page(grant).Residents {
-			s.byID[grant.GPU].Residents[i].Exclusive = false // the adopted task shares it
+			s.GPU(grant.GPU).Residents[i].Exclusive = false // the adopted task shares it
 		}
 	}
-	decided, notBefore := len(s.out), s.notBefore
+	decided, notBefore := len(s.Decisions()), s.notBefore
 	s.forceLaunch(t, model.Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
-	s.notBefore, s.dirty = notBefore, true // it was launched earlier
+	s.notBefore = notBefore // it was launched earlier
+	s.MarkDirty()
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
-		since := s.now
+		since := s.Now()
 		if ev.Launched > 0 {
-			since = min(ev.Launched, s.now)
+			since = min(ev.Launched, s.Now())
 			a.Launched = since
 		}
 		s.onStarted(t, a, since)
 	}
 	// No decision to launch is returned: the attempt already runs.
-	s.out = append(s.out[:decided:decided], slices.DeleteFunc(s.out[decided:], func(d model.Decision) bool {
+	s.Withdraw(decided, func(d model.Decision) bool {
 		l, ok := d.(model.Launch)
 		return ok && l.Task == t.ID
-	})...)
+	})
 }
 
 // addOrphan adds the task of an orphaned container.
 func (q *schedulingQueue) addOrphan(ev model.OrphanAdopted) *model.Task {
-	q.lastID = max(q.lastID, ev.ID)
-	t := &model.Task{Request: ev.Request, Phase: model.Held, Submitted: q.now}
+	q.UseID(ev.ID)
+	t := &model.Task{Request: ev.Request, Phase: model.Held, Submitted: q.Now()}
 	if ev.Launched > 0 {
-		t.Submitted = min(ev.Launched, q.now)
+		t.Submitted = min(ev.Launched, q.Now())
 	}
 	for _, grant := range ev.Grants {
 		t.NextGrant = max(t.NextGrant, grant.Memory.Clamp())
 	}
 	t.GPUs, t.Estimate.Memory, t.NextExclusive = len(ev.Grants), t.NextGrant, t.Exclusive // if it runs again
 	t.Normalize()
-	q.addTask(t)
+	q.AddTask(t)
 	q.enrol(t)
 	return t
 }

@@ -7,20 +7,20 @@ import (
 )
 
 func (pre *preempter) pinned(ev model.Pinned) {
-	t := pre.tasks[ev.Task]
+	t := pre.TaskByID(ev.Task)
 	if t == nil || t.GPUs == 0 {
 		return
 	}
 	usable := slices.Compact(slices.Sorted(slices.Values(ev.GPUs)))
 	if t.GPUs > 1 {
-		usable = slices.DeleteFunc(usable, func(id model.GPUID) bool { g := pre.byID[id]; return g != nil && g.MIG })
+		usable = slices.DeleteFunc(usable, func(id model.GPUID) bool { g := pre.GPU(id); return g != nil && g.MIG })
 	}
 	if len(ev.GPUs) > 0 && len(usable) < t.GPUs {
 		return
 	}
 	t.Pinned = usable
 	pre.placer.retry(t)
-	pre.dirty = true
+	pre.MarkDirty()
 	if t.Phase == model.Launching || t.Phase == model.Running {
 		pre.evictPinned(t, ev.By)
 	}

@@ -25,7 +25,7 @@ func (ln *learner) attributeLoad(g *model.GPU) {
 	told := -1.0
 	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
 		strangers = append(strangers, last)
-		if e := &ln.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
+		if e := &ln.TaskByID(g.Residents[last].Task).Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != model.SourceSeen) {
 			told = g.Residents[last].Load.SMACT
 		}
 	}
@@ -40,11 +40,11 @@ func (ln *learner) attributeLoad(g *model.GPU) {
 	best, doubt := x.seek(told)
 	if told >= 0 {
 		r := &g.Residents[strangers[0]]
-		if working := ln.tasks[r.Task].Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
+		if working := ln.TaskByID(r.Task).Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
 			best.Step = r.Load.Step
 			r.Load = best
 			if !g.Coarse {
-				ln.tasks[r.Task].SetExpectedLoad(g, best)
+				ln.TaskByID(r.Task).SetExpectedLoad(g, best)
 			}
 			ln.placer.predict([]*model.GPU{g})
 		}
@@ -166,7 +166,7 @@ func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
 	x := &attribution{p: pr, g: g, strangers: make([]bool, len(g.Residents))}
 	for _, i := range strangers {
 		x.strangers[i] = true
-		t := pr.tasks[g.Residents[i].Task]
+		t := pr.TaskByID(g.Residents[i].Task)
 		x.step, x.several, x.mix = t.StepTime(), t.GPUs > 1, pr.priorOf(t)
 		if likely, ok := pr.likely(t); ok {
 			x.prior = likely
@@ -174,7 +174,7 @@ func (pr *predictor) attribution(g *model.GPU, strangers []int) *attribution {
 	}
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := pr.tasks[r.Task]
+		t := pr.TaskByID(r.Task)
 		x.demands = append(x.demands, pr.loadDemand(r.Load, t))
 		m, sd := math.NaN(), 0.0
 		if p := &t.Pace; p.Alone > 0 && p.Rate > 0 && p.Since >= g.ChangedAt && !x.strangers[i] && t.GPUs == 1 {
@@ -200,7 +200,7 @@ func (x *attribution) misfit(sm float64) (interference.Load, float64) {
 	for range 2 { // the second time with its DRAM activity
 		for i := range x.strangers {
 			if x.strangers[i] {
-				x.demands[i] = x.p.loadDemand(load, x.p.tasks[x.g.Residents[i].Task])
+				x.demands[i] = x.p.loadDemand(load, x.p.TaskByID(x.g.Residents[i].Task))
 			}
 		}
 		speeds = x.p.sharingMode(x.g).speeds(speeds[:0], x.demands)
@@ -261,11 +261,11 @@ func (x *attribution) explained() bool {
 // measured, this replaces the task's expected load, unless the samples were coarse.
 func (ln *learner) observed(g *model.GPU, r *model.Resident, load interference.Load, doubt float64) {
 	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
-	t := ln.tasks[r.Task]
+	t := ln.TaskByID(r.Task)
 	var all []interference.Load
 	worst := 0.0
 	for _, grant := range t.Current().Grants {
-		own := ln.byID[grant.GPU].Resident(t.ID)
+		own := ln.GPU(grant.GPU).Resident(t.ID)
 		if own.Unseen || own.Bound {
 			all = nil
 			break
@@ -281,5 +281,5 @@ func (ln *learner) observed(g *model.GPU, r *model.Resident, load interference.L
 		}
 	}
 	ln.placer.predict([]*model.GPU{g})
-	ln.dirty = true
+	ln.MarkDirty()
 }

@@ -13,7 +13,7 @@ import (
 // stranger places a task with unknown load and run time on GPU-0.
 func (w *world) stranger(name string) model.TaskID {
 	w.t.Helper()
-	opt := w.s.opt
+	opt := w.s.Options()
 	other := opt
 	other.Policy = "magm"
 	w.step(model.Configured{At: w.now, Options: other})
@@ -101,7 +101,7 @@ func TestUnmix(t *testing.T) {
 			if e := w.task(a).Expected; len(e.Loads) != 1 || e.Source != model.SourceSeen || e.Loads[0] != got {
 				t.Errorf("expected of it is %+v", e)
 			}
-			if w.s.predictor.unseen(w.s.byID["GPU-0"]) != 0 {
+			if w.s.predictor.unseen(w.s.GPU("GPU-0")) != 0 {
 				t.Error("it counts as unseen")
 			}
 		})
@@ -203,7 +203,7 @@ func TestNotSeenTooSoon(t *testing.T) {
 	a := w.stranger("a")
 	w.wait(model.SettleTime - 1)
 	w.paces(model.Throughput{Task: b, Rate: 40, Since: w.now.Add(-model.SettleTime / 2)})
-	if w.s.predictor.unseen(w.s.byID["GPU-0"]) != a || !w.s.predictor.pairs.IsZero() {
+	if w.s.predictor.unseen(w.s.GPU("GPU-0")) != a || !w.s.predictor.pairs.IsZero() {
 		t.Errorf("seen: %+v, learned: %+v", w.loadOf(a), w.s.predictor.pairs.all)
 	}
 }
@@ -283,7 +283,7 @@ func TestTimesComeAndGo(t *testing.T) {
 		{model.TaskUse{Task: a, Active: math.NaN(), Timed: true}, 0, true}, {model.TaskUse{Task: a, Active: 0.4}, 0, false},
 	} {
 		w.sample(model.GPUSample{ID: "GPU-0", Tasks: []model.TaskUse{row.use}})
-		if r := w.s.byID["GPU-0"].Resident(a); r.Active != row.want || r.Timed != row.told {
+		if r := w.s.GPU("GPU-0").Resident(a); r.Active != row.want || r.Timed != row.told {
 			t.Errorf("%+v: %v, told %v", row.use, r.Active, r.Timed)
 		}
 	}

@@ -16,15 +16,15 @@ const fillLeast = 2 * time.Minute
 
 // backfills reports whether a task may backfill a GPU that is reserved for another.
 func (q *schedulingQueue) backfills(t *model.Task, g *model.GPU) bool {
-	held := q.tasks[q.reservedForHead(g)]
+	held := q.TaskByID(q.reservedForHead(g))
 	switch {
-	case !q.opt.FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
+	case !q.Options().FillHeld || held == nil || held.GPUs < 2 || held.Unfilled || t.Priority > held.Priority:
 		return false
 	case t.GPUs != 1 || t.Terminal || t.Phase == model.Suspended || t.Last() != nil && t.Last().Stays:
 		return false
 	case g.Suspend == model.SuspendNever || g.SuspendAlone && !t.NextExclusive:
 		return false
-	case q.head.Until != 0 && q.now.Add(fillLeast) > q.head.Until:
+	case q.head.Until != 0 && q.Now().Add(fillLeast) > q.head.Until:
 		return false
 	}
 	return q.canFreeHeld(held, t, g)
@@ -33,13 +33,13 @@ func (q *schedulingQueue) backfills(t *model.Task, g *model.GPU) bool {
 // canFreeHeld reports whether the host memory of a machine would hold task held, the
 // memory of the tasks that backfill GPUs there, and the memory of t in addition.
 func (q *schedulingQueue) canFreeHeld(held, t *model.Task, g *model.GPU) bool {
-	h := q.host(g.Node)
+	h := q.Host(g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
 	share, _ := q.hostFits(held, h)
 	sum := share.Memory + t.NeedOn(g)
-	for _, at := range q.machineOf(g) {
+	for _, at := range q.MachineOf(g) {
 		for i := range at.Residents {
 			if r := &at.Residents[i]; q.vacatesHeld(held, r) {
 				sum = (sum + r.Taken()).Clamp()
@@ -52,7 +52,7 @@ func (q *schedulingQueue) canFreeHeld(held, t *model.Task, g *model.GPU) bool {
 // backfillsFor returns the task for which the GPU is reserved, or 0 if it is reserved for
 // none, or for one that t may overtake or ends before.
 func (pl *placer) backfillsFor(t *model.Task, gpus []*model.GPU) model.TaskID {
-	if !pl.opt.FillHeld || len(gpus) != 1 {
+	if !pl.Options().FillHeld || len(gpus) != 1 {
 		return 0
 	}
 	g := gpus[0]
@@ -65,14 +65,14 @@ func (pl *placer) backfillsFor(t *model.Task, gpus []*model.GPU) model.TaskID {
 // heldFreed reports whether backfilling tasks may be suspended for a waiting task,
 // because GPUs are reserved for it.
 func (q *schedulingQueue) heldFreed(t *model.Task) bool {
-	return q.opt.FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != model.Suspended
+	return q.Options().FillHeld && t.GPUs > 1 && q.head.Task == t.ID && t.Phase != model.Suspended
 }
 
 // vacatesHeld reports whether a resident of a GPU backfills and is suspended when t, a
 // task on several GPUs, could start without it.
 func (q *schedulingQueue) vacatesHeld(t *model.Task, r *model.Resident) bool {
-	v := q.tasks[r.Task]
-	return q.opt.FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.Backfilling() && v.Priority <= t.Priority
+	v := q.TaskByID(r.Task)
+	return q.Options().FillHeld && t.GPUs > 1 && v.Phase.Placed() && v.Backfilling() && v.Priority <= t.Priority
 }
 
 // canBackfill returns why a running task may be suspended for the task whose reserved GPU
@@ -81,8 +81,8 @@ func (q *schedulingQueue) canBackfill(t *model.Task) model.Reason {
 	if t.Phase != model.Running || !t.Backfilling() {
 		return model.Reason{}
 	}
-	g := q.byID[t.Current().Grants[0].GPU]
-	held := q.tasks[q.reservedForHead(g)]
+	g := q.GPU(t.Current().Grants[0].GPU)
+	held := q.TaskByID(q.reservedForHead(g))
 	if held == nil || !q.vacatesHeld(held, g.Resident(t.ID)) {
 		return model.Reason{}
 	}
@@ -92,7 +92,7 @@ func (q *schedulingQueue) canBackfill(t *model.Task) model.Reason {
 // cannotBackfill records that a backfilling task could not be suspended: no other task
 // may backfill the GPUs reserved for why.Task.
 func (q *schedulingQueue) cannotBackfill(why model.Reason) {
-	if held := q.tasks[why.Task]; held != nil {
+	if held := q.TaskByID(why.Task); held != nil {
 		held.Unfilled = true
 	}
 }

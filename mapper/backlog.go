@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -18,7 +19,7 @@ type backlog struct {
 	work  int64            // of all, each rounded down, in parts of a GPU-second
 	odd   int              // number of tasks whose work cannot be counted as such a number
 
-	weights perTask[weight]
+	weights ledger.PerTask[weight]
 }
 
 // weight holds the figures of a task in a backlog.
@@ -54,13 +55,13 @@ func (pr *predictor) smWork(t *model.Task, work float64) float64 {
 }
 
 func (b *backlog) find(t *model.Task) (int, bool) {
-	w := b.weights.of(t)
+	w := b.weights.Of(t)
 	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, b.compareRuns)
 	return i, i < len(b.byRun[w.lane]) && b.byRun[w.lane][i] == t
 }
 
 func (b *backlog) compareRuns(x, y *model.Task) int {
-	return cmp.Or(cmp.Compare(b.weights.of(y).run, b.weights.of(x).run), cmp.Compare(x.ID, y.ID))
+	return cmp.Or(cmp.Compare(b.weights.Of(y).run, b.weights.Of(x).run), cmp.Compare(x.ID, y.ID))
 }
 
 func (b *backlog) count(w weight, n int) {
@@ -72,7 +73,7 @@ func (b *backlog) count(w weight, n int) {
 }
 
 func (b *backlog) add(t *model.Task, w weight) {
-	*b.weights.of(t) = w
+	*b.weights.Of(t) = w
 	i, _ := b.find(t)
 	b.byRun[w.lane] = slices.Insert(b.byRun[w.lane], i, t)
 	b.count(w, 1)
@@ -80,7 +81,7 @@ func (b *backlog) add(t *model.Task, w weight) {
 
 func (b *backlog) remove(t *model.Task) {
 	if i, there := b.find(t); there {
-		w := *b.weights.of(t)
+		w := *b.weights.Of(t)
 		b.byRun[w.lane] = slices.Delete(b.byRun[w.lane], i, i+1)
 		b.count(w, -1)
 	}
@@ -93,7 +94,7 @@ func (q *schedulingQueue) onEnqueue(t *model.Task) {
 	if !b.valid || t.GoesFirst() {
 		return
 	}
-	if w := q.weight(t); w != *b.weights.of(t) || !b.has(t) {
+	if w := q.weight(t); w != *b.weights.Of(t) || !b.has(t) {
 		b.remove(t)
 		b.add(t, w)
 	}
@@ -126,7 +127,7 @@ func (q *schedulingQueue) wholeBacklog() backlog {
 		for _, line := range q.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
 				w := q.weight(t)
-				*b.weights.of(t) = w
+				*b.weights.Of(t) = w
 				b.byRun[i] = append(b.byRun[i], t)
 				b.count(w, 1)
 			}
@@ -144,14 +145,14 @@ func (pl *placer) drain(b *backlog, limit float64) (least, most float64) {
 		exactly := pl.drainExactly(limit)
 		return exactly, exactly
 	}
-	n := float64(len(pl.gpus))
+	n := float64(len(pl.GPUList()))
 	count := len(b.byRun[0]) + len(b.byRun[1]) + len(b.byRun[2])
 	low, high := float64(b.work)/workParts, float64(b.work+int64(count))/workParts
 	if low*(1-rounding) > limit*n {
 		return low / n, low / n
 	}
 	running := 0.0
-	for _, g := range pl.gpus {
+	for _, g := range pl.GPUList() {
 		running += pl.memo(g).work
 	}
 	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
@@ -160,7 +161,7 @@ func (pl *placer) drain(b *backlog, limit float64) (least, most float64) {
 // drainExactly computes drain exactly, adding in the order of the queue. It stops
 // counting above limit.
 func (pl *placer) drainExactly(limit float64) float64 {
-	work, most := 0.0, limit*float64(len(pl.gpus))
+	work, most := 0.0, limit*float64(len(pl.GPUList()))
 	for i := range pl.queue.waiting.main() {
 		for _, line := range pl.queue.waiting.main()[i].lines {
 			for _, t := range line.waiting() {
@@ -168,7 +169,7 @@ func (pl *placer) drainExactly(limit float64) float64 {
 			}
 		}
 	}
-	for _, g := range pl.gpus {
+	for _, g := range pl.GPUList() {
 		if work > most {
 			break
 		}
@@ -176,5 +177,5 @@ func (pl *placer) drainExactly(limit float64) float64 {
 			work += p.left * p.sm
 		}
 	}
-	return work / float64(len(pl.gpus))
+	return work / float64(len(pl.GPUList()))
 }

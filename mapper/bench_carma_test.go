@@ -169,7 +169,7 @@ func (l *lab) submit() []model.Event {
 func (l *lab) exit() []model.Event {
 	for len(l.running) > 0 {
 		i := l.rng.IntN(len(l.running))
-		t := l.s.tasks[l.running[i]]
+		t := l.s.TaskByID(l.running[i])
 		l.running = slices.Delete(l.running, i, i+1)
 		if t != nil && t.Phase == model.Running {
 			return []model.Event{model.Exited{At: l.now, Task: t.ID, Attempt: t.Last().N, Class: model.ExitOK}}
@@ -190,19 +190,19 @@ func indexOf(t *model.Task) (i int) {
 func (l *lab) speeds(g *model.GPU) ([]interference.Load, []float64) {
 	var loads []interference.Load
 	for i := range g.Residents {
-		loads = append(loads, loadOfKind(indexOf(l.s.tasks[g.Residents[i].Task])))
+		loads = append(loads, loadOfKind(indexOf(l.s.TaskByID(g.Residents[i].Task))))
 	}
 	return loads, interference.Speeds(loads)
 }
 
-func (l *lab) anyGPU() *model.GPU { return l.s.gpus[l.rng.IntN(len(l.s.gpus))] }
+func (l *lab) anyGPU() *model.GPU { return l.s.GPUList()[l.rng.IntN(len(l.s.GPUList()))] }
 
 func (l *lab) sample() model.Event {
 	g := l.anyGPU()
 	s := model.GPUSample{ID: g.ID}
 	loads, speeds := l.speeds(g)
 	for i, load := range loads {
-		t := l.s.tasks[g.Residents[i].Task]
+		t := l.s.TaskByID(g.Residents[i].Task)
 		use := model.TaskUse{Task: t.ID, Used: peakOf(indexOf(t))}
 		s.Tasks, s.Used = append(s.Tasks, use), s.Used+use.Used
 		s.SMACT, s.SMOCC, s.DRAMA = s.SMACT+load.SMACT*speeds[i], s.SMOCC+load.SMOCC*speeds[i], s.DRAMA+load.DRAMA*speeds[i]
@@ -215,7 +215,7 @@ func (l *lab) paced() model.Event {
 	ev := model.ThroughputReported{At: l.now}
 	_, speeds := l.speeds(g)
 	for i := range g.Residents {
-		t := l.s.tasks[g.Residents[i].Task]
+		t := l.s.TaskByID(g.Residents[i].Task)
 		ev.Tasks = append(ev.Tasks, model.Throughput{
 			Task: t.ID, Attempt: t.Last().N, Rate: 10 * speeds[i] * (0.95 + 0.1*l.rng.Float64()), Error: 0.03, Steps: true,
 			Since: max(g.ChangedAt, l.now.Add(-time.Minute)), Share: 0.3,

@@ -117,14 +117,14 @@ func (f *full) ends(n int) int {
 
 // end ends the task that was launched first.
 func (f *full) end() {
-	t := f.s.tasks[f.running[0]]
+	t := f.s.TaskByID(f.running[0])
 	f.running = f.running[1:]
 	f.now = f.now.Add(time.Second)
 	f.step(model.Exited{At: f.now, Task: t.ID, Attempt: t.Last().N, Class: model.ExitOK})
 }
 
 func (f *full) idle() (n int) {
-	for _, g := range f.s.gpus {
+	for _, g := range f.s.GPUList() {
 		if g.Idle() {
 			n++
 		}

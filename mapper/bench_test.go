@@ -147,7 +147,7 @@ func (c *cluster) submit() []model.Event {
 
 // exit ends some running task, which lets others start.
 func (c *cluster) exit() []model.Event {
-	g := c.s.gpus[c.rng.IntN(len(c.s.gpus))]
+	g := c.s.GPUList()[c.rng.IntN(len(c.s.GPUList()))]
 	if len(g.Residents) == 0 {
 		return []model.Event{model.TimerFired{At: c.now}}
 	}
@@ -156,7 +156,7 @@ func (c *cluster) exit() []model.Event {
 }
 
 func (c *cluster) sample() model.Event {
-	g := c.s.gpus[c.sampled%len(c.s.gpus)]
+	g := c.s.GPUList()[c.sampled%len(c.s.GPUList())]
 	c.sampled++
 	s := model.GPUSample{ID: g.ID, SMACT: 0.3 + c.rng.Float64()/2, SMOCC: 0.3, DRAMA: 0.2}
 	for _, r := range g.Residents {

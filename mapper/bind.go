@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -12,7 +13,7 @@ func (s *State) bind(t *model.Task, gpus []*model.GPU) {
 	if t.ResumesInPlace() {
 		t.Suspension.SortAsBefore(gpus)
 	}
-	if alone := s.alone(t); t.Phase == model.Suspended {
+	if alone := s.RunsAlone(t); t.Phase == model.Suspended {
 		s.resume(t, gpus, s.grants(t, gpus, alone), alone)
 	} else {
 		s.launch(t, gpus, alone)
@@ -34,8 +35,8 @@ func (s *State) grants(t *model.Task, gpus []*model.GPU, alone bool) []model.Gra
 		grants[i] = model.Grant{GPU: g.ID, Memory: t.NeedOn(g)}
 		switch {
 		case alone:
-			grants[i].Memory = s.freeFor(t, g)
-		case s.opt.Booking == model.BookSamples:
+			grants[i].Memory = s.FreeFor(t, g)
+		case s.Ledger.Options().Booking == model.BookSamples:
 			grants[i].Memory = 0
 		case t.Learner:
 			grants[i].Memory = s.learnerGrant(t, g)
@@ -46,7 +47,7 @@ func (s *State) grants(t *model.Task, gpus []*model.GPU, alone bool) []model.Gra
 
 // book begins an attempt of a task that has already left its queue.
 func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, share model.HostShare, alone bool, fills model.TaskID) {
-	a := model.Attempt{N: 1, Grants: grants, Host: share, Launched: s.now, Fills: fills}
+	a := model.Attempt{N: 1, Grants: grants, Host: share, Launched: s.Now(), Fills: fills}
 	if last := t.Last(); last != nil {
 		a.N = last.N + 1
 	}
@@ -62,7 +63,7 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	}
 	s.queue.onDequeue(t)
 	s.preempter.clearNominations(t)
-	s.settleIn(t, share)
+	s.AllocateHost(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace = model.Launching, 0, 0, 0, 0, model.ThroughputState{}
@@ -71,33 +72,30 @@ func (s *State) book(t *model.Task, gpus []*model.GPU, grants []model.Grant, sha
 	s.users.occupy(t)
 	s.placer.pace(gpus)
 	s.placer.markLaunched(gpus)
-	if s.opt.Interval > 0 {
-		s.notBefore = s.now.Add(s.opt.Interval)
-		s.at(s.notBefore, timer{})
+	if s.Ledger.Options().Interval > 0 {
+		s.notBefore = s.Now().Add(s.Ledger.Options().Interval)
+		s.SetTimer(s.notBefore, ledger.Timer{})
 	}
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
 	s.beginLaunch(t.ID, a.N)
-	s.decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
+	s.Decide(model.Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 
 // addResident adds a task to the residents of its GPUs.
 func (pl *placer) addResident(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
 	var warm units.Instant
-	if pl.opt.WarmUp > 0 {
+	if pl.Options().WarmUp > 0 {
 		warm = units.Never
 	}
 	for i, g := range gpus {
 		g.Add(model.Resident{
 			Task: t.ID, Grant: grants[i].Memory, Exclusive: alone, Load: t.LoadOn(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
 			Learning: t.Learner && !alone, WarmUntil: warm,
-		}, pl.opt.Headroom)
+		}, pl.Options().Headroom)
 	}
 	if len(gpus) > 0 {
-		pl.ring = (gpus[len(gpus)-1].Pos() + 1) % len(pl.gpus)
+		pl.ring = (gpus[len(gpus)-1].Pos() + 1) % len(pl.GPUList())
 	}
 }
-
-// alone reports whether a task gets GPUs exclusively.
-func (l *ledger) alone(t *model.Task) bool { return t.NextExclusive || l.idleOnly && t.GPUs > 0 }

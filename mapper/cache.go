@@ -41,12 +41,11 @@ func cacheOf(g *model.GPU) *gpuCache {
 
 // dropCache drops all cached results. Raising learned makes the results of tasks stale.
 func (pl *placer) dropCache() {
-	pl.inventoryChanged()
-	pl.shrinkNext = 0
+	pl.DropDerived()
 	pl.queue.sums = backlog{}
 	pl.predictor.derived = predictCache{learned: pl.predictor.derived.learned + 1, timed: pl.predictor.derived.timed + 1}
 	pl.cache = cache{clock: pl.cache.clock + 1, forgotten: pl.cache.clock, table: scoreTable{version: pl.cache.table.version}}
-	for _, g := range pl.gpus {
+	for _, g := range pl.GPUList() {
 		g.SetObserver(nil)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -58,7 +59,7 @@ func (c *canary) failing() bool { return c.Wait > 0 }
 // CanaryDue reports whether a canary must be started now. It stays true until the outcome
 // comes back as [model.CanaryEnded], or the canary is no longer needed.
 func (b *breakers) CanaryDue() bool {
-	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.now
+	return b.engineDown.Code == "" && b.canary.Next > 0 && b.canary.Next <= b.Now()
 }
 
 // askCanary asks for a canary, but not sooner than nextProbe after the last one.
@@ -66,16 +67,16 @@ func (b *breakers) askCanary() {
 	if b.canary.Next > 0 {
 		return
 	}
-	next := b.now
+	next := b.Now()
 	if b.canary.Last > 0 {
-		next = max(next, b.canary.Last.Add(b.nextProbe()))
+		next = max(next, b.canary.Last.Add(b.NextProbe()))
 	}
 	b.canaryAt(next)
 }
 
 func (b *breakers) canaryAt(at units.Instant) {
 	b.canary.Next = max(at, 1)
-	b.at(b.canary.Next, timer{})
+	b.SetTimer(b.canary.Next, ledger.Timer{})
 }
 
 // complains counts a start that failed for an unknown reason.
@@ -89,7 +90,7 @@ func (b *breakers) complains(t *model.Task, f model.Fault) {
 		return
 	}
 	if b.complaints == nil {
-		b.complaints = &complaints{Since: b.now}
+		b.complaints = &complaints{Since: b.Now()}
 	}
 	c := b.complaints
 	c.Fault, c.Failures = f, c.Failures+1
@@ -105,7 +106,7 @@ func (b *breakers) complains(t *model.Task, f model.Fault) {
 func (b *breakers) complainingUsers() int {
 	var users []string
 	for _, id := range b.complaints.Tasks {
-		if t := b.tasks[id]; t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
+		if t := b.TaskByID(id); t != nil && t.StartFailuresWhileOthersStart == 0 && !slices.Contains(users, t.User) {
 			users = append(users, t.User)
 		}
 	}
@@ -115,7 +116,7 @@ func (b *breakers) complainingUsers() int {
 // blameEngine counts all complaints against the engine.
 func (b *breakers) blameEngine(f model.Fault) {
 	if b.engineBreaker == nil {
-		b.engineBreaker = &model.Breaker{Since: b.now, Unknown: true}
+		b.engineBreaker = &model.Breaker{Since: b.Now(), Unknown: true}
 	}
 	i := b.engineBreaker
 	i.Fault = f
@@ -127,22 +128,22 @@ func (b *breakers) blameEngine(f model.Fault) {
 	}
 	b.complaints = nil
 	if !i.Paused() && (len(i.Tasks) >= sickTasks || b.canary.failing()) {
-		i.Wait = b.nextProbe()
-		b.probeAt(i, b.now.Add(i.Wait))
+		i.Wait = b.NextProbe()
+		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
-	b.capacityChanged()
-	b.dirty = true
+	b.CapacityChanged()
+	b.MarkDirty()
 }
 
 // canaryEnded resolves the complaints by the outcome of the canary.
 func (b *breakers) canaryEnded(ev model.CanaryEnded) {
 	before := b.canary
-	b.canary = canary{Last: max(b.now, 1)}
+	b.canary = canary{Last: max(b.Now(), 1)}
 	switch {
 	case b.complaints == nil && b.engineBreaker == nil: // a task has started meanwhile, or the tasks have ended
 	case ev.Outcome == CanaryFailed:
-		b.canary.Wait = max(b.nextProbe(), min(2*before.Wait, lastTest))
-		b.canaryAt(b.now.Add(b.canary.Wait))
+		b.canary.Wait = max(b.NextProbe(), min(2*before.Wait, ledger.MaxProbeInterval))
+		b.canaryAt(b.Now().Add(b.canary.Wait))
 		f := model.Fault{}
 		if ev.Fault != nil {
 			f = *ev.Fault
@@ -168,8 +169,8 @@ func (b *breakers) canaryEnded(ev model.CanaryEnded) {
 // closeBreaker lets all tasks be launched again.
 func (b *breakers) closeBreaker() {
 	b.engineBreaker = nil
-	b.capacityChanged()
-	b.dirty = true
+	b.CapacityChanged()
+	b.MarkDirty()
 }
 
 // closeIfGone closes the breaker if all tasks whose starts failed have ended.
@@ -198,24 +199,19 @@ func (b *breakers) blameTasks() {
 
 // countFailedStarts counts a failed start against each task, because another container has
 // started or because no other user's task failed. The tasks are tried again later.
-func (l *ledger) countFailedStarts(tasks []model.TaskID) {
+func (b *breakers) countFailedStarts(tasks []model.TaskID) {
 	for _, id := range tasks {
-		t := l.tasks[id]
+		t := b.TaskByID(id)
 		if t == nil {
 			continue
 		}
 		t.StartFailuresWhileOthersStart++
-		if t.Waiting() && t.StartFailures > 0 && t.NotBefore <= l.now {
-			t.NotBefore = l.now.Add(l.startBackoff(t))
-			l.at(t.NotBefore, timer{})
-			l.dirty = true // tasks behind it may be within the look-ahead now
+		if t.Waiting() && t.StartFailures > 0 && t.NotBefore <= b.Now() {
+			t.NotBefore = b.Now().Add(b.StartBackoff(t))
+			b.SetTimer(t.NotBefore, ledger.Timer{})
+			b.MarkDirty() // tasks behind it may be within the look-ahead now
 		}
 	}
-}
-
-// startBackoff returns the time until a task is tried again after failed starts.
-func (l *ledger) startBackoff(t *model.Task) time.Duration {
-	return min(l.nextProbe()<<min(max(t.StartFailures-1, 0), 20), lastTest)
 }
 
 // complainerEnded withdraws the complaint of a task that has ended. If no complaint is
@@ -235,13 +231,13 @@ func (b *breakers) complainerEnded(id model.TaskID) {
 	}
 	switch {
 	case b.engineBreaker.Paused() && !b.complaining(b.engineBreaker): // the cause was known; the canary shows whether it persists
-		b.canary.Next = max(b.now, 1) // no timer: it is due now
+		b.canary.Next = max(b.Now(), 1) // no timer: it is due now
 	case b.complaints == nil && (b.engineBreaker == nil || !b.engineBreaker.Unknown):
 		b.canary.Next = 0
 	}
 }
 
 // complaining reports whether any task whose start failed is unfinished.
-func (l *ledger) complaining(i *model.Breaker) bool {
-	return slices.ContainsFunc(i.Tasks, func(id model.TaskID) bool { return l.tasks[id] != nil })
+func (b *breakers) complaining(i *model.Breaker) bool {
+	return slices.ContainsFunc(i.Tasks, func(id model.TaskID) bool { return b.TaskByID(id) != nil })
 }

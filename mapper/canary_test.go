@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 
 	"pgregory.net/rapid"
@@ -82,11 +83,11 @@ func TestOneUsersFault(t *testing.T) {
 		if end.Phase != model.Failed || end.Reason.Code != model.ReasonNeverStarted || end.Reason.Cause == nil || end.Reason.Cause.Text != sethostname {
 			t.Errorf("task %d: %s, %s", id, end.Phase, say(end.Reason))
 		}
-		if last := end.Last(); last.Class != model.ExitCannotStart || last.NotAtFault || last.NumStarts() != w.s.opt.BlamelessRetries+2 {
+		if last := end.Last(); last.Class != model.ExitCannotStart || last.NotAtFault || last.NumStarts() != w.s.Options().BlamelessRetries+2 {
 			t.Errorf("task %d: %s after %d starts", id, last.Class, last.NumStarts())
 		}
 	}
-	if canaries < w.s.opt.BlamelessRetries || canaries > 1000 {
+	if canaries < w.s.Options().BlamelessRetries || canaries > 1000 {
 		t.Errorf("%d canaries", canaries)
 	}
 	if w.s.breakers.complaints != nil || w.s.CanaryDue() || w.s.breakers.canary.Next != 0 {
@@ -125,7 +126,7 @@ func TestCanaryFails(t *testing.T) {
 		}
 	}
 	for i, gap := range gaps {
-		if want := min(w.s.nextProbe()<<min(i, 10), lastTest); gap != want {
+		if want := min(w.s.NextProbe()<<min(i, 10), ledger.MaxProbeInterval); gap != want {
 			t.Errorf("canary %d came after %s, want %s", i, gap, want)
 		}
 	}
@@ -210,7 +211,7 @@ func TestNoCanaryHere(t *testing.T) {
 	for _, id := range ids {
 		w.noStartUnknown(id)
 	}
-	w.now = w.now.Add(w.s.nextProbe())
+	w.now = w.now.Add(w.s.NextProbe())
 	w.canary(CanaryMissing)
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Errorf("%+v", sick)
@@ -227,9 +228,9 @@ func TestTaskStartsInPlaceOfCanary(t *testing.T) {
 	if w.s.CanaryDue() || w.s.breakers.complaints != nil || w.task(bad).StartFailuresWhileOthersStart != 1 {
 		t.Errorf("canary due: %v, complaints %+v, %d strikes", w.s.CanaryDue(), w.s.breakers.complaints, w.task(bad).StartFailuresWhileOthersStart)
 	}
-	w.wait(w.s.nextProbe())
+	w.wait(w.s.NextProbe())
 	w.noStartUnknown(bad)
-	if why, _ := w.s.Why(bad); why.Binding.Cause == nil || why.Binding.Cause.Limit != w.s.opt.BlamelessRetries {
+	if why, _ := w.s.Why(bad); why.Binding.Cause == nil || why.Binding.Cause.Limit != w.s.Options().BlamelessRetries {
 		t.Errorf("why: %+v", why.Binding)
 	}
 }
@@ -320,13 +321,13 @@ func TestWitnesses(t *testing.T) {
 	w.noStartUnknown(bob)
 	w.canary(CanaryStarted)
 	began := w.now
-	w.wait(w.s.nextProbe() - time.Millisecond)
+	w.wait(w.s.NextProbe() - time.Millisecond)
 	w.noStartUnknown(alice)
 	if w.s.CanaryDue() {
 		t.Error("the next canary is due at once")
 	}
 	w.wakeAt()
-	if !w.s.CanaryDue() || w.now.Sub(began) != w.s.nextProbe() {
+	if !w.s.CanaryDue() || w.now.Sub(began) != w.s.NextProbe() {
 		t.Errorf("canary due: %v, %s after the last one", w.s.CanaryDue(), w.now.Sub(began))
 	}
 	w.noStartUnknown(bob)

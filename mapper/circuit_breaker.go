@@ -2,9 +2,8 @@ package mapper
 
 import (
 	"slices"
-	"time"
 
-	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -16,23 +15,6 @@ import (
 //
 // Other tasks show whether a task is itself at fault: a failed start counts against a
 // task as soon as another one has started at the same place.
-
-const (
-	// sickTasks is the number of tasks with consecutive failed starts after which
-	// launching pauses.
-	sickTasks = 3
-	// sickStarts is the number of consecutive failed starts, also of one task, after
-	// which an engine or GPU is reported as unhealthy.
-	sickStarts = 3
-	// lastTest is the longest time between two probe launches.
-	lastTest = 5 * time.Minute
-)
-
-// nextProbe returns the time between the pause and the first probe launch. It doubles
-// with each failed probe. It is 5 s by default, half of the back-off of 10 s.
-func (l *ledger) nextProbe() time.Duration {
-	return min(max(l.opt.Backoff/2, time.Millisecond), lastTest)
-}
 
 // openBreaker counts a failed start against the engine or GPUs.
 func (b *breakers) openBreaker(t *model.Task, a *model.Attempt, f model.Fault) {
@@ -54,7 +36,7 @@ func (b *breakers) openBreaker(t *model.Task, a *model.Attempt, f model.Fault) {
 	}
 	for _, grant := range a.Grants {
 		if f.Concerns(grant.GPU) {
-			g := b.byID[grant.GPU]
+			g := b.GPU(grant.GPU)
 			g.Breaker = b.recordFailure(g.Breaker, t, f)
 			g.Changed()
 		}
@@ -64,26 +46,21 @@ func (b *breakers) openBreaker(t *model.Task, a *model.Attempt, f model.Fault) {
 // recordFailure adds a failed start to a breaker.
 func (b *breakers) recordFailure(i *model.Breaker, t *model.Task, f model.Fault) *model.Breaker {
 	if i == nil {
-		i = &model.Breaker{Since: b.now}
+		i = &model.Breaker{Since: b.Now()}
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.AddFailed(t.ID)
 	switch {
 	case i.Paused() && i.Testing == t.ID:
-		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
-		b.probeAt(i, b.now.Add(i.Wait))
+		i.Wait, i.Testing = min(2*i.Wait, ledger.MaxProbeInterval), 0
+		b.ProbeAt(i, b.Now().Add(i.Wait))
 	case !i.Paused() && len(i.Tasks) >= sickTasks:
-		i.Wait = b.nextProbe()
-		b.probeAt(i, b.now.Add(i.Wait))
+		i.Wait = b.NextProbe()
+		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
-	b.capacityChanged()
-	b.dirty = true
+	b.CapacityChanged()
+	b.MarkDirty()
 	return i
-}
-
-func (l *ledger) probeAt(i *model.Breaker, at units.Instant) {
-	i.Test = at
-	l.at(at, timer{})
 }
 
 // probeTargets records a launch on a paused engine or GPU as its probe. If the probe
@@ -91,8 +68,8 @@ func (l *ledger) probeAt(i *model.Breaker, at units.Instant) {
 func (b *breakers) probeTargets(i *model.Breaker, id model.TaskID) {
 	if i.Paused() {
 		i.Testing = id
-		b.probeAt(i, b.now.Add(lastTest))
-		b.capacityChanged()
+		b.ProbeAt(i, b.Now().Add(ledger.MaxProbeInterval))
+		b.CapacityChanged()
 	}
 }
 
@@ -120,9 +97,9 @@ func (b *breakers) inconclusive(id model.TaskID) {
 
 func (b *breakers) probeSoon(i *model.Breaker) {
 	i.Testing = 0
-	b.probeAt(i, b.now)
-	b.capacityChanged()
-	b.dirty = true
+	b.ProbeAt(i, b.Now())
+	b.CapacityChanged()
+	b.MarkDirty()
 }
 
 // all returns the breakers of the engine, the GPUs and the full namespaces, in
@@ -132,7 +109,7 @@ func (b *breakers) all() []*model.Breaker {
 	if b.engineBreaker != nil {
 		all = append(all, b.engineBreaker)
 	}
-	for _, g := range b.gpus {
+	for _, g := range b.GPUList() {
 		if g.Breaker != nil {
 			all = append(all, g.Breaker)
 		}
@@ -150,7 +127,7 @@ func (b *breakers) startSucceeded(t *model.Task, a *model.Attempt) {
 	}
 	b.engineBreaker = b.closeBreakers(b.engineBreaker, t.ID)
 	for _, grant := range a.Grants {
-		g := b.byID[grant.GPU]
+		g := b.GPU(grant.GPU)
 		g.Breaker = b.closeBreakers(g.Breaker, t.ID)
 	}
 }
@@ -162,22 +139,22 @@ func (b *breakers) closeBreakers(i *model.Breaker, started model.TaskID) *model.
 		return nil
 	}
 	for _, id := range i.Tasks {
-		if t := b.tasks[id]; t != nil && id != started {
+		if t := b.TaskByID(id); t != nil && id != started {
 			t.StartFailuresWhileOthersStart++
 		}
 	}
 	if i.Paused() {
 		b.letGo(i)
 	}
-	b.capacityChanged()
-	b.dirty = true
+	b.CapacityChanged()
+	b.MarkDirty()
 	return nil
 }
 
 // letGo ends the back-off of the tasks whose starts have failed.
-func (l *ledger) letGo(i *model.Breaker) {
+func (b *breakers) letGo(i *model.Breaker) {
 	for _, id := range i.Tasks {
-		if t := l.tasks[id]; t != nil && t.StartFailures > 0 {
+		if t := b.TaskByID(id); t != nil && t.StartFailures > 0 {
 			t.NotBefore = 0
 		}
 	}
@@ -189,14 +166,14 @@ func (b *breakers) probeAgain() {
 	for _, i := range b.all() {
 		b.letGo(i)
 		if i.Paused() {
-			i.Wait = b.nextProbe()
-			b.probeAt(i, b.now)
+			i.Wait = b.NextProbe()
+			b.ProbeAt(i, b.Now())
 		}
 	}
 	if b.canary.Next > 0 {
-		b.canaryAt(b.now)
+		b.canaryAt(b.Now())
 	}
-	b.capacityChanged()
+	b.CapacityChanged()
 }
 
 // noteStartFailure returns a task to its place after a start that failed through no fault
@@ -208,7 +185,7 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 	t.MergeStartFailures()
 	unknown := ev.Fault.Scope == model.ScopeUnknown
 	switch {
-	case t.StartFailuresWhileOthersStart <= s.opt.BlamelessRetries:
+	case t.StartFailuresWhileOthersStart <= s.Ledger.Options().BlamelessRetries:
 	case unknown:
 		t.Last().NotAtFault, t.Last().Class = false, model.ExitCannotStart
 		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonNeverStarted, Count: t.StartFailures}.WithCause(outcome(ev)))
@@ -223,7 +200,7 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 		}
 	}
 	if !s.breakers.engineBreaker.Paused() && ev.Fault.Scope != model.ScopeNamespace { // a full namespace sets NotBefore elsewhere
-		t.NotBefore = s.now.Add(s.startBackoff(t))
+		t.NotBefore = s.Now().Add(s.StartBackoff(t))
 	}
 	from := t.From
 	if from.Phase == "" { // launched by a daemon that did not record it
@@ -231,12 +208,12 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 	}
 	t.Reason = model.Reason{Code: model.ReasonUnstarted, Text: ev.Message}
 	if unknown && t.StartFailuresWhileOthersStart > 0 {
-		t.Reason.Limit = s.opt.BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
+		t.Reason.Limit = s.Ledger.Options().BlamelessRetries + 1 - t.StartFailuresWhileOthersStart
 	}
 	if ev.Fault.Scope == model.ScopeNamespace {
 		t.Reason = model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
 	}
-	switch fate := s.recorded.fate(t.ID).(type) {
+	switch fate := s.Recorded().End(t.ID).(type) {
 	case model.Finish:
 		s.meet(t, fate)
 		return
@@ -244,18 +221,16 @@ func (s *State) noteStartFailure(t *model.Task, a *model.Attempt, ev model.Exite
 		t.NextGrant, t.NextExclusive, t.Reason = fate.Need, fate.Alone, fate.Reason
 	}
 	t.Last().Reason = t.Reason
-	s.decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
+	s.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: from.Phase, Reason: t.Reason})
 	s.enqueueAt(t, from.Phase, from.QueuedAt)
 	t.BlockedAt = from.BlockedAt
 }
 
-// rescheduleProbe returns the earliest instant at which a shut GPU may be probed.
-func (l *ledger) rescheduleProbe() units.Instant {
-	next := units.Never
-	for _, g := range l.gpus {
-		if g.Breaker.Open(l.now) {
-			next = min(next, g.Breaker.Test)
-		}
-	}
-	return next
-}
+const (
+	// sickTasks is the number of tasks with consecutive failed starts after which
+	// launching pauses.
+	sickTasks = 3
+	// sickStarts is the number of consecutive failed starts, also of one task, after
+	// which an engine or GPU is reported as unhealthy.
+	sickStarts = 3
+)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -56,7 +57,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		}
 	}
 	for i, gap := range gaps {
-		if want := min(w.s.nextProbe()<<min(i, 10), lastTest); gap != want {
+		if want := min(w.s.NextProbe()<<min(i, 10), ledger.MaxProbeInterval); gap != want {
 			t.Fatalf("test launch %d came after %s, want %s", i, gap, want)
 		}
 	}
@@ -72,7 +73,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 			t.Errorf("task %d: %d attempts, %d blameless, %d strikes, %s", task.ID, len(task.Attempts), task.NotAtFault, task.StartFailuresWhileOthersStart, task.Phase)
 		}
 	}
-	w.wait(lastTest)
+	w.wait(ledger.MaxProbeInterval)
 	test := w.launches[len(w.launches)-1]
 	w.started(test.Task)
 	if len(w.s.Breakers()) != 0 {
@@ -106,7 +107,7 @@ func TestSickKeepsPlaces(t *testing.T) {
 	w.exit(a, model.ExitStopped)
 	for range 3 {
 		w.noStart(b)
-		w.wait(lastTest)
+		w.wait(ledger.MaxProbeInterval)
 	}
 	w.noStart(b)
 	task, _ := w.s.Task(b)
@@ -126,7 +127,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 	for n := 0; ; n++ {
 		w.noStart(bad)
 		if end, over := w.finished[bad]; over {
-			if end.Phase != model.Failed || n != w.s.opt.BlamelessRetries+1 {
+			if end.Phase != model.Failed || n != w.s.Options().BlamelessRetries+1 {
 				t.Errorf("%s after %d others had started: %s", end.Phase, n, say(end.Reason))
 			}
 			return
@@ -137,7 +138,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 		}
 		w.started(good)
 		w.exit(good, model.ExitOK)
-		w.wait(lastTest)
+		w.wait(ledger.MaxProbeInterval)
 		if n > 20 {
 			t.Fatal("it never fails")
 		}
@@ -151,7 +152,7 @@ func TestAloneWithASickEngine(t *testing.T) {
 	id := w.submit(units.GiB, nil)
 	for range 100 {
 		w.noStart(id)
-		w.wait(lastTest)
+		w.wait(ledger.MaxProbeInterval)
 	}
 	if sick := w.s.Breakers(); len(sick) != 1 || sick[0].Failures != 100 {
 		t.Errorf("sick: %+v", sick)
@@ -180,7 +181,7 @@ func TestOnlyGPUIsSick(t *testing.T) {
 	if sick := w.s.Breakers(); len(sick) != 1 || !sick[0].Paused {
 		t.Fatalf("sick: %+v", sick)
 	}
-	if tests := w.wait(w.s.nextProbe()); len(tests) != 1 {
+	if tests := w.wait(w.s.NextProbe()); len(tests) != 1 {
 		t.Fatalf("test launches: %+v", tests)
 	}
 }
@@ -220,7 +221,7 @@ func TestSickGPU(t *testing.T) {
 	if len(why.Rejected) != 2 || why.Rejected[0].Rule != model.RuleSick {
 		t.Errorf("why: %+v", why)
 	}
-	tests := w.wait(w.s.nextProbe())
+	tests := w.wait(w.s.NextProbe())
 	if len(tests) != 1 || tests[0].Grants[0].GPU != gpuID(0) {
 		t.Fatalf("test launches: %+v", tests)
 	}
@@ -241,7 +242,7 @@ func TestTestsSpareTheGood(t *testing.T) {
 		w.noStart(id)
 	}
 	good := w.submit(30*units.GiB, func(r *model.Request) { r.User = "bob" })
-	l := w.wait(w.s.nextProbe())
+	l := w.wait(w.s.NextProbe())
 	if len(l) != 1 || l[0].Task != good {
 		t.Errorf("the test is %+v, want task %d", l, good)
 	}
@@ -257,7 +258,7 @@ func TestTestThatTellsNothing(t *testing.T) {
 	for id := model.TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
-	first := w.wait(w.s.nextProbe())
+	first := w.wait(w.s.NextProbe())
 	if len(first) != 1 {
 		t.Fatalf("tests: %+v", first)
 	}

@@ -26,7 +26,7 @@ func (b *breakers) Breakers() []BreakerView {
 		}
 	}
 	add(b.engineBreaker, "")
-	for _, g := range b.gpus {
+	for _, g := range b.GPUList() {
 		add(g.Breaker, g.ID)
 	}
 	return all
@@ -36,8 +36,8 @@ func (b *breakers) Breakers() []BreakerView {
 func (b *breakers) breakerReason() model.Reason {
 	f := &b.engineBreaker.Fault
 	r := model.Reason{Code: model.ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
-	if b.engineBreaker.Open(b.now) {
-		r.Span = b.engineBreaker.Test.Sub(b.now)
+	if b.engineBreaker.Open(b.Now()) {
+		r.Span = b.engineBreaker.Test.Sub(b.Now())
 	}
 	return r
 }

@@ -205,10 +205,10 @@ func TestSharingChanges(t *testing.T) {
 	if got := w.task(a).Speed; !(got < before-0.1) || w.task(b).Speed != got {
 		t.Errorf("with MPS it went at %.3f, in turns it goes at %.3f", before, got)
 	}
-	g := w.s.byID["GPU-0"]
+	g := w.s.GPU("GPU-0")
 	id := w.s.placer.candidatesOf(w.task(waits))[0]
 	clone := w.s.Clone()
-	if got, want := w.s.placer.score(g, id), clone.placer.score(clone.byID["GPU-0"], clone.placer.candidatesOf(clone.tasks[waits])[0]); got != want {
+	if got, want := w.s.placer.score(g, id), clone.placer.score(clone.GPU("GPU-0"), clone.placer.candidatesOf(clone.TaskByID(waits))[0]); got != want {
 		t.Errorf("a task is weighed as %+v, by a copy as %+v", got, want)
 	}
 	if done := w.task(a).Done; math.Abs(done-60*before) > 1 {

@@ -1,23 +1,26 @@
 package mapper
 
-import "carma/mapper/model"
+import (
+	"carma/mapper/ledger"
+	"carma/mapper/model"
+)
 
 // begin returns a cordon that begins now, or nil if c is nil or has expired.
 func (s *State) begin(c *model.Cordon) *model.Cordon {
-	if c == nil || c.Expired(s.now) {
+	if c == nil || c.Expired(s.Now()) {
 		return nil
 	}
 	n := *c
-	n.Since, n.Until = s.now, max(0, n.Until)
+	n.Since, n.Until = s.Now(), max(0, n.Until)
 	if n.Until > 0 {
-		s.at(n.Until, timer{})
+		s.SetTimer(n.Until, ledger.Timer{})
 	}
 	return &n
 }
 
 func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 	for _, id := range ev.GPUs {
-		if g := s.byID[id]; g != nil {
+		if g := s.GPU(id); g != nil {
 			g.Cordon = s.begin(ev.Closure)
 			g.Changed()
 			if ev.Closure == nil {
@@ -26,24 +29,25 @@ func (s *State) gpusCordoned(ev model.GPUsCordoned) {
 			s.placer.forgetMissing(g)
 		}
 	}
-	s.capacityChanged()
-	s.dirty = true
+	s.CapacityChanged()
+	s.MarkDirty()
 }
 
 func (s *State) launchingPaused(ev model.LaunchingPaused) {
-	s.paused, s.dirty = s.begin(ev.Closure), true
+	s.paused = s.begin(ev.Closure)
+	s.MarkDirty()
 }
 
 // reopen ends the cordons, pauses and reservations that have expired.
 func (s *State) reopen() {
-	if s.paused.Expired(s.now) {
+	if s.paused.Expired(s.Now()) {
 		s.paused = nil
 	}
-	s.placer.dropReservations(func(r *model.Reservation) bool { return r.Until <= s.now })
-	for i := len(s.gpus) - 1; i >= 0; i-- {
-		if g := s.gpus[i]; g.Cordon.Expired(s.now) {
+	s.placer.dropReservations(func(r *model.Reservation) bool { return r.Until <= s.Now() })
+	for i := len(s.GPUList()) - 1; i >= 0; i-- {
+		if g := s.GPUList()[i]; g.Cordon.Expired(s.Now()) {
 			g.Cordon = nil
-			s.capacityChanged()
+			s.CapacityChanged()
 			g.Changed()
 			s.placer.forgetMissing(g)
 		}
@@ -58,7 +62,7 @@ func (s *State) Paused() *model.Cordon { return s.paused }
 func (s *State) pausedFor() model.Reason {
 	r := model.Reason{Code: model.ReasonPaused, Name: s.paused.By, Text: s.paused.Why}
 	if s.paused.Until > 0 {
-		r.Span = s.paused.Until.Sub(s.now)
+		r.Span = s.paused.Until.Sub(s.Now())
 	}
 	return r
 }

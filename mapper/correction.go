@@ -183,7 +183,7 @@ func (ln *learner) correct(t *model.Task, measured, sd float64) {
 	before := t.Speed
 	ln.learnPairs(t, g, measured-math.Log(t.Speed), sd)
 	if change := t.Speed / before; change < 1-noticeable || change > 1+noticeable {
-		ln.dirty = true
+		ln.MarkDirty()
 	}
 	ln.preempter.evictSlowing(g)
 }
@@ -202,7 +202,7 @@ func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64)
 	for range 2 { // the first time may add pairs and drop old ones
 		of, sum = of[:0], sd*sd
 		for i := range g.Residents {
-			if o := ln.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
+			if o := ln.TaskByID(g.Residents[i].Task); o != t && o.Kind != "" {
 				k := ln.predictor.pairs.of(t.Kind, o.Kind)
 				of, sum = append(of, k), sum+ln.predictor.pairs.all[k].Var
 			}
@@ -230,10 +230,10 @@ func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64)
 		ln.corrected(t, g, numbered)
 	}
 	if ln.predictor.pairs.proven() != proven {
-		for _, g := range ln.gpus {
+		for _, g := range ln.GPUList() {
 			g.InvalidateForecast()
 		}
-		ln.dirty = true
+		ln.MarkDirty()
 	}
 }
 
@@ -242,11 +242,11 @@ func (ln *learner) learnPairs(t *model.Task, g *model.GPU, residual, sd float64)
 func (ln *learner) corrected(t *model.Task, g *model.GPU, numbered bool) {
 	kinds := []string{t.Kind}
 	for i := range g.Residents {
-		if o := ln.tasks[g.Residents[i].Task]; o.Kind != "" && o.Kind != t.Kind {
+		if o := ln.TaskByID(g.Residents[i].Task); o.Kind != "" && o.Kind != t.Kind {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	ln.placer.predict(ln.gpusOf(kinds...))
+	ln.placer.predict(ln.GpusOf(kinds...))
 	if numbered {
 		ln.predictor.derived.learned++
 	}
@@ -259,7 +259,7 @@ const mostCorrection = 2
 func (pr *predictor) slowest(t *model.Task) *model.GPU {
 	var slowest *model.GPU
 	for _, grant := range t.Current().Grants {
-		if g := pr.byID[grant.GPU]; slowest == nil || g.Resident(t.ID).Speed < slowest.Resident(t.ID).Speed {
+		if g := pr.GPU(grant.GPU); slowest == nil || g.Resident(t.ID).Speed < slowest.Resident(t.ID).Speed {
 			slowest = g
 		}
 	}

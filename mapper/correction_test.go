@@ -48,7 +48,7 @@ func couple(w *world, a, b interference.Load) (first model.TaskID, predicted flo
 	w.paces(model.Throughput{Task: first, Rate: 100, Error: 0.05})
 	w.put(0, b, "b")
 	w.wait(2 * time.Minute)
-	g := w.s.byID["GPU-0"]
+	g := w.s.GPU("GPU-0")
 	speeds := w.s.predictor.sharingMode(g).speeds(nil, []loadDemand{w.s.predictor.loadDemand(a, &model.Task{Request: model.Request{Kind: "a"}}), w.s.predictor.loadDemand(b, &model.Task{Request: model.Request{Kind: "b"}})})
 	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
 	return first, w.task(first).Speed
@@ -111,7 +111,7 @@ func TestCorrectionIsOfKinds(t *testing.T) {
 		t.Fatalf("nothing was learned: %+v", c)
 	}
 	want := predicted * math.Exp(applied(c.Mean))
-	if got := w.s.byID["GPU-1"].Residents[0].Speed; math.Abs(got/want-1) > 0.001 {
+	if got := w.s.GPU("GPU-1").Residents[0].Speed; math.Abs(got/want-1) > 0.001 {
 		t.Errorf("on the other GPU it is predicted at %.3f, want %.3f", got, want)
 	}
 

@@ -13,7 +13,7 @@ import (
 // end, when most GPUs are idle. Only the highest priority that waits is considered.
 func (s *State) startCritical(p *cycle) {
 	lanes := s.queue.waiting.main()
-	if !s.opt.ShortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
+	if !s.Ledger.Options().ShortestFirst() || lanesLen(lanes) > criticalQueue*len(s.GPUList()) {
 		s.queue.sums = backlog{} // nothing would keep it up to date
 		return                   // no task is longer than so many together
 	}
@@ -24,7 +24,7 @@ func (s *State) startCritical(p *cycle) {
 	critical := s.step.critical[:0]
 	for _, t := range s.placer.critical(first) {
 		// A task that gave its slot to others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
+		if t.Behind == 0 && t.NotBefore <= s.Now() && s.breakers.isProbe(t) && s.CanFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}
@@ -56,10 +56,10 @@ func (s *State) startCritical(p *cycle) {
 func (pl *placer) critical(lane int) []*model.Task {
 	b := pl.queue.backlog()
 	all := b.byRun[lane]
-	least, most := pl.drain(b, b.weights.of(all[0]).run.Seconds())
+	least, most := pl.drain(b, b.weights.Of(all[0]).run.Seconds())
 	atLeast := func(drain float64) int {
 		i, _ := slices.BinarySearchFunc(all, drain, func(t *model.Task, drain float64) int {
-			if b.weights.of(t).run.Seconds() >= drain {
+			if b.weights.Of(t).run.Seconds() >= drain {
 				return -1
 			}
 			return 1
@@ -68,7 +68,7 @@ func (pl *placer) critical(lane int) []*model.Task {
 	}
 	n := atLeast(least)
 	if n != atLeast(most) {
-		n = atLeast(pl.drainExactly(b.weights.of(all[0]).run.Seconds()))
+		n = atLeast(pl.drainExactly(b.weights.Of(all[0]).run.Seconds()))
 	}
 	return all[:n]
 }

@@ -36,7 +36,7 @@ func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant
 	}
 	at = units.Never
 	var all []ready
-	for rest := pl.gpus; len(rest) > 0; {
+	for rest := pl.GPUList(); len(rest) > 0; {
 		node := rest[0].Node
 		all = all[:0]
 		for len(rest) > 0 && rest[0].Node == node {
@@ -61,11 +61,11 @@ func (pl *placer) firstReady(t *model.Task) (best []*model.GPU, at units.Instant
 // units.Never if that is not before the given instant. It assumes that the residents end
 // one after the other, as forecast.
 func (pl *placer) readyAt(t *model.Task, g *model.GPU, before units.Instant) units.Instant {
-	if pl.roomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g) {
+	if pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g) {
 		return units.Never
 	}
-	m, fills := pl.memo(g), pl.opt.FillHeld && t.GPUs > 1 // some may be suspended for it
-	if !fills && pl.free(g) < t.NeedOn(g) && m.firstEnd() >= before {
+	m, fills := pl.memo(g), pl.Options().FillHeld && t.GPUs > 1 // some may be suspended for it
+	if !fills && pl.FreeMemory(g) < t.NeedOn(g) && m.firstEnd() >= before {
 		return units.Never // a resident must end first: this answers for most GPUs of a cluster
 	}
 	of := roomQuery{m.version, g.Version(), pl.candidatesOf(t)[0], t.NeedOn(g)}
@@ -106,7 +106,7 @@ func (r *gpuReadyTime) known() units.Instant {
 // readyIn computes readyAt from the forecast. If the room comes too late, it returns the
 // earliest instant at which it may come.
 func (pl *placer) readyIn(t *model.Task, g *model.GPU, m *memo, before units.Instant, fills bool) gpuReadyTime {
-	free, gone := pl.free(g), 0.0
+	free, gone := pl.FreeMemory(g), 0.0
 	there := append(pl.there[:0], m.parts...)
 	pl.there = there
 	slices.SortStableFunc(there, func(a, b residentForecast) int { return cmp.Compare(a.finish, b.finish) })
@@ -178,9 +178,9 @@ func (m *memo) firstEnd() units.Instant {
 // endsInTime reports whether a task, placed on a reserved GPU, is expected to end before
 // the favoured task needs the GPU.
 func (pl *placer) endsInTime(t *model.Task, g *model.GPU) bool {
-	if t.GPUs > 1 || pl.alone(t) {
+	if t.GPUs > 1 || pl.RunsAlone(t) {
 		return false
 	}
 	a := pl.score(g, pl.candidatesOf(t)[0])
-	return pl.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.queue.head.Until
+	return pl.Now().Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= pl.queue.head.Until
 }

@@ -45,7 +45,7 @@ func (pr *predictor) doubtOf(t *model.Task, found float64) float64 {
 // alone.
 func (ln *learner) compareDeclared(g *model.GPU) {
 	r := &g.Residents[0]
-	t := ln.tasks[r.Task]
+	t := ln.TaskByID(r.Task)
 	if len(g.Residents) > 1 || t.GPUs > 1 || r.Unseen || !t.IsDeclared() || g.Coarse || g.OtherProcesses > 0 || g.SMACT < idleMost {
 		return // it may be idle because it reads data
 	}
@@ -55,9 +55,9 @@ func (ln *learner) compareDeclared(g *model.GPU) {
 	if ln.predictor.declaredError.spread() == before {
 		return
 	}
-	for _, g := range ln.gpus {
+	for _, g := range ln.GPUList() {
 		g.InvalidateForecast()
 	}
 	ln.predictor.derived.learned++
-	ln.dirty = true
+	ln.MarkDirty()
 }

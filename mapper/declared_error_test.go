@@ -39,7 +39,7 @@ func TestToldIsDoubted(t *testing.T) {
 			if got := w.s.predictor.doubtOf(w.task(w.expecting(model.Expected{}, kind("b", ""))), 0); got != 0 {
 				t.Errorf("nothing was told of another, and that is in doubt by %.2f", got)
 			}
-			parts := w.s.predictor.parts(nil, w.s.byID["GPU-0"], w.now)
+			parts := w.s.predictor.parts(nil, w.s.GPU("GPU-0"), w.now)
 			if worse := parts[0].worstDemand != parts[0].demand; worse != (row.from > 0) {
 				t.Errorf("its likely worst is worse than what is expected: %v", worse)
 			}

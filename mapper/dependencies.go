@@ -3,6 +3,7 @@ package mapper
 import (
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -21,11 +22,11 @@ type ending struct {
 // dependency ends the task: the submitting program checks them first.
 func (s *State) addDependencies(t *model.Task) {
 	if t.Delay > 0 {
-		t.Due = s.now.Add(t.Delay)
-		s.at(t.Due, timer{Task: t.ID})
+		t.Due = s.Now().Add(t.Delay)
+		s.SetTimer(t.Due, ledger.Timer{Task: t.ID})
 	}
 	for _, d := range t.After {
-		of := s.tasks[d.Task]
+		of := s.TaskByID(d.Task)
 		switch {
 		case !slices.Contains(Conditions, d.Condition):
 			s.withdraw(t, model.Reason{Code: model.ReasonAfterUnknown, Task: d.Task, Condition: d.Condition})
@@ -53,7 +54,7 @@ func (s *State) followUp() {
 		followers := s.queue.followers[e.id]
 		delete(s.queue.followers, e.id)
 		for _, id := range followers {
-			if t := s.tasks[id]; t != nil {
+			if t := s.TaskByID(id); t != nil {
 				s.follow(t, e)
 			}
 		}
@@ -67,7 +68,7 @@ func (s *State) followUp() {
 // follow updates t after a task on which it depends has ended.
 func (s *State) follow(t *model.Task, e ending) {
 	for _, d := range t.Waits {
-		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.recorded.mayEnd(t.ID) {
+		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.Recorded().MayEnd(t.ID) {
 			s.withdraw(t, unmet(d, e.phase))
 			return
 		}
@@ -102,7 +103,7 @@ func (s *State) strike(t *model.Task, met func(model.Dependency) bool) {
 // announceStart updates the tasks that depend only on the start of a task.
 func (s *State) announceStart(of model.TaskID) {
 	for _, id := range s.queue.followers[of] {
-		if t := s.tasks[id]; t != nil {
+		if t := s.TaskByID(id); t != nil {
 			s.strike(t, func(d model.Dependency) bool { return d.Task == of && d.Condition == model.AfterStarted })
 		}
 	}
@@ -119,7 +120,7 @@ func (s *State) unblock(t *model.Task) {
 	switch {
 	case !t.Ready():
 	case t.Phase == model.Estimating:
-		s.decide(model.Release{Task: t.ID})
+		s.Decide(model.Release{Task: t.ID})
 	case t.Phase == model.Held:
 		s.admit(t)
 	}
@@ -133,9 +134,9 @@ func (s *State) withdraw(t *model.Task, reason model.Reason) { s.finish(t, model
 func (q *schedulingQueue) heldBy(t *model.Task) (model.Rule, model.Reason) {
 	switch {
 	case t.Phase == model.Suspended && t.StopReason.Code == "" && t.Hold != nil:
-		return model.RuleHold, model.Reason{Code: model.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.now.Sub(t.Hold.Since)}
+		return model.RuleHold, model.Reason{Code: model.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.Now().Sub(t.Hold.Since)}
 	case t.Phase == model.Suspended && t.StopReason.Code == "":
-		r := model.Reason{Code: model.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: q.now.Sub(t.Suspension.Since)}
+		r := model.Reason{Code: model.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: q.Now().Sub(t.Suspension.Since)}
 		if why := t.Suspension.Reason; why.Code != "" {
 			r = r.WithCause(why)
 		}
@@ -143,12 +144,12 @@ func (q *schedulingQueue) heldBy(t *model.Task) (model.Rule, model.Reason) {
 	case t.Phase != model.Held && t.Phase != model.Estimating:
 		return "", model.Reason{}
 	case t.Hold != nil:
-		return model.RuleHold, model.Reason{Code: model.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.now.Sub(t.Hold.Since)}
+		return model.RuleHold, model.Reason{Code: model.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: q.Now().Sub(t.Hold.Since)}
 	case len(t.Waits) > 0:
 		d := t.Waits[0]
 		return model.RuleAfter, model.Reason{Code: model.ReasonAfter, Task: d.Task, Condition: d.Condition, More: len(t.Waits) - 1}
 	case t.Due > 0:
-		return model.RuleDelay, model.Reason{Code: model.ReasonDelay, Span: t.Due.Sub(q.now)}
+		return model.RuleDelay, model.Reason{Code: model.ReasonDelay, Span: t.Due.Sub(q.Now())}
 	case t.Phase == model.Held:
 		return model.RuleGroup, model.Reason{Code: model.ReasonGroup, Name: t.Group, Count: q.groups[t.Group].active, Limit: t.Parallel}
 	}
@@ -158,6 +159,6 @@ func (q *schedulingQueue) heldBy(t *model.Task) (model.Rule, model.Reason) {
 // Ready reports whether an unfinished task has no unmet dependency, no delay left and no
 // hold.
 func (q *schedulingQueue) Ready(id model.TaskID) bool {
-	t := q.tasks[id]
+	t := q.TaskByID(id)
 	return t != nil && t.Ready()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -38,7 +39,7 @@ func TestConditions(t *testing.T) {
 		w := newWorld(t, plain(), 2)
 		first := w.submit(units.GiB, nil)
 		then := w.submit(units.GiB, after(first, c.condition))
-		if got := w.s.tasks[then].Phase; got != model.Held {
+		if got := w.s.TaskByID(then).Phase; got != model.Held {
 			t.Errorf("%+v: it is %s at first", c, got)
 		}
 		if c.start {
@@ -90,7 +91,7 @@ func TestCascade(t *testing.T) {
 	if got := w.finished[last]; got.Phase != model.Cancelled || say(got.Reason) != "after-cancelled task=1000 condition=ok" {
 		t.Errorf("the last of the chain: %s, %s", got.Phase, say(got.Reason))
 	}
-	if w.s.Unfinished() != 1 || w.s.tasks[other].Phase != model.Launching {
+	if w.s.Unfinished() != 1 || w.s.TaskByID(other).Phase != model.Launching {
 		t.Errorf("%d tasks are left", w.s.Unfinished())
 	}
 }
@@ -127,7 +128,7 @@ func TestDelay(t *testing.T) {
 		t.Errorf("it says %+v", why)
 	}
 	for range 5000 {
-		w.s.at(w.now.Add(time.Minute), timer{})
+		w.s.SetTimer(w.now.Add(time.Minute), ledger.Timer{})
 	}
 	w.started(1)
 	w.exit(1, model.ExitOK)
@@ -155,8 +156,8 @@ func TestGroupLimit(t *testing.T) {
 		t.Errorf("the last says %+v", why)
 	}
 	other := w.submit(units.GiB, nil)
-	if w.s.tasks[other].Phase != model.Launching {
-		t.Errorf("a task of nobody's is %s", w.s.tasks[other].Phase)
+	if w.s.TaskByID(other).Phase != model.Launching {
+		t.Errorf("a task of nobody's is %s", w.s.TaskByID(other).Phase)
 	}
 	w.cancel(4) // held
 	w.started(2)
@@ -185,7 +186,7 @@ func TestHeldTasksLearn(t *testing.T) {
 	first, second := w.submitEstimate(model.Estimate{WholeGPU: true}, edit), w.submitEstimate(model.Estimate{WholeGPU: true}, edit)
 	w.started(first)
 	w.step(model.Exited{At: w.now, Task: first, Attempt: 1, Class: model.ExitOK, Peak: 4 * units.GiB})
-	if got := w.s.tasks[second]; got.NextGrant == 0 || got.NextGrant > 5*units.GiB || got.NextExclusive {
+	if got := w.s.TaskByID(second); got.NextGrant == 0 || got.NextGrant > 5*units.GiB || got.NextExclusive {
 		t.Errorf("the second books %s, alone %v; the first used 4 GiB", got.NextGrant, got.NextExclusive)
 	}
 }

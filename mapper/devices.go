@@ -15,7 +15,7 @@ const (
 )
 
 func (s *State) devicesChecked(ev model.DevicesChecked) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Alive() == nil || t.Alive().N != ev.Attempt {
 		return
 	}
@@ -24,7 +24,7 @@ func (s *State) devicesChecked(ev model.DevicesChecked) {
 		a.Devices = nil
 		return
 	}
-	since := s.now
+	since := s.Now()
 	if a.Devices != nil {
 		since = a.Devices.Since
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -32,13 +33,7 @@ type gpuDirty struct {
 	short  bool
 	due    units.Instant
 	place  int // index in looks.due
-	open   openState
-}
-
-// openState holds what freeSummary needs to know about a GPU.
-type openState struct {
-	open, idle bool
-	free       units.Bytes
+	open   ledger.OpenState
 }
 
 // gpuChanged marks a GPU for the next check.
@@ -53,19 +48,19 @@ func (c *gpuCache) GPUChanged(g *model.GPU) {
 func (pl *placer) refreshDirty() []*model.GPU {
 	l := &pl.cache.dirty
 	if !l.valid {
-		*l = dirtySet{valid: true, marked: slices.Clone(pl.gpus), due: slices.Clone(pl.gpus), free: l.free[:0]}
-		for i, g := range pl.gpus {
-			cacheOf(g).dirty = gpuDirty{all: l, marked: true, due: pl.now, place: i}
+		*l = dirtySet{valid: true, marked: slices.Clone(pl.GPUList()), due: slices.Clone(pl.GPUList()), free: l.free[:0]}
+		for i, g := range pl.GPUList() {
+			cacheOf(g).dirty = gpuDirty{all: l, marked: true, due: pl.Now(), place: i}
 		}
 	}
-	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= pl.now && pl.now < units.Never {
+	for len(l.due) > 0 && cacheOf(l.due[0]).dirty.due <= pl.Now() && pl.Now() < units.Never {
 		g := l.due[0]
 		g.Changed()
 		cacheOf(g).dirty.due = units.Never
 		heap.Fix(&l.due, 0)
 	}
-	if pl.now == units.Never { // no later due instant exists
-		for _, g := range pl.gpus {
+	if pl.Now() == units.Never { // no later due instant exists
+		for _, g := range pl.GPUList() {
 			g.Changed()
 		}
 	}
@@ -78,12 +73,12 @@ func (pl *placer) refreshDirty() []*model.GPU {
 			heap.Fix(&l.due, cacheOf(g).dirty.place)
 		}
 		pl.tally(g)
-		if short := pl.short(g); short && !cacheOf(g).dirty.short {
+		if short := pl.ShortOfMemory(g); short && !cacheOf(g).dirty.short {
 			l.short = append(l.short, g)
 		}
 	}
 	l.short = slices.DeleteFunc(l.short, func(g *model.GPU) bool {
-		cacheOf(g).dirty.short = pl.short(g)
+		cacheOf(g).dirty.short = pl.ShortOfMemory(g)
 		return !cacheOf(g).dirty.short
 	})
 	return changed
@@ -93,10 +88,10 @@ func (pl *placer) refreshDirty() []*model.GPU {
 // GPU with a breaker is checked in each cycle.
 func (pr *predictor) recheckAt(g *model.GPU) units.Instant {
 	if g.Breaker != nil {
-		return pr.now
+		return pr.Now()
 	}
 	until := pr.forecastAt(g).Add(forecastValid)
-	if g.Warming(pr.now) {
+	if g.Warming(pr.Now()) {
 		until = min(until, g.WarmUntil())
 	}
 	if !pr.settled(g) {
@@ -104,7 +99,7 @@ func (pr *predictor) recheckAt(g *model.GPU) units.Instant {
 	}
 	for i := range g.Residents {
 		if r := &g.Residents[i]; r.Doubt > 0 {
-			if tells := pr.tasks[r.Task].Current().Started.Add(tellWithin); tells > pr.now {
+			if tells := pr.TaskByID(r.Task).Current().Started.Add(tellWithin); tells > pr.Now() {
 				until = min(until, tells)
 			}
 		}
@@ -112,18 +107,15 @@ func (pr *predictor) recheckAt(g *model.GPU) units.Instant {
 	return until
 }
 
-// short reports whether the tasks on a GPU have taken more memory than there is.
-func (l *ledger) short(g *model.GPU) bool { return l.free(g) < 0 && len(g.Residents) > 1 }
-
 // shortGPUs returns all short GPUs, in ledger order.
 func (pl *placer) shortGPUs() (all []*model.GPU) {
-	l, some := &pl.cache.dirty, pl.gpus
+	l, some := &pl.cache.dirty, pl.GPUList()
 	if l.valid {
 		some = l.marked
 		all = append(all, l.short...)
 	}
 	for _, g := range some {
-		if pl.short(g) {
+		if pl.ShortOfMemory(g) {
 			all = append(all, g)
 		}
 	}
@@ -133,32 +125,25 @@ func (pl *placer) shortGPUs() (all []*model.GPU) {
 
 func comparePos(a, b *model.GPU) int { return cmp.Compare(a.Pos(), b.Pos()) }
 
-func (l *ledger) openState(g *model.GPU) (o openState) {
-	if l.rejectAny(g) == "" && !g.ExclusivelyUsed() && !l.full(g) {
-		o = openState{true, g.Idle(), l.free(g)}
-	}
-	return o
-}
-
 // tally updates the counts for freeSummary after a GPU changed.
 func (pl *placer) tally(g *model.GPU) {
-	was, is, l := &cacheOf(g).dirty.open, pl.openState(g), &pl.cache.dirty
+	was, is, l := &cacheOf(g).dirty.open, pl.OpenState(g), &pl.cache.dirty
 	if *was == is {
 		return
 	}
-	if was.idle {
+	if was.Idle {
 		l.idle--
 	}
-	if is.idle {
+	if is.Idle {
 		l.idle++
 	}
-	if was.open {
-		i, _ := slices.BinarySearch(l.free, was.free)
+	if was.Open {
+		i, _ := slices.BinarySearch(l.free, was.FreeMemory)
 		l.free = slices.Delete(l.free, i, i+1)
 	}
-	if is.open {
-		i, _ := slices.BinarySearch(l.free, is.free)
-		l.free = slices.Insert(l.free, i, is.free)
+	if is.Open {
+		i, _ := slices.BinarySearch(l.free, is.FreeMemory)
+		l.free = slices.Insert(l.free, i, is.FreeMemory)
 	}
 	*was = is
 }

@@ -48,10 +48,10 @@ func (s *State) inLine() (all []*model.Task) {
 // looksWrong returns a wrong cached state of a GPU. A GPU that is marked or due is
 // checked in the next cycle.
 func (s *State) looksWrong() error {
-	for _, g := range s.gpus {
+	for _, g := range s.GPUList() {
 		for i := range g.Residents {
-			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.shrinkNext {
-				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.shrinkNext)
+			if at := g.Residents[i].ShrinkAt; at > 0 && at < s.NextGrantCheck() {
+				return fmt.Errorf("GPU %s: a grant is looked at from %d, and none before %d", g.ID, at, s.NextGrantCheck())
 			}
 		}
 	}
@@ -61,30 +61,30 @@ func (s *State) looksWrong() error {
 	}
 	var free []units.Bytes
 	idle, due := 0, false
-	for _, g := range s.gpus {
+	for _, g := range s.GPUList() {
 		n := &cacheOf(g).dirty
 		if n.all != l || n.marked != slices.Contains(l.marked, g) || l.due[n.place] != g {
 			return fmt.Errorf("GPU %s is not kept as it should be", g.ID)
 		}
-		if n.open.open {
-			free = append(free, n.open.free)
+		if n.open.Open {
+			free = append(free, n.open.FreeMemory)
 		}
-		if n.open.idle {
+		if n.open.Idle {
 			idle++
 		}
 		if fresh := cacheOf(g).changedAt >= l.since; fresh != slices.Contains(l.recent, g) {
 			return fmt.Errorf("GPU %s is fresh: %v, and among the recent ones: %v", g.ID, fresh, !fresh)
 		}
-		if short := s.short(g); short && !n.marked && !slices.Contains(l.short, g) {
+		if short := s.ShortOfMemory(g); short && !n.marked && !slices.Contains(l.short, g) {
 			return fmt.Errorf("GPU %s is short of memory, and not kept as such", g.ID)
 		}
-		if due = due || n.due <= s.now; n.marked || n.due <= s.now {
+		if due = due || n.due <= s.Now(); n.marked || n.due <= s.Now() {
 			continue
 		}
 		if f := s.placer.gpuState(g); f != cacheOf(g).state {
 			return fmt.Errorf("GPU %s looks like %+v and was last seen as %+v", g.ID, f, cacheOf(g).state)
 		}
-		if o := s.openState(g); o != n.open {
+		if o := s.OpenState(g); o != n.open {
 			return fmt.Errorf("GPU %s is open: %+v, and counted as %+v", g.ID, o, n.open)
 		}
 	}
@@ -111,12 +111,9 @@ func (s *State) looksWrong() error {
 
 // recallsWrong returns a wrong cached result for a waiting task.
 func (s *State) recallsWrong(t *model.Task) error {
-	got, kept := s.canFit(t), s.ceilings
-	s.capacityChanged()
-	if want := s.canFit(t); got != want {
-		return fmt.Errorf("task %d could fit: %v, by what is kept: %v", t.ID, want, got)
+	if err := s.AuditFit(t); err != nil {
+		return err
 	}
-	s.ceilings = kept
 	for _, g := range s.unasked(t) {
 		if s.placer.reject(t, g) == "" {
 			return fmt.Errorf("GPU %s, which would not be asked, takes task %d", g.ID, t.ID)
@@ -125,7 +122,7 @@ func (s *State) recallsWrong(t *model.Task) error {
 	if s.placer.policy.pick == nil || t.GPUs == 0 {
 		return nil
 	}
-	for _, g := range s.gpus {
+	for _, g := range s.GPUList() {
 		was := cacheOf(g).ready
 		for _, before := range []units.Instant{units.Never, was.at} {
 			cacheOf(g).ready = was
@@ -147,8 +144,8 @@ func (s *State) unasked(t *model.Task) (all []*model.GPU) {
 	if at == 0 || len(s.queue.reservations) > 0 {
 		return nil
 	}
-	for _, g := range s.gpus {
-		if l := &cacheOf(g).dirty; cacheOf(g).changedAt <= at && !l.marked && l.due > s.now && !slices.Contains(but, g.ID) {
+	for _, g := range s.GPUList() {
+		if l := &cacheOf(g).dirty; cacheOf(g).changedAt <= at && !l.marked && l.due > s.Now() && !slices.Contains(but, g.ID) {
 			all = append(all, g)
 		}
 	}

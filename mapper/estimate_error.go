@@ -19,7 +19,7 @@ type EstimateError struct {
 // unobserved.
 func (pr *predictor) measure(e *kindHistory, t *model.Task, a *model.Attempt) {
 	p := t.Estimate.Plain
-	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < pr.now {
+	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < pr.Now() {
 		return
 	}
 	p.Point, p.Upper = p.Point.Clamp(), p.Upper.Clamp()
@@ -30,7 +30,7 @@ func (pr *predictor) measure(e *kindHistory, t *model.Task, a *model.Attempt) {
 // Measured returns the raw estimate and the observed peak of each kind of task, the
 // oldest first. The caller must not change the list.
 func (pr *predictor) Measured() []EstimateError {
-	if !pr.opt.Learn {
+	if !pr.Options().Learn {
 		return nil
 	}
 	if pr.derived.measured == nil {

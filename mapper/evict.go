@@ -25,8 +25,8 @@ func (pre *preempter) evictSlowing(g *model.GPU) {
 	if pre.placer.policy.pick == nil || len(g.Residents) < 2 {
 		return
 	}
-	last := pre.tasks[g.Residents[len(g.Residents)-1].Task]
-	if last.Phase != model.Running || last.Evictions >= undoMost || pre.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
+	last := pre.TaskByID(g.Residents[len(g.Residents)-1].Task)
+	if last.Phase != model.Running || last.Evictions >= undoMost || pre.Now() > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
 	there := late(pre.placer.memo(g).parts)
@@ -53,11 +53,11 @@ func (pre *preempter) evictSlowing(g *model.GPU) {
 // and has just resumed has done too much work to be stopped.
 func (pre *preempter) evict(t *model.Task, why model.Reason) {
 	if pre.canPreempt(t, why.Code) && pre.goesElsewhere(t, func(*model.GPU) bool { return true }) {
-		if pre.now < pre.restedAt(t.Last()) || pre.preemptTask(t, why) {
+		if pre.Now() < pre.RestedAt(t.Last()) || pre.preemptTask(t, why) {
 			return
 		}
 	}
-	if pre.now <= t.Last().Started.Add(undoWithin).Add(pre.suspendedTime(t)) {
+	if pre.Now() <= t.Last().Started.Add(undoWithin).Add(pre.suspendedTime(t)) {
 		pre.stopVictim(t, why)
 	}
 }

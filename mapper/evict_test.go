@@ -12,7 +12,7 @@ import (
 // that was declared light and is heavy. The slowdown of a has not been reported.
 func slowing(w *world) (a, b model.TaskID, slowed float64) {
 	w.t.Helper()
-	opt := w.s.opt
+	opt := w.s.Options()
 	a = w.put(0, small, "a")
 	w.shows(small)
 	w.wait(2 * time.Minute)
@@ -98,7 +98,7 @@ func TestUndoOfStranger(t *testing.T) {
 // gpusUnseen reports whether the activity of a placed task counts as not seen.
 func gpusUnseen(w *world, t *model.Task) bool {
 	for _, grant := range t.Current().Grants {
-		if w.s.byID[grant.GPU].Resident(t.ID).Unseen {
+		if w.s.GPU(grant.GPU).Resident(t.ID).Unseen {
 			return true
 		}
 	}
@@ -118,7 +118,7 @@ func TestNoUndo(t *testing.T) {
 		{"it is stopping already", 2 * time.Minute, func(w *world, b model.TaskID) { w.cancel(b) }, 1},
 		{"it slows nobody down so much", 2 * time.Minute, nil, 1.9},
 		{"another policy", 2 * time.Minute, func(w *world, _ model.TaskID) {
-			opt := w.s.opt
+			opt := w.s.Options()
 			opt.Policy = "magm"
 			w.step(model.Configured{At: w.now, Options: opt})
 		}, 1},
@@ -156,7 +156,7 @@ func TestNoUndoInVain(t *testing.T) {
 	w.wait(2 * time.Minute)
 	w.tells(a, 100*slowed[0])
 	w.look()
-	if worst := w.s.placer.memo(w.s.byID["GPU-0"]).parts[0].worst(); worst < slowdownCap+undoMargin {
+	if worst := w.s.placer.memo(w.s.GPU("GPU-0")).parts[0].worst(); worst < slowdownCap+undoMargin {
 		t.Errorf("a is slowed down %.2f times: this tests nothing", worst)
 	}
 	w.wantStops(0)

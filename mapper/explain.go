@@ -23,16 +23,16 @@ func (s *State) impossible(r model.Request, e model.Estimate) *model.ImpossibleE
 	if r.NoGPU {
 		return s.checkSlot(r.Slot)
 	}
-	n, most := max(r.GPUs, 1), s.mostBookable()
+	n, most := max(r.GPUs, 1), s.MostBookable()
 	switch {
 	case n > len(most):
 		return &model.ImpossibleError{Option: "gpus", Reason: s.tooMany(n, len(most))}
-	case e.Memory > most.of(n) && !e.ExceedsByMargin(most.of(n)):
-		return &model.ImpossibleError{Option: "mem", Reason: model.Reason{Code: model.ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
+	case e.Memory > most.Of(n) && !e.ExceedsByMargin(most.Of(n)):
+		return &model.ImpossibleError{Option: "mem", Reason: model.Reason{Code: model.ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.Of(n)}}
 	}
-	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.idleOnly
-	if s.learns(&model.Task{Request: r, Estimate: e}) {
-		need, alone = s.learnerNeed(n), false
+	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.IdleOnly()
+	if s.Learns(&model.Task{Request: r, Estimate: e}) {
+		need, alone = s.LearnerNeed(n), false
 	}
 	if no := s.users.checkQuota(r, n, need, alone); no != nil {
 		return no
@@ -41,8 +41,8 @@ func (s *State) impossible(r model.Request, e model.Estimate) *model.ImpossibleE
 }
 
 // whole returns the number of GPUs that are whole cards.
-func (l *ledger) whole() (n int) {
-	for _, g := range l.gpus {
+func (s *State) whole() (n int) {
+	for _, g := range s.GPUList() {
 		if !g.MIG {
 			n++
 		}
@@ -52,11 +52,11 @@ func (l *ledger) whole() (n int) {
 
 // MostGPUs returns the largest number of known GPUs that one task can have: all whole
 // cards, or one MIG instance.
-func (l *ledger) MostGPUs() int { return max(l.whole(), min(len(l.gpus), 1)) }
+func (s *State) MostGPUs() int { return max(s.whole(), min(len(s.GPUList()), 1)) }
 
 // tooMany says why a task can never have n GPUs here; limit is the most it can have.
-func (l *ledger) tooMany(n, limit int) model.Reason {
-	if whole := l.whole(); n <= len(l.gpus) && n > whole {
+func (s *State) tooMany(n, limit int) model.Reason {
+	if whole := s.whole(); n <= len(s.GPUList()) && n > whole {
 		return model.Reason{Code: model.ReasonOnlyParts, Count: n, Limit: whole}
 	}
 	return model.Reason{Code: model.ReasonTooManyGPUs, Count: n, Limit: limit}
@@ -86,7 +86,7 @@ type Why struct {
 
 // Why explains the state of an unfinished task; ok is false for any other.
 func (s *State) Why(id model.TaskID) (Why, bool) {
-	t := s.tasks[id]
+	t := s.TaskByID(id)
 	if t == nil {
 		return Why{}, false
 	}
@@ -108,7 +108,7 @@ func (s *State) Why(id model.TaskID) (Why, bool) {
 	if t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 {
 		w.Away = s.suspendedFor(t)
 	}
-	for _, g := range s.gpus {
+	for _, g := range s.GPUList() {
 		if t.GPUs == 0 {
 			break
 		}
@@ -133,20 +133,20 @@ func (s *State) bindingReason(w *Why, t *model.Task) {
 		w.Binding = s.pausedFor()
 	case s.breakers.engineBreaker.Paused():
 		w.Binding = s.breakers.breakerReason()
-	case len(s.gpus) == 0 && t.GPUs > 0:
+	case len(s.GPUList()) == 0 && t.GPUs > 0:
 		w.Binding.Code = model.ReasonNoGPU
 	case s.breakers.awaitsRoom(t):
 		w.Binding = s.breakers.fullness(t)
-	case t.NotBefore > s.now:
-		w.Binding = model.Reason{Code: model.ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.WithCause(t.Reason)
+	case t.NotBefore > s.Now():
+		w.Binding = model.Reason{Code: model.ReasonBackOff, Span: t.NotBefore.Sub(s.Now())}.WithCause(t.Reason)
 	case over.Code != "":
 		w.Binding, w.Rule = over, model.RuleQuota
-	case s.isNominated(t) && s.leavingForOther(t.ID):
+	case s.IsNominated(t) && s.LeavingForOther(t.ID):
 		w.Binding = s.preempting(t)
 	case !t.GoesFirst() && s.queue.recoveryBlocks():
 		w.Binding.Code = model.ReasonRecoveryFirst
-	case s.now < s.notBefore:
-		w.Binding = model.Reason{Code: model.ReasonInterval, Span: s.opt.Interval}
+	case s.Now() < s.notBefore:
+		w.Binding = model.Reason{Code: model.ReasonInterval, Span: s.Ledger.Options().Interval}
 	case s.placer.fits(w, t):
 		s.bindingReasonFitting(w, t)
 	case t.GPUs == 0 || s.placer.fitsGPUs(w, t, func(*model.GPU) bool { return true }):
@@ -162,13 +162,13 @@ func (s *State) bindingReasonFitting(w *Why, t *model.Task) {
 	turn := s.queue.fairly(t)
 	switch {
 	case s.launchLimitReached():
-		w.Binding = model.Reason{Code: model.ReasonHanding, Count: s.inflightLaunches(), Limit: s.opt.LaunchesAtOnce}
+		w.Binding = model.Reason{Code: model.ReasonHanding, Count: s.inflightLaunches(), Limit: s.Ledger.Options().LaunchesAtOnce}
 	case !s.queue.inSight(t) && turn != nil:
 		w.Binding, w.Rule, w.Turn = model.Reason{Code: model.ReasonFairShare, Count: turn.Later}, model.RuleFairShare, turn
 	case !s.queue.inSight(t):
-		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.opt.LookAhead}
-	case s.again > s.now: // nothing has happened since the last cycle, but time has passed
-		w.Binding = model.Reason{Code: model.ReasonLookedAtLater, Span: s.again.Sub(s.now)}
+		w.Binding = model.Reason{Code: model.ReasonLookAhead, Count: s.queue.waiting.place(t) - 1, Limit: s.Ledger.Options().LookAhead}
+	case s.again > s.Now(): // nothing has happened since the last cycle, but time has passed
+		w.Binding = model.Reason{Code: model.ReasonLookedAtLater, Span: s.again.Sub(s.Now())}
 	default:
 		w.Binding.Code = model.ReasonAboutToStart
 	}
@@ -205,7 +205,7 @@ func (pl *placer) fits(w *Why, t *model.Task) bool {
 func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bool {
 	var gpus []*model.GPU
 	for _, id := range w.Fits {
-		if g := pl.byID[id]; pass(g) {
+		if g := pl.GPU(id); pass(g) {
 			gpus = append(gpus, g)
 		}
 	}
@@ -215,11 +215,11 @@ func (pl *placer) fitsGPUs(w *Why, t *model.Task, pass func(*model.GPU) bool) bo
 
 // nearest returns the rejection by the GPU that is closest to being usable: the one that
 // failed the latest precondition, then the one with the most free memory.
-func (l *ledger) nearest(all []model.Rejection) model.Rejection {
+func (s *State) nearest(all []model.Rejection) model.Rejection {
 	return slices.MaxFunc(all, func(a, b model.Rejection) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
-			cmp.Compare(l.free(l.byID[a.GPU]), l.free(l.byID[b.GPU])),
+			cmp.Compare(s.FreeMemory(s.GPU(a.GPU)), s.FreeMemory(s.GPU(b.GPU))),
 			cmp.Compare(b.Index, a.Index))
 	})
 }

@@ -9,7 +9,7 @@ import (
 func (q *schedulingQueue) hostLack(w *Why, t *model.Task) model.Reason {
 	no := q.hostShort(t)
 	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
-		if h := q.host(q.byID[w.Fits[i]].Node); h != nil {
+		if h := q.Host(q.GPU(w.Fits[i]).Node); h != nil {
 			_, no = q.hostFits(t, h)
 		}
 	}
@@ -17,10 +17,10 @@ func (q *schedulingQueue) hostLack(w *Why, t *model.Task) model.Reason {
 }
 
 // impossibleHost rejects a request that exceeds every machine.
-func (l *ledger) impossibleHost(r model.Request) *model.ImpossibleError {
+func (s *State) impossibleHost(r model.Request) *model.ImpossibleError {
 	var most units.Bytes
 	cpus, known := int64(0), false
-	for _, h := range l.hosts {
+	for _, h := range s.HostList() {
 		if h.Known {
 			most, cpus, known = max(most, h.MaxMemory()), max(cpus, h.CPUs), true
 		}

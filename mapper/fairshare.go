@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -19,7 +20,7 @@ const fairTick = time.Minute
 
 // takesTurns returns the users that the queue is ordered by, or nil.
 func (q *schedulingQueue) takesTurns() *users {
-	if q.opt.Fair() {
+	if q.Options().Fair() {
 		return q.users
 	}
 	return nil
@@ -34,23 +35,23 @@ func (u *user) charge() float64 { return u.Use + float64(u.rate)/model.WholeGPU*
 func (us *users) shareRank() {
 	tops := map[string]float64{} // of accounts that take turns as one
 	for _, u := range us.all {
-		if w := us.opt.AccountWeight(u.Account); w > 0 {
+		if w := us.Options().AccountWeight(u.Account); w > 0 {
 			tops[u.Account] += u.charge() / w
 		}
 	}
 	for from := 0; from < len(us.all); {
 		to, own := from, 0.0
 		for ; to < len(us.all) && us.all[to].Name == us.all[from].Name; to++ {
-			if u := us.all[to]; us.opt.AccountWeight(u.Account) == 0 {
+			if u := us.all[to]; us.Options().AccountWeight(u.Account) == 0 {
 				own += u.charge()
 			}
 		}
-		weight := us.opt.Weight(us.all[from].Name)
+		weight := us.Options().Weight(us.all[from].Name)
 		for _, u := range us.all[from:to] {
 			u.Standing, u.Top = own/weight, 0
 			if top, shared := tops[u.Account]; shared {
 				u.Standing, u.Top = u.charge()/weight, top
-			} else if len(us.opt.FairAccounts) > 0 {
+			} else if len(us.Options().FairAccounts) > 0 {
 				u.Top = u.Standing
 			}
 		}
@@ -70,8 +71,8 @@ func compareUsers(a, b *user) int {
 // sortUsers updates the use of all users and sorts the queue accordingly. It sorts the
 // waiting users, not their tasks.
 func (q *schedulingQueue) sortUsers() {
-	q.users.settle(q.now, q.opt.HalfLife())
-	if q.opt.Fair() {
+	q.users.settle(q.Now(), q.Options().HalfLife())
+	if q.Options().Fair() {
 		q.users.shareRank()
 		for _, u := range q.users.all {
 			u.First = 0
@@ -85,7 +86,7 @@ func (q *schedulingQueue) sortUsers() {
 // updateShareRank moves a user's line after a launch, and reports whether the order of
 // the lane's lines has changed.
 func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
-	if !q.opt.Fair() {
+	if !q.Options().Fair() {
 		return false
 	}
 	q.users.shareRank()
@@ -96,19 +97,19 @@ func (q *schedulingQueue) updateShareRank(t *model.Task, l *lane) bool {
 
 // fairTick sets a timer while the order may bring a task within the look-ahead.
 func (q *schedulingQueue) fairTick() {
-	if !q.opt.Fair() || q.reach[1] == 0 || q.users.tick > q.now ||
+	if !q.Options().Fair() || q.reach[1] == 0 || q.users.tick > q.Now() ||
 		!slices.ContainsFunc(q.users.all, func(u *user) bool { return u.rate > 0 }) ||
 		!slices.ContainsFunc(q.waiting.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
 	}
-	q.users.tick = q.now.Add(fairTick)
-	q.at(q.users.tick, timer{})
+	q.users.tick = q.Now().Add(fairTick)
+	q.SetTimer(q.users.tick, ledger.Timer{})
 }
 
 // overtakers counts the tasks of others that fair share puts before a task though they
 // were submitted after it, and returns the first of their users.
 func (q *schedulingQueue) overtakers(t *model.Task) (n int, of *user) {
-	if !q.opt.Fair() || !t.Waiting() || t.GoesFirst() {
+	if !q.Options().Fair() || !t.Waiting() || t.GoesFirst() {
 		return 0, nil
 	}
 	for _, line := range q.waiting.lanes[laneOf(t)].lines {
@@ -145,10 +146,10 @@ func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 		return nil
 	}
 	turn := &Turn{Later: n, User: other.Name, Use: q.users.has(other.Name).Use, Own: t.User, OwnUse: q.users.has(t.User).Use}
-	if q.opt.AccountWeight(other.Account) > 0 {
+	if q.Options().AccountWeight(other.Account) > 0 {
 		turn.Account, turn.Use = other.Account, q.users.hasAccount(other.Account).Use
 	}
-	if q.opt.AccountWeight(t.Account) > 0 {
+	if q.Options().AccountWeight(t.Account) > 0 {
 		turn.OwnAccount, turn.OwnUse = t.Account, q.users.hasAccount(t.Account).Use
 	}
 	return turn
@@ -158,11 +159,11 @@ func (q *schedulingQueue) fairly(t *model.Task) *Turn {
 // fair-sjf a user without running tasks is not overtaken by users who have some: their
 // first task waits for one of those tasks, and not for their whole queue.
 func (q *schedulingQueue) patience(t *model.Task) time.Duration {
-	if q.opt.Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.has(t.User).tasks > 0 {
-		return q.opt.Ageing
+	if q.Options().Order != model.OrderFairSJF || t.Phase != model.Queued || q.users.has(t.User).tasks > 0 {
+		return q.Options().Ageing
 	}
 	if lane := &q.waiting.lanes[laneOf(t)]; lane.users() < 2 && !q.users.othersRun(t) {
-		return q.opt.Ageing
+		return q.Options().Ageing
 	}
 	return 0
 }

@@ -3,7 +3,6 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
 	"carma/mapper/model"
 )
 
@@ -12,7 +11,7 @@ var ruleOrder = []model.Rule{model.RuleFault, model.RuleClosed, model.RulePart, 
 // reject checks the preconditions for placing t on g and returns the first rule that
 // rejects g, or "".
 func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
-	alone := pl.alone(t)
+	alone := pl.RunsAlone(t)
 	switch {
 	case g.Missing || g.FaultReason() != "":
 		return model.RuleFault
@@ -22,9 +21,9 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 		return model.RulePart
 	case !t.MayUse(g.ID):
 		return model.RulePinned
-	case !pl.resumeTargets(t, g):
+	case !pl.ResumeTargets(t, g):
 		return model.RuleSuspended
-	case g.Breaker.Open(pl.now):
+	case g.Breaker.Open(pl.Now()):
 		return model.RuleSick
 	case pl.nominatedForOther(t, g) || pl.reservedAgainst(t, g):
 		return model.RuleKept
@@ -32,11 +31,11 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 		return model.RuleAlone
 	case (alone || g.Sharing == model.SharingAlone) && !g.Idle():
 		return model.RuleIdle
-	case alone && g.ForeignMemory() > pl.opt.Headroom:
+	case alone && g.ForeignMemory() > pl.Options().Headroom:
 		return model.RuleForeign
-	case pl.full(g):
+	case pl.Full(g):
 		return model.RuleMaxTasks
-	case pl.freeFor(t, g) < max(pl.needOn(t, g), 1):
+	case pl.FreeFor(t, g) < max(pl.NeedOn(t, g), 1):
 		return model.RuleMemory
 	case len(pl.queue.reservations) > 0 && pl.queue.reservation(t, g) != nil:
 		return model.RuleReserved
@@ -46,47 +45,7 @@ func (pl *placer) reject(t *model.Task, g *model.GPU) model.Rule {
 			return rule
 		}
 	}
-	return pl.rejectAny(g)
-}
-
-// rejectAny checks the preconditions that do not depend on the task.
-func (l *ledger) rejectAny(g *model.GPU) model.Rule {
-	switch {
-	case g.Missing || g.FaultReason() != "":
-		return model.RuleFault
-	case g.Cordon != nil:
-		return model.RuleClosed
-	case g.Breaker.Open(l.now):
-		return model.RuleSick
-	case l.free(g) < l.opt.MinFree:
-		return model.RuleMinFree
-	case l.busy(g):
-		return model.RuleSMACT
-	case g.Warming(l.now):
-		return model.RuleWarmUp
-	}
-	return ""
-}
-
-// needOn returns the memory that must be free on a GPU to place a task there.
-func (l *ledger) needOn(t *model.Task, g *model.GPU) units.Bytes {
-	if g.Idle() {
-		return t.NeedOn(g)
-	}
-	return t.NeedOn(g) + l.opt.Margin
-}
-
-func (l *ledger) busy(g *model.GPU) bool {
-	o := &l.opt
-	if o.SMACTCap == 0 || g.Idle() || g.SMACT < o.SMACTCap {
-		return false
-	}
-	return o.SMOCCCap == 0 && o.DRAMACap == 0 ||
-		o.SMOCCCap > 0 && g.SMOCC >= o.SMOCCCap || o.DRAMACap > 0 && g.DRAMA >= o.DRAMACap
-}
-
-func (l *ledger) full(g *model.GPU) bool {
-	return l.opt.MaxTasks > 0 && len(g.Residents) >= l.opt.MaxTasks
+	return pl.RejectAny(g)
 }
 
 // rejection adds the figures to a rule that reject returned.
@@ -108,14 +67,14 @@ func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.
 	case model.RuleForeign:
 		r.Have = g.ForeignMemory()
 	case model.RuleMemory:
-		r.Have, r.Need, r.Of = g.Capacity-pl.opt.Headroom-pl.freeFor(t, g), pl.needOn(t, g), g.Capacity-pl.opt.Headroom
+		r.Have, r.Need, r.Of = g.Capacity-pl.Options().Headroom-pl.FreeFor(t, g), pl.NeedOn(t, g), g.Capacity-pl.Options().Headroom
 		if i := slices.IndexFunc(g.Residents, func(r model.Resident) bool { return r.Learning }); i >= 0 {
-			r.Learner, r.Span = g.Residents[i].Task, pl.opt.LearnMemory
+			r.Learner, r.Span = g.Residents[i].Task, pl.Options().LearnMemory
 		}
 	case model.RuleMinFree:
-		r.Have, r.Need = pl.free(g), pl.opt.MinFree
+		r.Have, r.Need = pl.FreeMemory(g), pl.Options().MinFree
 	case model.RuleSMACT:
-		r.SMACT, r.Cap = g.SMACT, pl.opt.SMACTCap
+		r.SMACT, r.Cap = g.SMACT, pl.Options().SMACTCap
 	case model.RuleUnseen:
 		r.Task = pl.closedTo(t, g)
 	case model.RuleSlowdown:
@@ -126,7 +85,7 @@ func (pl *placer) rejection(t *model.Task, g *model.GPU, rule model.Rule) model.
 		}
 	case model.RuleWarmUp:
 		for _, p := range g.Residents {
-			if p.WarmUntil > pl.now {
+			if p.WarmUntil > pl.Now() {
 				r.Task = p.Task
 			}
 		}

@@ -3,7 +3,7 @@ package mapper
 import "carma/mapper/model"
 
 func (s *State) cancel(ev model.Cancel) {
-	t, asked := s.tasks[ev.Task], model.Reason{Code: model.ReasonAsked, Text: ev.Reason}
+	t, asked := s.TaskByID(ev.Task), model.Reason{Code: model.ReasonAsked, Text: ev.Reason}
 	switch {
 	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and must not run again
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
@@ -22,7 +22,7 @@ func (s *State) cancel(ev model.Cancel) {
 			s.queue.onDequeue(t)
 			s.preempter.clearNominations(t)
 			s.users.make(t.UserAccount()).waiting--
-			s.dirty = true
+			s.MarkDirty()
 		}
 		phase := model.Cancelled
 		if ev.Failed {
@@ -36,14 +36,14 @@ func (s *State) cancel(ev model.Cancel) {
 func (s *State) stopSuspended(t *model.Task, reason model.Reason) {
 	if t.Waiting() {
 		s.dequeue(t)
-		s.dirty = true
+		s.MarkDirty()
 	}
 	t.StopReason = reason
-	s.decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	s.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (pre *preempter) stop(t *model.Task, reason model.Reason) {
-	if !pre.recorded.mayStop(t.ID, reason) {
+	if !pre.Recorded().MayStop(t.ID, reason) {
 		pre.goOnRunning(t)
 		return
 	}
@@ -55,14 +55,14 @@ func (pre *preempter) halt(t *model.Task, reason model.Reason) {
 	was := t.Phase
 	if t.Phase, t.StopReason = model.Stopping, reason; was == model.Suspending {
 		for _, grant := range t.Current().Grants { // unlike a suspending task, a stopping one counts as load
-			pre.placer.predict([]*model.GPU{pre.byID[grant.GPU]})
+			pre.placer.predict([]*model.GPU{pre.GPU(grant.GPU)})
 		}
 	}
-	pre.decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+	pre.Decide(model.Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (s *State) finish(t *model.Task, phase model.Phase, code int, reason model.Reason) {
-	if fate := s.recorded.fate(t.ID); fate != nil {
+	if fate := s.Recorded().End(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
 	}
@@ -72,13 +72,13 @@ func (s *State) finish(t *model.Task, phase model.Phase, code int, reason model.
 // end does the work of finish.
 func (s *State) end(t *model.Task, phase model.Phase, code int, reason model.Reason) {
 	was := t.Phase
-	t.Phase, t.Ended, t.Code, t.Reason = phase, s.now, code, reason
-	s.removeTask(t)
+	t.Phase, t.Ended, t.Code, t.Reason = phase, s.Now(), code, reason
+	s.RemoveTask(t)
 	s.breakers.complainerEnded(t.ID)
 	s.queue.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.HasStarted(), t.Group})
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
-	s.decide(model.Finish{Task: *t})
+	s.Decide(model.Finish{Task: *t})
 }

@@ -120,7 +120,7 @@ func (on sharingMode) forecast(parts []residentForecast, bounds []bound) bool {
 func (pr *predictor) parts(parts []residentForecast, g *model.GPU, at units.Instant) []residentForecast {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := pr.tasks[r.Task]
+		t := pr.TaskByID(r.Task)
 		if t.Phase == model.Suspending {
 			continue // it has no load any more
 		}
@@ -135,7 +135,7 @@ func (pr *predictor) parts(parts []residentForecast, g *model.GPU, at units.Inst
 		p.left, p.basis = pr.left(t, p.done)
 		for _, grant := range t.Current().Grants {
 			if grant.GPU != g.ID {
-				p.elsewhere = min(p.elsewhere, pr.byID[grant.GPU].Resident(t.ID).Speed)
+				p.elsewhere = min(p.elsewhere, pr.GPU(grant.GPU).Resident(t.ID).Speed)
 			}
 		}
 		parts = append(parts, p)

@@ -14,7 +14,7 @@ import (
 // computed.
 func (w *world) wantSameOutlook(gpu int) {
 	w.t.Helper()
-	g := w.s.gpus[gpu]
+	g := w.s.GPUList()[gpu]
 	kept := slices.Clone(w.s.placer.memo(g).parts)
 	w.s.placer.dropCache()
 	if fresh := w.s.placer.memo(g).parts; !reflect.DeepEqual(kept, fresh) {
@@ -31,8 +31,8 @@ func TestOutlookAfterPaced(t *testing.T) {
 	w.wait(time.Minute)
 	w.tells(a, 100)
 	w.wantSameOutlook(0)
-	w.s.placer.repace(w.s.tasks[a]) // as after a correction
-	if p := w.s.placer.memo(w.s.gpus[0]).parts[0]; p.done != 0 || p.left != unknownRun.Seconds() {
+	w.s.placer.repace(w.s.TaskByID(a)) // as after a correction
+	if p := w.s.placer.memo(w.s.GPUList()[0]).parts[0]; p.done != 0 || p.left != unknownRun.Seconds() {
 		t.Errorf("at its start the task has done %v s and has %v s left", p.done, p.left)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -20,8 +21,8 @@ type freeSummary struct {
 func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 	l := &pl.cache.dirty
 	if !l.valid { // the GPUs have changed during the cycle
-		for _, g := range pl.gpus {
-			if o := pl.openState(g); o.open && !pl.queue.summarySkips(p, g) {
+		for _, g := range pl.GPUList() {
+			if o := pl.OpenState(g); o.Open && !pl.queue.summarySkips(p, g) {
 				v.add(o)
 			}
 		}
@@ -33,8 +34,8 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 	v.open, v.idle = len(l.free), l.idle
 	var aside []units.Bytes
 	for _, id := range pl.queue.head.GPUs {
-		if g := pl.byID[id]; g != nil && cacheOf(g).dirty.open.open && pl.queue.summarySkips(p, g) {
-			aside = append(aside, cacheOf(g).dirty.open.free)
+		if g := pl.GPU(id); g != nil && cacheOf(g).dirty.open.Open && pl.queue.summarySkips(p, g) {
+			aside = append(aside, cacheOf(g).dirty.open.FreeMemory)
 			v.open--
 			if g.Idle() {
 				v.idle--
@@ -55,14 +56,14 @@ func (pl *placer) freeSummary(p *cycle) (v freeSummary) {
 
 // summarySkips reports whether the summary omits a reserved GPU.
 func (q *schedulingQueue) summarySkips(p *cycle, g *model.GPU) bool {
-	return p.favoured != nil && !q.opt.FillHeld && q.head.Until == 0 && q.reservedForHead(g) != 0
+	return p.favoured != nil && !q.Options().FillHeld && q.head.Until == 0 && q.reservedForHead(g) != 0
 }
 
-func (v *freeSummary) add(o openState) {
-	if o.idle {
+func (v *freeSummary) add(o ledger.OpenState) {
+	if o.Idle {
 		v.idle++
 	}
-	free := o.free
+	free := o.FreeMemory
 	i := min(v.open, len(v.free)-1)
 	v.open++
 	if v.open > len(v.free) && free <= v.free[i] {

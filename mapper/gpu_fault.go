@@ -3,25 +3,25 @@ package mapper
 import "carma/mapper/model"
 
 // setPersistentFault records a fault of a sample that lasts until a reset.
-func (l *ledger) setPersistentFault(g *model.GPU, in *model.GPUSample) {
+func (s *State) setPersistentFault(g *model.GPU, in *model.GPUSample) {
 	if !in.UntilReset || in.Fault == "" {
 		return
 	}
-	b := model.GPUFault{Fault: in.Fault, Since: l.now, Boot: g.Boot}
+	b := model.GPUFault{Fault: in.Fault, Since: s.Now(), Boot: g.Boot}
 	if g.Persistent != nil {
 		b = *g.Persistent
 	}
 	b.FromDriver = b.FromDriver || in.FromDriver
 	if g.Persistent == nil || b != *g.Persistent {
 		g.Persistent = &b
-		l.capacityChanged()
-		l.dirty = true
+		s.CapacityChanged()
+		s.MarkDirty()
 	}
 }
 
 func (s *State) gpusReset(ev model.GPUsReset) {
 	for _, id := range ev.GPUs {
-		if g := s.byID[id]; g != nil {
+		if g := s.GPU(id); g != nil {
 			s.clearFault(g)
 		}
 	}
@@ -35,8 +35,8 @@ func (s *State) clearFault(g *model.GPU) {
 	g.Persistent = nil
 	g.Changed()
 	s.placer.forgetMissing(g)
-	s.capacityChanged()
-	s.dirty = true
+	s.CapacityChanged()
+	s.MarkDirty()
 }
 
 // booted handles the present boot of a GPU's machine. A boot other than the one in the

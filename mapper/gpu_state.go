@@ -27,7 +27,7 @@ func (pl *placer) markChanged() {
 	l := &pl.cache.dirty
 	recent, whole := l.recent, !l.valid
 	if whole {
-		recent = slices.Clone(pl.gpus)
+		recent = slices.Clone(pl.GPUList())
 	}
 	for _, g := range pl.refreshDirty() {
 		if f := pl.gpuState(g); f != cacheOf(g).state {
@@ -43,7 +43,7 @@ func (pl *placer) markChanged() {
 }
 
 func (pl *placer) gpuState(g *model.GPU) gpuState {
-	f := gpuState{pl.rejectAny(g), pl.free(g), g.OtherProcesses, g.Turnover(), pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
+	f := gpuState{pl.RejectAny(g), pl.FreeMemory(g), g.OtherProcesses, g.Turnover(), pl.predictor.forecastAt(g), pl.predictor.extra(g), 0, g.NominatedFor}
 	if pl.policy.pick != nil {
 		f.untold = pl.untold(g)
 	}
@@ -56,8 +56,8 @@ func (pl *placer) markLaunched(gpus []*model.GPU) {
 	pl.cache.clock++
 	for _, g := range gpus {
 		for i := range g.Residents {
-			for _, grant := range pl.tasks[g.Residents[i].Task].Current().Grants {
-				pl.markChangedGPU(pl.byID[grant.GPU])
+			for _, grant := range pl.TaskByID(g.Residents[i].Task).Current().Grants {
+				pl.markChangedGPU(pl.GPU(grant.GPU))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (pl *placer) rejectedByAll(t *model.Task) (at int, reopened []model.GPUID) 
 	}
 	// Whether a reserved GPU can be backfilled depends on host memory, time and
 	// residents.
-	if kept := &tried.head; pl.opt.FillHeld || kept.Task != pl.queue.head.Task || kept.Until != pl.queue.head.Until || !slices.Equal(kept.GPUs, pl.queue.head.GPUs) {
+	if kept := &tried.head; pl.Options().FillHeld || kept.Task != pl.queue.head.Task || kept.Until != pl.queue.head.Until || !slices.Equal(kept.GPUs, pl.queue.head.GPUs) {
 		reopened = kept.GPUs
 	}
 	return tried.at, reopened

@@ -22,10 +22,10 @@ func TestTurnedDownOnce(t *testing.T) {
 			if launched || l.s.placer.cache.clock != before+1 || l.s.placer.cache.forgotten >= before {
 				continue // not a single cycle without a launch
 			}
-			for _, waiting := range l.s.tasks {
+			for _, waiting := range l.s.TaskList() {
 				if at := l.s.placer.tried(waiting).at; at == l.s.placer.cache.clock {
 					tried++
-					if slices.ContainsFunc(l.s.gpus, func(g *model.GPU) bool { return cacheOf(g).changedAt > at }) {
+					if slices.ContainsFunc(l.s.GPUList(), func(g *model.GPU) bool { return cacheOf(g).changedAt > at }) {
 						again++
 					}
 				}

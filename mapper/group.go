@@ -63,7 +63,7 @@ func (s *State) queueUp(t *model.Task, g *group) {
 		if len(t.Attempts) == 0 { // else it has learned what it needs
 			s.learner.appraise(t)
 		}
-		s.decide(model.Release{Task: t.ID})
+		s.Decide(model.Release{Task: t.ID})
 	}
 	back := cmp.Or(t.Back, model.Queued)
 	t.Back = ""
@@ -110,7 +110,7 @@ func (q *schedulingQueue) regroup(tasks []*model.Task) {
 // are known.
 func (q *schedulingQueue) auditHeld() error {
 	counted := map[string]tally{}
-	for _, t := range q.tasks { // no decision depends on the order
+	for _, t := range q.TaskList() {
 		if err := q.auditWaits(t); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (q *schedulingQueue) auditWaits(t *model.Task) error {
 		return fmt.Errorf("task %d has a delay until %d", t.ID, t.Due)
 	}
 	for _, d := range t.Waits {
-		of := q.tasks[d.Task]
+		of := q.TaskByID(d.Task)
 		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == model.AfterStarted && of.HasStarted() {
 			return fmt.Errorf("task %d waits for task %d to come as far as %q, which it cannot any more", t.ID, d.Task, d.Condition)
 		}
@@ -167,7 +167,7 @@ func (q *schedulingQueue) auditWaits(t *model.Task) error {
 
 func (q *schedulingQueue) auditLine(name string, g *group) error {
 	for i, t := range g.line.waiting() {
-		if t.Phase != model.Held || !t.Ready() || t.Group != name || q.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
+		if t.Phase != model.Held || !t.Ready() || t.Group != name || q.TaskByID(t.ID) != t || i > 0 && g.line.at(i-1).ID >= t.ID {
 			return fmt.Errorf("task %d (%s) does not belong in the line of group %s", t.ID, t.Phase, name)
 		}
 	}

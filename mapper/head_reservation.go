@@ -55,9 +55,9 @@ func (pl *placer) reservedAgainst(t *model.Task, g *model.GPU) bool {
 // the GPU is reserved.
 func (pl *placer) overtakesOn(t *model.Task, id model.TaskID, g *model.GPU) bool {
 	if pl.queue.head.Until != 0 {
-		return !t.GoesFirst() && t.Priority <= pl.tasks[id].Priority && !pl.endsInTime(t, g)
+		return !t.GoesFirst() && t.Priority <= pl.TaskByID(id).Priority && !pl.endsInTime(t, g)
 	}
-	return pl.queue.waiting.before(pl.tasks[id], t)
+	return pl.queue.waiting.before(pl.TaskByID(id), t)
 }
 
 // markBlocked records that t does not fit. Aging starts for the first such task of a
@@ -68,10 +68,10 @@ func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 	if p.head == nil {
 		p.head = t
 		if t.BlockedAt == 0 {
-			t.BlockedAt = pl.now
+			t.BlockedAt = pl.Now()
 		}
 	}
-	if p.favoured != nil || t.BlockedAt == 0 || pl.now < t.BlockedAt.Add(pl.queue.patience(t)) {
+	if p.favoured != nil || t.BlockedAt == 0 || pl.Now() < t.BlockedAt.Add(pl.queue.patience(t)) {
 		return
 	}
 	p.favoured = t
@@ -84,8 +84,8 @@ func (pl *placer) markBlocked(p *cycle, t *model.Task) {
 // those GPUs can serve the task.
 func (pl *placer) reserveFor(t *model.Task, before headReservation) {
 	unfit := func(id model.GPUID) bool {
-		g := pl.byID[id]
-		return g == nil || pl.roomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g)
+		g := pl.GPU(id)
+		return g == nil || pl.RoomFor(t, g) < max(t.NeedOn(g), 1) || pl.queue.reservedByUser(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
 		pl.queue.head = before
@@ -103,16 +103,16 @@ func (pl *placer) reserveFor(t *model.Task, before headReservation) {
 // soonest guesses which GPUs will first have room for a task: the GPUs with the fewest
 // tasks if it needs exclusive GPUs, else the GPUs with the most free memory.
 func (q *schedulingQueue) soonest(t *model.Task) []*model.GPU {
-	alone := q.alone(t)
+	alone := q.RunsAlone(t)
 	var able []*model.GPU
-	for _, g := range q.gpus {
-		if q.roomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
+	for _, g := range q.GPUList() {
+		if q.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
 	able = ofMachinesWith(t.GPUs, able)
 	slices.SortStableFunc(able, func(a, b *model.GPU) int {
-		free := cmp.Compare(q.free(b), q.free(a))
+		free := cmp.Compare(q.FreeMemory(b), q.FreeMemory(a))
 		if alone {
 			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
 		}

@@ -108,7 +108,7 @@ func (ln *learner) kindHistoryWith(t *model.Task) *kindHistory {
 		delete(r.kinds, dropped.Kind)
 		r.change(dropped, dropped.RunTime, -1)
 		ln.reestimate(dropped.Kind)
-		for _, w := range ln.waitingOf(dropped.Kind, nil) {
+		for _, w := range ln.WaitingOf(dropped.Kind, nil) {
 			ln.queue.onEnqueue(w)
 		}
 	}
@@ -126,7 +126,7 @@ func (ln *learner) learn(t *model.Task, a *model.Attempt) {
 	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.HostPeak = max(e.HostPeak, a.HostPeak)
-	e.Last = ln.now
+	e.Last = ln.Now()
 	ln.predictor.measure(e, t, a)
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
@@ -165,7 +165,7 @@ func (ln *learner) learnFloor(t *model.Task, least units.Bytes) {
 		return
 	}
 	e := ln.kindHistoryWith(t)
-	e.Floor, e.Last = max(e.Floor, least.Clamp()), ln.now
+	e.Floor, e.Last = max(e.Floor, least.Clamp()), ln.Now()
 }
 
 // Run is an earlier run of a program: its batch size and the highest memory
@@ -180,7 +180,7 @@ type Run struct {
 func (pr *predictor) Runs(program string) []Run {
 	var runs []Run
 	for _, e := range pr.history {
-		if program != "" && pr.opt.Learn && e.Program == program && e.Batch > 0 && e.Peak > 0 {
+		if program != "" && pr.Options().Learn && e.Program == program && e.Batch > 0 && e.Peak > 0 {
 			runs = append(runs, Run{e.Batch, e.Peak})
 		}
 	}
@@ -190,7 +190,7 @@ func (pr *predictor) Runs(program string) []Run {
 // Recalls reports whether earlier runs of a kind decide the grant of its next run.
 func (pr *predictor) Recalls(kind string) bool {
 	e := pr.history.of(kind)
-	return pr.opt.Learn && e != nil && e.Peak > 0
+	return pr.Options().Learn && e != nil && e.Peak > 0
 }
 
 // learned updates what depends on the expected run time of tasks like t. all and family
@@ -199,10 +199,10 @@ func (pr *predictor) Recalls(kind string) bool {
 func (ln *learner) learned(t *model.Task, name string, all, family bool) {
 	if !all && !family {
 		ln.reestimate(t.Kind)
-		for _, g := range ln.gpusOf(t.Kind) {
+		for _, g := range ln.GpusOf(t.Kind) {
 			g.InvalidateForecast()
 		}
-		if ln.opt.ShortestFirst() {
+		if ln.Options().ShortestFirst() {
 			ln.queue.resortKind(t.Kind)
 		}
 		return
@@ -221,19 +221,19 @@ func (ln *learner) learned(t *model.Task, name string, all, family bool) {
 		}
 		return all && (other.Family == everyFamily || ln.predictor.guess[other.Family] == 0)
 	}
-	for _, g := range ln.gpus {
-		if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return concerns(ln.tasks[r.Task]) }) {
+	for _, g := range ln.GPUList() {
+		if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return concerns(ln.TaskByID(r.Task)) }) {
 			g.InvalidateForecast()
 		}
 	}
-	if ln.opt.ShortestFirst() {
+	if ln.Options().ShortestFirst() {
 		ln.queue.resort(concerns)
 	}
 }
 
 // reestimate drops the cached run times of the tasks of a kind.
 func (ln *learner) reestimate(kind string) {
-	for t := ln.byKind[kind]; t != nil; t = ln.links.of(t).older {
+	for _, t := range ln.OfKind(kind) {
 		ln.predictor.forget(t)
 		ln.placer.tried(t).learned = 0
 	}
@@ -251,7 +251,7 @@ const (
 // GPU.
 func (pr *predictor) recall(t *model.Task) {
 	e := pr.history.of(t.Kind)
-	if !pr.opt.Learn || e == nil {
+	if !pr.Options().Learn || e == nil {
 		return
 	}
 	if len(e.Loads) == t.GPUs {
@@ -266,7 +266,7 @@ func (pr *predictor) recall(t *model.Task) {
 	if t.Estimate.Method == model.Declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of later growth
 	}
-	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+	if most := pr.MostBookable().Of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
 		seen = model.Estimate{WholeGPU: true, Large: true, Method: seen.Method}
 	}
 	seen.Plain, seen.Share = t.Estimate.Plain, t.Estimate.Share
@@ -281,7 +281,7 @@ func (pr *predictor) raise(t *model.Task, floor units.Bytes) {
 	}
 	plain, share := t.Estimate.Plain, t.Estimate.Share
 	t.Estimate = model.Estimate{Memory: afterOOM(floor), Method: model.FromHistory}
-	if most := pr.mostBookable().of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
+	if most := pr.MostBookable().Of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
 		t.Estimate = model.Estimate{WholeGPU: true, Large: true, Method: model.FromHistory}
 	}
 	t.Estimate.Plain, t.Estimate.Share = plain, share

@@ -91,7 +91,7 @@ func TestLearnWithoutSuccess(t *testing.T) {
 			if got := w.task(id).Estimate; got != row.want {
 				t.Errorf("estimated %+v, want %+v", got, row.want)
 			}
-			if _, b := w.s.predictor.runTime(w.s.tasks[id]); b == known {
+			if _, b := w.s.predictor.runTime(w.s.TaskByID(id)); b == known {
 				t.Error("its run time is taken to be known")
 			}
 		})

@@ -3,7 +3,7 @@ package mapper
 import "carma/mapper/model"
 
 func (s *State) holdChanged(ev model.HoldChanged) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	switch {
 	case t == nil:
 	case t.Alive() != nil:
@@ -26,26 +26,26 @@ func (s *State) holdSuspended(t *model.Task, ev model.HoldChanged) {
 		s.dequeue(t)
 	}
 	if t.Hold = nil; ev.Hold {
-		t.Hold = &model.Hold{Since: s.now, By: ev.By, Why: ev.Why}
+		t.Hold = &model.Hold{Since: s.Now(), By: ev.By, Why: ev.Why}
 	}
 	if t.Waiting() {
 		s.enqueue(t, model.Suspended)
 	}
-	s.dirty = true
+	s.MarkDirty()
 }
 
 // heldAfter returns the hold of a task whose attempt has ended, or nil: the hold from its
 // suspension, or a hold until the program's caller releases it.
-func (l *ledger) heldAfter(t *model.Task, ev model.Exited) *model.Hold {
+func (s *State) heldAfter(t *model.Task, ev model.Exited) *model.Hold {
 	if t.Hold == nil && ev.Again != "" {
-		return &model.Hold{Since: l.now, Why: ev.Again}
+		return &model.Hold{Since: s.Now(), Why: ev.Again}
 	}
 	return t.Hold
 }
 
 // holdAgain holds a task after its attempt has ended.
 func (s *State) holdAgain(t *model.Task, held *model.Hold) {
-	if held != nil && t.Hold == nil && s.tasks[t.ID] == t && !t.Phase.Placed() {
+	if held != nil && t.Hold == nil && s.TaskByID(t.ID) == t && !t.Phase.Placed() {
 		t.Hold = held
 		s.shelve(t)
 	}
@@ -53,7 +53,7 @@ func (s *State) holdAgain(t *model.Task, held *model.Hold) {
 
 // hold holds a task that is not placed until it is released.
 func (s *State) hold(t *model.Task, by, why string) {
-	t.Hold = &model.Hold{Since: s.now, By: by, Why: why}
+	t.Hold = &model.Hold{Since: s.Now(), By: by, Why: why}
 	s.shelve(t)
 }
 
@@ -65,7 +65,7 @@ func (s *State) shelve(t *model.Task) {
 	case model.Queued, model.Recovering:
 		s.dequeue(t)
 		t.Back, t.Phase, t.Rank, t.Behind, t.Seat = t.Phase, model.Held, 0, 0, nil
-		s.dirty = true
+		s.MarkDirty()
 		if g != nil {
 			g.active--
 		}

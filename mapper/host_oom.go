@@ -16,7 +16,7 @@ const (
 
 // recallHost applies the host memory that earlier runs of a task's kind have used.
 func (pr *predictor) recallHost(t *model.Task) {
-	if e := pr.history.of(t.Kind); pr.opt.Learn && e != nil && e.HostPeak > 0 {
+	if e := pr.history.of(t.Kind); pr.Options().Learn && e != nil && e.HostPeak > 0 {
 		t.NextHostGrant = max(t.NextHostGrant, (e.HostPeak.Scale(hostFactor) + hostExtra).Clamp())
 	}
 }
@@ -26,7 +26,7 @@ func (pr *predictor) recallHost(t *model.Task) {
 func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause model.Reason) {
 	t.HostOOMs++
 	most := a.Host.Memory
-	if h := s.host(a.Host.Node); h != nil && h.Known {
+	if h := s.Host(a.Host.Node); h != nil && h.Known {
 		most = h.MaxMemory()
 	}
 	used := max(a.HostPeak, a.Host.Memory)
@@ -34,7 +34,7 @@ func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause mod
 	case a.Host.Memory >= most:
 		s.finish(t, model.Failed, code, model.Reason{Code: model.ReasonHostAll, Have: a.Host.Memory}.WithCause(cause))
 		return
-	case t.HostOOMs >= s.opt.Attempts:
+	case t.HostOOMs >= s.Ledger.Options().Attempts:
 		s.finish(t, model.Failed, code, cause)
 		return
 	}
@@ -45,13 +45,13 @@ func (s *State) hostOverrun(t *model.Task, a *model.Attempt, code int, cause mod
 // guardHost stops a task on a machine that runs low on memory: the one that exceeds its
 // allocation most.
 func (pre *preempter) guardHost(h *model.Host) {
-	if !h.Known || pre.opt.Watchdog != model.WatchdogRelaunch || h.Available <= 0 || h.Available >= h.Low()/2 {
+	if !h.Known || pre.Options().Watchdog != model.WatchdogRelaunch || h.Available <= 0 || h.Available >= h.Low()/2 {
 		return
 	}
 	worst := -1
 	for i := range h.Residents {
 		r := &h.Residents[i]
-		t := pre.tasks[r.Task]
+		t := pre.TaskByID(r.Task)
 		if t.Overuse {
 			return // one at a time: its memory is about to come back
 		}
@@ -61,7 +61,7 @@ func (pre *preempter) guardHost(h *model.Host) {
 	}
 	if worst >= 0 {
 		r := &h.Residents[worst]
-		t := pre.tasks[r.Task]
+		t := pre.TaskByID(r.Task)
 		t.Overuse = true
 		pre.stop(t, model.Reason{Code: model.ReasonHostOveruse, Have: r.Used, Of: r.Memory})
 	}

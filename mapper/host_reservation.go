@@ -10,10 +10,10 @@ import (
 // may not overtake.
 func (q *schedulingQueue) hostReservedAgainst(t *model.Task, h *model.Host) bool {
 	k := q.head.Host
-	if k == nil || k.Node != h.Node || q.head.Task == t.ID || q.tasks[q.head.Task] == nil {
+	if k == nil || k.Node != h.Node || q.head.Task == t.ID || q.TaskByID(q.head.Task) == nil {
 		return false
 	}
-	return q.waiting.before(q.tasks[q.head.Task], t)
+	return q.waiting.before(q.TaskByID(q.head.Task), t)
 }
 
 // hostReservation names the machine whose memory is reserved for a task.
@@ -29,10 +29,10 @@ func (q *schedulingQueue) reserveHost(t *model.Task) {
 		return
 	}
 	var best *model.Host
-	for _, h := range q.hosts {
-		able := t.GPUs == 0 || slices.ContainsFunc(q.gpus, func(g *model.GPU) bool { return g.Node == h.Node })
+	for _, h := range q.HostList() {
+		able := t.GPUs == 0 || slices.ContainsFunc(q.GPUList(), func(g *model.GPU) bool { return g.Node == h.Node })
 		memory, cpus := h.WithoutHelpers() // helpers may stay for weeks
-		if share := q.hostShare(t, h); h.Known && able && share.Memory <= memory && share.CPUs <= max(0, cpus) && (best == nil || h.FreeMemory() > best.FreeMemory()) {
+		if share := q.HostShareOf(t, h); h.Known && able && share.Memory <= memory && share.CPUs <= max(0, cpus) && (best == nil || h.FreeMemory() > best.FreeMemory()) {
 			best = h
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *State) helpersBooked(ev model.HelpersBooked) {
-	h := s.openHost(ev.Node)
+	h := s.OpenHost(ev.Node)
 	memory, cpus := ev.Memory.Clamp(), max(0, min(ev.CPUs, model.MostCPUs))
 	i, there := slices.BinarySearchFunc(h.Helpers, ev.Suite, func(a model.HelpersShare, name string) int { return cmp.Compare(a.Suite, name) })
 	switch gone := memory == 0 && cpus == 0; {
@@ -21,34 +21,34 @@ func (s *State) helpersBooked(ev model.HelpersBooked) {
 		h.Helpers = slices.Insert(h.Helpers, i, model.HelpersShare{Suite: ev.Suite, Memory: memory, CPUs: cpus})
 	}
 	h.Settle()
-	s.closeHosts()
-	s.dirty = true
+	s.CloseHosts()
+	s.MarkDirty()
 }
 
 // helpersBar reports whether no machine could take a task even if no other ran, because
 // the helpers of suites have too much. Helpers may stay for weeks, so nothing is reserved
 // for such a task.
 func (q *schedulingQueue) helpersBar(t *model.Task) bool {
-	if t.Phase == model.Suspended || !slices.ContainsFunc(q.hosts, func(h *model.Host) bool { return len(h.Helpers) > 0 }) {
+	if t.Phase == model.Suspended || !slices.ContainsFunc(q.HostList(), func(h *model.Host) bool { return len(h.Helpers) > 0 }) {
 		return false // a suspended task already has its allocation
 	}
 	able := func(h *model.Host) bool {
 		memory, cpus := h.WithoutHelpers()
-		share := q.hostShare(t, h)
+		share := q.HostShareOf(t, h)
 		return !h.Known || share.Memory <= memory && (share.CPUs == 0 || share.CPUs <= cpus)
 	}
 	if t.GPUs > 0 {
-		return !slices.ContainsFunc(q.gpus, func(g *model.GPU) bool { h := q.host(g.Node); return h == nil || able(h) })
+		return !slices.ContainsFunc(q.GPUList(), func(g *model.GPU) bool { h := q.Host(g.Node); return h == nil || able(h) })
 	}
-	known := slices.ContainsFunc(q.hosts, func(h *model.Host) bool { return h.Known })
-	return !slices.ContainsFunc(q.hosts, func(h *model.Host) bool { return h.Known == known && able(h) })
+	known := slices.ContainsFunc(q.HostList(), func(h *model.Host) bool { return h.Known })
+	return !slices.ContainsFunc(q.HostList(), func(h *model.Host) bool { return h.Known == known && able(h) })
 }
 
 // HelpersFit reports whether a machine has room for a new allocation to the helpers of a
 // suite in place of their present one. If not, the reason says what is missing. It
 // allocates nothing.
 func (q *schedulingQueue) HelpersFit(node, suite string, memory units.Bytes, cpus int64) model.Reason {
-	h := q.host(node)
+	h := q.Host(node)
 	if h == nil || !h.Known {
 		return model.Reason{}
 	}
@@ -65,7 +65,7 @@ func (q *schedulingQueue) HelpersFit(node, suite string, memory units.Bytes, cpu
 		return model.Reason{}
 	case h.Short():
 		return model.Reason{Code: model.ReasonHostLow, Have: h.Available, Of: h.Total}
-	case q.head.Host != nil && q.head.Host.Node == node && q.tasks[q.head.Task] != nil:
+	case q.head.Host != nil && q.head.Host.Node == node && q.TaskByID(q.head.Task) != nil:
 		return model.Reason{Code: model.ReasonHostKept, Task: q.head.Task}
 	case memory > free:
 		return model.Reason{Code: model.ReasonHostMemory, Have: max(0, free), Need: memory, Of: h.Memory, Helpers: then.HelpersMemory()}

@@ -18,9 +18,9 @@ type promised struct {
 // longest running first. fits is false if it would not have room even then.
 func (r *timeslice) hostVictims(t *model.Task) (victims []model.TaskID, fits bool) {
 	pre := r.pre
-	for _, h := range pre.hosts {
+	for _, h := range pre.HostList() {
 		if victims, fits = r.victimsAt(t, h); fits {
-			share := pre.hostShare(t, h)
+			share := pre.HostShareOf(t, h)
 			p := r.promised[h.Node]
 			r.promised[h.Node] = promised{p.memory + share.Memory, p.cpus + share.CPUs}
 			return victims, true
@@ -36,13 +36,13 @@ func (r *timeslice) victimsAt(t *model.Task, h *model.Host) (victims []model.Tas
 	given := r.promised[h.Node]
 	room := func() bool {
 		then.Settle()
-		share := pre.hostShare(t, then)
+		share := pre.HostShareOf(t, then)
 		return !h.Known || share.Memory <= then.FreeMemory()-given.memory && (share.CPUs == 0 || share.CPUs <= then.CPUs-then.CPUsBooked-given.cpus)
 	}
 	var over []*model.Task
 	then.Residents = slices.DeleteFunc(then.Residents, func(x model.HostResident) bool {
-		v := pre.tasks[x.Task]
-		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
+		v := pre.TaskByID(x.Task)
+		if pre.SlotEnds(v) <= pre.Now() && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 		return v.Phase == model.Stopping
@@ -66,11 +66,11 @@ func (r *timeslice) victimsAt(t *model.Task, h *model.Host) (victims []model.Tas
 // couldFitHost reports whether a task on GPUs would have host memory if all tasks with
 // used slots stopped.
 func (r *timeslice) couldFitHost(t *model.Task) bool {
-	if len(r.pre.hosts) == 0 {
+	if len(r.pre.HostList()) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(r.pre.gpus, func(g *model.GPU) bool {
-		h := r.pre.host(g.Node)
+	return slices.ContainsFunc(r.pre.GPUList(), func(g *model.GPU) bool {
+		h := r.pre.Host(g.Node)
 		if h == nil {
 			return true
 		}

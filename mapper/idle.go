@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -30,28 +31,28 @@ func (pre *preempter) checkIdle(g *model.GPU) {
 		case !still && !unused && (!g.Read || g.Fault != "" || !r.Timed || r.Active > 0):
 			r.QuietSince = 0
 		case r.QuietSince == 0:
-			r.QuietSince = max(pre.now, 1)
+			r.QuietSince = max(pre.Now(), 1)
 		}
-		pre.lookIdle(pre.tasks[r.Task])
+		pre.lookIdle(pre.TaskByID(r.Task))
 	}
 }
 
 // clearIdle forgets the observed activity, because no samples came for a while: a daemon
 // that starts sends GPUsFound first.
 func (pre *preempter) clearIdle() {
-	for _, g := range pre.gpus {
+	for _, g := range pre.GPUList() {
 		g.Read = false
 		pre.checkIdle(g)
 	}
 }
 
 func (s *State) terminalInput(ev model.TerminalInput) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Alive() == nil {
 		return
 	}
 	if t.Current() != nil {
-		t.Idle.Touched = max(s.now, 1)
+		t.Idle.Touched = max(s.Now(), 1)
 		s.preempter.lookIdle(t)
 	}
 	if t.Suspension != nil && t.Suspension.Reason.Code == model.ReasonIdle {
@@ -62,12 +63,12 @@ func (s *State) terminalInput(ev model.TerminalInput) {
 // idleSince returns since when a running task is idle, or 0 if it is busy or that is not
 // known. unused: it has never had memory on its GPUs, although it holds them. A task
 // without a terminal that had memory and has none now may be between two stages.
-func (l *ledger) idleSince(t *model.Task) (since units.Instant, unused bool) {
+func (pre *preempter) idleSince(t *model.Task) (since units.Instant, unused bool) {
 	a := t.Current()
 	since, unused = max(a.Started, a.Back, t.Idle.Touched), a.Back == 0 // suspended tasks had memory
 	holds := t.Terminal
 	for _, grant := range a.Grants {
-		r := l.byID[grant.GPU].Resident(t.ID)
+		r := pre.GPU(grant.GPU).Resident(t.ID)
 		if r == nil || r.QuietSince == 0 {
 			return 0, false
 		}
@@ -80,14 +81,14 @@ func (l *ledger) idleSince(t *model.Task) (since units.Instant, unused bool) {
 }
 
 // idleStop returns the idle time after which a task is stopped, or 0 for never.
-func (l *ledger) idleStop(t *model.Task) time.Duration {
+func (pre *preempter) idleStop(t *model.Task) time.Duration {
 	switch {
 	case t.IdleStop != 0:
 		return max(0, t.IdleStop)
 	case t.Terminal:
-		return l.opt.IdleStop
+		return pre.Options().IdleStop
 	}
-	return l.opt.IdleYield
+	return pre.Options().IdleYield
 }
 
 // lookIdle updates whether a task is idle, and sets the next timer.
@@ -103,7 +104,7 @@ func (pre *preempter) lookIdle(t *model.Task) {
 	told := t.Idle.Told || t.Idle.Ends != 0
 	t.Idle = model.Idleness{Since: since, Touched: t.Idle.Touched, Unused: unused}
 	if told {
-		pre.decide(model.Idle{Task: t.ID, Attempt: t.Last().N})
+		pre.Decide(model.Idle{Task: t.ID, Attempt: t.Last().N})
 	}
 	if since != 0 {
 		pre.judgeIdle(t)
@@ -119,51 +120,45 @@ func (pre *preempter) judgeIdle(t *model.Task) {
 	next := units.Never
 	after := func(d time.Duration) bool { // reports whether d has passed
 		at := t.Idle.Since.Add(d)
-		if at > pre.now {
+		if at > pre.Now() {
 			next = min(next, at)
 		}
-		return at <= pre.now
+		return at <= pre.Now()
 	}
 	stop := pre.idleStop(t)
 	warning := min(idleWarning, stop/4)
 	told := t.Idle
-	if pre.opt.IdleReport > 0 && after(pre.opt.IdleReport) {
+	if pre.Options().IdleReport > 0 && after(pre.Options().IdleReport) {
 		t.Idle.Told = true
 	}
 	switch due := t.Idle.Since.Add(stop); {
 	case stop > 0 && t.Idle.Ends >= due: // it is warned, and the options have not changed that
 	case stop > 0 && after(stop-warning):
-		t.Idle.Ends = max(due, pre.now.Add(warning)) // it gets the full warning time in any case
+		t.Idle.Ends = max(due, pre.Now().Add(warning)) // it gets the full warning time in any case
 	default:
 		t.Idle.Ends = 0
 	}
 	if t.Idle != told {
-		pre.decide(model.Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
+		pre.Decide(model.Idle{Task: t.ID, Attempt: t.Last().N, Since: t.Idle.Since, Ends: t.Idle.Ends, Unused: t.Idle.Unused})
 	}
 	switch {
-	case t.Idle.Ends > pre.now:
+	case t.Idle.Ends > pre.Now():
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
-		why := model.Reason{Code: model.ReasonIdle, Span: pre.now.Sub(t.Idle.Since)}
+		why := model.Reason{Code: model.ReasonIdle, Span: pre.Now().Sub(t.Idle.Since)}
 		if !pre.preemptTask(t, why) {
 			pre.stopVictim(t, why)
 		}
 		return
 	}
-	pre.at(next, timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
+	pre.SetTimer(next, ledger.Timer{Task: t.ID, Attempt: t.Last().N, Idle: true})
 }
 
 // judgeIdles checks all idle tasks after the options have changed.
 func (pre *preempter) judgeIdles() {
-	for _, g := range pre.gpus {
+	for _, g := range pre.GPUList() {
 		for i := range g.Residents {
-			pre.judgeIdle(pre.tasks[g.Residents[i].Task])
+			pre.judgeIdle(pre.TaskByID(g.Residents[i].Task))
 		}
 	}
-}
-
-// idles reports whether a timer belongs to an idle attempt.
-func (l *ledger) idles(d timer) bool {
-	t := l.tasks[d.Task]
-	return d.Idle && t != nil && t.Phase == model.Running && t.Last().N == d.Attempt && t.Idle.Since > 0
 }

@@ -19,7 +19,7 @@ type inflightLaunch struct {
 
 // beginLaunch records a launch in flight if there is a limit.
 func (s *State) beginLaunch(id model.TaskID, attempt int) {
-	if s.opt.LaunchesAtOnce == 0 {
+	if s.Ledger.Options().LaunchesAtOnce == 0 {
 		return
 	}
 	s.inflight = append(slices.DeleteFunc(s.inflight, func(h inflightLaunch) bool { return !s.launches(h) }), inflightLaunch{id, attempt})
@@ -31,7 +31,7 @@ func (s *State) launchAccepted(ev model.LaunchAccepted) {
 
 // launches reports whether an attempt has neither started nor ended.
 func (s *State) launches(h inflightLaunch) bool {
-	t := s.tasks[h.Task]
+	t := s.TaskByID(h.Task)
 	return t != nil && t.Phase == model.Launching && t.Last().N == h.Attempt
 }
 
@@ -47,5 +47,5 @@ func (s *State) inflightLaunches() (n int) {
 
 // launchLimitReached reports whether the launches in flight have reached the limit.
 func (s *State) launchLimitReached() bool {
-	return s.opt.LaunchesAtOnce > 0 && len(s.inflight) >= s.opt.LaunchesAtOnce && s.inflightLaunches() >= s.opt.LaunchesAtOnce
+	return s.Ledger.Options().LaunchesAtOnce > 0 && len(s.inflight) >= s.Ledger.Options().LaunchesAtOnce && s.inflightLaunches() >= s.Ledger.Options().LaunchesAtOnce
 }

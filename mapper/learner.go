@@ -1,9 +1,11 @@
 package mapper
 
+import "carma/mapper/ledger"
+
 // learner observes what tasks do, and updates the predictor, and the tasks that wait or
 // run, accordingly.
 type learner struct {
-	*ledger
+	*ledger.Ledger
 	users     *users
 	predictor *predictor
 	queue     *schedulingQueue

@@ -266,7 +266,7 @@ func TestDeadlinesAreForgotten(t *testing.T) {
 		w.started(id)
 		w.exit(id, model.ExitOK)
 	}
-	if n := len(w.s.timers); n > 1100 {
+	if n := w.s.NumTimers(); n > 1100 {
 		t.Errorf("%d deadlines are kept", n)
 	}
 }

@@ -155,7 +155,7 @@ func (c *throng) sample(id model.GPUID) model.GPUSample {
 	if c.one(12) {
 		in.Fault, in.UntilReset = "ECC", c.one(2)
 	}
-	if g := c.s.byID[id]; g != nil {
+	if g := c.s.GPU(id); g != nil {
 		for _, r := range g.Residents {
 			u := model.TaskUse{Task: r.Task, Used: r.Grant.Scale([]float64{0.3, 0.3, 0.9, 1.1}[c.rng.IntN(4)])}
 			in.Tasks, in.Used = append(in.Tasks, u), in.Used+u.Used

@@ -62,7 +62,7 @@ func (m *memo) enter(id int, a scoreResult) {
 // memo returns the memo of a GPU, and recomputes it if necessary.
 func (pl *placer) memo(g *model.GPU) *memo {
 	m := &cacheOf(g).forecast
-	if m.valid && m.checked == pl.now && m.gpu == g.Version() {
+	if m.valid && m.checked == pl.Now() && m.gpu == g.Version() {
 		return m
 	}
 	at, extra := pl.predictor.forecastAt(g), pl.predictor.extra(g)
@@ -76,13 +76,13 @@ func (pl *placer) memo(g *model.GPU) *memo {
 			m.work += m.parts[i].left * m.parts[i].sm
 		}
 	}
-	m.checked, m.gpu = pl.now, g.Version()
+	m.checked, m.gpu = pl.Now(), g.Version()
 	return m
 }
 
 // forecastAt returns the instant for which a forecast is made; it advances in steps.
 func (pr *predictor) forecastAt(g *model.GPU) units.Instant {
-	return g.ChangedAt.Add(pr.now.Sub(g.ChangedAt) / forecastValid * forecastValid)
+	return g.ChangedAt.Add(pr.Now().Sub(g.ChangedAt) / forecastValid * forecastValid)
 }
 
 // score returns the result of scoring the candidate with a number on a GPU.

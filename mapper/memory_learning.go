@@ -4,47 +4,16 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
-
-// A learner is a task whose memory is not known. It is granted all free memory of its
-// GPUs. Once its memory has not grown for a while, the grant is cut to its use plus a
-// margin, and others may join it. Once it has succeeded, its peak is known for other
-// tasks of its kind.
-const (
-	// learnerPart: a learner starts on a card with one part in learnerPart free.
-	learnerPart = 6
-	// The margin of a learner's grant above its peak: a second epoch or an
-	// evaluation takes more than the first steps.
-	settledFactor = 1.1
-	settledExtra  = 512 * units.MiB
-	// The rest of that margin if a neighbour needs the room.
-	reclaimedFactor = 1.01
-	reclaimedExtra  = 128 * units.MiB
-	// activeLeast is the SM activity beyond the expected one of its neighbours that shows
-	// that a learner has begun to train. While it loads data, steady memory says nothing.
-	// If no activity is seen for activePatience, the learner is assumed to leave the GPU
-	// idle.
-	activeLeast    = 0.03
-	activePatience = 10 * time.Minute
-)
-
-// learns reports whether a task that is not launched yet is a learner.
-func (l *ledger) learns(t *model.Task) bool {
-	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && l.opt.LearnMemory > 0 && l.opt.Booking != model.BookSamples && !l.idleOnly
-}
-
-// learnerNeed returns the memory that must be free on each of n GPUs for a learner.
-func (l *ledger) learnerNeed(n int) units.Bytes {
-	return max(0, l.mostBookable().of(n)) / learnerPart
-}
 
 // learnerGrant returns the grant of a learner on a GPU: all memory that is free there
 // beside the margin, within its user's quota.
 func (s *State) learnerGrant(t *model.Task, g *model.GPU) units.Bytes {
-	grant := s.free(g) - s.queue.withheld(t, g)
+	grant := s.FreeMemory(g) - s.queue.withheld(t, g)
 	if !g.Idle() {
-		grant -= s.opt.Margin
+		grant -= s.Ledger.Options().Margin
 	}
 	if left, bounded := s.users.memoryLeft(t.User, t.Account); bounded {
 		grant = min(grant, left/units.Bytes(t.GPUs))
@@ -68,9 +37,9 @@ func (ln *learner) busyWith(g *model.GPU) {
 // active marks a learner as active.
 func (ln *learner) active(r *model.Resident) {
 	if r.Learning && r.ActiveAt == 0 {
-		r.ActiveAt, r.ShrinkAt = ln.now, 0
+		r.ActiveAt, r.ShrinkAt = ln.Now(), 0
 		ln.predictor.shrinkLater(r)
-		ln.at(ln.now.Add(model.SettleTime), timer{})
+		ln.SetTimer(ln.Now().Add(model.SettleTime), ledger.Timer{})
 	}
 }
 
@@ -81,9 +50,9 @@ func (pr *predictor) loading(g *model.GPU) bool {
 		r := &g.Residents[i]
 		from := r.ActiveAt.Add(model.SettleTime)
 		if r.ActiveAt == 0 {
-			from = pr.tasks[r.Task].Current().Started.Add(activePatience)
+			from = pr.TaskByID(r.Task).Current().Started.Add(activePatience)
 		}
-		if r.Learning && r.Unseen && pr.now < from {
+		if r.Learning && r.Unseen && pr.Now() < from {
 			return true
 		}
 	}
@@ -118,7 +87,7 @@ func (pr *predictor) learnGrowth(t *model.Task, a *model.Attempt) {
 		return
 	}
 	for _, grant := range a.Grants {
-		r := pr.byID[grant.GPU].Resident(t.ID)
+		r := pr.GPU(grant.GPU).Resident(t.ID)
 		if r.SettledAt == 0 {
 			continue
 		}
@@ -135,7 +104,7 @@ func (pr *predictor) learnGrowth(t *model.Task, a *model.Attempt) {
 func (s *State) reclaim(g *model.GPU, forTask model.TaskID, missing units.Bytes) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := s.tasks[r.Task]
+		t := s.TaskByID(r.Task)
 		least := max(r.Peak.Scale(reclaimedFactor), r.Peak+reclaimedExtra)
 		if missing <= 0 || r.Task == forTask || r.Exclusive || r.Learning || r.Peak == 0 || !t.Learner || least >= r.Grant {
 			continue
@@ -152,5 +121,25 @@ func (pr *predictor) settlesAt(r *model.Resident) units.Instant {
 	if r.ActiveAt == 0 {
 		return r.GrewAt.Add(activePatience)
 	}
-	return max(r.GrewAt, r.ActiveAt).Add(pr.opt.LearnMemory)
+	return max(r.GrewAt, r.ActiveAt).Add(pr.Options().LearnMemory)
 }
+
+// A learner is a task whose memory is not known. It is granted all free memory of its
+// GPUs. Once its memory has not grown for a while, the grant is cut to its use plus a
+// margin, and others may join it. Once it has succeeded, its peak is known for other
+// tasks of its kind.
+const (
+	// The margin of a learner's grant above its peak: a second epoch or an
+	// evaluation takes more than the first steps.
+	settledFactor = 1.1
+	settledExtra  = 512 * units.MiB
+	// The rest of that margin if a neighbour needs the room.
+	reclaimedFactor = 1.01
+	reclaimedExtra  = 128 * units.MiB
+	// activeLeast is the SM activity beyond the expected one of its neighbours that shows
+	// that a learner has begun to train. While it loads data, steady memory says nothing.
+	// If no activity is seen for activePatience, the learner is assumed to leave the GPU
+	// idle.
+	activeLeast    = 0.03
+	activePatience = 10 * time.Minute
+)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -43,7 +44,7 @@ func settledAt(peak units.Bytes) units.Bytes { return peak.Scale(settledFactor) 
 // TestLearnerHasAllFreeMemory checks that a learner starts where a part of the card is
 // free, on GPUs that it may share.
 func TestLearnerHasAllFreeMemory(t *testing.T) {
-	const part = 40 * units.GiB / learnerPart
+	const part = 40 * units.GiB / ledger.LearnerPart
 	for _, row := range []struct {
 		taken units.Bytes // by another task
 		want  units.Bytes // 0: it waits
@@ -163,9 +164,9 @@ func TestLearnerIsActiveBesideOthers(t *testing.T) {
 		w := newWorld(t, opt, 1)
 		b := w.put(0, typicalLoads[mediumTask], "")
 		a := w.learner(nil)
-		others := w.s.byID["GPU-0"].Residents[0]
+		others := w.s.GPU("GPU-0").Residents[0]
 		w.works(row.smact, model.TaskUse{Task: a, Used: 2 * units.GiB}, model.TaskUse{Task: b, Used: units.GiB})
-		if got := w.s.byID["GPU-0"].Resident(a).ActiveAt != 0; got != row.active {
+		if got := w.s.GPU("GPU-0").Resident(a).ActiveAt != 0; got != row.active {
 			t.Errorf("at %.2f beside one of %.2f at speed %.2f it is busy: %v", row.smact, others.Load.SMACT, others.Speed, got)
 		}
 	}
@@ -384,7 +385,7 @@ func TestLearnerQuota(t *testing.T) {
 	two := w.learner(func(r *model.Request) { r.User, r.GPUs = "ada", 2 })
 	w.wantGrant(two, 10*units.GiB)
 
-	opt.QuotaMemory = 40*units.GiB/learnerPart - 1 // less than a learner starts with
+	opt.QuotaMemory = 40*units.GiB/ledger.LearnerPart - 1 // less than a learner starts with
 	w = newWorld(t, opt, 1)
 	if id := w.learner(ada); w.finished[id].Phase != model.Failed {
 		t.Errorf("it is %s, and can never start", w.task(id).Phase)

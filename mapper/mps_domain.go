@@ -43,9 +43,9 @@ func (pr *predictor) mpsDomainOf(t *model.Task) int32 {
 
 // findMPSDomains updates whether MPS domains matter on any GPU.
 func (pl *placer) findMPSDomains() {
-	byUser := slices.ContainsFunc(pl.gpus, func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
-	if byUser != pl.byUser {
-		pl.byUser = byUser
+	byUser := slices.ContainsFunc(pl.GPUList(), func(g *model.GPU) bool { return g.Sharing == model.SharingUsers })
+	if byUser != pl.predictor.byUser {
+		pl.predictor.byUser = byUser
 		pl.dropCache()
 	}
 }

@@ -20,7 +20,7 @@ func of(user string) func(*model.Request) { return func(r *model.Request) { r.Us
 
 // speeds are the predicted ones of the tasks on GPU-0.
 func (w *world) speeds() (all []float64) {
-	for _, r := range w.s.byID["GPU-0"].Residents {
+	for _, r := range w.s.GPU("GPU-0").Residents {
 		all = append(all, r.Speed)
 	}
 	return all

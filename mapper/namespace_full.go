@@ -36,23 +36,23 @@ func (b *breakers) fullAt(namespace string) *model.Breaker {
 func (b *breakers) fills(t *model.Task, f model.Fault) {
 	i := b.fullAt(t.Namespace)
 	if i == nil {
-		i = &model.Breaker{Namespace: t.Namespace, Since: b.now}
+		i = &model.Breaker{Namespace: t.Namespace, Since: b.Now()}
 		at, _ := slices.BinarySearchFunc(b.namespaceBreakers, t.Namespace, byNamespace)
 		b.namespaceBreakers = slices.Insert(b.namespaceBreakers, at, i)
 	}
 	i.Fault, i.Failures = f, i.Failures+1
 	i.AddFailed(t.ID)
 	if i.Testing == t.ID || !i.Paused() { // other tasks were launched before the limit was known
-		i.Wait, i.Testing = min(max(2*i.Wait, b.nextProbe()), fullTest), 0
-		b.probeAt(i, b.now.Add(i.Wait))
+		i.Wait, i.Testing = min(max(2*i.Wait, b.NextProbe()), fullTest), 0
+		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
-	i.Tasks = slices.DeleteFunc(i.Tasks, func(id model.TaskID) bool { o := b.tasks[id]; return o == nil || o != t && !o.Waiting() })
-	t.NotBefore = b.now.Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
-	b.dirty = true
+	i.Tasks = slices.DeleteFunc(i.Tasks, func(id model.TaskID) bool { o := b.TaskByID(id); return o == nil || o != t && !o.Waiting() })
+	t.NotBefore = b.Now().Add(i.Wait * time.Duration(min(len(i.Tasks)+1, fullTurns))) // one more turn, for a task that was not tried
+	b.MarkDirty()
 }
 
 // noRoom reports whether a task waits for its namespace.
-func (b *breakers) noRoom(t *model.Task) bool { return b.fullAt(t.Namespace).Open(b.now) }
+func (b *breakers) noRoom(t *model.Task) bool { return b.fullAt(t.Namespace).Open(b.Now()) }
 
 // bounded reports whether a task waits because of a quota, or because its namespace is
 // full.
@@ -65,7 +65,7 @@ func (s *State) bounded(t *model.Task) bool {
 func (b *breakers) testsNamespace(t *model.Task) {
 	if i := b.fullAt(t.Namespace); i.Paused() {
 		i.Testing = t.ID
-		b.probeAt(i, b.now.Add(i.Wait))
+		b.ProbeAt(i, b.Now().Add(i.Wait))
 	}
 }
 
@@ -73,7 +73,7 @@ func (b *breakers) testsNamespace(t *model.Task) {
 // been created, even if it still waits for something else.
 func (b *breakers) settleNamespaces() {
 	for _, i := range slices.Clone(b.namespaceBreakers) {
-		if t := b.tasks[i.Testing]; t != nil && t.Phase.Placed() && !i.Open(b.now) {
+		if t := b.TaskByID(i.Testing); t != nil && t.Phase.Placed() && !i.Open(b.Now()) {
 			b.opens(i)
 		}
 	}
@@ -83,7 +83,7 @@ func (b *breakers) settleNamespaces() {
 func (b *breakers) opens(full *model.Breaker) {
 	b.letGo(full)
 	b.namespaceBreakers = slices.DeleteFunc(b.namespaceBreakers, func(i *model.Breaker) bool { return i == full })
-	b.dirty = true
+	b.MarkDirty()
 }
 
 // roomIn handles the end of a task in a namespace. If the namespace was full, a probe
@@ -93,23 +93,23 @@ func (b *breakers) roomIn(namespace string) {
 	if !i.Paused() {
 		return
 	}
-	i.Wait = min(b.nextProbe(), fullTest)
+	i.Wait = min(b.NextProbe(), fullTest)
 	b.letGo(i)
-	if soon := b.now.Add(i.Wait); i.Test <= b.now || i.Test > soon {
-		b.probeAt(i, soon)
+	if soon := b.Now().Add(i.Wait); i.Test <= b.Now() || i.Test > soon {
+		b.ProbeAt(i, soon)
 	}
 }
 
 // awaitsRoom reports whether a task waits for its namespace, or for its own next try
 // there.
 func (b *breakers) awaitsRoom(t *model.Task) bool {
-	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == model.ReasonNamespaceFull && t.NotBefore > b.now
+	return b.noRoom(t) || b.fullAt(t.Namespace) != nil && t.Reason.Code == model.ReasonNamespaceFull && t.NotBefore > b.Now()
 }
 
 // fullness returns the reason for which a task waits for its namespace.
 func (b *breakers) fullness(t *model.Task) model.Reason {
 	i := b.fullAt(t.Namespace)
-	return model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.now), t.NotBefore.Sub(b.now))}
+	return model.Reason{Code: model.ReasonNamespaceFull, Name: t.Namespace, Text: i.Fault.Cause, Remedy: i.Fault.Remedy, Span: max(0, i.Test.Sub(b.Now()), t.NotBefore.Sub(b.Now()))}
 }
 
 // validFull reports whether a snapshot's full namespaces are valid: sorted, without

@@ -111,7 +111,7 @@ func filledWorld(t *testing.T) (w *world, runs, a, b model.TaskID) {
 func TestNamespaceRoom(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, model.ExitOK)
-	if l := w.wait(w.s.nextProbe() - 1); len(l) != 0 {
+	if l := w.wait(w.s.NextProbe() - 1); len(l) != 0 {
 		t.Errorf("launched at once: %+v", l)
 	}
 	if l := w.wait(1); len(l) != 1 || l[0].Task != a {
@@ -129,10 +129,10 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	c := w.submit(5*units.GiB, in("ann"))
 	w.exit(runs, model.ExitOK)
-	if l := w.wait(w.s.nextProbe()); len(l) != 1 || l[0].Task != a {
+	if l := w.wait(w.s.NextProbe()); len(l) != 1 || l[0].Task != a {
 		t.Fatalf("%+v", l)
 	}
-	if l := w.wait(w.s.nextProbe()); len(l) != 2 || l[0].Task != b || l[1].Task != c {
+	if l := w.wait(w.s.NextProbe()); len(l) != 2 || l[0].Task != b || l[1].Task != c {
 		t.Errorf("%+v, want %d and %d", l, b, c)
 	}
 }
@@ -143,10 +143,10 @@ func TestNamespaceTestTakesLong(t *testing.T) {
 func TestNamespaceTestTellsNothing(t *testing.T) {
 	w, runs, a, b := filledWorld(t)
 	w.exit(runs, model.ExitOK)
-	w.wait(w.s.nextProbe())
+	w.wait(w.s.NextProbe())
 	w.cancel(a)
 	w.exit(a, model.ExitStopped)
-	w.wait(w.s.nextProbe())
+	w.wait(w.s.NextProbe())
 	if got, _ := w.s.Task(b); got.Phase != model.Launching {
 		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
 	}
@@ -160,7 +160,7 @@ func TestNamespaceTestTellsNothing(t *testing.T) {
 		w.noStart(w.submit(30*units.GiB, in("bob")))
 	}
 	id := w.submit(30*units.GiB, in("ann"))
-	if l := w.wait(w.s.nextProbe()); len(l) != 1 || l[0].Task != id {
+	if l := w.wait(w.s.NextProbe()); len(l) != 1 || l[0].Task != id {
 		t.Fatalf("%+v", l)
 	}
 	w.refusedIn(id)

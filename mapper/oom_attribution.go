@@ -31,9 +31,9 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	v := oomAttribution{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].ExclusivelyUsed()}
+	v := oomAttribution{own: true, demand: max(demand, grant), most: s.MostFor(t.GPUs), alone: s.GPU(a.Grants[0].GPU).ExclusivelyUsed()}
 	if t.Learner && v.demand >= v.most { // it had all there is: by its grant, or because it had no neighbours
-		v.alone = !slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(s.byID[g.GPU].Residents) > 1 })
+		v.alone = !slices.ContainsFunc(a.Grants, func(g model.Grant) bool { return len(s.GPU(g.GPU).Residents) > 1 })
 	}
 	if demand > grant {
 		v.reason = model.Reason{Code: model.ReasonWantedMore, Need: demand, Have: grant}
@@ -41,9 +41,9 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 	}
 	v.reason = model.Reason{Code: model.ReasonRanOut, Have: grant}
 	for _, grant := range a.Grants {
-		g := s.byID[grant.GPU]
-		if s.free(g) >= 0 {
-			if o := g.OverranBeside(t.ID, a, s.now); o != nil && v.own {
+		g := s.GPU(grant.GPU)
+		if s.FreeMemory(g) >= 0 {
+			if o := g.OverranBeside(t.ID, a, s.Now()); o != nil && v.own {
 				v.own = false
 				v.reason = model.Reason{Code: model.ReasonNeighbour, Task: o.Task, Have: o.Used, Of: o.Grant, GPU: g.Index}
 			}
@@ -53,7 +53,7 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 			v.own = false
 			v.reason = model.Reason{Code: model.ReasonForeignUse, Have: g.OtherProcesses, GPU: g.Index}
 		}
-		if s.opt.Booking == model.BookSamples {
+		if s.Ledger.Options().Booking == model.BookSamples {
 			continue // without grants no task can exceed one
 		}
 		for _, r := range g.Residents {
@@ -70,9 +70,9 @@ func (s *State) attributeOOM(t *model.Task, a *model.Attempt, demand units.Bytes
 // growGrant raises the grant of a task that exceeds it to growFactor times its use, as
 // far as the card has room.
 func (s *State) growGrant(o overuser) {
-	g, t := o.gpu, s.tasks[o.task]
-	r, bookable := g.Resident(o.task), s.bookable(g)
-	if s.recorded.hasRegrants(s.format) {
+	g, t := o.gpu, s.TaskByID(o.task)
+	r, bookable := g.Resident(o.task), s.Bookable(g)
+	if s.Recorded().HasRegrants(s.DecisionFormat()) {
 		return
 	}
 	s.reclaim(g, r.Task, r.Used.Scale(growFactor)-r.Grant-(bookable-g.OtherProcesses-g.Reserved))
@@ -82,16 +82,7 @@ func (s *State) growGrant(o overuser) {
 	}
 	g.Bookable = bookable
 	s.users.regrant(t, g, r.Grant+grow)
-	t.NextGrant = max(t.NextGrant, min(r.Grant, s.mostBookable().of(t.GPUs)))
-}
-
-// most returns the most memory that each of n GPUs of one machine has for one task. If no
-// machine has n GPUs any more, GPUs that went missing under their tasks count too.
-func (l *ledger) most(n int) units.Bytes {
-	if most := l.mostBookable().of(n); most >= 0 {
-		return most
-	}
-	return l.ceiling(func(g *model.GPU) units.Bytes { return max(0, g.Capacity-l.opt.Headroom) }).of(n)
+	t.NextGrant = max(t.NextGrant, min(r.Grant, s.MostBookable().Of(t.GPUs)))
 }
 
 // stagedFloor is the free memory that AEGIS requires after the first GPU OOM; it requires

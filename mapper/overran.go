@@ -8,12 +8,12 @@ import (
 
 // noteOverran records the tasks that use more than their grants on a GPU that has not
 // enough memory for all grants.
-func (l *ledger) noteOverran(g *model.GPU) {
-	if len(g.Overran) == 0 && l.free(g) >= 0 {
+func (s *State) noteOverran(g *model.GPU) {
+	if len(g.Overran) == 0 && s.FreeMemory(g) >= 0 {
 		return
 	}
-	g.Overran = slices.DeleteFunc(slices.Clone(g.Overran), func(o model.Overran) bool { return l.now.Sub(o.At) > model.OverrunWindow })
-	if l.free(g) >= 0 || l.opt.Booking == model.BookSamples {
+	g.Overran = slices.DeleteFunc(slices.Clone(g.Overran), func(o model.Overran) bool { return s.Now().Sub(o.At) > model.OverrunWindow })
+	if s.FreeMemory(g) >= 0 || s.Ledger.Options().Booking == model.BookSamples {
 		return
 	}
 	for _, r := range g.Residents {
@@ -21,6 +21,6 @@ func (l *ledger) noteOverran(g *model.GPU) {
 			continue
 		}
 		g.Overran = slices.DeleteFunc(g.Overran, func(o model.Overran) bool { return o.Task == r.Task })
-		g.Overran = append(g.Overran, model.Overran{Task: r.Task, Used: r.Used, Grant: r.Grant, At: l.now})
+		g.Overran = append(g.Overran, model.Overran{Task: r.Task, Used: r.Used, Grant: r.Grant, At: s.Now()})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -14,7 +15,7 @@ const overusePatience = 3 * time.Second
 
 // checkGrants finds the tasks on a GPU that exceed their grants.
 func (s *State) checkGrants(g *model.GPU) {
-	if s.opt.Watchdog != model.WatchdogWarn && s.opt.Watchdog != model.WatchdogRelaunch || s.opt.Booking == model.BookSamples {
+	if s.Ledger.Options().Watchdog != model.WatchdogWarn && s.Ledger.Options().Watchdog != model.WatchdogRelaunch || s.Ledger.Options().Booking == model.BookSamples {
 		return
 	}
 	for i := range g.Residents {
@@ -26,15 +27,15 @@ func (s *State) checkGrants(g *model.GPU) {
 		before := r.Grant
 		s.growGrant(overuser{g, r.Task})
 		if r.OverSince == 0 || r.Grant > before {
-			s.decide(model.GrantExceeded{Task: r.Task, GPU: g.ID, Used: r.Used, Grant: before, Booked: r.Grant})
+			s.Decide(model.GrantExceeded{Task: r.Task, GPU: g.ID, Used: r.Used, Grant: before, Booked: r.Grant})
 		}
 		if r.Used <= r.Grant {
 			r.OverSince = 0
 			continue
 		}
 		if r.OverSince == 0 {
-			r.OverSince = max(s.now, 1)
-			s.at(r.OverSince.Add(overusePatience), timer{})
+			r.OverSince = max(s.Now(), 1)
+			s.SetTimer(r.OverSince.Add(overusePatience), ledger.Timer{})
 		}
 	}
 }
@@ -43,25 +44,25 @@ func (s *State) checkGrants(g *model.GPU) {
 // that leaves others without their granted memory. On each GPU it picks the one that
 // exceeds its grant most.
 func (pre *preempter) enforceGrants() {
-	if pre.opt.Watchdog != model.WatchdogRelaunch {
+	if pre.Options().Watchdog != model.WatchdogRelaunch {
 		return
 	}
 	for _, g := range pre.placer.shortGPUs() {
-		if !pre.short(g) { // no longer short
+		if !pre.ShortOfMemory(g) { // no longer short
 			continue
 		}
 		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r model.Resident) bool {
-			return r.OverSince == 0 || pre.now < r.OverSince.Add(overusePatience) || pre.tasks[r.Task].Phase != model.Running
+			return r.OverSince == 0 || pre.Now() < r.OverSince.Add(overusePatience) || pre.TaskByID(r.Task).Phase != model.Running
 		})
 		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r model.Resident) bool {
-			return pre.tasks[r.Task].Overuse || pre.tasks[r.Task].Phase == model.Suspending
+			return pre.TaskByID(r.Task).Overuse || pre.TaskByID(r.Task).Phase == model.Suspending
 		}) {
 			continue
 		}
 		worst := slices.MaxFunc(over, func(a, b model.Resident) int {
 			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
 		})
-		t, why := pre.tasks[worst.Task], model.Reason{Code: model.ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
+		t, why := pre.TaskByID(worst.Task), model.Reason{Code: model.ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
 		if !pre.preemptTask(t, why) {
 			pre.stopVictim(t, why)
 		}
@@ -81,5 +82,5 @@ func (s *State) stoppedForOveruse(t *model.Task, a *model.Attempt) {
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	s.recoverOOM(t, a, oomAttribution{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), reason: reason})
+	s.recoverOOM(t, a, oomAttribution{own: true, demand: max(a.Peak, grant), most: s.MostFor(t.GPUs), reason: reason})
 }

@@ -15,7 +15,7 @@ func (pl *placer) place(p *cycle, t *model.Task) []*model.GPU {
 		}
 		return nil
 	}
-	if !p.fit.possible(t, pl.alone(t)) || pl.hopeless(p, t) || len(pl.hosts) > 0 && pl.queue.hostShort(t).Code != "" {
+	if !p.fit.possible(t, pl.RunsAlone(t)) || pl.hopeless(p, t) || len(pl.HostList()) > 0 && pl.queue.hostShort(t).Code != "" {
 		return nil
 	}
 	fitting, all := pl.queue.whereHostFits(t, pl.candidates(t))
@@ -40,7 +40,7 @@ func (pl *placer) candidates(t *model.Task) []*model.GPU {
 	changed := func(g *model.GPU) bool {
 		return cacheOf(g).changedAt > since || since == 0 || slices.Contains(reopened, g.ID)
 	}
-	all := pl.gpus
+	all := pl.GPUList()
 	if l := &pl.cache.dirty; l.valid && len(reopened) == 0 && since >= l.since {
 		all = l.recent
 	}
@@ -71,7 +71,7 @@ func (pl *placer) severalOf(t *model.Task, all []*model.GPU, changed func(*model
 			all = all[1:]
 			continue
 		}
-		there := pl.machineOf(all[0])
+		there := pl.MachineOf(all[0])
 		for len(all) > 0 && all[0].Node == there[0].Node {
 			all = all[1:]
 		}
@@ -104,18 +104,6 @@ func countOn(gpus []*model.GPU, node string) (n int) {
 	return n
 }
 
-// machineOf returns the GPUs of a GPU's machine.
-func (l *ledger) machineOf(g *model.GPU) []*model.GPU {
-	from, to := g.Pos(), g.Pos()+1
-	for from > 0 && l.gpus[from-1].Node == g.Node {
-		from--
-	}
-	for to < len(l.gpus) && l.gpus[to].Node == g.Node {
-		to++
-	}
-	return l.gpus[from:to]
-}
-
 // choose picks among GPUs that may take a task, or returns nil.
 func (pl *placer) choose(t *model.Task, fitting []*model.GPU) []*model.GPU {
 	switch {
@@ -137,7 +125,7 @@ type failure struct {
 }
 
 func (pl *placer) failure(t *model.Task) failure {
-	f := failure{t: t, alone: pl.alone(t)}
+	f := failure{t: t, alone: pl.RunsAlone(t)}
 	if pl.policy.pick != nil {
 		f.ask = pl.candidatesOf(t)[0]
 	}
@@ -149,7 +137,7 @@ func (pl *placer) failure(t *model.Task) failure {
 // only tasks with equal loads count. A task with nominated GPUs may go where others may
 // not.
 func (pl *placer) hopeless(p *cycle, t *model.Task) bool {
-	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.isNominated(t) || pl.opt.FillHeld && pl.queue.head.Task != 0 {
+	if t.Phase == model.Suspended || pl.policy.gate != nil && pl.policy.pick == nil || len(pl.queue.reservations) > 0 || pl.IsNominated(t) || pl.Options().FillHeld && pl.queue.head.Task != 0 {
 		return false
 	}
 	mine := pl.failure(t)

@@ -1,17 +1,21 @@
 package mapper
 
-import "carma/mapper/model"
+import (
+	"carma/mapper/ledger"
+	"carma/mapper/model"
+)
 
 // placer finds the GPUs for a task: it filters and scores them, and the policy chooses.
 // It changes nothing but its cache.
 type placer struct {
-	*ledger
+	*ledger.Ledger
 	predictor *predictor
 	queue     *schedulingQueue
 	policy    *policy
+	ring      int // round-robin's position in the list of GPUs
 
 	cache    cache
-	rejected perTask[rejectedAt]
+	rejected ledger.PerTask[rejectedAt]
 
 	// Working space.
 	with     []residentForecast
@@ -22,12 +26,12 @@ type placer struct {
 	openGPUs []*model.GPU
 }
 
-func newPlacer(l *ledger, pr *predictor, q *schedulingQueue, p *policy) *placer {
-	return &placer{ledger: l, predictor: pr, queue: q, policy: p}
+func newPlacer(l *ledger.Ledger, pr *predictor, q *schedulingQueue, p *policy) *placer {
+	return &placer{Ledger: l, predictor: pr, queue: q, policy: p}
 }
 
 // tried returns the result of a waiting task's last try.
-func (pl *placer) tried(t *model.Task) *rejectedAt { return pl.rejected.of(t) }
+func (pl *placer) tried(t *model.Task) *rejectedAt { return pl.rejected.Of(t) }
 
 // retry has a waiting task tried on every GPU again, because it or its request has
 // changed.
@@ -35,3 +39,17 @@ func (pl *placer) retry(t *model.Task) { *pl.tried(t) = rejectedAt{} }
 
 // reconsider has rejected tasks tried on a GPU again, although it may look as before.
 func (pl *placer) reconsider(g *model.GPU) { cacheOf(g).state = gpuState{} }
+
+// placerSnapshot is the placer's section of a snapshot.
+type placerSnapshot struct {
+	Ring int `json:"ring,omitempty"`
+}
+
+func (pl *placer) snapshot() placerSnapshot { return placerSnapshot{pl.ring} }
+
+func (pl *placer) restore(snap placerSnapshot) {
+	pl.inventoryChanged(nil)
+	if snap.Ring > 0 && snap.Ring < len(pl.GPUList()) {
+		pl.ring = snap.Ring
+	}
+}

@@ -48,12 +48,12 @@ var policies = []policy{
 	},
 	{
 		name: "best-fit", doc: "least free memory that fits first",
-		order: func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.free(a), pl.free(b)) },
+		order: func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.FreeMemory(a), pl.FreeMemory(b)) },
 	},
 	{
 		name: "magm", doc: "most available GPU memory first",
 		order: func(pl *placer, a, b *model.GPU) int {
-			return cmp.Compare(pl.free(b), pl.free(a))
+			return cmp.Compare(pl.FreeMemory(b), pl.FreeMemory(a))
 		},
 	},
 	{
@@ -68,7 +68,7 @@ var policies = []policy{
 	{
 		name: "lucid", doc: "at most two tasks on a GPU whose sharing scores sum to at most 2; most free memory first",
 		gate:     lucidGate,
-		order:    func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.free(b), pl.free(a)) },
+		order:    func(pl *placer, a, b *model.GPU) int { return cmp.Compare(pl.FreeMemory(b), pl.FreeMemory(a)) },
 		defaults: func(o *model.Options) { o.MaxTasks, o.SMACTCap = 2, 0 },
 	},
 	{
@@ -125,8 +125,8 @@ func Validate(o model.Options) error {
 }
 
 // ringDistance returns the distance of a GPU from the ring's position.
-func (l *ledger) ringDistance(g *model.GPU) int {
-	return (g.Pos() - l.ring + len(l.gpus)) % len(l.gpus)
+func (pl *placer) ringDistance(g *model.GPU) int {
+	return (g.Pos() - pl.ring + len(pl.GPUList())) % len(pl.GPUList())
 }
 
 // rank sorts the candidates for a task, best first: GPUs on which its infrastructure
@@ -138,7 +138,7 @@ func (pl *placer) rank(t *model.Task, candidates []*model.GPU) {
 				return c
 			}
 		}
-		if pl.opt.IdleFirst {
+		if pl.Options().IdleFirst {
 			if c := model.CompareBools(!a.Idle(), !b.Idle()); c != 0 {
 				return c
 			}

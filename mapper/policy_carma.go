@@ -63,13 +63,13 @@ func (pl *placer) closedTo(t *model.Task, g *model.GPU) model.TaskID {
 // untold returns a task on a GPU whose activity was measured there and whose output has
 // not shown its speed yet, within tellWithin of its start, or 0. Each further task with
 // unknown load would make it less clear which task slows down which.
-func (l *ledger) untold(g *model.GPU) model.TaskID {
+func (pl *placer) untold(g *model.GPU) model.TaskID {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		if r.Doubt <= 0 {
 			continue
 		}
-		if t := l.tasks[r.Task]; t.Pace.Rate == 0 && l.now < t.Current().Started.Add(tellWithin) {
+		if t := pl.TaskByID(r.Task); t.Pace.Rate == 0 && pl.Now() < t.Current().Started.Add(tellWithin) {
 			return t.ID
 		}
 	}
@@ -247,8 +247,8 @@ func (pr *predictor) predictedCap() float64 {
 const likelyWorst = 3
 
 func (pr *predictor) slowdownCap() float64 {
-	if pr.opt.SlowdownCap > 0 {
-		return pr.opt.SlowdownCap
+	if pr.Options().SlowdownCap > 0 {
+		return pr.Options().SlowdownCap
 	}
 	return slowdownCap
 }

@@ -62,7 +62,7 @@ func (w *world) does(l interference.Load, name string) model.TaskID {
 // put is does on a given GPU, regardless of the policy.
 func (w *world) put(gpu int, l interference.Load, name string) model.TaskID {
 	w.t.Helper()
-	opt := w.s.opt
+	opt := w.s.Options()
 	other := opt
 	other.Policy = "magm"
 	w.step(model.Configured{At: w.now, Options: other})
@@ -160,12 +160,12 @@ func TestLeastAddedCountsNeighbours(t *testing.T) {
 	w.wantOn(id, 1)
 	own := func(gpu int) float64 {
 		clone := w.s.Clone()
-		g := clone.byID[gpuID(gpu)]
+		g := clone.GPU(gpuID(gpu))
 		if gpu == 1 { // as before it came
-			clone.byID[gpuID(1)].Remove(id)
+			clone.GPU(gpuID(1)).Remove(id)
 			clone.placer.pace([]*model.GPU{g})
 		}
-		return clone.placer.score(g, clone.placer.candidatesOf(clone.tasks[id])[0]).finish
+		return clone.placer.score(g, clone.placer.candidatesOf(clone.TaskByID(id))[0]).finish
 	}
 	if own(0) >= own(1) {
 		t.Errorf("beside task %d it ends after %.0f s, beside the other after %.0f: this tests nothing", soon, own(1), own(0))
@@ -257,15 +257,15 @@ func TestVerdicts(t *testing.T) {
 				if waiting.Phase != model.Queued {
 					continue
 				}
-				for k, ask := range early.placer.candidatesOf(early.tasks[id]) {
-					g := i % len(early.gpus)
-					got := early.placer.slowdownRule(early.gpus[g], ask)
-					if a := cacheOf(early.gpus[g]).forecast.find(ask); a >= 0 && cacheOf(early.gpus[g]).forecast.answers[a].rough {
+				for k, ask := range early.placer.candidatesOf(early.TaskByID(id)) {
+					g := i % len(early.GPUList())
+					got := early.placer.slowdownRule(early.GPUList()[g], ask)
+					if a := cacheOf(early.GPUList()[g]).forecast.find(ask); a >= 0 && cacheOf(early.GPUList()[g]).forecast.answers[a].rough {
 						rough++
 					}
-					_, want := whole.placer.weigh(whole.gpus[g], whole.placer.candidatesOf(whole.tasks[id])[k])
+					_, want := whole.placer.weigh(whole.GPUList()[g], whole.placer.candidatesOf(whole.TaskByID(id))[k])
 					if verdicts[got]++; got != want.rule {
-						t.Fatalf("seed %d: task %d on %s: %q early, %+v whole", seed, id, l.s.gpus[g].ID, got, want)
+						t.Fatalf("seed %d: task %d on %s: %q early, %+v whole", seed, id, l.s.GPUList()[g].ID, got, want)
 					}
 				}
 			}
@@ -281,7 +281,7 @@ func TestVerdicts(t *testing.T) {
 func TestWeighingAllocatesNothing(t *testing.T) {
 	l := newLab(DefaultsOf("carma"), 1, 8, 20)
 	l.fill(60)
-	g := l.s.gpus[0]
+	g := l.s.GPUList()[0]
 	beside := func(c class, left float64) residentForecast {
 		d := l.s.predictor.loadDemand(typicalLoads[c], nil)
 		return residentForecast{demand: d, worstDemand: d, left: left, elsewhere: 1}

@@ -276,7 +276,7 @@ func prepare(t *testing.T, opt model.Options, gpus []testGPU) *world {
 		}
 		after = append(after, model.GPUSample{ID: gpuID(i), SMACT: g.smact, Fault: g.fault, OtherProcesses: g.foreign})
 	}
-	w.s.ring = 0
+	w.s.placer.ring = 0
 	w.sample(after...)
 	w.step(model.Configured{At: w.now, Options: opt})
 	return w

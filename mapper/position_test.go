@@ -171,7 +171,9 @@ func TestOneUserSeesNoTurns(t *testing.T) {
 		o.LookAhead = rapid.SampledFrom([]int{1, 3, 64}).Draw(t, "look-ahead")
 		o.Ageing = rapid.SampledFrom([]time.Duration{0, time.Hour, 8 * time.Hour}).Draw(t, "ageing")
 		both := []*day{newDay(o, 2), newDay(shared(), 2)}
-		both[1].s.opt.LookAhead, both[1].s.opt.Ageing = o.LookAhead, o.Ageing
+		other := both[1].s.Options()
+		other.LookAhead, other.Ageing = o.LookAhead, o.Ageing
+		both[1].s.Configure(other, both[1].s.IdleOnly())
 		for range rapid.IntRange(1, 20).Draw(t, "tasks") {
 			run := time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes")) * time.Minute
 			mem := units.Bytes(rapid.IntRange(1, 40).Draw(t, "GiB")) * units.GiB

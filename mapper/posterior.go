@@ -42,7 +42,7 @@ func against(b model.Posterior, sm float64, m classPrior) float64 {
 func (ln *learner) attributeAgain(g *model.GPU) (sought bool) {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		t := ln.tasks[r.Task]
+		t := ln.TaskByID(r.Task)
 		if r.Unseen || t.Expected.Source != model.SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
 			continue
 		}
@@ -64,7 +64,7 @@ func (ln *learner) stepTimeReported(t *model.Task) {
 		return
 	}
 	for i, grant := range t.Current().Grants {
-		g := ln.byID[grant.GPU]
+		g := ln.GPU(grant.GPU)
 		r := g.Resident(t.ID)
 		if r.Unseen || g.Coarse || r.Load.Step != 0 || t.Expected.Source != model.SourceSeen {
 			continue
@@ -73,7 +73,7 @@ func (ln *learner) stepTimeReported(t *model.Task) {
 		t.Expected.Loads = slices.Clone(t.Expected.Loads)
 		t.Expected.Loads[i].Step = step
 		ln.placer.predict([]*model.GPU{g})
-		ln.dirty = true
+		ln.MarkDirty()
 		if len(g.Residents) == 1 || !ln.predictor.settled(g) || ln.predictor.unseen(g) != 0 {
 			continue
 		}

@@ -59,7 +59,7 @@ func TestNothingCountsTwice(t *testing.T) {
 	w, _, a := fullGPU(t, heavy)
 	load, doubt := w.loadOf(a), w.task(a).Doubt
 	for range 5 {
-		w.s.learner.attributeLoad(w.s.byID["GPU-0"])
+		w.s.learner.attributeLoad(w.s.GPU("GPU-0"))
 	}
 	if got := w.loadOf(a); math.Abs(got.SMACT-load.SMACT) > 0.03 || w.task(a).Doubt < doubt-0.02 {
 		t.Errorf("at first %.3f, in doubt by %.3f; then %.3f by %.3f", load.SMACT, doubt, got.SMACT, w.task(a).Doubt)

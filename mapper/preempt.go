@@ -5,40 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
-)
-
-// Preemption: running tasks (the victims) are suspended for a waiting task that goes
-// before them, if it can start then. The preemptor is
-//
-//   - a task of higher priority than the victims, at once;
-//   - a task with a terminal in which people work, of no lower priority, at once;
-//   - a task that has been suspended for wayBack, of no lower priority.
-//
-// The victims' GPU is nominated for the preemptor. So no other task takes the room, and
-// two waiting tasks do not count on the same room. A nomination ends when its task is
-// placed or no longer waits, or when no victim is being suspended any more and the task
-// still does not fit.
-const (
-	// wayBack is the time after which a suspended task may preempt others to resume.
-	wayBack = 30 * time.Minute
-	// wayAgain is the time until a task may preempt again, if it could not use the room.
-	wayAgain = 2 * time.Minute
-	// wayRun is the time that a task runs, after its start or resumption, before a task
-	// of higher priority may preempt it; wayTurn, before a suspended one may.
-	wayRun  = time.Minute
-	wayTurn = 10 * time.Minute
-	// waySpeed is the assumed speed at which memory is copied, in bytes per second
-	// (cuda-checkpoint issue 29: 80 GB in 15 s).
-	waySpeed = 5e9
-	// wayMost is the largest number of tasks on a GPU of which all subsets are tried.
-	wayMost = 6
 )
 
 // preempt suspends tasks for waiting ones that may preempt them. Each of these gets GPUs
 // that are nominated for no other.
 func (pre *preempter) preempt(p *cycle) {
-	if !pre.opt.Preempts() {
+	if !pre.Options().Preempts() {
 		return
 	}
 	pre.swapsTried, pre.before = 0, 0
@@ -54,7 +28,7 @@ func (pre *preempter) preempt(p *cycle) {
 // preemptFor suspends tasks for a waiting one, for the first reason that applies.
 func (pre *preempter) preemptFor(t *model.Task) {
 	switch {
-	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.now < t.WayAt.Add(wayAgain) || pre.isNominated(t) && !t.ResumesInPlace():
+	case !t.Waiting() || t.GPUs == 0 || t.WayAt > 0 && pre.Now() < t.WayAt.Add(wayAgain) || pre.IsNominated(t) && !t.ResumesInPlace():
 	case pre.queue.heldFreed(t) && pre.findVictims(t, model.ReasonFilled):
 	case pre.preempts(t) && pre.findVictims(t, model.ReasonMadeWay):
 	case pre.swaps(t):
@@ -62,19 +36,13 @@ func (pre *preempter) preemptFor(t *model.Task) {
 	}
 }
 
-// suspendedTooLong reports whether a task has been suspended for others for so long that
-// it may preempt the tasks on its GPUs.
-func (l *ledger) suspendedTooLong(t *model.Task) bool {
-	return l.opt.Preempts() && t.Phase == model.Suspended && t.Suspension.Preemptor() != 0 && l.now >= t.Suspension.Since.Add(wayBack)
-}
-
 // preempts reports whether a waiting task may preempt others: for its priority, its
 // terminal, or because it has been suspended for long.
-func (l *ledger) preempts(t *model.Task) bool {
+func (pre *preempter) preempts(t *model.Task) bool {
 	if t.Phase == model.Suspended {
-		return l.suspendedTooLong(t)
+		return pre.SuspendedTooLong(t)
 	}
-	return l.opt.MakeWay && (t.Priority > model.Low || t.Terminal)
+	return pre.Options().MakeWay && (t.Priority > model.Low || t.Terminal)
 }
 
 // isPreemptible reports whether running task v may be suspended for waiting task t, for a
@@ -84,7 +52,7 @@ func (pre *preempter) isPreemptible(v, t *model.Task, why model.ReasonCode) bool
 		return false
 	}
 	a := v.Last()
-	ran := pre.now.Sub(max(a.Started, a.Back))
+	ran := pre.Now().Sub(max(a.Started, a.Back))
 	switch {
 	case why == model.ReasonFilled:
 		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
@@ -99,11 +67,11 @@ func (pre *preempter) isPreemptible(v, t *model.Task, why model.ReasonCode) bool
 // notePreemptible sets timers for the instants at which a started or resumed task becomes
 // preemptible.
 func (pre *preempter) notePreemptible(t *model.Task) {
-	if pre.opt.Preempts() && t.GPUs > 0 && !t.Terminal {
-		if pre.opt.MakeWay || t.Last().Fills != 0 {
-			pre.at(pre.now.Add(wayRun), timer{})
+	if pre.Options().Preempts() && t.GPUs > 0 && !t.Terminal {
+		if pre.Options().MakeWay || t.Last().Fills != 0 {
+			pre.SetTimer(pre.Now().Add(wayRun), ledger.Timer{})
 		}
-		pre.at(pre.now.Add(wayTurn), timer{})
+		pre.SetTimer(pre.Now().Add(wayTurn), ledger.Timer{})
 	}
 }
 
@@ -119,7 +87,7 @@ type preemption struct {
 // does not help, or others are being suspended already, it suspends none.
 func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 	var ways []preemption
-	for _, g := range pre.gpus {
+	for _, g := range pre.GPUList() {
 		if w, ok := pre.cheapestPreemption(t, g, why); ok {
 			ways = append(ways, w)
 		}
@@ -137,8 +105,8 @@ func (pre *preempter) findVictims(t *model.Task, why model.ReasonCode) bool {
 		w.g.NominatedFor = t.ID
 		w.g.Changed()
 	}
-	t.WayAt = pre.now
-	pre.at(pre.now.Add(wayAgain), timer{})
+	t.WayAt = pre.Now()
+	pre.SetTimer(pre.Now().Add(wayAgain), ledger.Timer{})
 	for _, v := range victims {
 		pre.preemptTask(v, pre.preemptionReason(t, why))
 	}
@@ -162,15 +130,15 @@ func (pre *preempter) nominateOriginal(t *model.Task) {
 	if !t.ResumesInPlace() {
 		return
 	}
-	t.WayAt = pre.now
-	pre.at(pre.now.Add(wayAgain), timer{})
+	t.WayAt = pre.Now()
+	pre.SetTimer(pre.Now().Add(wayAgain), ledger.Timer{})
 	for _, from := range t.Suspension.From { // all or none: two tasks that need the same GPUs would wait for each other
-		if g := pre.byID[from.GPU]; g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
+		if g := pre.GPU(from.GPU); g == nil || g.NominatedFor != 0 && g.NominatedFor != t.ID {
 			return
 		}
 	}
 	for _, from := range t.Suspension.From {
-		g := pre.byID[from.GPU]
+		g := pre.GPU(from.GPU)
 		g.NominatedFor = t.ID
 		pre.placer.cache.clock++
 		pre.placer.markChangedGPU(g)
@@ -207,7 +175,7 @@ func (q *schedulingQueue) pickPreemptions(t *model.Task, all []preemption) (best
 // hostHoldsVictims reports whether a machine has host memory for a task and for all its
 // victims there.
 func (q *schedulingQueue) hostHoldsVictims(t *model.Task, node []preemption) bool {
-	h := q.host(node[0].g.Node)
+	h := q.Host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
@@ -231,7 +199,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 	after := g.Clone()
 	var yield []*model.Task
 	for _, r := range g.Residents {
-		switch v := pre.tasks[r.Task]; {
+		switch v := pre.TaskByID(r.Task); {
 		case v.Phase == model.Stopping || v.Phase == model.Suspending:
 			after.Vacate(v) // it leaves anyway
 		case pre.isPreemptible(v, t, why):
@@ -269,7 +237,7 @@ func (pre *preempter) cheapestPreemption(t *model.Task, g *model.GPU, why model.
 // its memory copies, and more the longer it was already suspended.
 func (pre *preempter) victimCost(v *model.Task) float64 {
 	whole, _ := pre.predictor.runTime(v)
-	return 2*float64(pre.onGPUs(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
+	return 2*float64(pre.SuspendableOn(v))/waySpeed + wayStretch*v.Last().SuspendedTime.Seconds()/max(whole.Seconds(), 60)
 }
 
 // wayStretch is the cost, in seconds, of suspending a task that has already been
@@ -290,7 +258,32 @@ func (pre *preempter) addedBy(t *model.Task, g *model.GPU) float64 {
 func (pre *preempter) stays(t *model.Task, g *model.GPU) float64 {
 	if pre.placer.policy.pick == nil {
 		run, _ := pre.predictor.runTime(t)
-		return min(run, wayBack).Seconds()
+		return min(run, ledger.SuspendedTooLongAfter).Seconds()
 	}
-	return min(pre.placer.score(g, pre.placer.candidatesOf(t)[0]).finish, wayBack.Seconds())
+	return min(pre.placer.score(g, pre.placer.candidatesOf(t)[0]).finish, ledger.SuspendedTooLongAfter.Seconds())
 }
+
+// Preemption: running tasks (the victims) are suspended for a waiting task that goes
+// before them, if it can start then. The preemptor is
+//
+//   - a task of higher priority than the victims, at once;
+//   - a task with a terminal in which people work, of no lower priority, at once;
+//   - a task that has been suspended for wayBack, of no lower priority.
+//
+// The victims' GPU is nominated for the preemptor. So no other task takes the room, and
+// two waiting tasks do not count on the same room. A nomination ends when its task is
+// placed or no longer waits, or when no victim is being suspended any more and the task
+// still does not fit.
+const (
+	// wayAgain is the time until a task may preempt again, if it could not use the room.
+	wayAgain = 2 * time.Minute
+	// wayRun is the time that a task runs, after its start or resumption, before a task
+	// of higher priority may preempt it; wayTurn, before a suspended one may.
+	wayRun  = time.Minute
+	wayTurn = 10 * time.Minute
+	// waySpeed is the assumed speed at which memory is copied, in bytes per second
+	// (cuda-checkpoint issue 29: 80 GB in 15 s).
+	waySpeed = 5e9
+	// wayMost is the largest number of tasks on a GPU of which all subsets are tried.
+	wayMost = 6
+)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -114,7 +115,7 @@ func TestClaims(t *testing.T) {
 	if ids := left(s.Step(model.SuspendDone{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
 		t.Errorf("%v make way at once again", ids)
 	}
-	if s.isNominated(s.tasks[3]) || len(left(s.Step(model.TimerFired{At: at.Add(wayAgain)}))) != 0 {
+	if s.IsNominated(s.TaskByID(3)) || len(left(s.Step(model.TimerFired{At: at.Add(wayAgain)}))) != 0 {
 		t.Error("a GPU is kept that nobody leaves, or one that cannot be suspended is to leave it again")
 	}
 }
@@ -129,15 +130,15 @@ func TestWayBack(t *testing.T) {
 	wayTask(s, at, model.Request{ID: 3, GPUs: 1}, 20)
 	s.Step(model.Started{At: at, Task: 3, Attempt: 1})
 	s.Step(model.Exited{At: at.Add(time.Minute), Task: 2, Attempt: 1, Class: model.ExitOK})
-	if ids := left(s.Step(model.TimerFired{At: at.Add(wayBack - 1)})); len(ids) != 0 {
+	if ids := left(s.Step(model.TimerFired{At: at.Add(ledger.SuspendedTooLongAfter - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way too early", ids)
 	}
-	if ids := left(s.Step(model.TimerFired{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
+	if ids := left(s.Step(model.TimerFired{At: at.Add(ledger.SuspendedTooLongAfter)})); len(ids) != 1 || ids[0] != 3 {
 		t.Errorf("%v make way, want task 3", ids)
 	}
-	s.Step(model.SuspendDone{At: at.Add(wayBack), Task: 3, Attempt: 1})
-	s.Step(model.Resumed{At: at.Add(wayBack), Task: 1, Attempt: 1})
-	if ids := left(s.Step(model.TimerFired{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
+	s.Step(model.SuspendDone{At: at.Add(ledger.SuspendedTooLongAfter), Task: 3, Attempt: 1})
+	s.Step(model.Resumed{At: at.Add(ledger.SuspendedTooLongAfter), Task: 1, Attempt: 1})
+	if ids := left(s.Step(model.TimerFired{At: at.Add(2*ledger.SuspendedTooLongAfter - 1)})); len(ids) != 0 {
 		t.Errorf("%v make way for task 3, which was away for less time", ids)
 	}
 }
@@ -219,12 +220,12 @@ func TestLends(t *testing.T) {
 func TestStoppedWhileItLeaves(t *testing.T) {
 	s, at := wayState(t, 1, 500*units.GiB)
 	s.Step(model.SuspendAsked{At: at, Task: 1})
-	g := s.gpus[0]
+	g := s.GPUList()[0]
 	if n := len(s.placer.memo(g).parts); n != 0 {
 		t.Fatalf("%d tasks count while one is being suspended", n)
 	}
 	s.Step(model.Cancel{At: at, Task: 1})
-	if c := s.Clone(); len(s.placer.memo(g).parts) != len(c.placer.memo(c.gpus[0]).parts) {
-		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.memo(g).parts), len(c.placer.memo(c.gpus[0]).parts))
+	if c := s.Clone(); len(s.placer.memo(g).parts) != len(c.placer.memo(c.GPUList()[0]).parts) {
+		t.Errorf("%d tasks count, and %d in a clone", len(s.placer.memo(g).parts), len(c.placer.memo(c.GPUList()[0]).parts))
 	}
 }

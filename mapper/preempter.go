@@ -1,10 +1,12 @@
 package mapper
 
+import "carma/mapper/ledger"
+
 // preempter takes GPUs from running tasks: it suspends them, or stops them so that they
 // run again later. It finds the victims for a task that does not fit, and ends what was
 // idle or ran longer than its slot.
 type preempter struct {
-	*ledger
+	*ledger.Ledger
 	users     *users
 	predictor *predictor
 	queue     *schedulingQueue

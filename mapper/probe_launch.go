@@ -8,7 +8,7 @@ import (
 
 // launchesPaused reports whether nothing at all is launched now.
 func (s *State) launchesPaused() bool {
-	return s.now < s.notBefore || s.breakers.engineBreaker.Open(s.now) || s.launchLimitReached()
+	return s.Now() < s.notBefore || s.breakers.engineBreaker.Open(s.Now()) || s.launchLimitReached()
 }
 
 // launchProbe launches one probe task on a paused engine. It prefers a task of a user
@@ -37,7 +37,7 @@ func (b *breakers) isProbe(t *model.Task) bool {
 		return false
 	}
 	return b.probeTask != otherUsers || !slices.ContainsFunc(b.engineBreaker.Tasks, func(id model.TaskID) bool {
-		f := b.tasks[id]
+		f := b.TaskByID(id)
 		return f != nil && f.User == t.User
 	})
 }

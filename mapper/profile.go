@@ -27,7 +27,7 @@ func (pr *predictor) runTime(t *model.Task) (time.Duration, basis) {
 	if t.Pace.Whole > 0 {
 		return t.Pace.Whole, known
 	}
-	r := pr.derived.runTimes.of(t)
+	r := pr.derived.runTimes.Of(t)
 	if r.learned != pr.derived.timed || r.learned == 0 {
 		r.learned = pr.derived.timed
 		r.time, r.basis = pr.findRunTime(t)
@@ -165,7 +165,7 @@ func (pr *predictor) observe(g *model.GPU) {
 		return
 	}
 	r := &g.Residents[0]
-	r.Observed.Add(g, max(r.Observed.Until, g.SamplesValidFrom()), pr.now)
+	r.Observed.Add(g, max(r.Observed.Until, g.SamplesValidFrom()), pr.Now())
 }
 
 // learnLoads sets the load of tasks whose activity is a guess. Once the tasks on a GPU
@@ -173,7 +173,7 @@ func (pr *predictor) observe(g *model.GPU) {
 // activity, and the others for the rest, in equal parts. That rest then becomes their
 // load, also for a later attempt.
 func (ln *learner) learnLoads() {
-	for _, g := range ln.gpus {
+	for _, g := range ln.GPUList() {
 		if g.SeenAt == g.ChangedAt || !ln.predictor.settled(g) || g.Idle() || ln.predictor.loading(g) {
 			continue
 		}
@@ -209,13 +209,13 @@ const unknownLeast = 0.10
 
 // settled reports whether the tasks on a GPU have been the same for so long that the
 // samples show only these.
-func (pr *predictor) settled(g *model.GPU) bool { return pr.now >= g.SamplesValidFrom() }
+func (pr *predictor) settled(g *model.GPU) bool { return pr.Now() >= g.SamplesValidFrom() }
 
 // observedLoad returns the observed activity of a task that ends now on each of its GPUs.
 // It returns nothing unless the task was alone on all of them for a while.
 func (pr *predictor) observedLoad(t *model.Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
-		g := pr.byID[grant.GPU]
+		g := pr.GPU(grant.GPU)
 		pr.observe(g)
 		r := g.Resident(t.ID)
 		n := r.Observed.Seconds

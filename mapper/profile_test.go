@@ -16,7 +16,7 @@ func (w *world) seen(l interference.Load, foreign units.Bytes) {
 }
 
 // loadOf returns the load of a task on GPU-0 in the ledger.
-func (w *world) loadOf(id model.TaskID) interference.Load { return w.s.byID["GPU-0"].Resident(id).Load }
+func (w *world) loadOf(id model.TaskID) interference.Load { return w.s.GPU("GPU-0").Resident(id).Load }
 
 // TestStrangerIsSeen checks that no task joins an unknown one until the monitor has seen
 // it; then the observed load is used.

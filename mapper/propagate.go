@@ -5,10 +5,10 @@ import "carma/mapper/model"
 // siblings calls fn for each waiting task of the same kind and number of GPUs as t that
 // has not been launched yet.
 func (ln *learner) siblings(t *model.Task, fn func(*model.Task)) {
-	if !ln.opt.Learn || t.Kind == "" {
+	if !ln.Options().Learn || t.Kind == "" {
 		return
 	}
-	for _, w := range ln.waitingOf(t.Kind, nil) {
+	for _, w := range ln.WaitingOf(t.Kind, nil) {
 		if w.GPUs == t.GPUs && len(w.Attempts) == 0 {
 			fn(w)
 		}

@@ -177,7 +177,7 @@ func (m *machine) checkHanding(t *rapid.T, l model.Launch) {
 // handsFull reports whether the launches in flight have reached the limit.
 func (m *machine) handsFull() bool {
 	m.onWay = slices.DeleteFunc(m.onWay, func(h inflightLaunch) bool {
-		task := m.s.tasks[h.Task]
+		task := m.s.TaskByID(h.Task)
 		return m.live[h.Task].Attempt != h.Attempt || task == nil || task.Phase != model.Launching
 	})
 	return m.opt.LaunchesAtOnce > 0 && len(m.onWay) >= m.opt.LaunchesAtOnce
@@ -284,7 +284,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []model.Task) {
 	for _, task := range tasks {
 		due("the end of a back-off", task.NotBefore)
 		due("the end of a delay", task.Due)
-		due("the end of a slot", m.s.slotEnds(&task))
+		due("the end of a slot", m.s.SlotEnds(&task))
 		if task.Waiting() {
 			due("the next launch", m.nextLaunch())
 		}
@@ -325,11 +325,11 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.pausedTill > 0 && m.up && why.Binding.Code != model.ReasonPaused {
 			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
 		}
-		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.queue.barred(&task) {
+		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.CanFit(&task) || m.s.queue.barred(&task) {
 			continue
 		}
 		if m.s.breakers.noRoom(&task) {
-			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.Paused() && len(m.s.gpus) > 0 && why.Binding.Code != model.ReasonNamespaceFull {
+			if m.up && m.pausedTill == 0 && !m.s.breakers.engineBreaker.Paused() && len(m.s.GPUList()) > 0 && why.Binding.Code != model.ReasonNamespaceFull {
 				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
 			}
 			continue

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -53,7 +54,7 @@ func (m *machine) makesWay(t *rapid.T, d model.Suspend) {
 	}
 	now, _ := m.s.Task(d.Task)
 	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
-	back := waits.Phase == model.Suspended && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
+	back := waits.Phase == model.Suspended && m.s.Now().Sub(waits.Suspension.Since) >= ledger.SuspendedTooLongAfter && ran >= wayTurn
 	may := m.opt.MakeWay && waits.Phase != model.Suspended && (above || same && waits.Terminal) || (above || same) && back
 	switch d.Reason.Code {
 	case model.ReasonSwapped:
@@ -65,7 +66,7 @@ func (m *machine) makesWay(t *rapid.T, d model.Suspend) {
 		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way (%+v) for %d (%s, %s, terminal: %v, suspended: %+v)",
 			now.ID, now.Priority, victim.Terminal, ran, d.Reason, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
 	}
-	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g model.Grant) bool { return m.s.byID[g.GPU].NominatedFor == other }) {
+	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g model.Grant) bool { return m.s.GPU(g.GPU).NominatedFor == other }) {
 		t.Fatalf("task %d makes way for %d, and none of its GPUs is kept for it", d.Task, other)
 	}
 	m.madeWay[d.Task] = other

@@ -23,7 +23,7 @@ func (m *machine) follows(t *rapid.T) {
 	}
 	s = reload(t, s)
 	if other {
-		s.configure(model.Configured{Options: under(rules, s.opt), Format: model.DecisionFormat})
+		s.configure(model.Configured{Options: under(rules, s.Options()), Format: model.DecisionFormat})
 	}
 	for i, ev := range m.past[from:] {
 		if c, ok := ev.(model.Configured); ok && other && Validate(c.Options) == nil {
@@ -40,7 +40,7 @@ func (m *machine) follows(t *rapid.T) {
 	}
 	for _, d := range s.Step(model.TimerFired{At: m.now}) { // it continues from there
 		if l, ok := d.(model.Launch); ok {
-			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != model.BookSamples {
+			if err := s.AuditLaunch(l); err != nil && s.Options().Booking != model.BookSamples {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func settled(t *rapid.T, s *State) string {
 		}
 		books = append(books, page)
 	}
-	b, err := json.Marshal([]any{all, books, s.lastID})
+	b, err := json.Marshal([]any{all, books, s.LastID()})
 	if err != nil {
 		t.Fatal(err)
 	}

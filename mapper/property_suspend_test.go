@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -185,11 +186,11 @@ func (m *machine) suspend(t *rapid.T, d model.Suspend) {
 		t.Fatalf("%+v of %+v on a GPU whose driver cannot", d, l)
 	}
 	m.itself[d.Task] = d.Leave
-	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
+	if h := m.s.Host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
 	// It lends nothing that it requested, and nothing that it was seen to use.
-	if want := m.shape[d.Task]; d.Lent != 0 && (want.HostMem > 0 || want.HostReserve > 0 || d.Lent < 0 || d.Lent > l.Host.Memory-max(m.seenHost[d.Task], leastHost)) {
+	if want := m.shape[d.Task]; d.Lent != 0 && (want.HostMem > 0 || want.HostReserve > 0 || d.Lent < 0 || d.Lent > l.Host.Memory-max(m.seenHost[d.Task], ledger.LeastHost)) {
 		t.Fatalf("%+v of %+v for %+v, which was seen to use %s", d, l, want, m.seenHost[d.Task])
 	}
 	m.leaving[d.Task], m.lent[d.Task] = d.Attempt, d.Lent

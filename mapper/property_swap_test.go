@@ -126,7 +126,7 @@ func (m *machine) fillCrowd(t *rapid.T) {
 // maySwap reports whether a task may be suspended for one known to be short.
 func (m *machine) maySwap(id model.TaskID, waits *model.Task, most time.Duration) bool {
 	limit := m.shape[waits.ID].TimeLimit
-	_, basis := m.s.predictor.runTime(m.s.tasks[id])
+	_, basis := m.s.predictor.runTime(m.s.TaskByID(id))
 	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != model.Suspended && basis != guessed &&
 		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
 }
@@ -134,7 +134,7 @@ func (m *machine) maySwap(id model.TaskID, waits *model.Task, most time.Duration
 // hasAll reports whether enough GPUs are nominated for a task on several.
 func (m *machine) hasAll(waits *model.Task) bool {
 	n := 0
-	for _, g := range m.s.gpus {
+	for _, g := range m.s.GPUList() {
 		if g.NominatedFor == waits.ID {
 			n++
 		}

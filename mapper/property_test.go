@@ -255,8 +255,8 @@ func (m *machine) step(t *rapid.T, ev model.Event) {
 func (m *machine) apply(t *rapid.T, ev model.Event) []model.Decision {
 	waiting, now := m.waiting(), m.s.Now()
 	m.told = map[model.TaskID]time.Duration{}
-	for id, task := range m.s.tasks {
-		m.told[id] = task.Pace.Whole
+	for _, task := range m.s.TaskList() {
+		m.told[task.ID] = task.Pace.Whole
 	}
 	decisions := m.s.Step(ev)
 	if m.s.Now() < now {

@@ -80,7 +80,7 @@ func (m *machine) checkQuota(t *rapid.T, task model.Task, why Why) {
 		tasks, gpus, memory := m.held(q)
 		over = over || q.Tasks > 0 && tasks >= q.Tasks || q.GPUs > 0 && gpus+task.GPUs > q.GPUs
 		need := task.NextGrant
-		if m.s.alone(&task) {
+		if m.s.RunsAlone(&task) {
 			need = 32 * units.GiB // the largest card
 		}
 		over = over || q.Memory > 0 && memory+need*units.Bytes(task.GPUs) > q.Memory

@@ -9,15 +9,15 @@ import (
 // Reason. Quotas apply to everybody, admins included: whoever may set them can also lift
 // them.
 func (us *users) overQuota(t *model.Task) model.Reason {
-	if !us.opt.HasQuotas() {
+	if !us.Options().HasQuotas() {
 		return model.Reason{}
 	}
-	if q := us.opt.QuotaOf(t.User); q.Any() {
+	if q := us.Options().QuotaOf(t.User); q.Any() {
 		if r := us.over(t, q, us.has(t.User)); r.Code != "" {
 			return r
 		}
 	}
-	if q := us.opt.AccountQuota(t.Account); t.Account != "" && q.Any() {
+	if q := us.Options().AccountQuota(t.Account); t.Account != "" && q.Any() {
 		r := us.over(t, q, us.hasAccount(t.Account))
 		if r.Code != "" {
 			r.Name = "@" + q.Name
@@ -34,8 +34,8 @@ func (us *users) over(t *model.Task, q model.Quota, u user) model.Reason {
 		return model.Reason{Code: model.ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
 	case q.GPUs > 0 && u.gpus+t.GPUs > q.GPUs:
 		return model.Reason{Code: model.ReasonQuotaGPUs, Name: q.Name, Count: u.gpus, More: t.GPUs, Limit: q.GPUs}
-	case q.Memory > 0 && us.total(t.GPUs, t.NextGrant, us.alone(t)) > q.Memory-u.memory:
-		return model.Reason{Code: model.ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: us.total(t.GPUs, t.NextGrant, us.alone(t)), Of: q.Memory}
+	case q.Memory > 0 && us.total(t.GPUs, t.NextGrant, us.RunsAlone(t)) > q.Memory-u.memory:
+		return model.Reason{Code: model.ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: us.total(t.GPUs, t.NextGrant, us.RunsAlone(t)), Of: q.Memory}
 	}
 	return model.Reason{}
 }
@@ -43,13 +43,13 @@ func (us *users) over(t *model.Task, q model.Quota, u user) model.Reason {
 // memoryLeft returns the memory that a user may still be granted on an account. bounded
 // is false if there is no limit.
 func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
-	if !us.opt.HasQuotas() {
+	if !us.Options().HasQuotas() {
 		return 0, false
 	}
-	if q := us.opt.QuotaOf(name); q.Memory > 0 {
+	if q := us.Options().QuotaOf(name); q.Memory > 0 {
 		left, bounded = q.Memory-us.has(name).memory, true
 	}
-	if q := us.opt.AccountQuota(account); account != "" && q.Memory > 0 {
+	if q := us.Options().AccountQuota(account); account != "" && q.Memory > 0 {
 		of := q.Memory - us.hasAccount(account).memory
 		if !bounded || of < left {
 			left, bounded = of, true
@@ -61,10 +61,10 @@ func (us *users) memoryLeft(name, account string) (left units.Bytes, bounded boo
 // total returns what a task counts for the memory quota: the sum of its grants. For
 // exclusive GPUs that is all of their memory, and of unequal GPUs the largest, since the
 // task may get those.
-func (l *ledger) total(gpus int, need units.Bytes, alone bool) units.Bytes {
+func (us *users) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	if alone {
-		for _, g := range l.gpus {
-			need = max(need, l.bookable(g))
+		for _, g := range us.GPUList() {
+			need = max(need, us.Bookable(g))
 		}
 	}
 	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
@@ -73,12 +73,12 @@ func (l *ledger) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 // checkQuota rejects a request that could not start even if its user and its account had
 // no other task.
 func (us *users) checkQuota(r model.Request, gpus int, need units.Bytes, alone bool) *model.ImpossibleError {
-	if !us.opt.HasQuotas() {
+	if !us.Options().HasQuotas() {
 		return nil
 	}
-	all := []model.Quota{us.opt.QuotaOf(r.User)}
+	all := []model.Quota{us.Options().QuotaOf(r.User)}
 	if r.Account != "" {
-		all = append(all, us.opt.AccountQuota(r.Account))
+		all = append(all, us.Options().AccountQuota(r.Account))
 	}
 	total := us.total(gpus, need, alone)
 	for _, q := range all {

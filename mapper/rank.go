@@ -12,7 +12,7 @@ import (
 // ranks are ordered by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
 func (q *schedulingQueue) rankOf(t *model.Task) units.Instant {
-	if !q.opt.ShortestFirst() || t.GoesFirst() {
+	if !q.Options().ShortestFirst() || t.GoesFirst() {
 		return 0
 	}
 	from := t.Submitted
@@ -38,7 +38,7 @@ const (
 // resortKind recomputes the ranks of the waiting tasks of a kind, and moves the tasks
 // whose ranks change.
 func (q *schedulingQueue) resortKind(kind string) {
-	waiting := q.waitingOf(kind, nil)
+	waiting := q.WaitingOf(kind, nil)
 	if len(waiting) > fewMoves {
 		q.resort(func(t *model.Task) bool { return t.Kind == kind })
 		return
@@ -49,7 +49,7 @@ func (q *schedulingQueue) resortKind(kind string) {
 			q.waiting.move(t, rank)
 		}
 	}
-	q.dirty = true
+	q.MarkDirty()
 }
 
 // fewMoves is the largest number of tasks for which moving each is cheaper than sorting
@@ -89,5 +89,5 @@ func (q *schedulingQueue) resort(which func(*model.Task) bool) {
 			}
 		}
 	}
-	q.dirty = true
+	q.MarkDirty()
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -16,7 +17,7 @@ const (
 
 // shrunk returns the memory to which a resident's grant would be cut.
 func (pr *predictor) shrunk(r *model.Resident) units.Bytes {
-	if pr.tasks[r.Task].Learner {
+	if pr.TaskByID(r.Task).Learner {
 		return r.Peak.Scale(pr.growth.margin()) + settledExtra
 	}
 	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
@@ -28,15 +29,15 @@ func (pr *predictor) shrinksAt(r *model.Resident) units.Instant {
 	if r.Learning {
 		return pr.settlesAt(r)
 	}
-	return r.GrewAt.Add(pr.opt.Shrink)
+	return r.GrewAt.Add(pr.Options().Shrink)
 }
 
 // shrinks reports whether a resident's grant can be cut. It cannot before its memory was
 // sampled.
 func (pr *predictor) shrinks(r *model.Resident) bool {
-	after := pr.opt.Shrink
+	after := pr.Options().Shrink
 	if r.Learning {
-		after = pr.opt.LearnMemory
+		after = pr.Options().LearnMemory
 	}
 	return after > 0 && r.Peak > 0 && !r.Exclusive && pr.shrunk(r) < r.Grant
 }
@@ -47,28 +48,27 @@ func (pr *predictor) shrinkLater(r *model.Resident) {
 		return
 	}
 	r.ShrinkAt = pr.shrinksAt(r)
-	pr.shrinkNext = min(pr.shrinkNext, r.ShrinkAt)
-	pr.at(r.ShrinkAt, timer{})
+	pr.CheckGrantsBy(r.ShrinkAt)
+	pr.SetTimer(r.ShrinkAt, ledger.Timer{})
 }
 
 // shrink cuts the grants of tasks whose memory has not grown for a while, so that an
 // excessive estimate does not keep others out for a whole run.
 func (s *State) shrink() {
-	if s.shrinkNext > s.now {
+	if !s.GrantsDue() {
 		return
 	}
-	s.shrinkNext = units.Never
-	for _, g := range s.gpus {
+	for _, g := range s.GPUList() {
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			if r.ShrinkAt == 0 || r.ShrinkAt > s.now {
+			if r.ShrinkAt == 0 || r.ShrinkAt > s.Now() {
 				if r.ShrinkAt > 0 {
-					s.shrinkNext = min(s.shrinkNext, r.ShrinkAt)
+					s.CheckGrantsBy(r.ShrinkAt)
 				}
 				continue
 			}
 			r.ShrinkAt = 0
-			if s.now < s.predictor.shrinksAt(r) {
+			if s.Now() < s.predictor.shrinksAt(r) {
 				s.predictor.shrinkLater(r)
 				continue
 			}
@@ -84,14 +84,14 @@ func (s *State) cutGrant(g *model.GPU, r *model.Resident) {
 	if r.Learning {
 		r.Learning, r.SettledAt = false, r.Peak
 	}
-	s.users.regrant(s.tasks[r.Task], g, s.predictor.shrunk(r))
+	s.users.regrant(s.TaskByID(r.Task), g, s.predictor.shrunk(r))
 }
 
 // regrant changes the grant of a placed task on one of its GPUs.
 func (us *users) regrant(t *model.Task, g *model.GPU, grant units.Bytes) {
 	a := t.Current()
 	us.rebook(t, g, grant)
-	us.decide(model.GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+	us.Decide(model.GrantChanged{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
 }
 
 func (us *users) rebook(t *model.Task, g *model.GPU, grant units.Bytes) {

@@ -25,7 +25,7 @@ func (w *world) uses(id model.TaskID, used units.Bytes) {
 func (w *world) wantGrant(id model.TaskID, want units.Bytes) {
 	w.t.Helper()
 	grant := w.task(id).Current().Grants[0]
-	if booked := w.s.byID[grant.GPU].Resident(id).Grant; grant.Memory != want || booked != want {
+	if booked := w.s.GPU(grant.GPU).Resident(id).Grant; grant.Memory != want || booked != want {
 		w.t.Errorf("task %d is granted %s, and %s in the ledger, want %s", id, grant.Memory, booked, want)
 	}
 }

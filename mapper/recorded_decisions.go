@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -16,120 +17,33 @@ import (
 // remaining recorded decisions, above all launches, are applied at the end, without a
 // check whether they fit. The queues are not scheduled; the next Step does that.
 func (s *State) Follow(ev model.Event, decided []model.Decision) {
-	s.recorded = &recordedDecisions{slices.Clone(decided)}
-	defer func() { s.recorded = nil }()
+	s.SetRecorded(decided)
+	defer s.ClearRecorded()
 	s.take(ev)
 	s.lookAround()
-	for len(s.recorded.left) > 0 {
-		d := s.recorded.left[0]
-		s.recorded.left = s.recorded.left[1:]
+	for d := s.Recorded().Next(); d != nil; d = s.Recorded().Next() {
 		s.force(d)
 	}
 	s.followUp()
-	s.out, s.dirty = nil, true
+	s.ClearDecisions()
+	s.MarkDirty()
 }
 
 // lookAround is the part of [State.schedule] that makes no decisions of its own.
 func (s *State) lookAround() {
-	if !s.dirty || s.breakers.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore || s.launchLimitReached() {
+	if !s.Dirty() || s.breakers.engineDown.Code != "" || s.paused != nil || s.Now() < s.notBefore || s.launchLimitReached() {
 		return
 	}
 	s.learner.learnLoads()
-	if !s.recorded.hasRegrants(s.format) {
+	if !s.Recorded().HasRegrants(s.DecisionFormat()) {
 		s.shrink()
 	}
 }
 
-// recordedDecisions holds the recorded decisions on an event that have not been applied
-// yet. The methods of nil answer for a state that decides itself.
-type recordedDecisions struct{ left []model.Decision }
-
-// subject returns the task a decision is about, or 0.
-func subject(d model.Decision) model.TaskID {
-	switch d := d.(type) {
-	case model.Launch:
-		return d.Task
-	case model.Stop:
-		return d.Task
-	case model.Requeue:
-		return d.Task
-	case model.Release:
-		return d.Task
-	case model.GrantChanged:
-		return d.Task
-	case model.Suspend:
-		return d.Task
-	case model.Resume:
-		return d.Task
-	case model.GrantExceeded:
-		return d.Task
-	case model.Idle:
-		return d.Task
-	case model.Resize:
-		return d.Task
-	case model.Finish:
-		return d.Task.ID
-	}
-	return 0
-}
-
-// find returns the index of the first decision of a kind about a task, or -1.
-func (c *recordedDecisions) find(kind string, id model.TaskID) int {
-	if c == nil {
-		return -1
-	}
-	return slices.IndexFunc(c.left, func(d model.Decision) bool { return d.DecisionKind() == kind && subject(d) == id })
-}
-
-// strike removes a decision that has just been applied.
-func (c *recordedDecisions) strike(d model.Decision) {
-	if i := c.find(d.DecisionKind(), subject(d)); i >= 0 {
-		c.left = slices.Delete(c.left, i, i+1)
-	}
-}
-
-// fate returns the recorded decision about the end of an attempt, a Finish or a Requeue,
-// or nil if this program decides.
-func (c *recordedDecisions) fate(id model.TaskID) model.Decision {
-	i := cmp.Or(c.find(model.Finish{}.DecisionKind(), id)+1, c.find(model.Requeue{}.DecisionKind(), id)+1) - 1
-	if i < 0 {
-		return nil
-	}
-	return c.left[i]
-}
-
-// mayEnd reports whether a task that has not been launched may end now.
-func (c *recordedDecisions) mayEnd(id model.TaskID) bool {
-	return c == nil || c.find(model.Finish{}.DecisionKind(), id) >= 0
-}
-
-// mayStop reports whether a running task may be stopped now, for a reason. Two reasons
-// may coincide, and the recorded one determines what follows.
-func (c *recordedDecisions) mayStop(id model.TaskID, why model.Reason) bool {
-	if c == nil {
-		return true
-	}
-	i := c.find(model.Stop{}.DecisionKind(), id)
-	return i >= 0 && c.left[i].(model.Stop).Reason.Equal(why)
-}
-
-// maySuspend reports whether a running task may be suspended now, for a reason.
-func (c *recordedDecisions) maySuspend(id model.TaskID, why model.Reason) bool {
-	if c == nil {
-		return true
-	}
-	i := c.find(model.Suspend{}.DecisionKind(), id)
-	return i >= 0 && c.left[i].(model.Suspend).Reason.Equal(why)
-}
-
-// hasRegrants reports whether changes of grants are recorded, so that none must be
-// computed.
-func (c *recordedDecisions) hasRegrants(format int) bool { return c != nil && format >= 1 }
-
 // goOnRunning cancels the stop of a task.
 func (pre *preempter) goOnRunning(t *model.Task) {
 	if t.TimedOut { // the limit is checked again
-		pre.at(pre.now.Add(1), timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= pre.now})
+		pre.SetTimer(pre.Now().Add(1), ledger.Timer{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= pre.Now()})
 	}
 	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
@@ -149,10 +63,10 @@ func (s *State) meet(t *model.Task, fate model.Decision) {
 // force applies a recorded decision that the event did not lead to.
 func (s *State) force(d model.Decision) {
 	if d, ok := d.(model.SetTimer); ok {
-		s.wake = d.At
+		s.SetWake(d.At)
 		return
 	}
-	t := s.tasks[subject(d)]
+	t := s.TaskByID(ledger.Subject(d))
 	if t == nil {
 		return
 	}
@@ -180,11 +94,11 @@ func (s *State) withdrawFrom(t *model.Task) {
 	switch {
 	case t.Phase.Placed():
 		a := t.Current()
-		a.Ended = cmp.Or(a.Ended, s.now)
+		a.Ended = cmp.Or(a.Ended, s.Now())
 		s.users.vacate(t)
-		s.moveOut(t, a)
+		s.ReleaseHost(t, a)
 		for _, grant := range a.Grants {
-			s.takeOff(s.byID[grant.GPU], t.ID)
+			s.takeOff(s.GPU(grant.GPU), t.ID)
 		}
 		s.unsuspend(t, a)
 	case t.Phase == model.Suspended:
@@ -192,9 +106,9 @@ func (s *State) withdrawFrom(t *model.Task) {
 			s.dequeue(t)
 		}
 		a := t.Last()
-		a.Ended = cmp.Or(a.Ended, s.now)
+		a.Ended = cmp.Or(a.Ended, s.Now())
 		s.takesAll(t)
-		s.moveOut(t, a)
+		s.ReleaseHost(t, a)
 		s.unsuspend(t, a)
 	case t.Waiting():
 		s.dequeue(t)
@@ -253,15 +167,13 @@ func (s *State) forceLaunch(t *model.Task, d model.Launch) {
 // page returns the ledger's entry of a GPU, and adds it if there is none: the machine may
 // have lost the GPU since.
 func (s *State) page(grant model.Grant) *model.GPU {
-	if g := s.byID[grant.GPU]; g != nil {
+	if g := s.GPU(grant.GPU); g != nil {
 		return g
 	}
 	g := &model.GPU{GPUInfo: model.GPUInfo{ID: grant.GPU, Capacity: grant.Memory}, Missing: true}
-	next := s.nextInRing()
-	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
-	slices.SortFunc(s.gpus, compareGPUs)
-	s.placer.setRing(next)
-	s.inventoryChanged()
+	next := s.placer.nextInRing()
+	s.AddGPU(g)
+	s.placer.inventoryChanged(next)
 	return g
 }
 
@@ -288,7 +200,7 @@ func (s *State) forceGrants(t *model.Task, d model.GrantChanged) {
 		return
 	}
 	for _, grant := range d.Grants {
-		g := s.byID[grant.GPU]
+		g := s.GPU(grant.GPU)
 		r := (*model.Resident)(nil)
 		if g != nil {
 			r = g.Resident(t.ID)

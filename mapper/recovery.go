@@ -9,7 +9,7 @@ import (
 
 // exited removes an attempt from its GPUs and decides what follows for the task.
 func (s *State) exited(ev model.Exited) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Alive() == nil || t.Alive().N != ev.Attempt {
 		return
 	}
@@ -26,7 +26,7 @@ func (s *State) exited(ev model.Exited) {
 		ev.Class = model.ExitProgram // a GPU OOM without a GPU
 	}
 	for _, grant := range a.Grants {
-		a.Peak = max(a.Peak, s.byID[grant.GPU].Resident(t.ID).Peak)
+		a.Peak = max(a.Peak, s.GPU(grant.GPU).Resident(t.ID).Peak)
 	}
 	blame := oomAttribution{}
 	if oom {
@@ -42,13 +42,13 @@ func (s *State) exited(ev model.Exited) {
 	t.Seen = s.predictor.observedLoad(t)
 	s.predictor.learnGrowth(t, a)
 	s.users.vacate(t)
-	s.moveOut(t, a)
+	s.ReleaseHost(t, a)
 	s.unsuspend(t, a)
 	if ev.Fault == nil {
 		s.breakers.roomIn(t.Namespace)
 	}
 	for _, grant := range a.Grants {
-		s.takeOff(s.byID[grant.GPU], t.ID)
+		s.takeOff(s.GPU(grant.GPU), t.ID)
 	}
 	for _, o := range blame.overusers {
 		s.growGrant(o)
@@ -61,7 +61,7 @@ func (s *State) exited(ev model.Exited) {
 	default:
 		s.learner.learnFloor(t, a.Peak)
 	}
-	s.dirty = true
+	s.MarkDirty()
 	held := s.heldAfter(t, ev)
 	t.Hold = nil
 	s.settleEnd(t, a, ev, blame)
@@ -71,13 +71,13 @@ func (s *State) exited(ev model.Exited) {
 // endAttempt records when and how an attempt ended. An attempt that ended before its
 // limit was not stopped by the limit.
 func (ln *learner) endAttempt(t *model.Task, a *model.Attempt, ev model.Exited) {
-	a.Ended, a.Class, a.Code, a.Message = ln.now, ev.Class, ev.Code, ev.Message
+	a.Ended, a.Class, a.Code, a.Message = ln.Now(), ev.Class, ev.Code, ev.Message
 	if ev.Finished > 0 {
-		a.Ended = max(min(ev.Finished, ln.now), a.Started, a.Launched)
-		if t.TimedOut && t.StopReason.Code == model.ReasonTimeLimit && a.Started > 0 && a.Ended <= ln.limitEnds(t) {
+		a.Ended = max(min(ev.Finished, ln.Now()), a.Started, a.Launched)
+		if t.TimedOut && t.StopReason.Code == model.ReasonTimeLimit && a.Started > 0 && a.Ended <= ln.LimitEnds(t) {
 			t.TimedOut, t.Phase = false, model.Running // it ended in time, unobserved
 		}
-		if t.SlotUsed && a.Ended <= a.SlotStart().Add(ln.slot(t)) {
+		if t.SlotUsed && a.Ended <= a.SlotStart().Add(ln.SlotOf(t)) {
 			t.SlotUsed, t.Phase = false, model.Running
 		}
 	}
@@ -181,7 +181,7 @@ func (s *State) takeOff(g *model.GPU, id model.TaskID) {
 // recoverOOM requeues a task with more memory (see oom_attribution.go), the last time with
 // exclusive GPUs.
 func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
-	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
+	if !v.own && t.NotAtFault < s.Ledger.Options().BlamelessRetries {
 		a.NotAtFault = true
 		t.NotAtFault++
 		s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
@@ -189,15 +189,15 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 	}
 	t.OOMs++
 	switch {
-	case v.alone && v.demand+s.opt.Headroom >= v.most:
+	case v.alone && v.demand+s.Ledger.Options().Headroom >= v.most:
 		s.finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMAlone}.WithCause(v.reason))
 		return
-	case t.OOMs >= s.opt.Attempts:
+	case t.OOMs >= s.Ledger.Options().Attempts:
 		s.finish(t, model.Failed, a.Code, model.Reason{Code: model.ReasonOOMTooOften, Count: t.OOMs}.WithCause(v.reason))
 		return
-	case s.opt.Recovery == model.RecoverOriginal:
+	case s.Ledger.Options().Recovery == model.RecoverOriginal:
 		t.NextExclusive = true
-	case s.opt.Recovery == model.RecoverStaged:
+	case s.Ledger.Options().Recovery == model.RecoverStaged:
 		t.NextGrant = max(t.NextGrant, stagedFloor*units.Bytes(min(t.OOMs, 2)))
 		t.NextExclusive = t.NextExclusive || t.OOMs > 2
 	case t.OOMs == 1:
@@ -206,18 +206,18 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 		t.NextGrant = max(v.demand, t.NextGrant).Scale(oomAgainFactor).Clamp()
 	}
 	switch {
-	case !t.ConfirmedOOM && s.opt.Recovery != model.RecoverOriginal && s.opt.Recovery != model.RecoverStaged:
+	case !t.ConfirmedOOM && s.Ledger.Options().Recovery != model.RecoverOriginal && s.Ledger.Options().Recovery != model.RecoverStaged:
 		t.NextGrant = min(t.NextGrant, v.most) // an unconfirmed OOM gives no exclusive GPU
-	case t.OOMs == s.opt.Attempts-1 && !v.alone:
+	case t.OOMs == s.Ledger.Options().Attempts-1 && !v.alone:
 		t.NextExclusive, t.NextGrant = true, v.demand
 	case t.NextGrant > v.most:
 		t.NextExclusive = true
 	}
 	if t.NextExclusive { // other processes may use as much as the headroom
-		t.NextGrant = max(0, min(t.NextGrant, v.most-s.opt.Headroom))
+		t.NextGrant = max(0, min(t.NextGrant, v.most-s.Ledger.Options().Headroom))
 	}
 	oom := model.Reason{Code: model.ReasonOOM}.WithCause(v.reason)
-	if no := s.users.checkQuota(t.Request, t.GPUs, t.NextGrant, s.alone(t)); no != nil {
+	if no := s.users.checkQuota(t.Request, t.GPUs, t.NextGrant, s.RunsAlone(t)); no != nil {
 		s.finish(t, model.Failed, a.Code, no.Reason.WithCause(oom))
 		return
 	}
@@ -228,7 +228,7 @@ func (s *State) recoverOOM(t *model.Task, a *model.Attempt, v oomAttribution) {
 // memory of an unknown type. It returns false for a task that already had more memory, or
 // that cannot get more: that task has failed by its own fault.
 func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exited, v oomAttribution) bool {
-	if !v.own && t.NotAtFault < s.opt.BlamelessRetries {
+	if !v.own && t.NotAtFault < s.Ledger.Options().BlamelessRetries {
 		a.NotAtFault = true
 		t.NotAtFault++
 		s.requeue(t, model.Recovering, model.Reason{Code: model.ReasonOOMBlameless}.WithCause(v.reason))
@@ -238,7 +238,7 @@ func (s *State) recoverSuspected(t *model.Task, a *model.Attempt, ev model.Exite
 	if t.Suspected || need <= a.Grants[0].Memory {
 		return false
 	}
-	if s.users.checkQuota(t.Request, t.GPUs, need, s.alone(t)) != nil {
+	if s.users.checkQuota(t.Request, t.GPUs, need, s.RunsAlone(t)) != nil {
 		return false
 	}
 	t.Suspected, t.NextGrant = true, need
@@ -254,7 +254,7 @@ func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(oomFactor) 
 func (s *State) recoverNotAtFault(t *model.Task, a *model.Attempt, ev model.Exited) {
 	a.NotAtFault = true
 	t.NotAtFault++
-	if t.NotAtFault > s.opt.BlamelessRetries {
+	if t.NotAtFault > s.Ledger.Options().BlamelessRetries {
 		s.finish(t, model.Failed, ev.Code, model.Reason{Code: model.ReasonTooOften, Count: t.NotAtFault}.WithCause(outcome(ev)))
 		return
 	}
@@ -266,14 +266,14 @@ func (s *State) recoverNotAtFault(t *model.Task, a *model.Attempt, ev model.Exit
 		}
 	}
 	if ev.Class == model.ExitInfrastructure || ev.Class == model.ExitMPSFault { // what failed needs time to recover
-		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
+		t.NotBefore = s.Now().Add(s.Ledger.Options().Backoff << min(t.NotAtFault-1, maxBackoffDoublings))
 	}
 	s.requeue(t, model.Recovering, outcome(ev))
 }
 
 // requeue puts a task back into a queue after an attempt.
 func (s *State) requeue(t *model.Task, phase model.Phase, reason model.Reason) {
-	if fate := s.recorded.fate(t.ID); fate != nil {
+	if fate := s.Recorded().End(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
 	}
@@ -283,6 +283,6 @@ func (s *State) requeue(t *model.Task, phase model.Phase, reason model.Reason) {
 // runAgain does the work of requeue.
 func (s *State) runAgain(t *model.Task, phase model.Phase, reason model.Reason) {
 	t.Reason, t.Last().Reason = reason, reason
-	s.decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason})
+	s.Decide(model.Requeue{Task: t.ID, Need: t.NextGrant, Alone: t.NextExclusive, Phase: phase, Reason: reason})
 	s.enqueue(t, phase)
 }

@@ -28,13 +28,13 @@ type rejectedEntry struct {
 // shared.
 func (pl *placer) requestKey(t *model.Task) (l requestKey, ok bool) {
 	odd := t.GPUs != 1 || t.Phase != model.Queued || len(t.Pinned) > 0 || t.Learner || t.Estimate.Share != 0
-	if odd || len(pl.gpus) < triesFrom || pl.policy.pick == nil {
+	if odd || len(pl.GPUList()) < triesFrom || pl.policy.pick == nil {
 		return l, false
 	}
-	if pl.opt.FillHeld || pl.opt.Preempts() { // whether a reserved or nominated GPU takes a task depends on the task
+	if pl.Options().FillHeld || pl.Options().Preempts() { // whether a reserved or nominated GPU takes a task depends on the task
 		return l, false
 	}
-	return requestKey{pl.candidatesOf(t)[0], pl.alone(t)}, true
+	return requestKey{pl.candidatesOf(t)[0], pl.RunsAlone(t)}, true
 }
 
 // cacheRejection records that every GPU except the reserved ones rejected a task.

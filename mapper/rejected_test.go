@@ -28,7 +28,7 @@ func TestTriesAreShared(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.note(got)
-			for _, w := range c.s.tasks {
+			for _, w := range c.s.TaskList() {
 				if _, but := c.s.placer.cachedRejection(w); w.Waiting() {
 					shared += len(c.s.unasked(w))
 					kept += len(but)

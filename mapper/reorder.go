@@ -22,7 +22,7 @@ func byPosition(x, y *model.Task) int {
 }
 
 func (s *State) queueMoved(ev model.QueueMoved) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || !t.Waiting() {
 		return
 	}
@@ -54,5 +54,5 @@ func (s *State) queueMoved(ev model.QueueMoved) {
 		}
 	}
 	slices.SortFunc(line.waiting(), byPosition)
-	s.dirty = true
+	s.MarkDirty()
 }

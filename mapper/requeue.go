@@ -3,7 +3,7 @@ package mapper
 import "carma/mapper/model"
 
 func (s *State) requeueRequested(ev model.RequeueRequested) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
@@ -12,7 +12,7 @@ func (s *State) requeueRequested(ev model.RequeueRequested) {
 	switch {
 	case t.Phase != model.Suspended:
 		s.preempter.stop(t, why)
-	case s.recorded.mayStop(t.ID, why):
+	case s.Recorded().MayStop(t.ID, why):
 		s.stopSuspended(t, why)
 	default:
 		s.preempter.goOnRunning(t)
@@ -25,7 +25,7 @@ func (s *State) requeueEnded(t *model.Task, a *model.Attempt) {
 	a.NotAtFault = true
 	t.Recall, t.StopReason = nil, model.Reason{}
 	s.requeue(t, model.Queued, reason)
-	if recall.Hold && s.tasks[t.ID] == t && !t.Phase.Placed() {
+	if recall.Hold && s.TaskByID(t.ID) == t && !t.Phase.Placed() {
 		s.hold(t, recall.By, recall.Why)
 	}
 }

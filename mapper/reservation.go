@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -23,15 +24,15 @@ func (q *schedulingQueue) reserved(ev model.Reserved) {
 	r.GPUs = slices.Clone(r.GPUs)
 	slices.Sort(r.GPUs)
 	r.GPUs = slices.Compact(r.GPUs)
-	r.From = max(r.From, q.now)
+	r.From = max(r.From, q.Now())
 	if r.Until <= r.From || len(r.GPUs) == 0 || r.Memory < 0 || (r.User == "") == (r.Account == "") {
 		return
 	}
 	q.lastReservation++
 	r.ID = q.lastReservation
 	q.reservations = append(q.reservations, &r)
-	q.at(r.Until, timer{})
-	q.dirty = true
+	q.SetTimer(r.Until, ledger.Timer{})
+	q.MarkDirty()
 }
 
 func (s *State) unreserved(ev model.Unreserved) {
@@ -44,7 +45,7 @@ func (pl *placer) dropReservations(which func(*model.Reservation) bool) {
 	pl.queue.reservations = slices.DeleteFunc(pl.queue.reservations, which)
 	if len(pl.queue.reservations) < n {
 		pl.dropCache()
-		pl.dirty = true
+		pl.MarkDirty()
 	}
 }
 
@@ -63,30 +64,30 @@ func (q *schedulingQueue) latestEnd(t *model.Task) (units.Instant, bool) {
 	if t.TimeLimit > 0 && (run == 0 || t.TimeLimit < run) {
 		run = t.TimeLimit
 	}
-	return q.now.Add(run), run > 0
+	return q.Now().Add(run), run > 0
 }
 
 // runsInto reports whether a task that is started now would run into a reservation.
 func (q *schedulingQueue) runsInto(t *model.Task, r *model.Reservation) bool {
-	if r.Until <= q.now {
+	if r.Until <= q.Now() {
 		return false
 	}
 	end, known := q.latestEnd(t)
 	if !known {
-		end = q.now.Add(reservedAhead)
+		end = q.Now().Add(reservedAhead)
 	}
-	return r.From <= q.now || end > r.From
+	return r.From <= q.Now() || end > r.From
 }
 
 // reservation returns the reservation that keeps a task off a GPU with otherwise enough
 // room, or nil.
 func (q *schedulingQueue) reservation(t *model.Task, g *model.GPU) *model.Reservation {
-	left := q.freeFor(t, g) - q.needOn(t, g)
+	left := q.FreeFor(t, g) - q.NeedOn(t, g)
 	for _, r := range q.reservations {
 		if r.IsFor(t) || !slices.Contains(r.GPUs, g.ID) || !q.runsInto(t, r) {
 			continue
 		}
-		if r.Memory == 0 || q.alone(t) {
+		if r.Memory == 0 || q.RunsAlone(t) {
 			return r
 		}
 		if left -= q.unused(r, g); left < 0 {
@@ -98,10 +99,10 @@ func (q *schedulingQueue) reservation(t *model.Task, g *model.GPU) *model.Reserv
 
 // unused returns the memory that a reservation keeps on a GPU beyond the memory of the
 // beneficiary's tasks there.
-func (l *ledger) unused(r *model.Reservation, g *model.GPU) units.Bytes {
+func (q *schedulingQueue) unused(r *model.Reservation, g *model.GPU) units.Bytes {
 	left := r.Memory
 	for i := range g.Residents {
-		if t := l.tasks[g.Residents[i].Task]; t != nil && r.IsFor(t) {
+		if t := q.TaskByID(g.Residents[i].Task); t != nil && r.IsFor(t) {
 			left -= g.Residents[i].Taken()
 		}
 	}
@@ -129,8 +130,8 @@ func (q *schedulingQueue) barred(t *model.Task) bool {
 		return false
 	}
 	var able []*model.GPU
-	for _, g := range q.gpus {
-		if q.roomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
+	for _, g := range q.GPUList() {
+		if q.RoomFor(t, g) >= max(t.NeedOn(g), 1) && !q.reservedByUser(t, g) {
 			able = append(able, g)
 		}
 	}
@@ -139,12 +140,12 @@ func (q *schedulingQueue) barred(t *model.Task) bool {
 
 // reservedByUser reports whether a task may not use a GPU however much room there is.
 func (q *schedulingQueue) reservedByUser(t *model.Task, g *model.GPU) bool {
-	if !t.MayUse(g.ID) || t.GPUs > 1 && g.MIG || !q.resumeTargets(t, g) {
+	if !t.MayUse(g.ID) || t.GPUs > 1 && g.MIG || !q.ResumeTargets(t, g) {
 		return true
 	}
 	return slices.ContainsFunc(q.reservations, func(r *model.Reservation) bool {
 		return !r.IsFor(t) && slices.Contains(r.GPUs, g.ID) && q.runsInto(t, r) &&
-			(r.Memory == 0 || q.alone(t) || q.room(g, false)-q.unused(r, g) < max(t.NeedOn(g), 1))
+			(r.Memory == 0 || q.RunsAlone(t) || q.Room(g, false)-q.unused(r, g) < max(t.NeedOn(g), 1))
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 // CannotResize says why a running task cannot have another allocation on its machine. It
 // returns the zero Reason if it can, or if it does not run.
 func (q *schedulingQueue) CannotResize(id model.TaskID, ask model.HostAsk) model.Reason {
-	t := q.tasks[id]
+	t := q.TaskByID(id)
 	if t == nil || !t.Resizable() {
 		return model.Reason{}
 	}
@@ -18,9 +18,9 @@ func (q *schedulingQueue) CannotResize(id model.TaskID, ask model.HostAsk) model
 }
 
 // node returns the machine of a placed task.
-func (l *ledger) node(t *model.Task) string {
+func (q *schedulingQueue) node(t *model.Task) string {
 	if a := t.Current(); len(a.Grants) > 0 && a.Host == (model.HostShare{}) {
-		return l.byID[a.Grants[0].GPU].Node
+		return q.GPU(a.Grants[0].GPU).Node
 	}
 	return t.Current().Host.Node
 }
@@ -29,7 +29,7 @@ func (l *ledger) node(t *model.Task) string {
 // ask at its launch. Unchanged parts stay as they are. The reason says why the allocation
 // is not possible: the machine has too little, or the task uses more memory now.
 func (q *schedulingQueue) otherShare(t *model.Task, ask model.HostAsk) (model.HostShare, model.Reason) {
-	was, h := t.Current().Host, q.host(q.node(t))
+	was, h := t.Current().Host, q.Host(q.node(t))
 	if h == nil || !h.Known {
 		return model.HostShare{Node: was.Node}, model.Reason{}
 	}
@@ -39,7 +39,7 @@ func (q *schedulingQueue) otherShare(t *model.Task, ask model.HostAsk) (model.Ho
 	wants := *t
 	wants.HostMem, wants.HostReserve, wants.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	wants.Normalize()
-	share := q.hostShare(&wants, then)
+	share := q.HostShareOf(&wants, then)
 	if was.Memory > 0 && wants.HostMem == t.HostMem && wants.HostReserve == t.HostReserve {
 		share.Memory, share.Limit = was.Memory, was.Limit
 	}
@@ -76,12 +76,12 @@ func (q *schedulingQueue) lacksFor(t *model.Task, h *model.Host, r model.HostRes
 // nothing changes.
 func (s *State) resize(t *model.Task, ask model.HostAsk) {
 	share, no := s.queue.otherShare(t, ask)
-	if s.recorded != nil {
-		i := s.recorded.find(model.Resize{}.DecisionKind(), t.ID)
-		if i < 0 {
+	if s.Recorded() != nil {
+		d, ok := s.Recorded().Resize(t.ID)
+		if !ok {
 			return
 		}
-		share, no = s.recorded.left[i].(model.Resize).Host, model.Reason{}
+		share, no = d.Host, model.Reason{}
 	}
 	if no.Code != "" {
 		return
@@ -89,7 +89,7 @@ func (s *State) resize(t *model.Task, ask model.HostAsk) {
 	t.HostMem, t.HostReserve, t.CPUs = ask.Memory, ask.Reserve, ask.CPUs
 	t.Request.Normalize()
 	s.users.rebookHost(t, share)
-	s.decide(model.Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
+	s.Decide(model.Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
 }
 
 // rebookHost replaces the allocation of a running task on its machine.
@@ -100,10 +100,11 @@ func (us *users) rebookHost(t *model.Task, share model.HostShare) {
 		defer us.occupy(t)
 	}
 	was := a.Host
-	a.Host, a.Resized, us.dirty = share, true, true
-	h := us.host(was.Node)
+	a.Host, a.Resized = share, true
+	us.MarkDirty()
+	h := us.Host(was.Node)
 	if h == nil || h.Resident(t.ID) == nil {
-		us.settleIn(t, share)
+		us.AllocateHost(t, share)
 		return
 	}
 	r := h.Resident(t.ID)

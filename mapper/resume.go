@@ -1,10 +1,10 @@
 package mapper
 
 import (
-	"cmp"
 	"slices"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -18,17 +18,17 @@ func (pre *preempter) backRunning(t *model.Task) {
 	if t.Suspension.Preemptor() != 0 {
 		t.ClearReason(why.Code)
 	}
-	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = model.Running, nil, nil, model.Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, pre.now)
+	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = model.Running, nil, nil, model.Idleness{Touched: t.Idle.Touched}, max(t.PacedAt, pre.Now())
 	pre.bookSuspendedMemory(t)
-	pre.dirty = true
-	if ends := pre.slotEnds(t); ends != units.Never {
-		pre.at(max(ends, pre.now), timer{})
+	pre.MarkDirty()
+	if ends := pre.SlotEnds(t); ends != units.Never {
+		pre.SetTimer(max(ends, pre.Now()), ledger.Timer{})
 	}
 	if t.TimeLimit > 0 {
-		pre.at(max(pre.limitEnds(t), pre.now), timer{Task: t.ID, Attempt: a.N})
+		pre.SetTimer(max(pre.LimitEnds(t), pre.Now()), ledger.Timer{Task: t.ID, Attempt: a.N})
 	}
 	for _, grant := range a.Grants { // it has a load again
-		pre.placer.predict([]*model.GPU{pre.byID[grant.GPU]})
+		pre.placer.predict([]*model.GPU{pre.GPU(grant.GPU)})
 	}
 	mover := ""
 	if why.Code == model.ReasonMoved {
@@ -38,7 +38,7 @@ func (pre *preempter) backRunning(t *model.Task) {
 }
 
 func (s *State) resumeAsked(ev model.ResumeAsked) {
-	if t := s.tasks[ev.Task]; t != nil {
+	if t := s.TaskByID(ev.Task); t != nil {
 		s.resumeFitting(t)
 	}
 }
@@ -54,25 +54,6 @@ func (s *State) resumeFitting(t *model.Task) {
 	}
 }
 
-// resumeTargets reports whether a task may resume on a GPU; a task that is not suspended
-// may use any.
-func (l *ledger) resumeTargets(t *model.Task, g *model.GPU) bool {
-	if t.Phase != model.Suspended {
-		return true
-	}
-	if t.Suspension.Includes(g.ID) || t.Suspension.InPlace {
-		return t.Suspension.Includes(g.ID)
-	}
-	had := l.byID[t.Suspension.From[0].GPU]
-	return had != nil && g.Suspend == model.SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.MIG && !had.MIG
-}
-
-// ComesBackTo reports whether a suspended task may resume on a GPU.
-func (l *ledger) ComesBackTo(id model.TaskID, gpu model.GPUID) bool {
-	t, g := l.tasks[id], l.byID[gpu]
-	return t != nil && g != nil && t.Phase == model.Suspended && l.resumeTargets(t, g)
-}
-
 // resume places a suspended task, which has already left its queue, on GPUs.
 func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, alone bool) {
 	a := t.Last()
@@ -81,7 +62,7 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 		from[i] = grant.GPU
 	}
 	a.Grants, a.Fills = grants, 0 // it no longer backfills
-	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat = model.Resuming, s.now, 0, 0, nil
+	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat = model.Resuming, s.Now(), 0, 0, nil
 	s.placer.retry(t)
 	s.takesAll(t)
 	s.placer.addResident(t, gpus, grants, alone)
@@ -94,12 +75,12 @@ func (s *State) resume(t *model.Task, gpus []*model.GPU, grants []model.Grant, a
 	if s.queue.head.Task == t.ID {
 		s.queue.head = headReservation{}
 	}
-	s.decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
+	s.Decide(model.Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
 }
 
 // resumed handles the answer to [model.Resume].
 func (s *State) resumed(ev model.Resumed) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Phase != model.Resuming || t.Last().N != ev.Attempt {
 		return
 	}
@@ -111,14 +92,14 @@ func (s *State) resumed(ev model.Resumed) {
 	t.ClearReason(model.ReasonNotResumed)
 	s.preempter.backRunning(t)
 	for _, grant := range a.Grants {
-		g := s.byID[grant.GPU]
-		g.ChangedAt = s.now
+		g := s.GPU(grant.GPU)
+		g.ChangedAt = s.Now()
 		g.InvalidateForecast()
-		g.Resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
+		g.Resident(t.ID).WarmUntil = s.Now().Add(s.Ledger.Options().WarmUp)
 		g.Settle()
 		s.preempter.checkIdle(g)
 	}
-	s.at(s.now.Add(s.opt.WarmUp), timer{})
+	s.SetTimer(s.Now().Add(s.Ledger.Options().WarmUp), ledger.Timer{})
 	s.preempter.notePreemptible(t)
 }
 
@@ -128,13 +109,13 @@ func (s *State) notResumed(t *model.Task, failure string) {
 	a, away := t.Current(), t.Suspension
 	s.users.vacate(t)
 	for _, grant := range a.Grants {
-		s.takeOff(s.byID[grant.GPU], t.ID)
+		s.takeOff(s.GPU(grant.GPU), t.ID)
 	}
 	away.Failures++
 	a.Grants = slices.Clone(away.From)
 	s.addResidue(t)
 	t.Reason = model.Reason{Code: model.ReasonNotResumed, Count: away.Failures, Text: failure}
-	t.NotBefore = s.now.Add(s.opt.Backoff << min(away.Failures-1, maxBackoffDoublings))
+	t.NotBefore = s.Now().Add(s.Ledger.Options().Backoff << min(away.Failures-1, maxBackoffDoublings))
 	s.enqueue(t, model.Suspended)
 }
 
@@ -155,13 +136,13 @@ func (s *State) exitedWhileSuspended(t *model.Task, ev model.Exited) {
 	s.unsuspend(t, a)
 	s.learner.endAttempt(t, a, ev)
 	a.Peak, a.HostPeak = max(a.Peak, ev.Peak.Clamp()), ev.HostPeak.Clamp()
-	s.moveOut(t, a)
+	s.ReleaseHost(t, a)
 	if ev.Class == model.ExitOK {
 		s.learner.learn(t, a)
 	} else {
 		s.learner.learnFloor(t, a.Peak)
 	}
-	s.dirty = true
+	s.MarkDirty()
 	held := s.heldAfter(t, ev)
 	t.Hold = nil
 	s.settleEnd(t, a, ev, oomAttribution{})
@@ -175,11 +156,11 @@ func (s *State) unsuspend(t *model.Task, a *model.Attempt) {
 		return
 	}
 	if away.Since > 0 {
-		s.recordSuspension(a, away)
+		s.preempter.recordSuspension(a, away)
 	}
 	t.Suspension = nil
 	for _, from := range away.From {
-		if g := s.byID[from.GPU]; g != nil {
+		if g := s.GPU(from.GPU); g != nil {
 			s.placer.forgetMissing(g)
 		}
 	}
@@ -204,11 +185,4 @@ func (s *State) forceResume(t *model.Task, d model.Resume) {
 	for _, g := range gpus {
 		g.Bookable = max(g.Bookable, g.Reserved)
 	}
-}
-
-// limitEnds returns the end of the time limit of a running attempt. Suspended time does
-// not count.
-func (l *ledger) limitEnds(t *model.Task) units.Instant {
-	a := t.Last()
-	return cmp.Or(a.Started, l.now).Add(a.SuspendedTime).Add(t.TimeLimit)
 }

@@ -3,6 +3,7 @@ package mapper
 import (
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -23,10 +24,10 @@ type cycle struct {
 // tasks as the look-ahead did not fit. So the recovery queue goes first and does not
 // block the main queue.
 func (s *State) schedule() {
-	if !s.dirty || s.breakers.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
+	if !s.Dirty() || s.breakers.engineDown.Code != "" || s.paused != nil || s.launchesPaused() {
 		return
 	}
-	s.dirty = false
+	s.ClearDirty()
 	s.learner.learnLoads()
 	s.shrink()
 	s.queue.sortUsers()
@@ -52,9 +53,9 @@ func (s *State) runCycle() {
 		s.preempter.preempt(p)
 	}
 	s.queue.fairTick()
-	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.now { // with time, a rejected placement may become acceptable
-		s.again = s.now.Add(forecastValid)
-		s.at(s.again, timer{})
+	if s.placer.policy.pick != nil && p.head != nil && s.again <= s.Now() { // with time, a rejected placement may become acceptable
+		s.again = s.Now().Add(forecastValid)
+		s.SetTimer(s.again, ledger.Timer{})
 	}
 }
 
@@ -138,7 +139,7 @@ func (s *State) byPriority(p *cycle) {
 // recoveryBlocks reports whether a recovering task keeps the whole main queue
 // from starting.
 func (q *schedulingQueue) recoveryBlocks() bool {
-	if q.opt.Recovery != model.RecoverOriginal {
+	if q.Options().Recovery != model.RecoverOriginal {
 		return false
 	}
 	return slices.ContainsFunc(q.waiting.recovery(), func(l lane) bool {
@@ -166,15 +167,19 @@ func (s *State) scanQueue(p *cycle, lanes []lane) int {
 		lane := &lanes[l]
 		for _, line := range lane.lines {
 			for i := 0; i < line.len(); {
-				if tried == s.opt.LookAhead && launched {
+				if tried == s.Ledger.Options().LookAhead && launched {
 					tried, launched = s.counted(p.blocked[before:]), false
 				}
-				if tried == s.opt.LookAhead || s.launchesPaused() {
-					s.dirty = s.launchesPaused()
+				if tried == s.Ledger.Options().LookAhead || s.launchesPaused() {
+					if s.launchesPaused() {
+						s.MarkDirty()
+					} else {
+						s.ClearDirty()
+					}
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.breakers.isProbe(t) && s.canFit(t) && !s.queue.barred(t) && !s.bounded(t) {
+				if t.NotBefore <= s.Now() && s.breakers.isProbe(t) && s.CanFit(t) && !s.queue.barred(t) && !s.bounded(t) {
 					if gpus := s.placer.place(p, t); gpus != nil {
 						line.remove(i)
 						s.bind(t, gpus)

@@ -10,7 +10,7 @@ import (
 // pace updates the speeds after the tasks on some GPUs changed.
 func (pl *placer) pace(gpus []*model.GPU) {
 	for _, g := range gpus {
-		g.ChangedAt = pl.now
+		g.ChangedAt = pl.Now()
 	}
 	pl.predict(gpus)
 }
@@ -24,8 +24,8 @@ func (pl *placer) predict(gpus []*model.GPU) {
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			d := pl.predictor.loadDemand(r.Load, pl.tasks[r.Task])
-			d.idle = d.idle || pl.tasks[r.Task].Phase == model.Suspending
+			d := pl.predictor.loadDemand(r.Load, pl.TaskByID(r.Task))
+			d.idle = d.idle || pl.TaskByID(r.Task).Phase == model.Suspending
 			demands = append(demands, d)
 		}
 		var room [16]float64
@@ -35,7 +35,7 @@ func (pl *placer) predict(gpus []*model.GPU) {
 	}
 	for _, g := range gpus {
 		for i := range g.Residents {
-			pl.repace(pl.tasks[g.Residents[i].Task])
+			pl.repace(pl.TaskByID(g.Residents[i].Task))
 		}
 	}
 }
@@ -153,13 +153,13 @@ const doubtMost = 0.9
 func (pl *placer) repace(t *model.Task) {
 	pl.predictor.progress(t)
 	for _, grant := range t.Current().Grants {
-		if g := pl.byID[grant.GPU]; g != nil {
+		if g := pl.GPU(grant.GPU); g != nil {
 			g.InvalidateForecast()
 		}
 	}
 	t.Speed = 1
 	for _, grant := range t.Current().Grants {
-		if g := pl.byID[grant.GPU]; g != nil {
+		if g := pl.GPU(grant.GPU); g != nil {
 			if r := g.Resident(t.ID); r != nil {
 				t.Speed = min(t.Speed, r.Speed)
 			}
@@ -169,5 +169,5 @@ func (pl *placer) repace(t *model.Task) {
 
 // progress updates the work that a running task has done up to now.
 func (pr *predictor) progress(t *model.Task) {
-	t.Done, t.PacedAt = t.DoneBy(pr.now), pr.now
+	t.Done, t.PacedAt = t.DoneBy(pr.Now()), pr.Now()
 }

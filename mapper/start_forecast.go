@@ -24,7 +24,7 @@ const (
 // ExpectedStart simulates the state's own decisions on a copy, without samples, and ends
 // after foreseenFor or foreseenSteps. It does not change the state.
 func (s *State) ExpectedStart(id model.TaskID) (from, to time.Duration, ok bool) {
-	t := s.tasks[id]
+	t := s.TaskByID(id)
 	if t == nil || t.Phase == model.Estimating || t.Phase.Placed() || t.Phase == model.Suspended && !t.Waiting() || s.breakers.awaitsRoom(t) {
 		return 0, 0, false
 	}
@@ -58,34 +58,34 @@ type attemptWork struct {
 // of begins with a copy of a state. It assumes that all launched containers start now.
 func (f *startForecast) of(s *State) {
 	f.s, f.whole = s.Clone(), map[model.TaskID]attemptWork{}
-	f.s.out = nil
-	for _, g := range f.s.gpus {
+	f.s.ClearDecisions()
+	for _, g := range f.s.GPUList() {
 		for i := range g.Residents {
-			switch t := f.s.tasks[g.Residents[i].Task]; {
+			switch t := f.s.TaskByID(g.Residents[i].Task); {
 			case t.Current().Started == 0:
-				f.next = append(f.next, model.Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+				f.next = append(f.next, model.Started{At: s.Now(), Task: t.ID, Attempt: t.Current().N})
 			case t.Phase == model.Suspending:
-				f.next = append(f.next, model.SuspendDone{At: s.now, Task: t.ID, Attempt: t.Current().N})
+				f.next = append(f.next, model.SuspendDone{At: s.Now(), Task: t.ID, Attempt: t.Current().N})
 			case t.Phase == model.Resuming:
-				f.next = append(f.next, model.Resumed{At: s.now, Task: t.ID, Attempt: t.Current().N})
+				f.next = append(f.next, model.Resumed{At: s.Now(), Task: t.ID, Attempt: t.Current().N})
 			}
 		}
 	}
-	for _, h := range f.s.hosts {
+	for _, h := range f.s.HostList() {
 		h.Available = 0 // it is valid for the present only
 	}
-	for _, t := range f.s.bare() {
+	for _, t := range f.s.WithoutGPU() {
 		if t.Current().Started == 0 {
-			f.next = append(f.next, model.Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			f.next = append(f.next, model.Started{At: s.Now(), Task: t.ID, Attempt: t.Current().N})
 		}
 	}
-	f.s.dirty = true
-	f.next = append(f.next, model.TimerFired{At: s.now})
+	f.s.MarkDirty()
+	f.next = append(f.next, model.TimerFired{At: s.Now()})
 }
 
 // start simulates until a task is launched, and returns how long that takes.
 func (f *startForecast) start(id model.TaskID) (time.Duration, bool) {
-	began := f.s.now
+	began := f.s.Now()
 	for range foreseenSteps {
 		if len(f.next) == 0 && !f.ahead(began.Add(foreseenFor)) {
 			return 0, false
@@ -102,18 +102,18 @@ func (f *startForecast) start(id model.TaskID) (time.Duration, bool) {
 			switch d := d.(type) {
 			case model.Launch:
 				if d.Task == id {
-					return f.s.now.Sub(began), true
+					return f.s.Now().Sub(began), true
 				}
-				f.next = append(f.next, model.Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+				f.next = append(f.next, model.Started{At: f.s.Now(), Task: d.Task, Attempt: d.Attempt})
 			case model.Suspend:
-				f.next = append(f.next, model.SuspendDone{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+				f.next = append(f.next, model.SuspendDone{At: f.s.Now(), Task: d.Task, Attempt: d.Attempt})
 			case model.Resume:
 				if d.Task == id {
-					return f.s.now.Sub(began), true
+					return f.s.Now().Sub(began), true
 				}
-				f.next = append(f.next, model.Resumed{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+				f.next = append(f.next, model.Resumed{At: f.s.Now(), Task: d.Task, Attempt: d.Attempt})
 			case model.Stop:
-				f.next = append(f.next, model.Exited{At: f.s.now, Task: d.Task, Attempt: d.Attempt, Class: model.ExitStopped})
+				f.next = append(f.next, model.Exited{At: f.s.Now(), Task: d.Task, Attempt: d.Attempt, Class: model.ExitStopped})
 			case model.Finish:
 				if d.Task.ID == id {
 					return 0, false
@@ -128,15 +128,15 @@ func (f *startForecast) start(id model.TaskID) (time.Duration, bool) {
 // none before an instant.
 func (f *startForecast) ahead(until units.Instant) bool {
 	first, ends := until, (*model.Task)(nil)
-	for _, g := range f.s.gpus {
+	for _, g := range f.s.GPUList() {
 		for i := range g.Residents {
-			t := f.s.tasks[g.Residents[i].Task]
+			t := f.s.TaskByID(g.Residents[i].Task)
 			if at := f.ends(t); at < first || at == first && ends != nil && t.ID < ends.ID {
 				first, ends = at, t
 			}
 		}
 	}
-	for _, t := range f.s.bare() {
+	for _, t := range f.s.WithoutGPU() {
 		if at := f.ends(t); at < first || at == first && ends != nil && t.ID < ends.ID {
 			first, ends = at, t
 		}
@@ -144,7 +144,7 @@ func (f *startForecast) ahead(until units.Instant) bool {
 	wake, ok := f.s.NextTimer()
 	switch {
 	case ok && wake < first:
-		f.next = append(f.next, model.TimerFired{At: max(wake, f.s.now)})
+		f.next = append(f.next, model.TimerFired{At: max(wake, f.s.Now())})
 	case ends != nil:
 		f.next = append(f.next, model.Exited{At: first, Task: ends.ID, Attempt: ends.Current().N, Class: model.ExitOK})
 	default:
@@ -160,7 +160,7 @@ func (f *startForecast) ends(t *model.Task) units.Instant {
 	if a == nil || a.Started == 0 {
 		return units.Never
 	}
-	done := t.DoneBy(f.s.now)
+	done := t.DoneBy(f.s.Now())
 	w := f.whole[t.ID]
 	if w.attempt != a.N {
 		left, basis := f.s.predictor.left(t, done)
@@ -174,17 +174,17 @@ func (f *startForecast) ends(t *model.Task) units.Instant {
 		f.whole[t.ID] = w
 	}
 	left := (w.seconds - done) / t.Speed
-	return f.s.now.Add(time.Duration(math.Ceil(min(max(left, 0), 1e9) * float64(time.Second))))
+	return f.s.Now().Add(time.Duration(math.Ceil(min(max(left, 0), 1e9) * float64(time.Second))))
 }
 
 // uses adds a task's use to the samples of its GPUs; by is 1, or -1 to subtract it.
 func (f *startForecast) uses(id model.TaskID, by float64) {
-	t := f.s.tasks[id]
+	t := f.s.TaskByID(id)
 	if t == nil || t.Current() == nil {
 		return
 	}
 	for _, grant := range t.Current().Grants {
-		g := f.s.byID[grant.GPU]
+		g := f.s.GPU(grant.GPU)
 		if r := g.Resident(id); r != nil {
 			g.Used = max(0, g.Used+r.Used.Scale(by))
 			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)

@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
 // State is the whole state of the mapper. It is not safe for concurrent use: one
 // goroutine owns it.
 type State struct {
-	*ledger
+	*ledger.Ledger
 
 	users     *users
 	predictor *predictor
@@ -36,13 +37,12 @@ type step struct {
 
 // New returns an empty state. Options must be valid.
 func New(opt model.Options) *State {
-	opt = opt.Clone()
 	p, err := policyNamed(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	l := &ledger{agenda: agenda{format: model.DecisionFormat}, opt: opt, idleOnly: p.idleOnly, gpus: []*model.GPU{}, byID: map[model.GPUID]*model.GPU{}, taskIndex: newTaskIndex()}
-	s := &State{ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
+	l := ledger.New(opt, p.idleOnly)
+	s := &State{Ledger: l, users: newUsers(l), predictor: newPredictor(l), breakers: newBreakers(l)}
 	s.queue = newSchedulingQueue(l, s.users, s.predictor)
 	s.placer = newPlacer(l, s.predictor, s.queue, p)
 	s.wire()
@@ -51,8 +51,8 @@ func New(opt model.Options) *State {
 
 // wire makes the parts that hold nothing but references to others.
 func (s *State) wire() {
-	s.preempter = &preempter{ledger: s.ledger, users: s.users, predictor: s.predictor, queue: s.queue, placer: s.placer}
-	s.learner = &learner{s.ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
+	s.preempter = &preempter{Ledger: s.Ledger, users: s.users, predictor: s.predictor, queue: s.queue, placer: s.placer}
+	s.learner = &learner{s.Ledger, s.users, s.predictor, s.queue, s.placer, s.preempter}
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states and equal
@@ -61,14 +61,13 @@ func (s *State) wire() {
 func (s *State) Step(ev model.Event) []model.Decision {
 	s.take(ev)
 	s.schedule()
-	s.setTimer()
-	return s.out
+	s.NextWake()
+	return s.Decisions()
 }
 
 // take applies an event, except its effect on the queues.
 func (s *State) take(ev model.Event) {
-	s.now = max(s.now, ev.When())
-	s.out = nil
+	s.Begin(ev.When())
 	switch ev := ev.(type) {
 	case model.Configured:
 		s.configure(ev)
@@ -140,7 +139,7 @@ func (s *State) take(ev model.Event) {
 	case model.EndRecovered:
 		s.endRecovered(ev)
 	case model.TimerFired:
-		s.wake = 0
+		s.SetWake(0)
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
@@ -149,43 +148,25 @@ func (s *State) take(ev model.Event) {
 	s.expire() // after the event: an attempt that ends exactly at its limit has met it
 }
 
-func (a *agenda) decide(d model.Decision) {
-	a.out = append(a.out, d)
-	a.recorded.strike(d)
-}
-
-// setTimer returns the earliest timer to the caller if it has become earlier.
-func (a *agenda) setTimer() {
-	if len(a.timers) == 0 {
-		return
-	}
-	if next := a.timers[0].At; a.wake == 0 || next < a.wake {
-		a.wake = next
-		a.decide(model.SetTimer{At: next})
-	}
-}
-
 func (s *State) configure(ev model.Configured) {
-	s.format = ev.Format
+	s.SetDecisionFormat(ev.Format)
 	if Validate(ev.Options) != nil {
 		return // validation is the caller's duty; keep the present options
 	}
-	s.users.settle(s.now, s.opt.HalfLife())
-	s.opt, s.dirty = ev.Options, true
-	s.placer.dropCache()
-	s.opt = s.opt.Clone()
+	s.users.settle(s.Now(), s.Ledger.Options().HalfLife())
 	s.placer.policy, _ = policyNamed(ev.Options.Policy)
-	s.idleOnly = s.placer.policy.idleOnly
-	if s.queue.waiting.byPriority = s.opt.ByPriority(); !s.opt.Preempts() {
+	s.Configure(ev.Options, s.placer.policy.idleOnly)
+	s.placer.dropCache()
+	if s.queue.waiting.byPriority = s.Ledger.Options().ByPriority(); !s.Ledger.Options().Preempts() {
 		s.preempter.clearAllNominations()
 	}
 	s.again = 0
-	if s.opt.LaunchesAtOnce == 0 { // a later limit counts the launches from then on
+	if s.Ledger.Options().LaunchesAtOnce == 0 { // a later limit counts the launches from then on
 		s.inflight = nil
 	}
-	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
+	if next := s.Now().Add(s.Ledger.Options().Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
-		s.at(next, timer{})
+		s.SetTimer(next, ledger.Timer{})
 	}
 	s.queue.resort(func(*model.Task) bool { return true })
 	if by := s.queue.takesTurns(); by != s.queue.waiting.turns {
@@ -196,7 +177,7 @@ func (s *State) configure(ev model.Configured) {
 }
 
 // enqueue puts a task without grants into its queue.
-func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase, s.now) }
+func (s *State) enqueue(t *model.Task, phase model.Phase) { s.enqueueAt(t, phase, s.Now()) }
 
 func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
@@ -205,50 +186,52 @@ func (s *State) enqueueAt(t *model.Task, phase model.Phase, at units.Instant) {
 	s.users.make(t.UserAccount()).waiting++
 	s.queue.waiting.add(t)
 	s.queue.onEnqueue(t)
-	s.dirty = s.dirty || s.queue.inSight(t)
-	if t.NotBefore > s.now {
-		s.at(t.NotBefore, timer{})
+	if s.queue.inSight(t) {
+		s.MarkDirty()
+	}
+	if t.NotBefore > s.Now() {
+		s.SetTimer(t.NotBefore, ledger.Timer{})
 	}
 }
 
 func (s *State) started(ev model.Started) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
 		return
 	}
-	s.onStarted(t, t.Current(), s.now)
+	s.onStarted(t, t.Current(), s.Now())
 }
 
 // onStarted records that the container of an attempt has run since an instant.
 func (s *State) onStarted(t *model.Task, a *model.Attempt, since units.Instant) {
-	a.Started, t.PacedAt, t.Idle = since, s.now, model.Idleness{}
+	a.Started, t.PacedAt, t.Idle = since, s.Now(), model.Idleness{}
 	s.breakers.startSucceeded(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == model.Launching {
 		t.Phase = model.Running
 	}
 	for _, grant := range a.Grants {
-		g := s.byID[grant.GPU]
-		g.ChangedAt = s.now
+		g := s.GPU(grant.GPU)
+		g.ChangedAt = s.Now()
 		g.InvalidateForecast()
-		g.Resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
+		g.Resident(t.ID).WarmUntil = s.Now().Add(s.Ledger.Options().WarmUp)
 		g.Settle()
 	}
-	s.at(s.now.Add(s.opt.WarmUp), timer{})
+	s.SetTimer(s.Now().Add(s.Ledger.Options().WarmUp), ledger.Timer{})
 	s.preempter.notePreemptible(t)
 	for _, grant := range a.Grants { // samples come only when something changes
-		s.preempter.checkIdle(s.byID[grant.GPU])
+		s.preempter.checkIdle(s.GPU(grant.GPU))
 	}
-	if ends := s.slotEnds(t); ends != units.Never {
-		s.at(ends, timer{})
+	if ends := s.SlotEnds(t); ends != units.Never {
+		s.SetTimer(ends, ledger.Timer{})
 	}
 	if len(t.Expected.Loads) == 0 {
-		s.at(s.now.Add(model.SettleTime), timer{})
+		s.SetTimer(s.Now().Add(model.SettleTime), ledger.Timer{})
 	}
 	if s.placer.policy.pick != nil {
-		s.at(since.Add(tellWithin), timer{})
+		s.SetTimer(since.Add(tellWithin), ledger.Timer{})
 	}
 	if t.TimeLimit > 0 {
-		s.at(since.Add(t.TimeLimit), timer{Task: t.ID, Attempt: a.N})
+		s.SetTimer(since.Add(t.TimeLimit), ledger.Timer{Task: t.ID, Attempt: a.N})
 	}
 }

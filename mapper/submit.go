@@ -3,25 +3,25 @@ package mapper
 import "carma/mapper/model"
 
 func (s *State) submitted(ev model.TaskSubmitted) {
-	if ev.ID <= s.lastID {
+	if ev.ID <= s.LastID() {
 		return
 	}
-	s.lastID = ev.ID
-	t := &model.Task{Request: ev.Request, Phase: model.Estimating, Submitted: s.now}
+	s.UseID(ev.ID)
+	t := &model.Task{Request: ev.Request, Phase: model.Estimating, Submitted: s.Now()}
 	t.Normalize()
-	s.addTask(t)
+	s.AddTask(t)
 	s.queue.enrol(t)
 	s.addDependencies(t)
 }
 
 func (s *State) estimated(ev model.Estimated) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Phase != model.Estimating {
 		return
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.learner.appraise(t)
-	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
+	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
 		s.finish(t, model.Failed, 0, no.Reason)
 		return
 	}
@@ -41,12 +41,12 @@ func (ln *learner) appraise(t *model.Task) {
 	}
 	ln.predictor.recall(t)
 	t.NextGrant = t.Estimate.Memory.Clamp()
-	t.Learner = ln.learns(t)
+	t.Learner = ln.Learns(t)
 	t.NextExclusive = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
 	if t.Learner {
-		t.NextGrant = ln.learnerNeed(t.GPUs)
+		t.NextGrant = ln.LearnerNeed(t.GPUs)
 	}
-	if most := ln.mostBookable().of(t.GPUs); t.Estimate.ExceedsByMargin(most) {
+	if most := ln.MostBookable().Of(t.GPUs); t.Estimate.ExceedsByMargin(most) {
 		t.NextGrant, t.NextExclusive = t.Estimate.Point.Clamp(), true
 	}
 }

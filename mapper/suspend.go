@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -19,58 +19,13 @@ import (
 // It waits before all tasks of its priority, or until somebody asks to resume it. In all
 // three phases it may end, and may be stopped.
 
-// CannotSuspend says why a task cannot be suspended now, or returns the zero Reason.
-func (l *ledger) CannotSuspend(id model.TaskID) model.Reason {
-	t := l.tasks[id]
-	if t == nil || t.Phase != model.Running || t.GPUs == 0 {
-		return model.Reason{Code: model.ReasonNotRunning}
-	}
-	if no := l.driverCannot(t); no.Code != "" && !t.Last().Leaves {
-		return no
-	}
-	g := l.byID[t.Current().Grants[0].GPU]
-	need := l.onGPUs(t)
-	if h := l.host(g.Node); h != nil && h.Known && h.FreeMemory()+l.lends(t) < need {
-		return model.Reason{Code: model.ReasonHostFull, Need: need, Have: max(0, h.FreeMemory()+l.lends(t))}
-	}
-	return model.Reason{}
-}
-
-// driverCannot says why the driver cannot suspend a running task, or returns the zero
-// Reason.
-func (l *ledger) driverCannot(t *model.Task) model.Reason {
-	g := l.byID[t.Current().Grants[0].GPU]
-	switch {
-	case t.GPUs > 1:
-		return model.Reason{Code: model.ReasonSeveralGPUs, Count: t.GPUs}
-	case g.Suspend == model.SuspendNever || g.Missing:
-		return model.Reason{Code: model.ReasonCannotSuspend, GPU: g.Index}
-	case g.SuspendAlone && !t.NextExclusive:
-		return model.Reason{Code: model.ReasonMPSClient, GPU: g.Index}
-	}
-	return model.Reason{}
-}
-
-// onGPUs returns the GPU memory that a running task uses: its observed memory, or its
-// grant if that was not observed.
-func (l *ledger) onGPUs(t *model.Task) (sum units.Bytes) {
-	for _, grant := range t.Current().Grants {
-		if r := l.byID[grant.GPU].Resident(t.ID); r.Peak > 0 {
-			sum += max(r.Used, r.Peak)
-		} else {
-			sum += r.Grant
-		}
-	}
-	return sum
-}
-
 func (pre *preempter) suspendAsked(ev model.SuspendAsked) {
-	t := pre.tasks[ev.Task]
+	t := pre.TaskByID(ev.Task)
 	if pre.CannotSuspend(ev.Task).Code != "" {
 		return
 	}
 	why := model.Reason{Code: model.ReasonSuspended, Name: ev.By, Text: ev.Why}
-	pre.suspend(t, suspensionFor(why, pre.onGPUs(t)), why)
+	pre.suspend(t, suspensionFor(why, pre.SuspendableOn(t)), why)
 }
 
 // suspend suspends a running task.
@@ -81,12 +36,12 @@ func (pre *preempter) suspend(t *model.Task, what model.Suspension, why model.Re
 
 // suspendAs suspends a running task by the method in what.InPlace.
 func (pre *preempter) suspendAs(t *model.Task, what model.Suspension, why model.Reason) {
-	if !pre.recorded.maySuspend(t.ID, why) {
+	if !pre.Recorded().MaySuspend(t.ID, why) {
 		return
 	}
-	what.Lent = pre.lends(t)
+	what.Lent = pre.LendsMemory(t)
 	pre.beginSuspension(t, what)
-	pre.decide(model.Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
+	pre.Decide(model.Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.InPlace})
 }
 
 // beginSuspension begins a suspension: the task does no work from now on.
@@ -95,13 +50,13 @@ func (pre *preempter) beginSuspension(t *model.Task, what model.Suspension) {
 	t.Phase, t.Suspension = model.Suspending, &what
 	pre.bookSuspendedMemory(t)
 	for _, grant := range t.Current().Grants {
-		pre.placer.pace([]*model.GPU{pre.byID[grant.GPU]})
+		pre.placer.pace([]*model.GPU{pre.GPU(grant.GPU)})
 	}
 }
 
 // bookSuspendedMemory allocates host memory for the GPU memory of a suspended task.
-func (l *ledger) bookSuspendedMemory(t *model.Task) {
-	h := l.host(t.Last().Host.Node)
+func (pre *preempter) bookSuspendedMemory(t *model.Task) {
+	h := pre.Host(t.Last().Host.Node)
 	if h == nil {
 		return
 	}
@@ -109,23 +64,10 @@ func (l *ledger) bookSuspendedMemory(t *model.Task) {
 		free := h.FreeMemory()
 		r.SuspendedMemory, r.Lent = t.SuspendedMemory(), t.LentMemory()
 		h.Settle()
-		l.dirty = l.dirty || h.FreeMemory() > free // others may have what it lends
+		if h.FreeMemory() > free { // others may have what it lends
+			pre.MarkDirty()
+		}
 	}
-}
-
-// lends returns the part of a task's host memory that others may use while it is
-// suspended: of an allocation that it did not request, the part it was not seen to use.
-// When it resumes it gets this part back, even if that exceeds what is free then.
-func (l *ledger) lends(t *model.Task) units.Bytes {
-	h := l.host(t.Last().Host.Node)
-	if h == nil || t.HostRequest() > 0 {
-		return 0
-	}
-	r := h.Resident(t.ID)
-	if r == nil || r.Peak == 0 {
-		return 0
-	}
-	return max(0, r.Memory-max(r.Peak, leastHost))
 }
 
 // hostHolds reports whether a machine has host memory for a task and for the GPU memory
@@ -137,17 +79,17 @@ func (q *schedulingQueue) hostHolds(t *model.Task, h *model.Host, victims ...*mo
 	}
 	sum := share.Memory
 	for _, v := range victims {
-		sum += q.onGPUs(v) - q.lends(v)
+		sum += q.SuspendableOn(v) - q.LendsMemory(v)
 	}
 	return sum <= h.FreeMemory()
 }
 
 // suspendedTime returns the total time for which the current attempt has been suspended.
-func (l *ledger) suspendedTime(t *model.Task) time.Duration { return t.SuspendedBy(l.now) }
+func (pre *preempter) suspendedTime(t *model.Task) time.Duration { return t.SuspendedBy(pre.Now()) }
 
 // suspended handles the answer to [model.Suspend].
 func (s *State) suspended(ev model.SuspendDone) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Phase != model.Suspending || t.Last().N != ev.Attempt {
 		return
 	}
@@ -161,19 +103,19 @@ func (s *State) suspended(ev model.SuspendDone) {
 	a, away := t.Current(), t.Suspension
 	t.ClearReason(model.ReasonNotSuspended)
 	for _, grant := range a.Grants {
-		a.Peak = max(a.Peak, s.byID[grant.GPU].Resident(t.ID).Peak)
+		a.Peak = max(a.Peak, s.GPU(grant.GPU).Resident(t.ID).Peak)
 	}
-	s.holdsAgain(t)
+	s.HoldsAgain(t)
 	s.preempter.onSuspended(t, away.Reason)
 	s.users.vacate(t)
 	for _, grant := range a.Grants {
-		s.takeOff(s.byID[grant.GPU], t.ID)
+		s.takeOff(s.GPU(grant.GPU), t.ID)
 	}
-	t.Phase, away.Since, away.From = model.Suspended, s.now, slices.Clone(a.Grants)
+	t.Phase, away.Since, away.From = model.Suspended, s.Now(), slices.Clone(a.Grants)
 	s.addResidue(t)
-	s.dirty = true
+	s.MarkDirty()
 	if away.Preemptor() != 0 {
-		s.at(s.now.Add(wayBack), timer{})
+		s.SetTimer(s.Now().Add(ledger.SuspendedTooLongAfter), ledger.Timer{})
 	}
 	if t.Waiting() {
 		s.enqueue(t, model.Suspended)
@@ -187,10 +129,10 @@ func (s *State) forceSuspend(t *model.Task, d model.Suspend) {
 	}
 	what := suspensionFor(d.Reason, d.Host)
 	what.Lent, what.InPlace = d.Lent, d.Leave
-	if f := s.tasks[what.Preemptor()]; s.opt.Preempts() && f != nil && f.Waiting() {
+	if f := s.TaskByID(what.Preemptor()); s.Ledger.Options().Preempts() && f != nil && f.Waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
-			if g := s.byID[grant.GPU]; g.NominatedFor == 0 && s.resumeTargets(f, g) {
-				g.NominatedFor, f.WayAt = f.ID, s.now
+			if g := s.GPU(grant.GPU); g.NominatedFor == 0 && s.ResumeTargets(f, g) {
+				g.NominatedFor, f.WayAt = f.ID, s.Now()
 			}
 		}
 	}

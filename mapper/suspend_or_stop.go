@@ -17,41 +17,41 @@ import (
 const suspendLeast = 2 * time.Minute
 
 // wanted reports whether the options suspend a task instead of stopping it for a reason.
-func (l *ledger) wanted(code model.ReasonCode) bool {
+func (pre *preempter) wanted(code model.ReasonCode) bool {
 	switch code {
 	case model.ReasonOveruse:
-		return l.opt.SuspendOveruse
+		return pre.Options().SuspendOveruse
 	case model.ReasonIdle:
-		return l.opt.SuspendIdle
+		return pre.Options().SuspendIdle
 	case model.ReasonSlotUsed:
-		return l.opt.SuspendSlots
+		return pre.Options().SuspendSlots
 	case model.ReasonMoved:
-		return l.opt.SuspendMoves
+		return pre.Options().SuspendMoves
 	case model.ReasonSlowing:
-		return l.opt.SuspendSlowing
+		return pre.Options().SuspendSlowing
 	case model.ReasonMadeWay:
-		return l.opt.Preempts()
+		return pre.Options().Preempts()
 	case model.ReasonSwapped:
-		return l.opt.SwapShorter
+		return pre.Options().SwapShorter
 	case model.ReasonFilled:
-		return l.opt.FillHeld
+		return pre.Options().FillHeld
 	}
 	return code == model.ReasonDrained // a cordon with Move implies it
 }
 
 // canPreempt reports whether a running task would be suspended for a reason.
-func (l *ledger) canPreempt(t *model.Task, code model.ReasonCode) bool {
-	return l.wanted(code) && t.Phase == model.Running && !t.Last().Stays && l.CannotSuspend(t.ID).Code == "" &&
-		(t.VacatesFor(model.Reason{Code: code}) || l.driverCannot(t).Code == "")
+func (pre *preempter) canPreempt(t *model.Task, code model.ReasonCode) bool {
+	return pre.wanted(code) && t.Phase == model.Running && !t.Last().Stays && pre.CannotSuspend(t.ID).Code == "" &&
+		(t.VacatesFor(model.Reason{Code: code}) || pre.DriverCannot(t).Code == "")
 }
 
 // preemptTask suspends a running task for a reason of carma's. It returns false if that
 // is not wanted or not possible; the caller then does what it does without suspension.
 func (pre *preempter) preemptTask(t *model.Task, why model.Reason) bool {
-	if !pre.canPreempt(t, why.Code) || !pre.recorded.maySuspend(t.ID, why) {
+	if !pre.canPreempt(t, why.Code) || !pre.Recorded().MaySuspend(t.ID, why) {
 		return false
 	}
-	pre.suspend(t, suspensionFor(why, pre.onGPUs(t)), why)
+	pre.suspend(t, suspensionFor(why, pre.SuspendableOn(t)), why)
 	t.Reason = why
 	return true
 }
@@ -75,7 +75,7 @@ func (pre *preempter) keepRunning(t *model.Task, why model.Reason) {
 	case model.ReasonIdle:
 		pre.stopVictim(t, why)
 	case model.ReasonSlowing:
-		pre.evictSlowing(pre.byID[t.Current().Grants[0].GPU])
+		pre.evictSlowing(pre.GPU(t.Current().Grants[0].GPU))
 	case model.ReasonFilled:
 		pre.queue.cannotBackfill(why)
 	}
@@ -95,36 +95,27 @@ func (pre *preempter) onSuspended(t *model.Task, why model.Reason) {
 	case model.ReasonSlowing:
 		t.Evictions++
 	case model.ReasonOveruse:
-		t.NextGrant = max(t.NextGrant, min(t.NextGrant.Scale(growFactor).Clamp(), pre.most(t.GPUs)))
+		t.NextGrant = max(t.NextGrant, min(t.NextGrant.Scale(growFactor).Clamp(), pre.MostFor(t.GPUs)))
 		if t.Suspension.InPlace {
-			t.NextGrant = pre.onOriginalGPUs(t, t.NextGrant)
+			t.NextGrant = pre.OnOriginalGPUs(t, t.NextGrant)
 		}
 	}
 }
 
 // onResumed updates an attempt that runs again after a suspension for a reason.
-func (l *ledger) onResumed(a *model.Attempt, why model.Reason) {
-	a.Back = l.now
+func (pre *preempter) onResumed(a *model.Attempt, why model.Reason) {
+	a.Back = pre.Now()
 	if why.Code == model.ReasonSlotUsed {
-		a.Turn = l.now.Add(-a.SuspendedTime)
+		a.Turn = pre.Now().Add(-a.SuspendedTime)
 	}
-}
-
-// restedAt returns the instant from which an attempt may be suspended again for the
-// benefit of others, or 0 if it was never suspended.
-func (l *ledger) restedAt(a *model.Attempt) units.Instant {
-	if a.Back == 0 {
-		return 0
-	}
-	return a.Back.Add(l.opt.SuspendLeast)
 }
 
 // goesElsewhere reports whether a running task could be placed on another GPU that passes
 // a filter, if that GPU had room.
-func (l *ledger) goesElsewhere(t *model.Task, pass func(*model.GPU) bool) bool {
-	probe := l.asSuspended(t)
-	for _, g := range l.gpus {
-		if g.ID != t.Current().Grants[0].GPU && pass(g) && l.resumeTargets(probe, g) && l.roomFor(t, g) >= max(probe.NeedOn(g), 1) {
+func (pre *preempter) goesElsewhere(t *model.Task, pass func(*model.GPU) bool) bool {
+	probe := pre.asSuspended(t)
+	for _, g := range pre.GPUList() {
+		if g.ID != t.Current().Grants[0].GPU && pass(g) && pre.ResumeTargets(probe, g) && pre.RoomFor(t, g) >= max(probe.NeedOn(g), 1) {
 			return true
 		}
 	}
@@ -132,39 +123,10 @@ func (l *ledger) goesElsewhere(t *model.Task, pass func(*model.GPU) bool) bool {
 }
 
 // asSuspended returns a copy of a running task as it would wait if it were suspended.
-func (l *ledger) asSuspended(t *model.Task) *model.Task {
+func (pre *preempter) asSuspended(t *model.Task) *model.Task {
 	c := *t
 	c.SetIndex(0)
 	c.Phase, c.Suspension = model.Suspended, &model.Suspension{From: t.Current().Grants, Automatic: true}
-	l.holdsAgain(&c)
+	pre.HoldsAgain(&c)
 	return &c
-}
-
-// onOriginalGPUs limits a need to the memory that each GPU of a task could give it.
-func (l *ledger) onOriginalGPUs(t *model.Task, need units.Bytes) units.Bytes {
-	for _, grant := range t.Last().Grants {
-		if g := l.byID[grant.GPU]; g != nil {
-			need = min(need, g.Capacity-l.opt.Headroom)
-		}
-	}
-	return max(0, need)
-}
-
-// holdsAgain sets the next grant of a task to the most memory that it has on a GPU,
-// because that much must fit again.
-func (l *ledger) holdsAgain(t *model.Task) {
-	need := t.NextGrant
-	for i, grant := range t.Last().Grants {
-		g := l.byID[grant.GPU]
-		if r := g.Resident(t.ID); r != nil && !r.Exclusive {
-			has := r.Taken()
-			if t.Learner { // its grant is all free memory
-				has = max(t.NextGrant, r.Used)
-			}
-			if has = max(0, has); i == 0 || has > need {
-				need = has
-			}
-		}
-	}
-	t.NextGrant = l.onOriginalGPUs(t, need)
 }

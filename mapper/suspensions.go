@@ -11,9 +11,9 @@ import (
 const absencesKept = 32
 
 // recordSuspension adds the interval of a suspension that ends now to its attempt.
-func (l *ledger) recordSuspension(a *model.Attempt, away *model.Suspension) {
-	a.SuspendedTime += l.now.Sub(away.Since)
-	one := model.SuspensionSpan{From: away.Since, To: l.now, GPUs: make([]model.GPUID, 0, len(away.From))}
+func (pre *preempter) recordSuspension(a *model.Attempt, away *model.Suspension) {
+	a.SuspendedTime += pre.Now().Sub(away.Since)
+	one := model.SuspensionSpan{From: away.Since, To: pre.Now(), GPUs: make([]model.GPUID, 0, len(away.From))}
 	for _, g := range away.From {
 		one.GPUs = append(one.GPUs, g.GPU)
 	}

@@ -32,7 +32,7 @@ const (
 // swaps reports whether a longer task may be suspended for a waiting one, because that is
 // known to be short.
 func (pre *preempter) swaps(t *model.Task) bool {
-	if !pre.opt.SwapShorter || t.Phase == model.Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
+	if !pre.Options().SwapShorter || t.Phase == model.Suspended || t.GPUs != 1 || pre.swapsTried >= swapTries {
 		return false
 	}
 	n, ok := pre.predictor.length(t)
@@ -61,7 +61,7 @@ func (pre *preempter) swapsFor(v, t *model.Task) bool {
 	if basis == guessed {
 		return false
 	}
-	left, _ := pre.predictor.left(v, v.DoneBy(pre.now))
+	left, _ := pre.predictor.left(v, v.DoneBy(pre.Now()))
 	short, _ := pre.predictor.length(t)
 	return left >= swapGain*lateness[basis]*short.Seconds() && (pre.suspendedTime(v)+short).Seconds() <= swapAway*whole.Seconds()
 }
@@ -84,8 +84,8 @@ func (pre *preempter) gains(t *model.Task, picked []preemption) bool {
 // each task before it gets one of the GPUs as they become ready.
 func (pre *preempter) waitOf(t *model.Task) float64 {
 	var ready []units.Instant
-	for _, g := range pre.gpus {
-		if pre.nominatedForOther(t, g) || pre.placer.reservedAgainst(t, g) {
+	for _, g := range pre.GPUList() {
+		if pre.placer.nominatedForOther(t, g) || pre.placer.reservedAgainst(t, g) {
 			continue
 		}
 		if at := pre.placer.takesAt(t, g); at < units.Never {
@@ -96,7 +96,7 @@ func (pre *preempter) waitOf(t *model.Task) float64 {
 		return 0
 	}
 	slices.Sort(ready)
-	return ready[min(pre.before, len(ready)-1)].Sub(pre.now).Seconds()
+	return ready[min(pre.before, len(ready)-1)].Sub(pre.Now()).Seconds()
 }
 
 // takesAt returns the instant at which a GPU is expected to take a task, as its residents
@@ -117,5 +117,5 @@ func (pl *placer) takesAt(t *model.Task, g *model.GPU) units.Instant {
 		after.RemoveTask(there[0].task)
 		there = there[1:]
 	}
-	return pl.now.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
+	return pl.Now().Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }

@@ -35,7 +35,7 @@ func timed(s *State, at units.Instant, r model.Request, gib units.Bytes, run tim
 // tells makes the output of task 1 report its total run time.
 func tells(whole time.Duration) func(*State, units.Instant) {
 	return func(s *State, _ units.Instant) {
-		s.tasks[1].Pace.Whole = whole
+		s.TaskByID(1).Pace.Whole = whole
 		s.placer.dropCache()
 	}
 }
@@ -67,8 +67,8 @@ func TestWhoIsSwapped(t *testing.T) {
 		{name: "no host memory", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, before: func(s *State, at units.Instant) {
 			s.Step(model.HostsFound{At: at, Hosts: []model.HostInfo{{Total: 20 * units.GiB, Memory: 20 * units.GiB}}})
 		}},
-		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().SuspendedTime = 148 * minute }},
-		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().SuspendedTime = 144 * minute }, want: 1},
+		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 148 * minute }},
+		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.TaskByID(1).Last().SuspendedTime = 144 * minute }, want: 1},
 	} {
 		s, at := swapState(t, c.long, c.change)
 		at = at.Add(c.after)
@@ -168,13 +168,13 @@ func TestWhoFills(t *testing.T) {
 		if c.want == 0 {
 			continue
 		}
-		if task := s.tasks[3]; task.Last().Fills != 2 {
+		if task := s.TaskByID(3); task.Last().Fills != 2 {
 			t.Errorf("%s: it is not marked: %+v", c.name, task.Last())
 		}
 		s.Step(model.Started{At: at, Task: 3, Attempt: 1})
 		s.Step(model.TimerFired{At: at.Add(10 * time.Minute)})
-		if s.tasks[3].Phase != model.Running {
-			t.Errorf("%s: %s while the other GPU is not free", c.name, s.tasks[3].Phase)
+		if s.TaskByID(3).Phase != model.Running {
+			t.Errorf("%s: %s while the other GPU is not free", c.name, s.TaskByID(3).Phase)
 		}
 		if ids := left(s.Step(model.Exited{At: at.Add(10 * time.Minute), Task: 1, Attempt: 1, Class: model.ExitOK})); len(ids) != 1 || ids[0] != 3 {
 			t.Errorf("%s: %v make way", c.name, ids)
@@ -185,7 +185,7 @@ func TestWhoFills(t *testing.T) {
 		s.Step(model.Started{At: at.Add(11 * time.Minute), Task: 2, Attempt: 1})
 		s.Step(model.Exited{At: at.Add(20 * time.Minute), Task: 2, Attempt: 1, Class: model.ExitOK})
 		s.Step(model.Resumed{At: at.Add(20 * time.Minute), Task: 3, Attempt: 1})
-		if task := s.tasks[3]; task.Phase != model.Running || task.Last().Fills != 0 {
+		if task := s.TaskByID(3); task.Phase != model.Running || task.Last().Fills != 0 {
 			t.Errorf("%s: back, it is %s and fills for %d", c.name, task.Phase, task.Last().Fills)
 		}
 	}
@@ -215,7 +215,7 @@ func TestCannotFill(t *testing.T) {
 		t.Fatalf("%v make way", ids)
 	}
 	s.Step(model.SuspendDone{At: at, Task: 3, Attempt: 1, Failure: "no"})
-	if ids := launched(timed(s, at.Add(3*time.Minute), model.Request{ID: 4, GPUs: 1}, 12, 5*time.Hour)); len(ids) != 0 || !s.tasks[2].Unfilled {
+	if ids := launched(timed(s, at.Add(3*time.Minute), model.Request{ID: 4, GPUs: 1}, 12, 5*time.Hour)); len(ids) != 0 || !s.TaskByID(2).Unfilled {
 		t.Errorf("%v fill the GPUs held for one that could not have them", ids)
 	}
 	if ids := launched(s.Step(model.Exited{At: at.Add(4 * time.Minute), Task: 3, Attempt: 1, Class: model.ExitOK})); len(ids) == 0 || ids[0] != 2 {

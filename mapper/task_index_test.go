@@ -65,12 +65,12 @@ func TestGPUsOfKinds(t *testing.T) {
 		}
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(kinds[1:]), 1, 3, rapid.ID).Draw(t, "asked")
 		var want []*model.GPU
-		for _, g := range s.gpus {
-			if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return slices.Contains(asked, s.tasks[r.Task].Kind) }) {
+		for _, g := range s.GPUList() {
+			if slices.ContainsFunc(g.Residents, func(r model.Resident) bool { return slices.Contains(asked, s.TaskByID(r.Task).Kind) }) {
 				want = append(want, g)
 			}
 		}
-		if got := s.gpusOf(asked...); !slices.Equal(got, want) {
+		if got := s.GpusOf(asked...); !slices.Equal(got, want) {
 			t.Fatalf("%d GPUs have tasks of %v, found are %d", len(want), asked, len(got))
 		}
 	})

@@ -10,7 +10,7 @@ import (
 // throughputReported learns from the speeds of tasks how they slow each other down.
 func (ln *learner) throughputReported(ev model.ThroughputReported) {
 	for _, p := range ev.Tasks {
-		t := ln.tasks[p.Task]
+		t := ln.TaskByID(p.Task)
 		if t == nil || t.Current() == nil || t.Current().N != p.Attempt || t.Phase != model.Running || !(p.Rate >= leastRate && p.Rate <= mostRate) {
 			continue
 		}
@@ -20,18 +20,18 @@ func (ln *learner) throughputReported(ev model.ThroughputReported) {
 		if !t.Pace.Measured && p.Alone >= leastRate && p.Alone <= mostRate {
 			t.Pace.Alone, t.Pace.Error, t.Pace.Measured = p.Alone, max(leastPaceError, score(p.AloneError)), true
 		}
-		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, ln.now), ln.now, p.Steps
+		t.Pace.Rate, t.Pace.Share, t.Pace.Since, t.Pace.At, t.Pace.Steps = p.Rate, score(p.Share), min(p.Since, ln.Now()), ln.Now(), p.Steps
 		t.Pace.RateError = max(leastPaceError, score(p.Error))
 		for _, grant := range t.Current().Grants {
-			ln.byID[grant.GPU].Changed()
-			ln.active(ln.byID[grant.GPU].Resident(t.ID))
+			ln.GPU(grant.GPU).Changed()
+			ln.active(ln.GPU(grant.GPU).Resident(t.ID))
 		}
 		ln.compare(t, p)
 		ln.stepTimeReported(t)
-		if done := t.DoneBy(ln.now); t.Pace.Share >= leastDone && done > 0 {
+		if done := t.DoneBy(ln.Now()); t.Pace.Share >= leastDone && done > 0 {
 			t.Pace.Whole = time.Duration(done / t.Pace.Share * float64(time.Second))
 			for _, grant := range t.Current().Grants {
-				ln.byID[grant.GPU].InvalidateForecast()
+				ln.GPU(grant.GPU).InvalidateForecast()
 			}
 		}
 	}
@@ -52,7 +52,7 @@ const leastPaceError = 0.02
 func (ln *learner) compare(t *model.Task, p model.Throughput) {
 	alone := true
 	for _, grant := range t.Current().Grants {
-		g := ln.byID[grant.GPU]
+		g := ln.GPU(grant.GPU)
 		if p.Since < g.ChangedAt {
 			return // in part it was measured beside other neighbours
 		}

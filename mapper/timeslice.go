@@ -5,53 +5,30 @@ import (
 	"slices"
 	"time"
 
-	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
-// slot returns the time for which an attempt of a task may run while others wait, or 0
-// for no limit.
-func (l *ledger) slot(t *model.Task) time.Duration {
-	if t.Slot == 0 || l.opt.Slot == 0 {
-		return max(t.Slot, l.opt.Slot)
-	}
-	return min(t.Slot, l.opt.Slot)
-}
-
-// slotEnds returns the instant at which the slot of a running attempt is used up.
-func (l *ledger) slotEnds(t *model.Task) units.Instant {
-	slot := l.slot(t)
-	if slot <= 0 || t.Phase != model.Running {
-		return units.Never
-	}
-	a := t.Last()
-	ends := a.SlotStart().Add(slot)
-	if l.opt.SuspendSlots {
-		ends = max(ends, l.restedAt(a))
-	}
-	return ends
-}
-
 // watchSlots sets timers for the ends of the slots of running tasks.
 func (pre *preempter) watchSlots() {
-	for _, g := range pre.gpus {
+	for _, g := range pre.GPUList() {
 		for i := range g.Residents {
-			if ends := pre.slotEnds(pre.tasks[g.Residents[i].Task]); ends > pre.now {
-				pre.at(ends, timer{})
+			if ends := pre.SlotEnds(pre.TaskByID(g.Residents[i].Task)); ends > pre.Now() {
+				pre.SetTimer(ends, ledger.Timer{})
 			}
 		}
 	}
-	for _, t := range pre.bare() {
-		if ends := pre.slotEnds(t); ends > pre.now {
-			pre.at(ends, timer{})
+	for _, t := range pre.WithoutGPU() {
+		if ends := pre.SlotEnds(t); ends > pre.Now() {
+			pre.SetTimer(ends, ledger.Timer{})
 		}
 	}
 }
 
 // checkSlot rejects a slot that is longer than the server's.
-func (l *ledger) checkSlot(slot time.Duration) *model.ImpossibleError {
-	if l.opt.Slot > 0 && slot > l.opt.Slot {
-		return &model.ImpossibleError{Option: "slot", Reason: model.Reason{Code: model.ReasonSlotTooLong, Span: slot, Most: l.opt.Slot}}
+func (s *State) checkSlot(slot time.Duration) *model.ImpossibleError {
+	if s.Ledger.Options().Slot > 0 && slot > s.Ledger.Options().Slot {
+		return &model.ImpossibleError{Option: "slot", Reason: model.Reason{Code: model.ReasonSlotTooLong, Span: slot, Most: s.Ledger.Options().Slot}}
 	}
 	return nil
 }
@@ -64,10 +41,10 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 		return
 	}
 	after := &timeslice{pre: pre, promised: map[string]promised{}}
-	for _, g := range pre.gpus {
+	for _, g := range pre.GPUList() {
 		v := g.Clone()
 		for _, r := range g.Residents {
-			if p := pre.tasks[r.Task].Phase; p == model.Stopping || p == model.Suspending {
+			if p := pre.TaskByID(r.Task).Phase; p == model.Stopping || p == model.Suspending {
 				v.RemoveTask(r.Task)
 			}
 		}
@@ -81,8 +58,8 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 			pre.queue.head = headReservation{} // its GPUs are open to others once it runs
 		}
 		for _, id := range victims {
-			victim := pre.tasks[id]
-			why := model.Reason{Code: model.ReasonSlotUsed, Span: pre.slot(victim)}
+			victim := pre.TaskByID(id)
+			why := model.Reason{Code: model.ReasonSlotUsed, Span: pre.SlotOf(victim)}
 			if !pre.queue.hostAllows(t, victim) || !pre.preemptTask(victim, why) {
 				pre.stopVictim(victim, why)
 			}
@@ -92,25 +69,25 @@ func (pre *preempter) rotate(blocked []*model.Task) {
 
 // hostAllows reports whether a task has host memory while a victim is suspended for it.
 func (q *schedulingQueue) hostAllows(t, victim *model.Task) bool {
-	h := q.host(victim.Last().Host.Node)
+	h := q.Host(victim.Last().Host.Node)
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
 	}
 	return q.hostHolds(t, h, victim)
 }
 
-func (l *ledger) anySlotOver() bool {
-	if l.opt.Slot <= 0 && l.slots == 0 {
+func (pre *preempter) anySlotOver() bool {
+	if pre.Options().Slot <= 0 && pre.TasksWithSlot() == 0 {
 		return false
 	}
-	for _, g := range l.gpus {
+	for _, g := range pre.GPUList() {
 		for i := range g.Residents {
-			if l.slotEnds(l.tasks[g.Residents[i].Task]) <= l.now {
+			if pre.SlotEnds(pre.TaskByID(g.Residents[i].Task)) <= pre.Now() {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(l.bare(), func(t *model.Task) bool { return l.slotEnds(t) <= l.now })
+	return slices.ContainsFunc(pre.WithoutGPU(), func(t *model.Task) bool { return pre.SlotEnds(t) <= pre.Now() })
 }
 
 // timeslice is the ledger as it will be when the stopped tasks have gone and the tasks
@@ -138,7 +115,7 @@ func (r *timeslice) admit(t *model.Task) (victims []model.TaskID, fits bool) {
 	var options []freedSlot
 	for i, g := range r.gpus {
 		if victims, ok := r.room(t, g); ok {
-			options = append(options, freedSlot{r.pre.gpus[i], g, victims})
+			options = append(options, freedSlot{r.pre.GPUList()[i], g, victims})
 		}
 	}
 	var picked []freedSlot
@@ -163,7 +140,7 @@ func (r *timeslice) admit(t *model.Task) (victims []model.TaskID, fits bool) {
 	}
 	for _, o := range picked { // no resident is added: the policies look up the progress of residents
 		taken := t.NeedOn(o.then)
-		if r.pre.alone(t) {
+		if r.pre.RunsAlone(t) {
 			taken = o.then.Capacity
 		}
 		o.then.OtherProcesses, o.then.Used = o.then.OtherProcesses+taken, o.then.Used+taken
@@ -211,8 +188,8 @@ func (r *timeslice) room(t *model.Task, g *model.GPU) ([]model.TaskID, bool) {
 	}
 	var over []*model.Task
 	for i := range g.Residents {
-		v := pre.tasks[g.Residents[i].Task]
-		if pre.slotEnds(v) <= pre.now && pre.queue.waiting.before(t, pre.rotated(v)) {
+		v := pre.TaskByID(g.Residents[i].Task)
+		if pre.SlotEnds(v) <= pre.Now() && pre.queue.waiting.before(t, pre.rotated(v)) {
 			over = append(over, v)
 		}
 	}
@@ -244,7 +221,7 @@ func (pre *preempter) rotated(t *model.Task) *model.Task {
 }
 
 // toTheBack puts a task behind all tasks submitted up to now.
-func (q *schedulingQueue) toTheBack(t *model.Task) { t.Behind, t.QueuedAt = q.lastID, q.now }
+func (q *schedulingQueue) toTheBack(t *model.Task) { t.Behind, t.QueuedAt = q.LastID(), q.Now() }
 
 // slotOver requeues a task after its attempt was stopped for others.
 func (s *State) slotOver(t *model.Task, a *model.Attempt) {

@@ -3,11 +3,12 @@ package mapper
 import (
 	"slices"
 
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
 func (s *State) taskUpdated(ev model.TaskUpdated) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil {
 		return
 	}
@@ -17,7 +18,7 @@ func (s *State) taskUpdated(ev model.TaskUpdated) {
 	if queued {
 		s.dequeue(t)
 	}
-	s.dirty = true
+	s.MarkDirty()
 	s.updateAnytime(t, c)
 	if c.Host != nil && t.Resizable() {
 		s.resize(t, *c.Host)
@@ -30,7 +31,7 @@ func (s *State) taskUpdated(ev model.TaskUpdated) {
 		if c.Normalize() {
 			s.learner.updateWaiting(t, c)
 		}
-		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.recorded.mayEnd(t.ID) {
+		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.MostBookable()) > 0 || t.NoGPU) && s.Recorded().MayEnd(t.ID) {
 			s.finish(t, model.Failed, 0, no.Reason)
 			return
 		}
@@ -54,12 +55,12 @@ func (s *State) updateAnytime(t *model.Task, c *model.TaskUpdate) {
 	if c.TimeLimit != nil {
 		t.TimeLimit = max(0, *c.TimeLimit)
 		if a := t.Current(); a != nil && a.Started > 0 && t.TimeLimit > 0 {
-			s.at(s.limitEnds(t), timer{Task: t.ID, Attempt: a.N})
+			s.SetTimer(s.LimitEnds(t), ledger.Timer{Task: t.ID, Attempt: a.N})
 		}
 	}
 	if c.Slot != nil {
-		s.setSlot(t, *c.Slot)
-		s.at(s.slotEnds(t), timer{})
+		s.SetSlot(t, *c.Slot)
+		s.SetTimer(s.SlotEnds(t), ledger.Timer{})
 	}
 }
 
@@ -73,14 +74,14 @@ func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 		}
 	}
 	if c.Kind != nil || c.Program != nil {
-		ln.removeTask(t)
+		ln.RemoveTask(t)
 		if c.Kind != nil {
 			t.Kind = *c.Kind
 		}
 		if c.Program != nil {
 			t.Program = *c.Program
 		}
-		ln.addTask(t)
+		ln.AddTask(t)
 	}
 	if c.Exclusive != nil {
 		t.Exclusive = *c.Exclusive
@@ -100,7 +101,7 @@ func (ln *learner) updateWaiting(t *model.Task, c *model.TaskUpdate) {
 	case c.Estimate != nil:
 		t.NextGrant, t.NextExclusive, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
 	}
-	if most := ln.ceiling(ln.bookable).of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
+	if most := ln.Ceiling(ln.Bookable).Of(t.GPUs); most > 0 && t.NextGrant > most && len(t.Attempts) > 0 {
 		t.NextGrant, t.NextExclusive = most, true // more GPUs have less each; it may do with less on each
 	}
 }
@@ -113,7 +114,7 @@ func (s *State) replaceDependencies(t *model.Task, after []model.Dependency) {
 		if !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
 			return
 		}
-		if of := s.tasks[d.Task]; of != nil && (d.Condition != model.AfterStarted || !of.HasStarted()) {
+		if of := s.TaskByID(d.Task); of != nil && (d.Condition != model.AfterStarted || !of.HasStarted()) {
 			waits = append(waits, d)
 		}
 	}

@@ -34,9 +34,9 @@ type Account struct {
 // Account returns the use by a user, which is zero for an unknown user.
 func (us *users) Account(name string) Account {
 	a := us.has(name).account(false)
-	a.Weight, a.Quota = us.opt.Weight(name), us.opt.QuotaOf(name)
+	a.Weight, a.Quota = us.Options().Weight(name), us.Options().QuotaOf(name)
 	a.Share = us.rights(func(u *user) bool { return u.Name == name })
-	if !us.opt.Fair() {
+	if !us.Options().Fair() {
 		return a
 	}
 	var own *user
@@ -59,7 +59,7 @@ func (us *users) Account(name string) Account {
 // GroupAccount returns the use by the users of an account on it.
 func (us *users) GroupAccount(account string) Account {
 	a := us.hasAccount(account).account(true)
-	a.Weight, a.Quota = us.opt.AccountWeight(account), us.opt.AccountQuota(account)
+	a.Weight, a.Quota = us.Options().AccountWeight(account), us.Options().AccountQuota(account)
 	a.Share = us.rights(func(u *user) bool { return u.Account == account })
 	return a
 }
@@ -69,10 +69,10 @@ func (us *users) GroupAccount(account string) Account {
 func (us *users) rights(of func(*user) bool) float64 {
 	tops, within := map[string]float64{}, map[string]float64{} // by account, or by user
 	top := func(u *user) (string, float64) {
-		if w := us.opt.AccountWeight(u.Account); w > 0 {
+		if w := us.Options().AccountWeight(u.Account); w > 0 {
 			return "@" + u.Account, w
 		}
-		return u.Name, us.opt.Weight(u.Name)
+		return u.Name, us.Options().Weight(u.Name)
 	}
 	all := 0.0
 	for _, u := range us.all {
@@ -84,19 +84,19 @@ func (us *users) rights(of func(*user) bool) float64 {
 			tops[name] = w
 			all += w
 		}
-		within[name] += us.opt.Weight(u.Name)
+		within[name] += us.Options().Weight(u.Name)
 	}
 	sum := 0.0
 	for _, u := range us.all {
 		if name, w := top(u); u.tasks+u.waiting > 0 && of(u) {
-			sum += w / all * us.opt.Weight(u.Name) / within[name]
+			sum += w / all * us.Options().Weight(u.Name) / within[name]
 		}
 	}
 	return sum
 }
 
 // TakesTurns reports whether users take turns: the order is a fair one.
-func (s *State) TakesTurns() bool { return s.opt.Fair() }
+func (s *State) TakesTurns() bool { return s.Ledger.Options().Fair() }
 
 func (u user) account(group bool) Account {
 	return Account{
@@ -111,17 +111,17 @@ func (us *users) Accounts() []Account {
 	for _, u := range us.all {
 		users, groups = append(users, u.Name), append(groups, u.Account)
 	}
-	for _, q := range us.opt.Quotas {
+	for _, q := range us.Options().Quotas {
 		if q.Account {
 			groups = append(groups, q.Name)
 		} else {
 			users = append(users, q.Name)
 		}
 	}
-	for _, w := range us.opt.FairWeights {
+	for _, w := range us.Options().FairWeights {
 		users = append(users, w.User)
 	}
-	for _, w := range us.opt.FairAccounts {
+	for _, w := range us.Options().FairAccounts {
 		if w.User != model.EveryAccount {
 			groups = append(groups, w.User)
 		}

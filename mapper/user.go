@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/internal/units"
+	"carma/mapper/ledger"
 	"carma/mapper/model"
 )
 
@@ -38,7 +39,7 @@ type user struct {
 
 // users holds all users with tasks or with use that has not decayed.
 type users struct {
-	*ledger
+	*ledger.Ledger
 	at   units.Instant // the instant up to which Use is computed
 	tick units.Instant // the latest instant of the next check of the order
 	all  []*user       // by name, then account
@@ -54,7 +55,9 @@ func compareUserAccounts(a, b model.UserAccount) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
 }
 
-func newUsers(l *ledger) *users { return &users{ledger: l, byParty: map[model.UserAccount]*user{}} }
+func newUsers(l *ledger.Ledger) *users {
+	return &users{Ledger: l, byParty: map[model.UserAccount]*user{}}
+}
 
 // of returns a user, or nil if not known.
 func (us *users) of(p model.UserAccount) *user { return us.byParty[p] }
@@ -110,8 +113,8 @@ func (u *user) include(o *user) {
 	u.waiting += o.waiting
 }
 
-func (us *users) clone(l *ledger) *users {
-	c := &users{ledger: l, at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[model.UserAccount]*user, len(us.all))}
+func (us *users) clone(l *ledger.Ledger) *users {
+	c := &users{Ledger: l, at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[model.UserAccount]*user, len(us.all))}
 	for i, u := range us.all {
 		c.all[i] = new(*u)
 		c.byParty[u.userAccount()] = c.all[i]
@@ -149,47 +152,31 @@ func (us *users) forget() {
 // leastUse is the use, in GPU-seconds, below which a user is forgotten.
 const leastUse = 1
 
-// leastShare is charged for any task, however little memory it is granted, because it
-// loads the SMs all the same.
-const leastShare = model.WholeGPU / 16
-
-// shareOn returns the part of a GPU that a task is charged for: its part of the memory,
-// or all if it is exclusive. It is not 1/n for n residents: the charge would change as
-// others come and go, and the first task on an idle GPU would pay for room that others
-// may use. Without a grant, its estimated need counts.
-func shareOn(g *model.GPU, r *model.Resident, need units.Bytes) int64 {
-	if r.Exclusive || g.Capacity <= 0 {
-		return model.WholeGPU
-	}
-	part := float64(max(r.Grant, need)) / float64(g.Capacity)
-	return max(leastShare, int64(math.Round(model.WholeGPU*min(1, part))))
-}
-
 // occupy adds a placed task to its user's accounting; vacate removes it. A change of its
 // grants comes between the two.
 func (us *users) occupy(t *model.Task) {
-	us.settle(us.now, us.opt.HalfLife())
+	us.settle(us.Now(), us.Options().HalfLife())
 	u := us.make(t.UserAccount())
 	u.tasks++
 	for _, grant := range t.Current().Grants {
-		g := us.byID[grant.GPU]
+		g := us.GPU(grant.GPU)
 		r := g.Resident(t.ID)
 		need := units.Bytes(0)
-		if us.opt.Booking == model.BookSamples {
+		if us.Options().Booking == model.BookSamples {
 			need = t.NextGrant
 		}
-		r.Share = shareOn(g, r, need)
+		r.Share = ledger.ShareOn(g, r, need)
 		u.count(r, 1)
 	}
 	us.charge(t, u, 1)
 }
 
 func (us *users) vacate(t *model.Task) {
-	us.settle(us.now, us.opt.HalfLife())
+	us.settle(us.Now(), us.Options().HalfLife())
 	u := us.make(t.UserAccount())
 	u.tasks--
 	for _, grant := range t.Current().Grants {
-		u.count(us.byID[grant.GPU].Resident(t.ID), -1)
+		u.count(us.GPU(grant.GPU).Resident(t.ID), -1)
 	}
 	us.charge(t, u, -1)
 }
@@ -199,12 +186,12 @@ func (us *users) charge(t *model.Task, u *user, sign int64) {
 	if t.GPUs > 0 {
 		return
 	}
-	h := us.host(t.Current().Host.Node)
+	h := us.Host(t.Current().Host.Node)
 	r := h.Resident(t.ID)
 	if sign > 0 {
-		r.Share = leastShare
+		r.Share = ledger.LeastShare
 		if h.Memory > 0 {
-			r.Share = max(leastShare, int64(model.WholeGPU*min(1, float64(r.Memory)/float64(h.Memory))))
+			r.Share = max(ledger.LeastShare, int64(model.WholeGPU*min(1, float64(r.Memory)/float64(h.Memory))))
 		}
 	}
 	u.rate += sign * r.Share
@@ -218,10 +205,10 @@ func (u *user) count(r *model.Resident, sign int) {
 
 // count computes the users' accounting from the ledger.
 func (q *schedulingQueue) count(us *users) {
-	for _, g := range q.gpus {
+	for _, g := range q.GPUList() {
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			if t := q.tasks[r.Task]; t != nil {
+			if t := q.TaskByID(r.Task); t != nil {
 				u := us.make(t.UserAccount())
 				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
@@ -230,10 +217,10 @@ func (q *schedulingQueue) count(us *users) {
 			}
 		}
 	}
-	for _, t := range q.bare() {
+	for _, t := range q.WithoutGPU() {
 		u := us.make(t.UserAccount())
 		u.tasks++
-		u.rate += q.host(t.Current().Host.Node).Resident(t.ID).Share
+		u.rate += q.Host(t.Current().Host.Node).Resident(t.ID).Share
 	}
 	for i := range q.waiting.lanes {
 		for _, t := range q.waiting.lanes[i].waiting() {
@@ -242,20 +229,9 @@ func (q *schedulingQueue) count(us *users) {
 	}
 }
 
-// fillShares sets the shares missing in snapshots of versions without shares.
-func (l *ledger) fillShares() {
-	for _, g := range l.gpus {
-		for i := range g.Residents {
-			if r := &g.Residents[i]; r.Share <= 0 || r.Share > model.WholeGPU {
-				r.Share = shareOn(g, r, 0)
-			}
-		}
-	}
-}
-
 // auditUsers compares the users' accounting with the ledger.
 func (q *schedulingQueue) auditUsers() error {
-	fresh := newUsers(q.ledger)
+	fresh := newUsers(q.Ledger)
 	q.count(fresh)
 	for _, u := range fresh.all {
 		if q.users.of(u.userAccount()) == nil {
@@ -275,4 +251,27 @@ func (q *schedulingQueue) auditUsers() error {
 		}
 	}
 	return q.waiting.audit()
+}
+
+// usersSnapshot is the users' section of a snapshot.
+type usersSnapshot struct {
+	Users    []*user       `json:"users,omitempty"`
+	UsersAt  units.Instant `json:"users_at,omitempty"`
+	FairTick units.Instant `json:"fair_tick,omitempty"`
+}
+
+func (us *users) snapshot() usersSnapshot {
+	return usersSnapshot{Users: us.all, UsersAt: us.at, FairTick: us.tick}
+}
+
+func (us *users) restore(snap usersSnapshot) error {
+	us.at, us.tick = min(snap.UsersAt, us.Now()), snap.FairTick
+	for _, u := range snap.Users {
+		if u == nil || us.of(u.userAccount()) != nil || u.Use < 0 || u.Standing < 0 || u.Top < 0 || u.First < 0 {
+			return fmt.Errorf("a user is empty, there twice or has used less than nothing")
+		}
+		us.all, us.byParty[u.userAccount()] = append(us.all, u), u
+	}
+	slices.SortFunc(us.all, func(a, b *user) int { return compareUserAccounts(a.userAccount(), b.userAccount()) })
+	return nil
 }

@@ -34,7 +34,7 @@ func (pr *predictor) readAnew(g *model.GPU, coarse bool) {
 	if g.Coarse == coarse {
 		return
 	}
-	g.Coarse, g.ReadSince = coarse, pr.now
+	g.Coarse, g.ReadSince = coarse, pr.Now()
 	for i := range g.Residents {
 		if g.Residents[i].Bound {
 			g.SeenAt = 0 // fine samples show its load better
@@ -108,7 +108,7 @@ func (x *attribution) measures() bool {
 // error of interference.Load.Busy.
 func (x *attribution) timed(sought interference.Load, speeds []float64) (off float64) {
 	for i := range x.strangers {
-		if x.strangers[i] && x.p.tasks[x.g.Residents[i].Task].Pace.Rate > 0 {
+		if x.strangers[i] && x.p.TaskByID(x.g.Residents[i].Task).Pace.Rate > 0 {
 			return 0 // its own output, and its effect on others, show more
 		}
 	}

@@ -42,7 +42,7 @@ func TestCoarseIsABound(t *testing.T) {
 			w.coarsely(row.share)
 			w.wait(model.SettleTime)
 			w.look()
-			r := w.s.byID["GPU-0"].Resident(id)
+			r := w.s.GPU("GPU-0").Resident(id)
 			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < model.CoarseDoubt {
 				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
 			}
@@ -64,7 +64,7 @@ func TestCoarseReplacesNothing(t *testing.T) {
 		w.sample(model.GPUSample{ID: "GPU-0", SMACT: 0.95, SMOCC: 0.95, DRAMA: 0.95, Coarse: coarse})
 		w.wait(model.SettleTime)
 		w.look()
-		g := w.s.byID["GPU-0"]
+		g := w.s.GPU("GPU-0")
 		if got := g.Resident(a).Load == small; got != coarse {
 			t.Errorf("coarse %v: it is taken for %+v", coarse, g.Resident(a).Load)
 		}
@@ -92,7 +92,7 @@ func TestCoarseTime(t *testing.T) {
 	w.wait(time.Hour)
 	w.seen(small, 0)
 	w.wait(model.SettleTime)
-	r := w.s.byID["GPU-0"].Resident(a)
+	r := w.s.GPU("GPU-0").Resident(a)
 	w.seen(small, 0)
 	if r.Observed.Seconds != aloneLeast/2 {
 		t.Errorf("%v s were seen, want %v", r.Observed.Seconds, aloneLeast/2)
@@ -115,7 +115,7 @@ func TestFineAfterCoarse(t *testing.T) {
 	w.seen(small, 0)
 	w.wait(model.SettleTime - 1)
 	w.look()
-	r := w.s.byID["GPU-0"].Resident(a)
+	r := w.s.GPU("GPU-0").Resident(a)
 	if !r.Bound {
 		t.Fatalf("found too early: %+v", r)
 	}
@@ -141,7 +141,7 @@ func TestCoarseAfterFine(t *testing.T) {
 	w.wait(model.SettleTime)
 	w.look()
 	for _, id := range []model.TaskID{a, b} {
-		if r := w.s.byID["GPU-0"].Resident(id); r.Bound || math.Abs(r.Load.SMACT-small.SMACT) > 0.03 {
+		if r := w.s.GPU("GPU-0").Resident(id); r.Bound || math.Abs(r.Load.SMACT-small.SMACT) > 0.03 {
 			t.Errorf("task %d is taken for %+v", id, r)
 		}
 	}
@@ -169,7 +169,7 @@ func TestSpeedsTellMoreThanCoarse(t *testing.T) {
 		w.look()
 		w.wait(model.SettleTime)
 		pace(rate, since)
-		return *w.s.byID["GPU-0"].Resident(b)
+		return *w.s.GPU("GPU-0").Resident(b)
 	}
 	quick, slow := found(95), found(40)
 	if worst := quick.Load.SMACT + quick.Doubt; worst > 0.7 || slow.Load.SMACT < 0.75 || quick.Doubt >= model.CoarseDoubt {
@@ -192,7 +192,7 @@ func TestCoarseLearner(t *testing.T) {
 		w.step(model.Estimated{At: w.now, Task: id, Estimate: model.Estimate{WholeGPU: true}, Expected: model.Expected{Loads: loads{small}}})
 		w.started(id)
 		w.coarsely(row.share)
-		if r := w.s.byID["GPU-0"].Resident(id); !r.Learning || (r.ActiveAt != 0) != row.want {
+		if r := w.s.GPU("GPU-0").Resident(id); !r.Learning || (r.ActiveAt != 0) != row.want {
 			t.Errorf("at %v: %+v", row.share, r)
 		}
 	}
@@ -225,7 +225,7 @@ func TestCoarseIsNeverLearned(t *testing.T) {
 					for _, e := range m.s.predictor.history {
 						learned[coarse] = learned[coarse] || len(e.Loads) > 0
 					}
-					for _, task := range m.s.tasks {
+					for _, task := range m.s.TaskList() {
 						learned[coarse] = learned[coarse] || task.Expected.Source == model.SourceSeen
 					}
 					if learned[coarse] = learned[coarse] || !m.s.predictor.classCounts.IsZero(); coarse && learned[coarse] {

@@ -3,65 +3,60 @@ package mapper
 import (
 	"slices"
 
-	"carma/internal/units"
 	"carma/mapper/model"
 )
 
 func (s *State) vacatesOnRequest(ev model.VacatesOnRequest) {
-	t := s.tasks[ev.Task]
+	t := s.TaskByID(ev.Task)
 	if t == nil || t.Alive() == nil || t.Last().N != ev.Attempt || t.Last().Leaves || t.GPUs == 0 {
 		return
 	}
-	t.Last().Leaves, s.dirty = true, true // others may wait to preempt it
+	t.Last().Leaves = true
+	s.MarkDirty() // others may wait to preempt it
 }
 
 // isOriginalGPU reports whether a task has vacated a GPU, or is about to, and can resume
 // only there.
-func (l *ledger) isOriginalGPU(g *model.GPU) bool {
-	for _, t := range l.tasks { // no decision depends on the order
-		if away := t.Suspension; away != nil && away.InPlace && (away.Includes(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at model.Grant) bool { return at.GPU == g.ID })) {
-			return true
-		}
-	}
-	return false
+func (pl *placer) isOriginalGPU(g *model.GPU) bool {
+	return pl.AnyTask(func(t *model.Task) bool {
+		a := t.Suspension
+		return a != nil && a.InPlace && (a.Includes(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at model.Grant) bool { return at.GPU == g.ID }))
+	})
 }
 
 // recordResidue returns the memory that suspended tasks still hold on a GPU: a program
 // that has vacated it keeps its context there. The residue is allocated to no task and
 // counts as other processes, except for the task itself when it resumes.
-func (l *ledger) recordResidue(uses []model.TaskUse) (all []model.SuspendedResidue) {
+func (s *State) recordResidue(uses []model.TaskUse) (all []model.SuspendedResidue) {
 	for _, u := range uses {
-		if t := l.tasks[u.Task]; t != nil && t.Phase == model.Suspended && u.Used > 0 {
+		if t := s.TaskByID(u.Task); t != nil && t.Phase == model.Suspended && u.Used > 0 {
 			all = append(all, model.SuspendedResidue{Task: u.Task, Used: u.Used.Clamp()})
 		}
 	}
 	return all
 }
 
-// freeFor returns the free memory of a GPU for a task, its own residue included.
-func (l *ledger) freeFor(t *model.Task, g *model.GPU) units.Bytes { return l.free(g) + g.ResidueOf(t) }
-
 // addResidue adds the assumed residue of a program that has vacated its GPUs.
 func (s *State) addResidue(t *model.Task) {
 	for _, from := range t.Suspension.From {
-		g := s.byID[from.GPU]
+		g := s.GPU(from.GPU)
 		if g == nil || !t.Suspension.InPlace || g.ResidueOf(t) > 0 {
 			continue
 		}
 		g.Residue = append(slices.Clone(g.Residue), model.SuspendedResidue{Task: t.ID, Used: model.AssumedResidue})
 		g.OtherProcesses = (g.OtherProcesses + model.AssumedResidue).Clamp()
 		g.Settle()
-		s.capacityChanged()
+		s.CapacityChanged()
 	}
 }
 
 // takesAll removes all residue of a suspended task that resumes or whose container has
 // ended.
 func (s *State) takesAll(t *model.Task) {
-	if !slices.ContainsFunc(s.gpus, func(g *model.GPU) bool { return len(g.Residue) > 0 }) {
+	if !slices.ContainsFunc(s.GPUList(), func(g *model.GPU) bool { return len(g.Residue) > 0 }) {
 		return
 	}
-	for _, g := range slices.Clone(s.gpus) {
+	for _, g := range slices.Clone(s.GPUList()) {
 		i := slices.IndexFunc(g.Residue, func(b model.SuspendedResidue) bool { return b.Task == t.ID })
 		if i < 0 {
 			continue
@@ -69,8 +64,8 @@ func (s *State) takesAll(t *model.Task) {
 		g.OtherProcesses = max(0, g.OtherProcesses-g.Residue[i].Used)
 		g.Residue = slices.Delete(slices.Clone(g.Residue), i, i+1)
 		g.Settle()
-		s.capacityChanged()
-		s.dirty = true
+		s.CapacityChanged()
+		s.MarkDirty()
 		s.placer.forgetMissing(g)
 	}
 }

@@ -38,13 +38,13 @@ type SpeedView struct {
 
 // Speed returns the speed of a task, or false if its container does not run.
 func (pr *predictor) Speed(id model.TaskID) (SpeedView, bool) {
-	t := pr.tasks[id]
+	t := pr.TaskByID(id)
 	if t == nil || t.Current() == nil || t.Current().Started == 0 {
 		return SpeedView{}, false
 	}
 	g := SpeedView{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == model.Running, Predicted: 1 / t.Speed}
 	for _, grant := range t.Current().Grants {
-		gpu := pr.byID[grant.GPU]
+		gpu := pr.GPU(grant.GPU)
 		g.Changed = max(g.Changed, gpu.ChangedAt)
 		for i := range gpu.Residents {
 			if other := gpu.Residents[i].Task; other != id {
@@ -61,7 +61,7 @@ func (pr *predictor) Speed(id model.TaskID) (SpeedView, bool) {
 			g.Measured, g.Error = 1, 0
 		}
 	}
-	left, basis := pr.left(t, t.DoneBy(pr.now))
+	left, basis := pr.left(t, t.DoneBy(pr.Now()))
 	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
 	return g, true
 }

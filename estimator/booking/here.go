@@ -38,7 +38,7 @@ func modelKey(c *models.Config, described bool) string {
 	return strings.ToLower(c.Name)
 }
 
-// measuring stores the estimator's answer for a network whose memory was declared, because
+// measuring stores the estimator's answer for a model whose memory was declared, because
 // its runs measure the estimator too. Nothing else changes.
 func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	if q.Model == "" && q.Network == nil {
@@ -52,7 +52,7 @@ func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator
 }
 
 // asHere corrects an estimate by the errors of estimates in earlier runs on this machine.
-// These are runs of the network with other settings, and runs of other models.
+// These are runs of the model with other settings, and runs of other models.
 func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	if e.Plain.Group == "" {
 		return e
@@ -84,9 +84,9 @@ func whose(c correct.Correction) string {
 	}
 	switch {
 	case c.Others == 0:
-		return of(c.Same, "of this network here")
+		return of(c.Same, "of this model here")
 	case c.Same == 0:
 		return of(c.Others, "of other models here")
 	}
-	return of(c.Same, "of this network") + " and " + of(c.Others, "of other models here")
+	return of(c.Same, "of this model") + " and " + of(c.Others, "of other models here")
 }
