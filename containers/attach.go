@@ -13,7 +13,7 @@ import (
 
 // Choice is the input of [ChooseAttach].
 type Choice struct {
-	// Driver is the driver's name. Engine is its answer about itself.
+	// Driver is the driver's name. Engine is the engine's description of itself.
 	Driver string
 	Engine Engine
 	// Hook is set if nvidia-container-runtime-hook is in PATH. Docker needs it for a
@@ -22,17 +22,17 @@ type Choice struct {
 	// Refused is set if the hook has refused a device request, as it does where NVIDIA's
 	// toolkit is set to CDI.
 	Refused bool
-	// CDI says why a GPU cannot be attached by CDI, or is nil if all GPUs can.
+	// CDI is the reason why a GPU cannot be attached by CDI, or nil if all GPUs can be.
 	CDI error
 }
 
-// ChooseAttach picks how containers get their GPUs on this machine, and says why. The
-// error says what to install.
+// ChooseAttach picks the way in which containers get their GPUs on this machine, and
+// returns the reason. The error says what to install.
 //
 // Docker: CDI if its files name every GPU and Docker injects them, because newer toolkits
-// may refuse the request of docker run --gpus. Otherwise that device request, otherwise
-// the nvidia runtime. containerd: CDI, which needs no other runtime, otherwise the nvidia
-// runtime.
+// may refuse the device request of docker run --gpus. Otherwise the device request,
+// otherwise the nvidia runtime. containerd: CDI, which needs no other runtime, otherwise
+// the nvidia runtime.
 func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	byCDI := c.CDI == nil && len(c.Engine.CDIDirs) > 0
 	const cdiWhy = "CDI files name every GPU"
@@ -79,15 +79,15 @@ type NoAttachError struct {
 // Error returns the problem and its fix.
 func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Mend }
 
-// Attachment describes how a container really got its GPUs, as its engine and the kernel
-// report it.
+// Attachment describes the GPUs that a container really got, as reported by its engine
+// and the kernel.
 type Attachment struct {
-	// Visible is its NVIDIA_VISIBLE_DEVICES.
+	// Visible is the container's NVIDIA_VISIBLE_DEVICES.
 	Visible string
-	// Requested are the device ids that the engine was asked for, or nil if the mode
+	// Requested lists the device ids that the engine was asked for, or is nil if the mode
 	// makes no such request.
 	Requested []string
-	// Nodes are the GPUs' device nodes in the running container, see [DeviceNodes], or
+	// Nodes lists the GPUs' device nodes in the running container (see [DeviceNodes]). It is
 	// nil if the container has ended or this process may not read its folder in /proc.
 	Nodes []string
 }
@@ -95,8 +95,8 @@ type Attachment struct {
 // ErrWrongGPUs is wrapped by the errors of [CheckGPUs].
 var ErrWrongGPUs = errors.New("the container has not the GPUs it was given")
 
-// CheckGPUs compares the attachment of a container with its spec. nodes are the device
-// nodes of the spec's GPUs; nodes are not compared if nil. The error wraps
+// CheckGPUs compares the attachment of a container with its spec. nodes lists the device
+// nodes of the spec's GPUs, or is nil to skip their comparison. The error wraps
 // [ErrWrongGPUs].
 func CheckGPUs(spec Spec, got Attachment, nodes []string) error {
 	want := "void"
@@ -138,7 +138,7 @@ func OnlyGPUNodes(paths []string) []string {
 }
 
 // DeviceNodes lists the GPUs' device nodes in the /dev of a process. It returns nil if it
-// cannot read that folder, which only root may, and an empty list if there are none.
+// cannot read that folder (only root may), and an empty list if there are no nodes.
 func DeviceNodes(pid int) []string {
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root/dev", pid))
 	if err != nil {

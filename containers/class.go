@@ -10,8 +10,8 @@ import (
 // re is a short name for the tables.
 var re = lazyregexp.New
 
-// Class says how a container's run ended, as far as the next decision depends on it.
-// model.Class has the same values.
+// Class is the kind of a container's end, on which the next scheduling decision depends.
+// mapper.Class has the same values.
 type Class string
 
 // The classes.
@@ -19,13 +19,13 @@ const (
 	ClassOK             Class = "ok"
 	ClassProgram        Class = "program"           // the program's own failure
 	ClassGPUOOM         Class = "gpu-oom"           // a GPU memory allocation failed
-	ClassSuspectedOOM   Class = "suspected-gpu-oom" // an allocation failed, perhaps one of GPU memory
+	ClassSuspectedOOM   Class = "suspected-gpu-oom" // an allocation failed, perhaps of GPU memory
 	ClassHostOOM        Class = "host-oom"          // host or shared memory ran out
 	ClassInfrastructure Class = "infrastructure"    // the engine, driver or MPS failed
 	ClassEvicted        Class = "evicted"           // MPS took its memory back
 	ClassMPSFault       Class = "mps-fault"         // the MPS server failed, perhaps because of another client
 	ClassCannotStart    Class = "cannot-start"      // the container can never run with this request
-	ClassStopped        Class = "stopped"           // carma stopped it
+	ClassStopped        Class = "stopped"           // carma stopped the container
 )
 
 // codeText explains an exit code.

@@ -7,11 +7,12 @@ import (
 )
 
 // Credential is a user's login for a registry: a name and a password, or a token. The
-// zero value is no login.
+// zero value means no login.
 type Credential struct {
 	Username string `json:"username,omitempty" maxLength:"1000"`
 	Password string `json:"password,omitempty" maxLength:"20000"`
-	// IdentityToken is exchanged for a token of the registry; RegistryToken is one.
+	// IdentityToken can be exchanged for a registry token; RegistryToken is a registry
+	// token.
 	IdentityToken string `json:"identity_token,omitempty" maxLength:"20000"`
 	RegistryToken string `json:"registry_token,omitempty" maxLength:"20000"`
 }
@@ -24,11 +25,11 @@ func (c Credential) String() string {
 	return "a credential"
 }
 
-// GoString is [Credential.String].
+// GoString returns the same text as [Credential.String].
 func (c Credential) GoString() string { return c.String() }
 
-// RegistryOf returns the registry that an image's name is of, for example docker.io, as
-// host or host:port. An image's id has none: an error that wraps [ErrInvalid].
+// RegistryOf returns the registry of an image's name, for example docker.io, as host or
+// host:port. For an image's id, which has no registry, the error wraps [ErrInvalid].
 func RegistryOf(image string) (string, error) {
 	ref, err := reference.ParseAnyReference(image)
 	if err != nil {

@@ -13,8 +13,8 @@ type Ulimit struct {
 	Soft, Hard int64
 }
 
-// Tmpfs is a folder of a container that is in memory. Set-uid programs and devices
-// have no effect in it.
+// Tmpfs is a folder of a container in memory. Set-uid programs and devices have no effect
+// in it.
 type Tmpfs struct {
 	Target   string // absolute
 	Size     int64  // bytes
@@ -24,7 +24,7 @@ type Tmpfs struct {
 	UID, GID int  // owner
 }
 
-// Options are the mount's options.
+// Options returns the mount's options.
 func (t Tmpfs) Options() []string {
 	access, exec, mode := "rw", "noexec", t.Mode
 	if t.ReadOnly {
@@ -39,7 +39,7 @@ func (t Tmpfs) Options() []string {
 	return []string{access, "nosuid", "nodev", exec, "mode=" + mode, fmt.Sprintf("size=%d", t.Size), fmt.Sprintf("uid=%d", t.UID), fmt.Sprintf("gid=%d", t.GID)}
 }
 
-// Device is a device of the host that a container gets.
+// Device is a host device that a container gets.
 type Device struct {
 	Source, Target string
 	Permissions    string // some of r, w and m
@@ -47,12 +47,12 @@ type Device struct {
 
 // Port is a port of a container that can be reached on 127.0.0.1 of this machine.
 type Port struct {
-	Port     int    // of the container
+	Port     int    // in the container
 	Protocol string // tcp or udp
-	Host     int    // of the machine; 0 in a [Spec]: any that is free
+	Host     int    // on the machine; 0 in a [Spec] means any free port
 }
 
-// String is like 8888/tcp.
+// String formats the port like 8888/tcp.
 func (p Port) String() string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }
 
 // ComparePorts sorts ports by their number in the container.
@@ -62,13 +62,12 @@ func ComparePorts(a, b Port) int {
 
 // Publisher is a driver that opens the ports of containers.
 type Publisher interface {
-	// CanPublish says why a port of this protocol cannot be opened here, or returns nil
-	// if it can.
+	// CanPublish returns the reason why a port of this protocol cannot be opened here, or
+	// nil if it can.
 	CanPublish(protocol string) error
-	// Ports returns the open ports of a running container, with the machine's port
-	// that each got. The driver of an engine that opens none does so here, and
-	// keeps them open until it is closed or the container has ended. It may be
-	// called again, also by another process.
+	// Ports returns the open ports of a running container, with the host port of each. If
+	// the engine opens no ports, the driver opens them, and keeps them open until it is
+	// closed or the container has ended. Ports may be called again, also by another process.
 	Ports(ctx context.Context, id string) ([]Port, error)
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // GPUMemory holds the measurements of a run's GPU memory on the GPU where it used the
-// most. All amounts are in bytes. The zero value is no measurement.
+// most. All amounts are in bytes. The zero value means no measurement.
 type GPUMemory struct {
 	// Readings is the number of samples between the start and the end, Span the time that
 	// they cover.
@@ -14,7 +14,7 @@ type GPUMemory struct {
 	Span     time.Duration
 	// Seen is set if a sample showed memory of the run.
 	Seen bool
-	// Peak is the highest use that was seen.
+	// Peak is the highest observed use.
 	Peak int64
 	// Exact is set if Peak is the driver's own record of the processes (NVML accounting),
 	// so that no higher use can lie between two samples.
@@ -22,12 +22,12 @@ type GPUMemory struct {
 	// AtError is set if a sample was taken after the program had printed its error and
 	// before it ended.
 	AtError bool
-	// Grant is the memory allocated to the task, Limit the driver's limit for it, or 0.
+	// Grant is the memory allocated to the task. Limit is the driver's limit for it, or 0.
 	Grant, Limit int64
 	// CardFull is set if more than 95 % of the memory of one of the run's GPUs was in use
 	// at the end.
 	CardFull bool
-	// Neighbours says which neighbour used more than it was given, or is empty.
+	// Neighbours names the neighbour that used more than its grant, or is empty.
 	Neighbours string
 }
 
@@ -43,8 +43,8 @@ const (
 )
 
 const (
-	// untouchedReadings is the number of samples without memory of a run from which on
-	// it counts as untouched.
+	// untouchedReadings is the least number of samples, all without memory, after which a
+	// run counts as untouched.
 	untouchedReadings = 5
 	// untouchedSpan is the least time that these samples cover.
 	untouchedSpan = 5 * time.Second
@@ -55,11 +55,11 @@ const (
 )
 
 // State returns the measured state of memory at an allocation that failed; request is its
-// size in bytes, or 0 if the program does not say.
+// size in bytes, or 0 if unknown.
 //
 // Samples are a second apart, and an allocation can fail between two. So a run is below
-// its grant only if its peak is exact, or if a sample shows the time of the error; and
-// a run that lived shorter than two samples is unknown.
+// its grant only if its peak is exact, or if a sample was taken at the time of the error.
+// A run shorter than two samples is unknown.
 func (m GPUMemory) State(request int64) MemoryState {
 	wanted := m.Peak + request
 	switch {

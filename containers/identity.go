@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AllLabels are all labels of the spec's container. If a key is in both,
-// Identity's value counts.
+// AllLabels returns all labels of the spec's container. If a key is in both Labels and
+// Identity, Identity's value counts.
 func (s Spec) AllLabels() map[string]string {
 	all := make(map[string]string, len(s.Labels)+len(s.Identity))
 	maps.Copy(all, s.Labels)
@@ -16,9 +16,9 @@ func (s Spec) AllLabels() map[string]string {
 	return all
 }
 
-// Recognize checks the labels of a container that has the spec's name. It returns
-// nil if the container is the spec's own, otherwise an error that wraps
-// [ErrTaken]. A spec without an identity recognizes none.
+// Recognize checks the labels of a container that has the spec's name. It returns nil if
+// the container is the spec's own, otherwise an error that wraps [ErrTaken]. A spec
+// without an identity recognizes no container.
 func (s Spec) Recognize(id string, labels map[string]string) error {
 	if len(s.Identity) == 0 {
 		return fmt.Errorf("%w: %s", ErrTaken, id)
@@ -45,7 +45,7 @@ func (s Spec) checkText() error {
 	return nil
 }
 
-// Check refuses a spec that no engine can make a container of. The error wraps
+// Check refuses a spec from which no engine can make a container. The error wraps
 // [ErrInvalid]. Drivers call it before they ask their engine.
 func (s Spec) Check() error {
 	if s.Name == "" || s.Image == "" {

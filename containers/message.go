@@ -8,7 +8,7 @@ import (
 
 // SubmitterFault reports whether an engine's message about a failed creation or start is
 // about a fault of the request. Engines report some of these as their own errors. It
-// knows the texts of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3. Call
+// covers the texts of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3. Call
 // [MachineFault] first.
 func SubmitterFault(msg string) bool { return submitterFault().MatchString(msg) || taskFault(msg) }
 
@@ -18,8 +18,8 @@ var submitterFault = lazyregexp.New(`(?i)unable to find (user|group)|no matching
 	`mkdir .*: (no such file|read-only file system|not a directory|permission denied)|` +
 	`chdir to cwd|invalid mount|bind source path does not exist|error mounting .* to rootfs`)
 
-// CleanMessage makes one line for people out of an engine's message. It removes the names
-// of the software layers and the engine's own paths, which are of no use to people.
+// CleanMessage turns an engine's message into one line for people. It removes the names
+// of software layers and the engine's own paths.
 func CleanMessage(msg string) string {
 	msg = noise.Replace(strings.TrimSpace(msg))
 	msg = engineDir().ReplaceAllString(msg, "")

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Missing is the stream of a mark in a log: the engine has deleted output before anybody
-// read it. [Lines] makes the mark's text.
+// Missing is the stream of a mark in a log: the engine has deleted unread output. [Lines]
+// makes the mark's text.
 const Missing Stream = 3
 
-// Lines says how much output is missing. The zero value is unknown.
+// Lines is the amount of missing output. The zero value means unknown.
 type Lines struct {
-	// Lines is the number of lines that are missing here, negative if unknown.
+	// Lines is the number of lines that are missing here, or negative if unknown.
 	Lines int64
-	// Before is the number of lines that the container has printed until here, or 0 if
-	// unknown. If it is set, Lines has no meaning.
+	// Before is the number of lines that the container printed before this point, or 0 if
+	// unknown. If Before is set, Lines has no meaning.
 	Before int64
 }
 
-// Text is the text of the mark that a sink gets.
+// Text returns the text of the mark for a sink.
 func (l Lines) Text() []byte {
 	if l.Before > 0 {
 		return fmt.Append(nil, "before ", l.Before)
@@ -26,7 +26,7 @@ func (l Lines) Text() []byte {
 	return fmt.Append(nil, "lines ", l.Lines)
 }
 
-// ParseMissing is the inverse of Text.
+// ParseMissing returns the inverse of Text.
 func ParseMissing(text []byte) (l Lines, ok bool) {
 	kind, _, _ := strings.Cut(string(text), " ")
 	n := &l.Lines

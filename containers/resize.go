@@ -2,15 +2,15 @@ package containers
 
 import "context"
 
-// Resizer is a [Driver] that can change what a container may use while it runs. Both
-// calls may be repeated, and do nothing for a container that does not run or is gone.
+// Resizer is a [Driver] that can change the limits of a running container. Both calls may
+// be repeated, and do nothing for a container that does not run or does not exist.
 type Resizer interface {
-	// SetMemory changes the limit of a running container's memory, in bytes, as
-	// [Spec].Memory has it. It fails if the container uses more than that, or the
-	// kernel ends it.
+	// SetMemory changes the memory limit of a running container, in bytes, see
+	// [Spec].Memory. It fails if the container uses more than that, or the kernel kills the
+	// container.
 	SetMemory(ctx context.Context, id string, bytes int64) error
-	// SetCPUs changes the processors of a running container and its part of them where
-	// they are short, as [Spec].CPUs and [Spec].CPUWeight have them. cpus of 0: all;
-	// weight of 0: as it was.
+	// SetCPUs changes the CPU limit and the CPU weight of a running container, see
+	// [Spec].CPUs and [Spec].CPUWeight. cpus of 0 removes the limit; weight of 0 leaves the
+	// weight unchanged.
 	SetCPUs(ctx context.Context, id string, cpus float64, weight int64) error
 }

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Near is a driver that knows whether its engine shares this process's file systems.
+// Near is a driver that can tell whether its engine shares this process's file systems.
 type Near interface {
-	// SameFiles returns nil if the engine sees the same file systems as this
-	// process, with every mount. Otherwise the error says why not; it wraps
-	// [ErrRemote] for an engine on another machine.
+	// SameFiles returns nil if the engine sees the same file systems as this process, with
+	// every mount. Otherwise the error contains the reason; it wraps [ErrRemote] for an
+	// engine on another machine.
 	SameFiles() error
 }
 
-// ErrRemote: the engine seems to be on another machine.
+// ErrRemote means that the engine seems to be on another machine.
 var ErrRemote = errors.New("the container engine is not on this machine")
 
-// SameMounts implements [Near] for an engine that listens at a unix socket: its
-// process must be in the mount namespace of this one.
+// SameMounts implements [Near] for an engine that listens at a unix socket: the engine
+// must be in this process's mount namespace.
 func SameMounts(socket string) error {
 	c, err := net.DialTimeout("unix", socket, 5*time.Second)
 	if err != nil {

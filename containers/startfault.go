@@ -8,7 +8,7 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Scope says what must be fixed before a container can start.
+// Scope is the part that must be fixed before a container can start.
 type Scope string
 
 // The scopes. model.BreakerScope has the same values, except ScopeTask.
@@ -16,23 +16,22 @@ const (
 	ScopeTask      Scope = "task"      // the task's request
 	ScopeEngine    Scope = "engine"    // the container engine, or the parts of the machine that it needs
 	ScopeGPU       Scope = "gpu"       // a GPU, its device nodes or the driver
-	ScopeUnknown   Scope = "unknown"   // the message does not say; evidence decides
-	ScopeNamespace Scope = "namespace" // the task's namespace in a cluster takes no more now
+	ScopeUnknown   Scope = "unknown"   // unknown from the message; further evidence decides
+	ScopeNamespace Scope = "namespace" // the task's namespace in a cluster accepts no more containers now
 )
 
-// HookRefuses is the code of a device request that NVIDIA's toolkit, set to CDI, has
-// refused: its GPUs must be attached in another way.
+// HookRefuses is the code of a device request that NVIDIA's toolkit refused because it is
+// set to CDI. The GPUs must be attached in another way.
 const HookRefuses = "hook-direct"
 
-// StartFault says why a container could not be made or started.
+// StartFault is the reason why a container could not be made or started.
 type StartFault struct {
 	Scope Scope
-	// Code names the row of the table, "unknown" where none matched.
+	// Code is the code of the table's row, or "unknown" if none matched.
 	Code string
-	// Cause and Remedy are a short sentence each: the problem and its fix.
+	// Cause describes the problem and Remedy its fix, each in a short sentence.
 	Cause, Remedy string
-	// Device is the GPU that the engine named, a UUID or a device node, or empty if it
-	// named none.
+	// Device is the GPU named by the engine, a UUID or a device node, or empty.
 	Device string
 	// Text is the engine's own message.
 	Text string
@@ -42,7 +41,7 @@ type StartFault struct {
 func (f *StartFault) Error() string { return f.Text }
 
 // ReadStartFault looks up an engine's message in the table. It returns nil if no row
-// matches, so that the cause is unknown.
+// matches, that is, if the cause is unknown.
 func ReadStartFault(msg string) *StartFault {
 	for i := range startRules {
 		r := &startRules[i]
@@ -60,9 +59,9 @@ func ReadStartFault(msg string) *StartFault {
 	return nil
 }
 
-// StartFaultOf returns why a start failed, from the error of a driver's Create or Start.
-// If the message matches no row, its scope is ScopeUnknown: the message alone does not
-// show whether the engine or the task is at fault.
+// StartFaultOf returns the cause of a failed start, from the error of a driver's Create
+// or Start. If the message matches no row, the scope is ScopeUnknown: the message alone
+// does not show whether the engine or the task is at fault.
 func StartFaultOf(err error) *StartFault {
 	if f, ok := errors.AsType[*StartFault](err); ok {
 		return f
@@ -77,11 +76,11 @@ func StartFaultOf(err error) *StartFault {
 	return &StartFault{Scope: ScopeUnknown, Code: "unknown", Cause: line(whichContainer().ReplaceAllString(msg, "")), Remedy: "look at the engine's log", Text: msg}
 }
 
-// whichContainer matches a driver's prefix with the call and the container, which is
-// unrelated to the cause.
+// whichContainer matches a driver's prefix that names the call and the container, which
+// are unrelated to the cause.
 var whichContainer = lazyregexp.New(`^(create|start) container( [0-9a-f]+)?: `)
 
-// gpuDevice matches a GPU as messages name it.
+// gpuDevice matches a GPU's name in messages.
 var gpuDevice = lazyregexp.New(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
 
 // startRule is a row of the table of failed starts.
@@ -95,10 +94,10 @@ type startRule struct {
 const restartEngine = "restart the engine: systemctl restart docker (or containerd)"
 
 // startRules are tried in order. The texts are from Docker 20.10 to 29, containerd 1.6 to
-// 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18 and the CDI library;
-// testdata/starts.txt has a sample of each. A row for a task comes first if a wider row
-// for the machine would match its text too. A row has ScopeUnknown if both the machine
-// and a task's own limits can lead to its text.
+// 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18 and the CDI library.
+// testdata/starts.txt has a sample of each. A row for a task comes before a wider row for
+// the machine that would also match its text. A row has ScopeUnknown if both the machine
+// and a task's own limits can cause its text.
 var startRules = []startRule{
 	{ScopeTask, "image-needs-driver", re(`requirement error: `),
 		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},

@@ -11,18 +11,18 @@ import (
 const (
 	TailLines = 400
 	TailBytes = 128 << 10
-	// tailLine is the largest number of bytes of one line that are kept: tailHead from its
-	// beginning, the others from its end, with tailCut between them.
+	// tailLine is the largest number of bytes kept of one line: tailHead from its beginning,
+	// the others from its end, with tailCut between them.
 	tailLine = 4 << 10
 	tailHead = 3 << 10
 	tailCut  = " ... "
 	tailEnd  = tailLine - tailHead - len(tailCut)
 )
 
-// Tail keeps the last lines of a container's output for [Classify], of both
-// streams, in the order in which they ended. It keeps at most [TailLines] lines
-// and [TailBytes] bytes. The zero value is empty. It is not safe for concurrent
-// use. [Tail.Add] has the signature of a [LogSink] without the time.
+// Tail keeps the last lines of a container's output for [Classify], of both streams, in
+// the order of their ends. It keeps at most [TailLines] lines and [TailBytes] bytes. The
+// zero value is empty. It is not safe for concurrent use. [Tail.Add] has the signature of
+// a [LogSink] without the time.
 type Tail struct {
 	ring  [TailLines]string
 	times [TailLines]time.Time
@@ -34,12 +34,12 @@ type Tail struct {
 	open  [2][]byte // by stream: the beginning of an unfinished line
 }
 
-// At sets the time of the lines that are added from now on.
+// At sets the time of lines added from now on.
 func (t *Tail) At(now time.Time) { t.now = now }
 
-// Add takes a line or a piece of one; partial is set for all pieces but the last.
-// If a line was overwritten by carriage returns, like a progress bar, Tail keeps
-// the text that a screen would show.
+// Add adds a line or a piece of one; partial is set for all pieces except the last. If a
+// line was overwritten with carriage returns, like a progress bar, Tail keeps the text
+// that a screen would show.
 func (t *Tail) Add(stream Stream, line []byte, partial bool) {
 	open := &t.open[0]
 	if stream == Stderr {
@@ -62,8 +62,8 @@ func (t *Tail) Add(stream Stream, line []byte, partial bool) {
 	*open = (*open)[:0]
 }
 
-// bothEnds returns a line of at most limit bytes unchanged, and of a longer one its
-// beginning and its end.
+// bothEnds returns a line of at most limit bytes unchanged, and the beginning and end of
+// a longer line.
 func bothEnds(line []byte, limit int) []byte {
 	if len(line) <= limit {
 		return line
@@ -99,8 +99,8 @@ func (t *Tail) Lines() []string {
 	return out
 }
 
-// Origins returns for each line of [Tail.Lines] its stream, and how long before the end it
-// was printed, or -1 where that is not known.
+// Origins returns the stream of each line of [Tail.Lines] and the time from its printing
+// to the end, or -1 if unknown.
 func (t *Tail) Origins(end time.Time) []endtext.Origin {
 	out := make([]endtext.Origin, 0, t.count+2)
 	add := func(at time.Time, stream Stream) {

@@ -7,31 +7,32 @@ import (
 	"carma/containers/endtext"
 )
 
-// Facts are facts about a run that its output lacks.
+// Facts contains facts about a run that are not in its output.
 type Facts struct {
-	// Stopped: carma stopped it.
+	// Stopped is set if carma stopped the run.
 	Stopped bool
-	// EngineLost: the engine stopped during the run, or the container ended while no
-	// daemon watched it. The engine may have ended the container too.
+	// EngineLost is set if the engine stopped during the run, or the container ended while
+	// no daemon watched it. In both cases the engine may have ended the container.
 	EngineLost bool
-	// Memory holds the measurements of its GPU memory.
+	// Memory contains the measurements of the run's GPU memory.
 	Memory GPUMemory
-	// NoGPU: the task had none.
+	// NoGPU is set if the task had no GPU.
 	NoGPU bool
-	// GPUFault is a fault of one of its GPUs that was seen during the run, such as an
-	// Xid, or empty.
+	// GPUFault is a fault of one of the run's GPUs that was observed during the run, such as
+	// an Xid, or empty.
 	GPUFault string
-	// DeviceLost says why a device of its GPUs can no longer be opened in the container,
-	// or is empty. DeviceOpen: it was tried at the end, and can be.
+	// DeviceLost is the reason why a device of the run's GPUs can no longer be opened in the
+	// container, or empty. DeviceOpen is set if the devices were tested at the end and can
+	// be opened.
 	DeviceLost string
 	DeviceOpen bool
-	// OOMTexts and OOMExits are texts and exit codes of the program's own that mean
-	// that GPU memory ran out.
+	// OOMTexts and OOMExits are the program's own texts and exit codes that mean that GPU
+	// memory ran out.
 	OOMTexts []string
 	OOMExits []int
-	// MostMemory is the memory in bytes of the largest GPU, or 0 if not known.
+	// MostMemory is the memory in bytes of the largest GPU, or 0 if unknown.
 	MostMemory int64
-	// Origins are the sources of the last lines; see [endtext.Options].
+	// Origins contains the sources of the last lines; see [endtext.Options].
 	Origins []endtext.Origin
 }
 
@@ -40,27 +41,27 @@ type Source string
 
 // The sources.
 const (
-	SourceOutput Source = "output" // a text of the program
+	SourceOutput Source = "output" // text printed by the program
 	SourceExit   Source = "exit"   // exit code and signal
 	SourceKernel Source = "kernel" // the control group's counters
 	SourceEngine Source = "engine"
 	SourceMemory Source = "gpu-memory" // NVML's figures
 	SourceGPU    Source = "gpu"        // Xid and other faults
-	SourceDevice Source = "device"     // whether the device can be opened
+	SourceDevice Source = "device"     // test whether the device can be opened
 	SourcePeers  Source = "peers"      // other processes of a distributed job
 )
 
 // Witness is one observation about how a run ended.
 type Witness struct {
 	Source Source `json:"source"`
-	// Says is the class that it speaks for, or "not-gpu-oom" where it speaks against
-	// that, or empty.
+	// Says is the class that the witness supports, "not-gpu-oom" if it contradicts that
+	// class, or empty.
 	Says string `json:"says,omitempty"`
 	// Strength is strong, words, hint or weak.
 	Strength string `json:"strength,omitempty"`
-	// Rule is the rule that matched, of an output.
+	// Rule is the matching rule, for output.
 	Rule string `json:"rule,omitempty"`
-	// Text describes the observation. For an output it is the line, which is private.
+	// Text describes the observation. For output it is the line, which is private.
 	Text string `json:"text"`
 }
 
@@ -69,26 +70,26 @@ type Verdict struct {
 	Class Class
 	// Code is the exit code.
 	Code int
-	// Rule is the name of the rule of endtext that decided, or empty.
+	// Rule is the name of the deciding rule of endtext, or empty.
 	Rule string
 	// Message is one line for people.
 	Message string
-	// Evidence is the line of output that decided, or empty.
+	// Evidence is the deciding line of output, or empty.
 	Evidence string
-	// CUDA: the output has a CUDA error. A program prints one for its own fault
-	// and, under MPS, for a neighbour's.
+	// CUDA is set if the output has a CUDA error. A program prints one for its own fault
+	// and, under MPS, for a neighbour's fault.
 	CUDA bool
 	// Demand is the GPU memory in bytes that the process would have needed: its use plus
 	// the refused request, or 0 if unknown.
 	Demand int64
-	// Confirmed: of a GPU OOM there are two witnesses. One alone gives a task no GPU
-	// of its own.
+	// Confirmed is set if a GPU OOM has two witnesses. With only one, the task gets no
+	// exclusive GPU.
 	Confirmed bool
-	// Remark is a note for people beside the class, or empty.
+	// Remark is an additional note for people, or empty.
 	Remark string
-	// Witnesses are all observations, the deciding ones first.
+	// Witnesses lists all observations, the deciding ones first.
 	Witnesses []Witness
-	// Start says why the container did not start, if the request is not the cause.
+	// Start is the reason why the container did not start, if the request is not the cause.
 	Start *StartFault
 }
 
@@ -103,7 +104,7 @@ type evidence struct {
 	memory   MemoryState
 }
 
-// row is a row of the table of verdicts. The first whose condition holds decides.
+// row is a row of the table of verdicts. The first row whose condition holds decides.
 type row struct {
 	name    string
 	when    func(e *evidence) bool
@@ -112,8 +113,8 @@ type row struct {
 	decides []Source
 }
 
-// table turns evidence into a class. Measurements outrank texts: a program whose memory
-// was untouched or far below its grant was not out of GPU memory, whatever it prints.
+// table turns evidence into a class. Measurements outrank texts: a program that used no
+// GPU memory, or far less than its grant, was not out of GPU memory, whatever it prints.
 var table = []row{
 	{"start-machine", func(e *evidence) bool { return e.exit.Error != "" && MachineFault(e.exit.Error) }, ClassInfrastructure,
 		func(e *evidence) string { return "could not start: " + line(e.exit.Error) }, []Source{SourceEngine}},
@@ -160,13 +161,13 @@ var table = []row{
 	{"program", func(*evidence) bool { return true }, ClassProgram, own, []Source{SourceExit}},
 }
 
-// Classify concludes why a container ended. Its inputs are the exit, the last lines of
+// Classify determines why a container ended. Its inputs are the exit, the last lines of
 // the output (see [Tail]) and other facts.
 //
-// It collects witnesses, and a table turns them into a class. Exit code 0 is ok,
-// whatever the output says: a program may survive an out-of-memory error. A run that
-// carma stopped is stopped. A failure without a witness is the program's own, never an
-// out-of-memory error.
+// It collects witnesses, and a table turns them into a class. Exit code 0 gives ok,
+// whatever the output says, because a program may survive an out-of-memory error. A run
+// stopped by carma gives stopped. A failure without a witness is the program's own, never
+// an out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	e := &evidence{exit: exit, facts: facts, text: endtext.Read(tail, endtext.Options{Origins: facts.Origins, OOMTexts: facts.OOMTexts, MostMemory: facts.MostMemory})}
 	v := Verdict{Code: exit.Code, CUDA: e.text.CUDA}
@@ -199,13 +200,13 @@ func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	return v
 }
 
-// says returns a message that is always the same.
+// says returns a function that returns a fixed message.
 func says(text string) func(*evidence) string { return func(*evidence) string { return text } }
 
-// claimed is the message of the claim that counts.
+// claimed returns the message of the claim that counts.
 func claimed(e *evidence) string { return e.text.Cause.Message }
 
-// own is the message of a failure of the program's own.
+// own returns the message for a failure of the program's own.
 func own(e *evidence) string {
 	text := codeText(e.exit.Code)
 	switch {
@@ -217,7 +218,7 @@ func own(e *evidence) string {
 	return text
 }
 
-// against reports whether measurements speak against a GPU OOM.
+// against reports whether measurements contradict a GPU OOM.
 func (e *evidence) against() bool {
 	return e.memory == MemoryUntouched || e.memory == MemoryBelow
 }
@@ -226,7 +227,7 @@ func (e *evidence) oomExit() bool {
 	return !e.facts.NoGPU && slices.Contains(e.facts.OOMExits, e.exit.Code)
 }
 
-// deviceGone says why a program that saw no GPU is not at fault, or is empty.
+// deviceGone returns the reason why a program that found no GPU is not at fault, or "".
 func (e *evidence) deviceGone() string {
 	switch {
 	case e.facts.DeviceLost != "":
@@ -239,8 +240,8 @@ func (e *evidence) deviceGone() string {
 	return ""
 }
 
-// demand returns the memory that the run would have needed, by its own words or by the
-// measured peak and the refused request.
+// demand returns the memory that the run would have needed, from its output or from the
+// measured peak plus the refused request.
 func (e *evidence) demand() int64 {
 	c := e.text.Cause
 	switch {
@@ -254,7 +255,7 @@ func (e *evidence) demand() int64 {
 	return 0
 }
 
-// remark returns a note for people beside the class.
+// remark returns an additional note for people about the class.
 func (e *evidence) remark(class Class) string {
 	c := e.text.Cause
 	switch {
@@ -310,7 +311,8 @@ func (e *evidence) witnesses(decides []Source) []Witness {
 	return all
 }
 
-// place is the index of a source, or a number above all.
+// place returns the index of a source, or a larger number than any index if the source is
+// missing.
 func place(list []Source, s Source) int {
 	if i := slices.Index(list, s); i >= 0 {
 		return i

@@ -1,9 +1,9 @@
-// Package bare has what containers without an image are made of: the machine's own system
-// folders, read-only, on top of an image that has nothing but empty folders. Such a
-// container runs programs of the machine, or of a conda or virtual environment that the
-// submitter has made on it.
+// Package bare makes containers without an image of their own. Such a container has the
+// machine's system folders, read-only, on top of an image of empty folders. It runs
+// programs of the machine, or of a conda or virtual environment that the submitter has
+// made on it.
 //
-// The product and the suite for hardware share it.
+// The product and the hardware test suite share this package.
 package bare
 
 import (
@@ -15,16 +15,15 @@ import (
 	"runtime"
 )
 
-// Folders are the machine's folders with programs, libraries and their settings.
-// Nothing else of the machine is needed to run a program: not /root, /home, /var,
-// /run or /tmp.
+// Folders returns the machine's folders with programs, libraries and their settings. No
+// other folder is needed to run a program, such as /root, /home, /var, /run or /tmp.
 func Folders() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"}
 }
 
-// Image is the name of the image. No registry can have it: names that end in
-// .invalid are never resolved (RFC 6761), so nobody can bring another image of
-// this name onto the machine by a pull. Its tag is the version of its content.
+// Image is the name of the image. No registry can serve it: names that end in .invalid
+// never resolve (RFC 6761), so nobody can replace the image by a pull. Its tag is the
+// version of its content.
 const Image = "carma.invalid/host:1"
 
 // CanaryImage is the name of the image of carma's canary, and CanaryProgram the path of
@@ -34,8 +33,8 @@ const (
 	CanaryProgram = "/canary"
 )
 
-// empty are the image's folders, with their modes. /run and /home exist so that no folder
-// of the machine has to be mounted there.
+// empty lists the image's folders with their modes. /run and /home exist so that no
+// folder of the machine has to be mounted there.
 var empty = []struct {
 	name string
 	mode int64
@@ -48,11 +47,12 @@ var empty = []struct {
 // returns the same bytes.
 func Archive() ([]byte, error) { return archive(Image, nil) }
 
-// CanaryArchive makes the image of the canary in the same form. program is a static
+// CanaryArchive returns the canary's image in the same form. program is a static
 // executable.
 func CanaryArchive(program []byte) ([]byte, error) { return archive(CanaryImage, program) }
 
-// archive makes an image of empty folders and, unless it is nil, the canary's program.
+// archive makes an image of empty folders and the canary's program, if program is not
+// nil.
 func archive(image string, program []byte) ([]byte, error) {
 	var layer bytes.Buffer
 	tw := tar.NewWriter(&layer)

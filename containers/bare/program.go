@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Program is a program of the machine, or of one environment on it.
+// Program is a program of the machine, or of an environment on it.
 type Program struct {
-	Conda, Venv string // folder of a conda or a virtual environment; the machine's programs are used if both are empty
-	User, Home  string // of the submitter, or empty if unknown
+	Conda, Venv string // folder of a conda or virtual environment; if both are empty, the machine's programs are used
+	User, Home  string // the submitter's, or empty if unknown
 	Command     []string
 }
 
@@ -17,8 +17,8 @@ type Program struct {
 // set none.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Env returns the variables by which the program finds its environment. It leaves out
-// variables that have sets.
+// Env returns the variables by which the program finds its environment, except variables
+// that have already sets.
 func (p Program) Env(have []string) (add []string) {
 	path := systemPath
 	var own []string
@@ -52,13 +52,14 @@ func (p Program) Env(have []string) (add []string) {
 	return add
 }
 
-// shell hands the rest of its words to bash where the machine has it: scripts of
-// packages that an environment runs at its activation are often written for it.
+// shell runs its arguments with bash if the machine has bash. Many activation scripts of
+// conda packages are written for bash.
 const shell = `s=/bin/sh; if [ -x /bin/bash ]; then s=/bin/bash; fi; exec $s -c "$0" carma "$@"`
 
-// activate does what conda activate does beside setting variables, and becomes
-// the program. The root environment is called base, as conda calls it. A script that fails
-// does not end it, also not one that sets -e: shells ignore that before ||.
+// activate does the part of conda activate that is not done by variables of the
+// container, then executes the program. The root environment is called base, as in conda.
+// A script that fails does not end activate, even with set -e: shells ignore it before
+// ||.
 const activate = `if [ -d "$CONDA_PREFIX/condabin" ]; then CONDA_DEFAULT_ENV=base; export CONDA_DEFAULT_ENV; fi
 for carma_script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do
   if [ -r "$carma_script" ]; then . "$carma_script" || :; fi

@@ -1,6 +1,6 @@
 // Package cdi finds GPUs in the machine's Container Device Interface (CDI) files. For
-// each device they list a container's needs: device nodes, mounts, environment, hooks.
-// NVIDIA's files are made by nvidia-ctk cdi generate.
+// each device, these files list the device nodes, mounts, environment and hooks that a
+// container needs. nvidia-ctk cdi generate makes NVIDIA's files.
 package cdi
 
 import (
@@ -13,17 +13,17 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
-// Dirs are the folders in which engines look for CDI files. If two devices have
-// one name, the device of the later folder counts.
+// Dirs lists the folders in which engines look for CDI files. If two devices have the
+// same name, the device of the later folder counts.
 var Dirs = []string{"/etc/cdi", "/var/run/cdi"}
 
 // Kind is the class of NVIDIA's devices: the part of a device name before "=".
 const Kind = "nvidia.com/gpu"
 
-// Name is a GPU's name in CDI files.
+// Name returns a GPU's name in CDI files.
 func Name(uuid string) string { return Kind + "=" + uuid }
 
-// Names are the names of GPUs in CDI files, in the order of uuids.
+// Names returns the names of GPUs in CDI files, in the order of uuids.
 func Names(uuids []string) []string {
 	names := make([]string, len(uuids))
 	for i, id := range uuids {
@@ -32,7 +32,7 @@ func Names(uuids []string) []string {
 	return names
 }
 
-// Files are the CDI files of some folders, as of the moment they were read.
+// Files holds the CDI files of some folders, as last read.
 type Files struct {
 	cache *cdi.Cache
 	dirs  []string
@@ -52,10 +52,9 @@ func Read(dirs []string) (*Files, error) {
 	return &Files{c, dirs}, nil
 }
 
-// Missing says why one of these GPUs cannot be found by name, or returns nil if all are
-// found. Files of an older toolkit name GPUs by their numbers, and files from before a
-// change of MIG lack the new instances. In these cases the error lists the names that
-// exist.
+// Missing returns the reason why one of these GPUs cannot be found by name, or nil if all
+// are found. Files of an older toolkit name GPUs by index, and files from before a MIG
+// change lack the new instances. In these cases the error lists the names that exist.
 func (f *Files) Missing(uuids []string) error {
 	for _, id := range uuids {
 		if f.cache.GetDevice(Name(id)) != nil {
@@ -103,8 +102,8 @@ func (f *Files) Inject(spec *specs.Spec, uuids []string) error {
 	return nil
 }
 
-// Nodes are the GPUs' own device nodes, as paths in the container. Nodes that another
-// device of the same kind has too are left out: they do not identify a GPU.
+// Nodes returns the GPUs' own device nodes, as paths in the container. Nodes that another
+// device of the same kind also has are left out, because they do not identify a GPU.
 func (f *Files) Nodes(uuids []string) []string {
 	own := map[string]bool{}
 	for _, id := range uuids {
@@ -131,8 +130,8 @@ func (f *Files) nodes(name string) (paths []string) {
 	return paths
 }
 
-// Mounts returns the files of the machine that NVIDIA's CDI files mount into
-// containers, in order and each once.
+// Mounts returns the machine's files that NVIDIA's CDI files mount into containers, in
+// order, without duplicates.
 func (f *Files) Mounts() (paths []string) {
 	vendor, class, _ := strings.Cut(Kind, "/")
 	for _, spec := range f.cache.GetVendorSpecs(vendor) {

@@ -7,8 +7,8 @@ import (
 	"carma/containers"
 )
 
-// Attached reads the container's specification and, if this process may, the /dev
-// of the running container.
+// Attached reads the container's specification and, if this process is allowed to, the
+// /dev of the running container.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at GPUs of container " + id
 	r, err := d.look(ctx, id)

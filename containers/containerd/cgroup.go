@@ -26,8 +26,8 @@ func controls(resource string) bool {
 	return err == nil
 }
 
-// swapLimits reports whether the kernel can limit swap. With cgroup version 1 and
-// no swap accounting, such a limit makes the container fail.
+// swapLimits reports whether the kernel can limit swap. With cgroup version 1 without
+// swap accounting, such a limit makes the container fail.
 func swapLimits() bool {
 	if unified() {
 		return true
@@ -36,9 +36,9 @@ func swapLimits() bool {
 	return err == nil
 }
 
-// oomKilled reports whether the kernel has killed a process of a container for
-// lack of memory. It reads the container's control group, which exists until the
-// task is deleted.
+// oomKilled reports whether the kernel has killed a process of a container because memory
+// ran out. It reads the container's control group, which exists until the task is
+// deleted.
 func oomKilled(spec *specs.Spec) bool {
 	if spec == nil || spec.Linux == nil || spec.Linux.CgroupsPath == "" {
 		return false

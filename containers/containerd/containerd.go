@@ -1,15 +1,14 @@
-// Package containerd implements [containers.Driver] on containerd, from version
-// 1.6 on, with its runc shim.
+// Package containerd implements [containers.Driver] on containerd, from version 1.6 on,
+// with its runc shim.
 //
-// Like every driver it keeps no record of its own. Some facts containerd forgets:
-// that a start was begun, why it failed, how the container ended. The driver
-// writes them into the container's labels before it acts (see [record]). So a
-// container is found as it is after this process, containerd or the machine went
-// down.
+// Like every driver it keeps no record of its own. containerd forgets that a start has
+// begun, why it failed, and how the container ended. So the driver writes these facts
+// into the container's labels before it acts (see [record]). They survive a crash of this
+// process, of containerd or of the machine.
 //
-// containerd keeps no output. Each container has a logger process, which writes
-// the output into the driver's folder (see package logfile). The logger is this
-// same program, called with [LogCommand].
+// containerd keeps no output. Each container has a logger process, which writes the
+// output into the driver's folder (see package logfile). The logger is this same program,
+// called with [LogCommand].
 package containerd
 
 import (
@@ -46,28 +45,29 @@ type Options struct {
 	// Address is the path of containerd's socket, by default CONTAINERD_ADDRESS, else
 	// [DefaultAddress].
 	Address string
-	// Namespace holds our images and containers, [DefaultNamespace] if empty.
+	// Namespace contains carma's images and containers, or is empty for [DefaultNamespace].
 	Namespace string
-	// Snapshotter makes the containers' root file systems, overlayfs if empty.
+	// Snapshotter makes the containers' root file systems. The default is overlayfs.
 	Snapshotter string
-	// Dir is an absolute folder for the containers' output. It must last as long
-	// as the containers.
+	// Dir is an absolute folder for the containers' output. It must exist as long as the
+	// containers.
 	Dir string
 	// Logger is a program that calls [RunLogger] if its first argument is [LogCommand].
 	// The default is this program.
 	Logger string
-	// Init is the path of the program carma-init. Without it no container can have it as
-	// its first process.
+	// Init is the path of the program carma-init. If it is empty, no container can have
+	// carma-init as its first process.
 	Init string
-	// Network is the name of a CNI network, or "none". If empty, it is the first one
-	// configured, or none. The host's network is refused.
+	// Network is the name of a CNI network, or "none". By default it is the first configured
+	// network, or none. The host's network is refused.
 	Network string
 	// CNIConf and CNIBin are CNI's folders for networks and plugins, by default
 	// /etc/cni/net.d and /opt/cni/bin.
 	CNIConf, CNIBin string
-	// CDIDirs are the folders of CDI files, [cdi.Dirs] if nil.
+	// CDIDirs lists the folders of CDI files, or is nil for [cdi.Dirs].
 	CDIDirs []string
-	// NVIDIARuntime is the path of nvidia-container-runtime, by default the one in PATH.
+	// NVIDIARuntime is the path of nvidia-container-runtime. By default it is looked up in
+	// PATH.
 	NVIDIARuntime string
 }
 
@@ -76,20 +76,21 @@ type Driver struct {
 	opts    Options
 	cli     *client.Client
 	network *network
-	// busy holds a *sync.Mutex per container: work of several steps is done by
-	// one caller at a time.
+	// busy contains a *sync.Mutex per container, which serializes operations of several
+	// steps.
 	busy sync.Map
-	// whole has the ids of the containers that this process has made in the
-	// kernel completely.
+	// whole contains the ids of the containers that this process has created completely in
+	// the kernel.
 	whole sync.Map
-	// doors has a *doors per container with open ports.
+	// doors contains a *doors for each container with open ports.
 	doors sync.Map
-	// life ends when the driver is closed. commands are those whose output it reads.
+	// life ends when the driver is closed. commands contains the commands whose output the
+	// driver reads.
 	life     context.Context
 	end      context.CancelFunc
 	commands sync.WaitGroup
-	// tookOver has the ids of the containers whose commands of earlier drivers were
-	// looked for.
+	// tookOver contains the ids of the containers that were searched for commands of earlier
+	// drivers.
 	tookOver sync.Map
 	// beforeGone, if not nil, is called before a task is deleted.
 	beforeGone func(ctx context.Context, id string)
@@ -133,8 +134,8 @@ func New(opts Options) (*Driver, error) {
 	}
 	cli, err := client.New(opts.Address, client.WithDefaultNamespace(opts.Namespace),
 		client.WithExtraDialOpts([]grpc.DialOption{
-			// The daemon asks again at short intervals and needs a quick answer.
-			// The client's own dialer would wait for a socket to appear.
+			// The daemon retries at short intervals and needs a quick answer. The client's own
+			// dialer would wait for the socket to appear.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
 				MinConnectTimeout: 5 * time.Second,
@@ -154,8 +155,8 @@ func New(opts Options) (*Driver, error) {
 // Name returns "containerd".
 func (d *Driver) Name() string { return "containerd" }
 
-// Ping returns containerd's version and the ways to attach GPUs. The driver finds
-// these itself: containerd knows neither runtimes nor CDI.
+// Ping returns containerd's version and the ways to attach GPUs. The driver determines
+// these itself, because containerd reports neither runtimes nor CDI.
 func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	v, err := d.cli.Version(ctx)
 	if err != nil {
@@ -176,7 +177,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	return e, nil
 }
 
-// nvidiaRuntime is the path of NVIDIA's runtime.
+// nvidiaRuntime returns the path of NVIDIA's runtime.
 func (d *Driver) nvidiaRuntime() (string, error) {
 	if d.opts.NVIDIARuntime != "" {
 		return d.opts.NVIDIARuntime, nil
@@ -184,10 +185,10 @@ func (d *Driver) nvidiaRuntime() (string, error) {
 	return exec.LookPath("nvidia-container-runtime")
 }
 
-// Address is the path of containerd's socket.
+// Address returns the path of containerd's socket.
 func (d *Driver) Address() string { return d.opts.Address }
 
-// Advice is for people whose containerd does not answer.
+// Advice returns help for a containerd that does not answer.
 func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{Service: "containerd", Program: "containerd", Package: "containerd runc", Setting: "containerd-address"}
 }
@@ -201,14 +202,14 @@ func (d *Driver) Close() error {
 	return d.cli.Close()
 }
 
-// lock gives the caller a container for itself until it calls unlock.
+// lock locks a container for the caller until it calls unlock.
 func (d *Driver) lock(id string) (unlock func()) {
 	mu, _ := d.busy.LoadOrStore(id, new(sync.Mutex))
 	mu.(*sync.Mutex).Lock()
 	return mu.(*sync.Mutex).Unlock
 }
 
-// dir is the folder of a container's files.
+// dir returns the folder of a container's files.
 func (d *Driver) dir(id string) string { return filepath.Join(d.opts.Dir, id) }
 
 // SameFiles returns nil if containerd sees the same file systems as this process.

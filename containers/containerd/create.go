@@ -20,9 +20,8 @@ import (
 	"carma/internal/failpoint"
 )
 
-// Create makes the container of spec. If a container with its name and identity
-// exists, Create returns that one's id. A container's id is its name, which is
-// unique in containerd.
+// Create makes the container of spec. If a container with the same name and identity
+// exists, Create returns its id. The id is the name, which is unique in containerd.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
 	if err := spec.Check(); err != nil {
@@ -41,7 +40,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 			}
 			err := d.create(ctx, spec)
 			if errdefs.IsAlreadyExists(err) {
-				continue // another process was first
+				continue // another process was faster
 			}
 			if err != nil {
 				return "", d.fail(ctx, what, err)
@@ -62,7 +61,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 }
 
-// check refuses a spec that no engine could make a container of.
+// check refuses a spec from which no engine could make a container.
 func check(spec containers.Spec) error {
 	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
 		return fmt.Errorf("the working directory %q is not absolute", spec.WorkDir)
@@ -86,8 +85,8 @@ func check(spec containers.Spec) error {
 	return nil
 }
 
-// create makes a container that does not exist. Errors are containerd's; "already
-// exists" if the container does.
+// create makes a container that does not exist. Errors are containerd's, "already exists"
+// if the container exists.
 func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	img, err := d.find(ctx, spec.Image)
 	if err != nil {
@@ -128,8 +127,8 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	}
 	_, err = d.cli.NewContainer(ctx, spec.Name,
 		client.WithImage(img), client.WithSnapshotter(d.opts.Snapshotter),
-		// The name has a random part, so a snapshot that an unfinished create
-		// left is not in the way; containerd removes it.
+		// The name has a random part, so that it cannot clash with the snapshot of an
+		// unfinished create, which containerd removes.
 		client.WithNewSnapshot(spec.Name+"-"+strings.ToLower(rand.Text()[:8]), img),
 		client.WithContainerLabels(labels), stopWith,
 		runtime, client.WithNewSpec(m.opts()...), m.keepFailure)
@@ -168,8 +167,8 @@ func (d *Driver) makeFiles(dir string, spec containers.Spec) error {
 	return nil
 }
 
-// hostname is a container's own name, or its name on the engine in a form that the
-// kernel accepts.
+// hostname returns a container's own hostname, or its name on the engine in a form that
+// the kernel accepts.
 func hostname(spec containers.Spec) string {
 	const limit = 63
 	name := spec.Name
@@ -179,8 +178,8 @@ func hostname(spec containers.Spec) string {
 	return strings.Trim(strings.ReplaceAll(name[:min(len(name), limit)], "_", "-"), "-.")
 }
 
-// resolvers is the host's resolv.conf without servers on the host's loopback: a
-// container cannot reach those.
+// resolvers returns the host's resolv.conf without servers on the host's loopback, which
+// a container cannot reach.
 func resolvers() string {
 	b, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {

@@ -28,7 +28,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return native(err)
 	}
-	// From here on it is not found any more: its task is deleted before it is.
+	// The label hides the container from here on: its task is deleted before the container.
 	if err := d.note(ctx, id, map[string]string{labelRemoving: "yes"}); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 // endTask kills and deletes a container's task.
 func (d *Driver) endTask(ctx context.Context, id string) error {
 	t, err := d.task(ctx, id)
-	if err == nil && unmade(t) { // a hanging shim obeys no request either
+	if err == nil && unmade(t) { // a hanging shim does not answer requests either
 		t, err = d.settle(ctx, id)
 	}
 	if err != nil || t == nil {

@@ -12,9 +12,9 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// fail turns an error of the client into one of the contract's; what names the call that
-// failed. The order of the checks matters: the caller's own context, then the connection,
-// then faults of the machine, then faults of the submitter.
+// fail turns an error of the client into an error of the [containers.Driver] contract.
+// what is the call that failed. The order of the checks matters: the caller's own
+// context, then the connection, then faults of the machine, then faults of the submitter.
 func (d *Driver) fail(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -48,11 +48,11 @@ func native(err error) error {
 	return err
 }
 
-// away reports whether containerd did not answer, broke off its answer, or went
-// down during the call.
+// away reports whether containerd did not answer, broke off its answer, or stopped during
+// the call.
 func away(err error) bool {
 	return errdefs.IsUnavailable(err) || wentDown().MatchString(err.Error())
 }
 
-// wentDown matches containerd's messages about its shims while it goes down.
+// wentDown matches containerd's messages about its shims while containerd shuts down.
 var wentDown = lazyregexp.New(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)

@@ -22,14 +22,14 @@ import (
 	"carma/containers"
 )
 
-// command is a command in a container. Its shim copies between it and pipes in a
-// folder. This process reads the pipes until the command has ended, also when its
-// session is closed: a command whose output nobody takes would wait.
+// command is a command in a container. Its shim connects it with named pipes in a folder.
+// This process reads the pipes until the command has ended, even after the session is
+// closed. Otherwise the command would block on a full pipe.
 type command struct {
 	d             *Driver
 	container, id string
 	folder        string
-	lock          *os.File // of the folder: held as long as a process reads the pipes
+	lock          *os.File // lock on the folder, held while a process reads the pipes
 	tty, stdin    bool
 	out, errs     *os.File // errs is nil for a terminal
 
@@ -39,12 +39,12 @@ type command struct {
 	to    *outlet
 	ended chan struct{} // closed when code and fault are valid
 	code  int
-	fault error         // the code is not known
-	empty chan struct{} // closed when the output has ended and was handed on
+	fault error         // set if the code is not known
+	empty chan struct{} // closed when the output has ended and was passed on
 }
 
-// Exec runs a command in a container. It gets the same user, groups, environment, folder,
-// rights and limits as the container's program.
+// Exec runs a command in a container, with the user, groups, environment, folder, rights
+// and limits of the container's program.
 func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
 	what := "run a command in container " + id
 	r, err := d.look(ctx, id)
@@ -73,7 +73,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 	return run, nil
 }
 
-// command is one that is not started yet.
+// command returns a command that is not started yet.
 func (d *Driver) command(r *record, id string) *command {
 	return &command{
 		d: d, container: r.ID, id: id, folder: filepath.Join(r.Labels[labelDir], execFolder, id),
@@ -81,7 +81,7 @@ func (d *Driver) command(r *record, id string) *command {
 	}
 }
 
-// commandSpec is the container's program with another command.
+// commandSpec returns the specification of the container's program with another command.
 func commandSpec(program *specs.Process, c containers.Command) *specs.Process {
 	p := *program
 	p.Args, p.Terminal, p.ConsoleSize = c.Args, c.TTY, nil
@@ -99,14 +99,14 @@ func commandSpec(program *specs.Process, c containers.Command) *specs.Process {
 	return &p
 }
 
-// execFolder is the folder of the commands in a container's folder, which only root
-// can reach.
+// execFolder is the folder for commands in a container's folder, which only root can
+// access.
 const execFolder = "exec"
 
 func (c *command) pipe(name string) string { return filepath.Join(c.folder, name) }
 
-// makePipes makes the command's folder and opens the pipes for its output: the shim
-// waits for a reader.
+// makePipes makes the command's folder and opens the pipes for its output, because the
+// shim waits for a reader.
 func (c *command) makePipes() error {
 	if err := os.MkdirAll(c.folder, 0o700); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *command) makePipes() error {
 	return c.open()
 }
 
-// open takes the folder for this process and opens the pipes for the output.
+// open locks the folder for this process and opens the pipes for the output.
 func (c *command) open() (err error) {
 	if c.lock, err = os.OpenFile(c.pipe("lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c *command) closeFiles() {
 }
 
 func (c *command) close() {
-	_ = os.RemoveAll(c.folder) // nobody takes it over
+	_ = os.RemoveAll(c.folder) // nobody can take the command over
 	c.closeFiles()
 }
 
@@ -175,12 +175,12 @@ func (c *command) start(ctx context.Context, p *specs.Process) error {
 	return native(err)
 }
 
-// forgetWithin bounds how long a command's traces are removed from its shim, which
-// itself waits 10 s for somebody who still has its output.
+// forgetWithin is the longest time to delete a command from its shim. The shim itself
+// waits 10 s for processes that still have its output open.
 const forgetWithin = 20 * time.Second
 
-// forget removes the command from its shim. One that runs is killed: a start whose
-// answer was lost.
+// forget deletes the command from its shim. It kills a command that runs, because the
+// answer to its start was lost.
 func (c *command) forget() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
 	defer cancel()
@@ -188,8 +188,8 @@ func (c *command) forget() {
 	_, _ = c.d.cli.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: c.container, ExecID: c.id})
 }
 
-// live hands on the output and waits for the end of the command, then clears up. If the
-// driver is closed before, the command continues, and the next driver clears up.
+// live passes on the output and waits for the end of the command, then cleans up. If the
+// driver is closed before, the command continues, and the next driver cleans up.
 func (c *command) live() {
 	stop := context.AfterFunc(c.d.life, func() {
 		for _, f := range []*os.File{c.out, c.errs} {
@@ -222,11 +222,11 @@ func (c *command) live() {
 	c.close()
 }
 
-// lastWords is the time to wait for output after a command has ended while a process that
-// it started still holds the pipe.
+// lastWords is the time to wait for output after a command has ended while one of its
+// child processes still holds the pipe.
 const lastWords = 2 * time.Second
 
-// pump hands on a stream until it ends.
+// pump passes on a stream until it ends.
 func (c *command) pump(from *os.File, stream uint8) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -243,8 +243,8 @@ func (c *command) pump(from *os.File, stream uint8) {
 	}
 }
 
-// await returns the command's code when it has ended. An engine that does not answer
-// is asked again.
+// await returns the command's exit code when it has ended. It retries while the engine
+// does not answer.
 func (c *command) await() (int, error) {
 	what := "wait for a command in container " + c.container
 	for {
@@ -263,9 +263,9 @@ func (c *command) await() (int, error) {
 	}
 }
 
-// takeOver reads and drops the output of the commands in a container whose daemon was
-// killed, so that they continue, and clears up after them. It is done once by each
-// driver.
+// takeOver takes over the commands in a container whose daemon was killed: it reads and
+// drops their output, so that they continue, and cleans up after them. Each driver does
+// so once.
 func (d *Driver) takeOver(r *record) {
 	if _, again := d.tookOver.LoadOrStore(r.ID, true); again {
 		return

@@ -16,7 +16,7 @@ import (
 	"carma/containers"
 )
 
-// Copy hands on the output.
+// Copy passes on the output.
 func (c *command) Copy(stdout, stderr io.Writer) error {
 	c.to.join(stdout, stderr)
 	select {
@@ -26,7 +26,7 @@ func (c *command) Copy(stdout, stderr io.Writer) error {
 	return c.to.fault()
 }
 
-// Write gives input.
+// Write sends input to the command.
 func (c *command) Write(p []byte) (int, error) {
 	f, err := c.input()
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *command) Write(p []byte) (int, error) {
 	return f.Write(p)
 }
 
-// input opens the pipe for the input. The shim begins to read soon after the start. An
-// input that is written and closed before that would be lost.
+// input opens the pipe for the input, waiting until the shim reads it. The shim does so
+// soon after the start. Input written and closed earlier would be lost.
 func (c *command) input() (*os.File, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -68,7 +68,7 @@ func (c *command) CloseWrite() error {
 	}
 	f, err := c.input()
 	if err != nil {
-		return nil // it has ended
+		return nil // the command has ended
 	}
 	_ = f.Close()
 	_, err = c.d.cli.TaskService().CloseIO(c.d.life, &tasks.CloseIORequest{ContainerID: c.container, ExecID: c.id, Stdin: true})
@@ -96,7 +96,7 @@ func (c *command) Signal(ctx context.Context, s syscall.Signal) error {
 	}
 }
 
-// Wait returns the command's code.
+// Wait returns the command's exit code.
 func (c *command) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-c.ended:

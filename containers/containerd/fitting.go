@@ -20,9 +20,9 @@ const initTarget = containers.InitTarget
 // inputTarget is the path of the pipe with a container's input.
 const inputTarget = "/.carma/input"
 
-// rlimits are the limits of a container's processes that it asks for. For the
-// others it has containerd's own, as with Docker: the library's default of 1024
-// files is too low.
+// rlimits returns the limits of a container's processes: the limits that it requests,
+// otherwise containerd's own, as with Docker. The library's default of 1024 files is too
+// low.
 func rlimits(list []containers.Ulimit) (out []specs.POSIXRlimit) {
 	for _, u := range list {
 		out = append(out, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(u.Name), Soft: uint64(u.Soft), Hard: uint64(u.Hard)})
@@ -30,10 +30,10 @@ func rlimits(list []containers.Ulimit) (out []specs.POSIXRlimit) {
 	return out
 }
 
-// errNoInit: there is no carma-init.
+// errNoInit means that carma-init is missing.
 var errNoInit = errors.New("--init and -i: carma-init is not there; it belongs beside carma (make build)")
 
-// fit gives the container groups, devices and the first process that it asks for.
+// fit gives the container its groups, devices and first process.
 func (m *maker) fit(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	for _, g := range m.spec.Groups {
 		if !slices.Contains(s.Process.User.AdditionalGids, uint32(g)) {

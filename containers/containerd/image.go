@@ -22,8 +22,8 @@ import (
 	"carma/containers"
 )
 
-// fullName turns the short image name of people and Docker into containerd's:
-// alpine is docker.io/library/alpine:latest. An image's id stays as it is.
+// fullName expands an image name as Docker does: alpine is
+// docker.io/library/alpine:latest. It leaves an image's id unchanged.
 func fullName(ref string) (string, error) {
 	named, err := reference.ParseAnyReference(ref)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential)
 	_, err = d.cli.Pull(ctx, name, client.WithPullUnpack, client.WithPullSnapshotter(d.opts.Snapshotter), client.WithResolver(resolver(ref, by)))
 	err = d.fail(ctx, what, err)
 	if errors.Is(err, containers.ErrUnavailable) {
-		// Find out who failed: the registry or containerd.
+		// Find out what failed, the registry or containerd.
 		if _, ping := d.Ping(ctx); ping == nil {
 			return fmt.Errorf("%s: %s", what, strings.ReplaceAll(err.Error(), what+": ", ""))
 		}
@@ -109,8 +109,7 @@ func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential)
 }
 
 // resolver finds images in registries. Registries on this machine are also tried without
-// TLS. The credential is sent only to the image's own registry and to the token service
-// that this registry names.
+// TLS. The credential is sent only to the image's own registry and its token service.
 func resolver(ref string, by containers.Credential) remotes.Resolver {
 	own, _ := containers.RegistryOf(ref)
 	if own == "docker.io" {
@@ -134,8 +133,8 @@ func resolver(ref string, by containers.Credential) remotes.Resolver {
 		docker.WithAuthorizer(authorizer), docker.WithPlainHTTP(docker.MatchLocalhost))})
 }
 
-// Import loads the images of a tar file, unpacks them and returns their names.
-// The file is one of docker save or of an OCI tool.
+// Import loads the images of a tar file (of docker save or of an OCI tool), unpacks them
+// and returns their names.
 func (d *Driver) Import(ctx context.Context, tar io.Reader) ([]string, error) {
 	const what = "import images"
 	imgs, err := d.cli.Import(ctx, tar)
@@ -191,7 +190,7 @@ func (d *Driver) RemoveImage(ctx context.Context, ref string) error {
 	return nil
 }
 
-// familiar is the short form of an image's name.
+// familiar returns the short form of an image's name.
 func familiar(name string) string {
 	if named, err := reference.ParseNormalizedNamed(name); err == nil {
 		return reference.FamiliarString(named)

@@ -13,10 +13,10 @@ import (
 // [loggerArg].
 const LogCommand = "containerd-log"
 
-// loggerArg has the logger's settings in one argument: the bytes to keep (0: its
-// own amount), how the program talks, if it does, and the container's folder, like
-// "67108864:/folder" or "67108864,tty:/folder". It is one argument because
-// containerd keeps no order among several.
+// loggerArg encodes the logger's settings in one argument: the bytes to keep (0 for the
+// default), the [logfile.Talk], if any, and the container's folder, like
+// "67108864:/folder" or "67108864,tty:/folder". It is one argument because containerd
+// does not preserve the order of several.
 func loggerArg(dir string, bytes int64, talk logfile.Talk) string {
 	settings := strconv.FormatInt(bytes, 10)
 	if talk != logfile.TalkNone {
@@ -25,8 +25,7 @@ func loggerArg(dir string, bytes int64, talk logfile.Talk) string {
 	return settings + ":" + dir
 }
 
-// parseLoggerArg is the inverse of loggerArg. Older daemons pass the folder
-// alone.
+// parseLoggerArg is the inverse of loggerArg. Older daemons pass only the folder.
 func parseLoggerArg(arg string) (dir string, bytes int64, talk logfile.Talk, err error) {
 	if strings.HasPrefix(arg, "/") {
 		return arg, 0, logfile.TalkNone, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // lastLines is the time that Logs waits for the last output of an ended container. That
-// output is in the logger's pipe, which ends when the task is deleted.
+// output may still be in the logger's pipe, which ends when the task is deleted.
 const lastLines = 10 * time.Second
 
 // Logs reads the logger's files of the container.
@@ -31,7 +31,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	defer log.Close()
 
 	watch, end := context.WithCancel(ctx)
-	ended := make(chan error, 1) // receives when the container has ended
+	ended := make(chan error, 1) // receives a value when the container has ended
 	defer func() { end(); <-ended }()
 	if follow || r.state() == containers.StateExited {
 		go func() { _, err := d.Wait(watch, id); ended <- err; close(ended) }()
@@ -41,7 +41,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	var patience <-chan time.Time
 	var result error
 	for pause := time.Duration(0); ; {
-		over, err := logfile.Ended(dir) // asked before reading: if the writer is gone now, this reading is complete
+		over, err := logfile.Ended(dir) // checked before reading: if the writer has ended by now, this reading is complete
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -75,7 +75,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	}
 }
 
-// pass gives sink the stored entries that it has not had, n of them.
+// pass sends the next stored entries to sink and returns their number n.
 func pass(ctx context.Context, log *logfile.Reader, sink containers.LogSink) (n int, err error) {
 	for ctx.Err() == nil {
 		e, err := log.Next()

@@ -9,12 +9,12 @@ import (
 )
 
 // network connects containers by CNI, as the machine configures it. Without a
-// configuration a container has only its own loopback. A container never gets the
-// host's network: it could reach services that listen for this machine only.
+// configuration a container has only its own loopback. A container never gets the host's
+// network, because it could then reach services that listen only on loopback.
 type network struct {
-	name string // the first one configured if empty
+	name string // empty for the first one configured
 	opts []cni.Opt
-	conf string // folder
+	conf string // CNI's folder of configurations
 }
 
 const noNetwork = "none"
@@ -38,7 +38,7 @@ func (n *network) off() bool {
 	return err != nil || len(files) == 0
 }
 
-// notes are warnings for the operator, a sentence each.
+// notes returns warnings for the operator, a sentence each.
 func (n *network) notes() []string {
 	if n.name == "" && n.off() {
 		return []string{"containers have no network but their loopback: no CNI network in " + n.conf}

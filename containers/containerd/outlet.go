@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// outlet takes a command's output. It waits for a session's writers. It drops the output
-// after the session has left or a writer failed.
+// outlet passes on a command's output. It waits for a session's writers. It drops the
+// output after the session has closed or a writer has failed.
 type outlet struct {
-	set  chan struct{} // closed when there are writers, or the session has left
+	set  chan struct{} // closed when the writers are set or the session has closed
 	once sync.Once
 
 	mu      sync.Mutex
-	gone    chan struct{} // closed when the session has left
+	gone    chan struct{} // closed when the session has closed
 	dropped bool
 	writers [2]io.Writer
 	err     error
@@ -39,14 +39,14 @@ func (o *outlet) leave() {
 	o.once.Do(func() { close(o.set) })
 }
 
-// fault is the error of a writer.
+// fault returns a writer's error.
 func (o *outlet) fault() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// write hands on a piece of a stream, 1 or 2.
+// write passes on a piece of stream 1 or 2.
 func (o *outlet) write(stream uint8, p []byte) {
 	if len(p) == 0 {
 		return

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// CanPark returns nil: a containerd container can always be made without being
-// started.
+// CanPark returns nil: containerd can always create a container without starting it.
 func (d *Driver) CanPark() error { return nil }
 
-// Park makes the container in the kernel. Its process is runc's. It waits in the
-// container's control group and later becomes the program.
+// Park creates the container in the kernel. Its process is runc's at first. It waits in
+// the container's control group and later becomes the program.
 func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	what := "park container " + id
 	defer d.lock(id)()
@@ -31,9 +30,9 @@ func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	return int(t.Pid), nil
 }
 
-// BeforeGone sets a function that is called before a container's task, and with
-// it the control group, is deleted. Only this driver deletes tasks, so it returns
-// true.
+// BeforeGone sets a function that is called before a container's task, and with it the
+// control group, is deleted. BeforeGone returns true, because only this driver deletes
+// tasks.
 func (d *Driver) BeforeGone(call func(ctx context.Context, id string)) bool {
 	d.beforeGone = call
 	return true

@@ -16,19 +16,19 @@ import (
 	"carma/containers"
 )
 
-// labelPorts has a container's ports: before they are opened as it asks for them,
-// then as they are, so that another process opens the same again.
+// labelPorts contains a container's ports: at first the requested ones, then the opened
+// ones, so that another process opens the same ports again.
 const labelPorts = ownLabels + "ports"
 
 var _ containers.Publisher = (*Driver)(nil)
 
-// doors are the open ports of one container. containerd opens none, so this
-// process listens on the machine's loopback, and connects from inside the
-// container's network to its loopback. That needs no network beside, and reaches
-// programs that listen for their own machine only.
+// doors contains the open ports of one container. containerd opens none, so this process
+// listens on the machine's loopback and connects to the loopback inside the container's
+// network namespace. That needs no other network, and reaches programs that listen only
+// on loopback.
 type doors struct {
 	ports     []containers.Port
-	inside    *os.File // the container's network
+	inside    *os.File // the container's network namespace
 	listeners []net.Listener
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type doors struct {
 	conns map[net.Conn]bool
 }
 
-// CanPublish says why no port of a container can be opened.
+// CanPublish returns the reason why no port of a container can be opened, or nil.
 func (d *Driver) CanPublish(protocol string) error {
 	switch {
 	case d.opts.Network == noNetwork:
@@ -47,7 +47,7 @@ func (d *Driver) CanPublish(protocol string) error {
 	return nil
 }
 
-// Ports opens the ports of a running container, unless this process has done so.
+// Ports opens the ports of a running container, unless this process has already done so.
 func (d *Driver) Ports(ctx context.Context, id string) ([]containers.Port, error) {
 	what := "ports of container " + id
 	defer d.lock(id)()
@@ -67,8 +67,8 @@ func (d *Driver) Ports(ctx context.Context, id string) ([]containers.Port, error
 	return nil, nil
 }
 
-// open opens the ports of the container whose first process is pid. The caller has
-// the container for itself.
+// open opens the ports of the container whose first process is pid. The caller holds the
+// container's lock.
 func (d *Driver) open(ctx context.Context, r *record, pid uint32) error {
 	asked := readPorts(r.Labels[labelPorts])
 	if _, open := d.doors.Load(r.ID); open || len(asked) == 0 {
@@ -119,7 +119,7 @@ func (a *doors) close() {
 	_ = a.inside.Close()
 }
 
-// serve ends when the listener is closed.
+// serve accepts clients until the listener is closed.
 func (a *doors) serve(l net.Listener, port int) {
 	for {
 		outer, err := l.Accept()
@@ -130,8 +130,8 @@ func (a *doors) serve(l net.Listener, port int) {
 	}
 }
 
-// join connects a client with the container's port. A client whose program does
-// not listen is hung up on, as with Docker.
+// join connects a client with the container's port. If the program does not listen, join
+// closes the connection, as Docker does.
 func (a *doors) join(outer net.Conn, port int) {
 	defer outer.Close()
 	inner, err := a.dial(port)
@@ -153,8 +153,8 @@ func (a *doors) join(outer net.Conn, port int) {
 	both.Wait()
 }
 
-// keep registers connections that are to be closed with the ports. It returns false if
-// the ports are closed already.
+// keep registers connections that must be closed with the ports. It returns false if the
+// ports are already closed.
 func (a *doors) keep(conns ...net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,12 +172,12 @@ func (a *doors) forget(conns ...net.Conn) {
 	}
 }
 
-// dial connects to a port from inside the container's network.
+// dial connects to a port from inside the container's network namespace.
 func (a *doors) dial(port int) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine, its network with it
+		runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the goroutine
 		a.mu.Lock()
 		if err = net.ErrClosed; !a.shut {
 			err = unix.Setns(int(a.inside.Fd()), unix.CLONE_NEWNET)
@@ -191,7 +191,7 @@ func (a *doors) dial(port int) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// showPorts writes ports as 8888:0, with the machine's port behind.
+// showPorts formats ports as 8888:0, container port first.
 func showPorts(all []containers.Port) string {
 	var words []string
 	for _, p := range all {

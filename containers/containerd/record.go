@@ -17,44 +17,43 @@ import (
 	"carma/containers"
 )
 
-// Labels in which the driver remembers its steps. A label is set before the step
-// that it names, and stays.
+// Labels in which the driver records its steps. A label is set before its step, and
+// stays.
 const (
 	ownLabels = "carma.containerd/"
 	// labelDir is the folder of the container's files.
 	labelDir = ownLabels + "dir"
-	// labelLog is the number of output bytes that are kept at least.
+	// labelLog is the least number of output bytes to keep.
 	labelLog = ownLabels + "log-bytes"
-	// labelTalk says how the program's input and output are connected, see
-	// [logfile.Talk].
+	// labelTalk is the connection of the program's input and output, see [logfile.Talk].
 	labelTalk = ownLabels + "talk"
-	// labelSandbox: the container gets no network.
+	// labelSandbox is set if the container gets no network.
 	labelSandbox = ownLabels + "sandbox"
-	// labelMaking is set before the container is made in the kernel. Without it
-	// no start was tried.
+	// labelMaking is set before the container is made in the kernel. Without it no start has
+	// been tried.
 	labelMaking = ownLabels + "making"
 	// labelStarted is the time of the start. It is set after the container is made in the
-	// kernel, before its program runs. Without it the program has not run, so it may be
-	// started again. With it there is never a second start.
+	// kernel, before its program runs. Without this label the program has not run, so it may
+	// be started again. With it the program is never started a second time.
 	labelStarted = ownLabels + "started"
 	// labelFailed is the reason why the container cannot start.
 	labelFailed = ownLabels + "failed"
-	// labelExit says how the container ended, in JSON. containerd forgets it when the
+	// labelExit contains the container's end as JSON, because containerd forgets it when the
 	// machine restarts.
 	labelExit = ownLabels + "exit"
-	// labelRemoving: the container is being removed, and is not found any more.
+	// labelRemoving is set while the container is being removed. List and the other methods
+	// no longer find it.
 	labelRemoving = ownLabels + "removing"
 )
 
-// record is all that is known of a container: its labels and its task.
-// containerd's task is the process of a container, from its making to its
-// deletion.
+// record is the state of a container: its labels and its task. In containerd, a task is
+// the process of a container, from its creation to its deletion.
 type record struct {
 	core.Container
-	task *task.Process // nil if there is none
+	task *task.Process // nil if the container has no task
 }
 
-// look reads a container's record. Its parts fit together only if the caller
+// look reads a container's record. Labels and task are consistent only if the caller
 // holds the container's lock and no other process changes the container.
 func (d *Driver) look(ctx context.Context, id string) (*record, error) {
 	c, err := d.cli.ContainerService().Get(ctx, id)
@@ -85,7 +84,7 @@ func (d *Driver) task(ctx context.Context, id string) (*task.Process, error) {
 
 func (r *record) removing() bool { return r.Labels[labelRemoving] != "" }
 
-// started is the time at which its program was started, or zero if it was not.
+// started returns the time at which the program was started, or zero.
 func (r *record) started() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.Labels[labelStarted])
 	if err != nil {
@@ -116,7 +115,7 @@ func (r *record) paused() bool {
 
 func (r *record) stopped() bool { return r.task != nil && r.task.Status == task.Status_STOPPED }
 
-// lost: the container was started, but containerd has no task of it.
+// lost reports whether the container was started, but containerd has no task of it.
 func (r *record) lost() bool { return r.task == nil && !r.started().IsZero() }
 
 func (r *record) state() containers.State {
@@ -145,7 +144,7 @@ func (r *record) exit() (containers.Exit, bool) {
 	return e, true
 }
 
-// note sets labels of a container.
+// note sets labels of a container in containerd.
 func (d *Driver) note(ctx context.Context, id string, labels map[string]string) error {
 	c := core.Container{ID: id, Labels: labels}
 	var paths []string

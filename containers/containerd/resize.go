@@ -31,7 +31,8 @@ func (d *Driver) SetCPUs(ctx context.Context, id string, cpus float64, weight in
 	return d.setLimits(ctx, "set the processors of container "+id, id, "cpu", &to)
 }
 
-// setLimits changes resources that a controller of the kernel limits; without it nothing.
+// setLimits changes resources that a controller of the kernel limits. It does nothing
+// without that controller.
 func (d *Driver) setLimits(ctx context.Context, what, id, controller string, to *specs.LinuxResources) error {
 	r, err := d.runs(ctx, id)
 	if err != nil || r == nil || !controls(controller) {

@@ -26,8 +26,8 @@ import (
 //
 // It makes the container in the kernel, with its logger, its network and a parked
 // program. Then it sets labelStarted, which says that the program is about to run. Then
-// the program runs. A start that was interrupted before the label is set is repeated. A
-// start that was interrupted after it continues only if the program is still parked.
+// the program runs. A start that was interrupted before this step is repeated. A start
+// that was interrupted after it continues only if the program is still parked.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + id
 	defer d.lock(id)()
@@ -70,8 +70,7 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	failpoint.Hit("containerd-start-noted")
 	_, err = d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
 	if err = native(err); err != nil {
-		// Perhaps an earlier request is being carried out and its answer was
-		// lost.
+		// Perhaps an earlier request is still being carried out and its answer was lost.
 		if t, taskErr := d.task(ctx, r.ID); taskErr == nil && t != nil && t.Status != task.Status_CREATED && t.Status != task.Status_UNKNOWN {
 			return nil
 		}
@@ -79,9 +78,9 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	return err
 }
 
-// made returns the task of a container, and makes it if there is none. A task
-// that another daemon made, or that is half made, may still be undone: it is
-// settled first.
+// made returns the task of a container, and makes it if there is none. containerd may
+// still undo a task that another daemon made, or that is half made, so made waits for
+// that first.
 func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
 	_, whole := d.whole.Load(r.ID)
 	earlier := r.Labels[labelMaking] != "" || r.task != nil
@@ -103,7 +102,8 @@ func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
 	return t, err
 }
 
-// newTask makes the container in the kernel. earlier: an attempt was made before.
+// newTask makes the container in the kernel. earlier is set if an attempt was made
+// before.
 func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	c, err := d.cli.LoadContainer(ctx, r.ID)
 	if err != nil {
@@ -114,11 +114,11 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 			return err
 		}
 	}
-	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // containers of older versions have no such label
+	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // containers of older versions lack this label
 	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep, r.talk())}}
 	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
 	for begun := time.Now(); ; {
-		if earlier { // its program has not run, so the log has no output of it
+		if earlier { // its program has not run, so the log has no output from it
 			if err := logfile.Clear(r.Labels[labelDir]); err != nil {
 				return err
 			}
@@ -139,13 +139,12 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 }
 
 // makeFor is the time for which Start retries to make a container while an earlier
-// request disturbs it. The part of containerd's two steps that [Driver.settle] cannot see
-// takes no longer.
+// request interferes. [Driver.settle] cannot see a part of containerd's two steps; it
+// takes no longer than this.
 const makeFor = settleFor
 
-// startFailed notes why the program will not run, and deletes the container's
-// task. If containerd did not answer, nothing is noted: the start may still
-// succeed.
+// startFailed records why the program will not run, and deletes the container's task. If
+// containerd did not answer, it records nothing, because the start may still succeed.
 func (d *Driver) startFailed(ctx context.Context, what, id string, err error) error {
 	err = d.fail(ctx, what, err)
 	if ctx.Err() != nil || errors.Is(err, containers.ErrUnavailable) || errors.Is(err, containers.ErrNotFound) {
@@ -170,8 +169,8 @@ func (d *Driver) Signal(ctx context.Context, id string) error {
 	return d.fail(ctx, "stop container "+id, err)
 }
 
-// Kill ends the container by force. A paused container is resumed, because it
-// takes the signal only then.
+// Kill ends the container by force. It resumes a paused container, which would not handle
+// the signal otherwise.
 func (d *Driver) Kill(ctx context.Context, id string) error {
 	const what = "kill container "
 	r, err := d.runs(ctx, id)
@@ -188,7 +187,8 @@ func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.fail(ctx, what+id, err)
 }
 
-// runs returns the record of a running container, or nil if it does not run or is gone.
+// runs returns the record of a running container, or nil if the container does not run or
+// does not exist.
 func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	r, err := d.look(ctx, id)
 	if errdefs.IsNotFound(err) {
@@ -200,7 +200,7 @@ func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	return r, nil
 }
 
-// stopSignal reads an image's stop signal, which is a name or a number.
+// stopSignal parses an image's stop signal, a name or a number.
 func stopSignal(s string) syscall.Signal {
 	if sig, err := signal.ParseSignal(s); err == nil {
 		return sig
@@ -211,8 +211,8 @@ func stopSignal(s string) syscall.Signal {
 	return syscall.SIGTERM
 }
 
-// signal sends a signal to a container, or to a command in it. If that has ended, it
-// is no error.
+// signal sends a signal to a container, or to a command in it. It returns no error if the
+// container or command has ended.
 func (d *Driver) signal(ctx context.Context, id, exec string, sig syscall.Signal) error {
 	_, err := d.cli.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, ExecID: exec, Signal: uint32(sig)})
 	if err = native(err); err == nil || errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {

@@ -13,23 +13,22 @@ import (
 	"github.com/containerd/containerd/api/types/task"
 )
 
-// A daemon dies while containerd makes its container. Then containerd undoes its
-// work, in several steps that take a while. A container of the same name that is
-// made meanwhile suffers from it: its folder is deleted, it gets the old shim and
-// hangs, or containerd forgets it.
+// If a daemon dies while containerd makes its container, containerd undoes its work, in
+// several steps. This damages a container of the same name that is made meanwhile: its
+// folder is deleted, it gets the old shim and hangs, or containerd forgets it.
 const (
 	settleLook = 100 * time.Millisecond
 	// settled is the number of consecutive checks that must show the same state.
 	settled = 5
-	// settleFor is the longest time that containerd may take. Its own limit is 5 s for
-	// each of two steps.
+	// settleFor is the longest time that containerd may take. Its own limit is 5 s for each
+	// of two steps.
 	settleFor = 15 * time.Second
 )
 
-// settle waits until containerd is done with an earlier request to make the
-// container. It returns the task if that was made, nil if it was undone. It kills
-// a shim that is left over after settleFor. Call it only for a container whose
-// program has not been started, or is about to be ended.
+// settle waits until containerd has finished an earlier request to make the container. It
+// returns the task if it was made, or nil if it was undone. It kills a shim that still
+// exists after settleFor. Call it only for a container whose program has not been
+// started, or is about to be ended.
 func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 	begun, same, pid := time.Now(), 0, uint32(0)
 	for {
@@ -54,7 +53,7 @@ func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 		}
 		if same == 0 && time.Since(begun) > settleFor {
 			for _, shim := range d.shims(id) {
-				_ = syscall.Kill(shim, syscall.SIGKILL) // containerd cleans up after it
+				_ = syscall.Kill(shim, syscall.SIGKILL) // containerd cleans up after the shim
 			}
 		}
 		select {
@@ -65,14 +64,14 @@ func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 	}
 }
 
-// unmade reports whether a task is being made or undone: its shim does not report its
-// process.
+// unmade reports whether a task is being made or undone. Its shim does not report its
+// process then.
 func unmade(t *task.Process) bool {
 	return t != nil && t.Pid == 0 && t.Status == task.Status_UNKNOWN
 }
 
-// shims are the processes by which containerd makes, keeps or deletes a
-// container, as far as this process can see them.
+// shims returns the processes with which containerd makes, runs or deletes a container,
+// as far as this process can see them.
 func (d *Driver) shims(id string) (pids []int) {
 	want := []byte("\x00-namespace\x00" + d.opts.Namespace + "\x00")
 	name := []byte("\x00-id\x00" + id + "\x00")
@@ -89,12 +88,12 @@ func (d *Driver) shims(id string) (pids []int) {
 	return pids
 }
 
-// halfMade reports whether making a container failed because an earlier request
-// is still being undone. earlier: an earlier request is known.
+// halfMade reports whether making a container failed because an earlier request is still
+// being undone. earlier is set if an earlier request is known.
 func halfMade(err error, earlier bool) bool {
 	text := err.Error()
 	if strings.Contains(text, "mkdir ") && strings.HasSuffix(text, ": file exists") {
-		return true // containerd 2 says nothing else
+		return true // containerd 2 reports nothing more specific
 	}
 	return strings.Contains(text, "failed to start shim") && (earlier || strings.Contains(text, "file exists"))
 }

@@ -34,7 +34,7 @@ type maker struct {
 	image  client.Image
 	dir    string
 	config ocispec.ImageConfig
-	failed string // why the container can never start
+	failed string // reason why the container can never start
 }
 
 func (m *maker) opts() []oci.SpecOpts {
@@ -44,7 +44,7 @@ func (m *maker) opts() []oci.SpecOpts {
 	}
 }
 
-// keepFailure stores the reason of a certain failure in the container's labels.
+// keepFailure stores in the container's labels the reason why it can never start.
 func (m *maker) keepFailure(_ context.Context, _ *client.Client, c *core.Container) error {
 	if m.failed != "" {
 		c.Labels[labelFailed] = m.failed
@@ -52,10 +52,10 @@ func (m *maker) keepFailure(_ context.Context, _ *client.Client, c *core.Contain
 	return nil
 }
 
-// defaultPath is PATH if the image sets none; the same as Docker's.
+// defaultPath is PATH if the image sets none. It is the same as Docker's.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// defaultTerm is the kind of a terminal, as Docker has it.
+// defaultTerm is the terminal type, as Docker sets it.
 const defaultTerm = "TERM=xterm"
 
 // process sets the command, environment and working directory from the image and
@@ -98,13 +98,13 @@ func (m *maker) process(ctx context.Context, _ oci.Client, _ *core.Container, s 
 	}
 	p.Rlimits = rlimits(m.spec.Ulimits)
 	zero := 0
-	p.OOMScoreAdj = &zero // the shim's value would protect it from the kernel
+	p.OOMScoreAdj = &zero // the shim's value would protect the program from the OOM killer
 	p.NoNewPrivileges = m.spec.NoNewPrivileges
 	s.Hostname = hostname(m.spec)
 	return nil
 }
 
-// merge joins environments. Of two values of a variable the later counts.
+// merge joins environments. If a variable is set twice, the later value counts.
 func merge(envs ...[]string) (out []string) {
 	at := map[string]int{}
 	for _, kv := range slices.Concat(envs...) {
@@ -120,15 +120,16 @@ func merge(envs ...[]string) (out []string) {
 }
 
 var (
-	// notThere: the program does not exist, so the start fails.
+	// notThere matches errors that say that the program does not exist, so that the start
+	// fails.
 	notThere = lazyregexp.New(`no such file|not found`)
-	// badUser: the image does not know the user. Any other error of this look
-	// into the image is the machine's fault.
+	// badUser matches errors that say that the image lacks the user. Any other error of
+	// reading the image is the machine's fault.
 	badUser = lazyregexp.New(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
 )
 
-// user sets the user of the program. If the image does not know the user, the
-// start fails, as with Docker, not the creation.
+// user sets the user of the program. If the image lacks the user, the start fails, not
+// the creation, as with Docker.
 func (m *maker) user(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	name := m.config.User
 	if m.spec.User != "" {
@@ -146,7 +147,7 @@ func (m *maker) user(ctx context.Context, c oci.Client, container *core.Containe
 		return nil
 	case errors.Is(err, os.ErrNotExist) || badUser().MatchString(err.Error()):
 		m.failed = fmt.Sprintf("unable to find user %s in the image: %s", name, containers.CleanMessage(err.Error()))
-		s.Process.User = specs.User{UID: nobody, GID: nobody} // it will not run; if it did, then not as root
+		s.Process.User = specs.User{UID: nobody, GID: nobody} // the program will not run; the user makes sure that it would not run as root
 		return nil
 	}
 	return fmt.Errorf("user %s: %w", name, err)
@@ -191,14 +192,14 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 	for _, t := range m.spec.Tmpfs {
 		s.Mounts = append(s.Mounts, specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: path.Clean(t.Target), Options: t.Options()})
 	}
-	// A folder comes before what lies in it, as with Docker.
+	// A folder is mounted before mounts inside it, as with Docker.
 	slices.SortStableFunc(s.Mounts[own:], func(a, b specs.Mount) int {
 		return cmp.Compare(strings.Count(a.Destination, "/"), strings.Count(b.Destination, "/"))
 	})
 	return nil
 }
 
-// shutIn sets the limits of a sandbox. Its network is left out at the start.
+// shutIn sets the limits of a sandbox. Its network is omitted at the start.
 func (m *maker) shutIn(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
 	box := m.spec.Sandbox
 	if box == nil {
@@ -214,8 +215,8 @@ func (m *maker) shutIn(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 	return nil
 }
 
-// bound sets the container's limits of host memory, CPUs and processes. A limit
-// that the kernel has no control group for is left out.
+// bound sets the container's limits of host memory, CPUs and processes. It omits limits
+// for which the kernel has no controller.
 func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
 	only := func(controller string) int64 {
 		if controls(controller) {
@@ -237,7 +238,7 @@ func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci
 	return nil
 }
 
-// limitTo sets limits: memory in bytes, CPUs, processes. 0 is no limit.
+// limitTo sets limits: memory in bytes, CPUs, processes. 0 means no limit.
 func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int64) {
 	if memory > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &memory}
@@ -257,8 +258,8 @@ func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int6
 // visibleGPUs is the variable by which NVIDIA's runtime selects devices.
 const visibleGPUs = "NVIDIA_VISIBLE_DEVICES"
 
-// gpus attaches the container's GPUs and sets the variable that names them. It
-// sets the variable after the CDI files, because they set it to "void".
+// gpus attaches the container's GPUs and sets the variable that names them. It does so
+// after injecting the CDI files, because they set the variable to "void".
 func (m *maker) gpus(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	names := "void"
 	if len(m.spec.GPUs) > 0 {
@@ -284,7 +285,7 @@ func (m *maker) gpus(ctx context.Context, c oci.Client, container *core.Containe
 	return nil
 }
 
-// privileges sets the fields that depend on user and capabilities.
+// privileges sets the fields that depend on the user and the capabilities.
 func (m *maker) privileges(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	if s.Process.User.UID != 0 {
 		// As after an execve by a user other than root.

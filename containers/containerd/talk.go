@@ -12,7 +12,7 @@ import (
 	"carma/containers/containerd/relay"
 )
 
-// talkOf says how the program's input and output are connected.
+// talkOf returns the connection of the program's input and output.
 func talkOf(spec containers.Spec) logfile.Talk {
 	switch {
 	case spec.TTY:
@@ -25,9 +25,9 @@ func talkOf(spec containers.Spec) logfile.Talk {
 
 func (r *record) talk() logfile.Talk { return logfile.Talk(r.Labels[labelTalk]) }
 
-// makeInput makes the pipe for the input in a container's folder. The shim reads it
-// for a terminal. Without a terminal the program has it, and any user of the
-// container may be the program's; nobody else reaches the folder.
+// makeInput makes the named pipe for the input in a container's folder. If the program
+// has a terminal, the shim reads the pipe. Otherwise the program does, so every user of
+// the container may open the pipe; nobody else can reach the folder.
 func makeInput(dir string) error {
 	path := relay.InputPath(dir)
 	if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -36,10 +36,10 @@ func makeInput(dir string) error {
 	return os.Chmod(path, 0o644)
 }
 
-// io says where a container's shim connects the program's input and output. The logger
-// takes the output. The shim passes the input to a terminal. A program without a terminal
-// gets its input from carma-init, because the shim passes none to a program with a
-// logger.
+// io returns the connection of the program's input and output for a container's shim. The
+// logger reads the output. The shim passes input to a terminal. A program without a
+// terminal gets its input from carma-init, because the shim passes none to a program with
+// a logger.
 func (r *record) io(logger *url.URL) cio.Creator {
 	c := cio.Config{Stdout: logger.String(), Stderr: logger.String()}
 	if r.talk() == logfile.TalkTerminal {
@@ -48,7 +48,7 @@ func (r *record) io(logger *url.URL) cio.Creator {
 	return func(string) (cio.IO, error) { return shimIO{c}, nil }
 }
 
-// shimIO is input and output that the shim alone deals with.
+// shimIO is input and output that only the shim handles.
 type shimIO struct{ config cio.Config }
 
 func (s shimIO) Config() cio.Config { return s.config }

@@ -14,7 +14,7 @@ import (
 	"carma/containers/containerd/relay"
 )
 
-// errEnded: what somebody wants to be connected with has ended.
+// errEnded means that the container or command to connect with has ended.
 var errEnded = fmt.Errorf("%w: it has ended", containers.ErrNotFound)
 
 // ended reports whether the container's program has ended, or will never run.
@@ -22,22 +22,22 @@ func (r *record) ended() bool {
 	return r.Labels[labelFailed] != "" || r.Labels[labelExit] != "" || r.stopped() || r.lost()
 }
 
-// session is a connection with a container's program.
+// session is a connection to a container's program.
 type session struct {
 	d   *Driver
 	id  string
 	dir string
 	tty bool
-	// joined is closed when conn is valid: the logger of the container is there.
-	// conn is nil if the program ended before, or the session was closed.
+	// joined is closed when conn is valid, when the container's logger listens. conn is nil
+	// if the program ended before, or the session was closed.
 	joined chan struct{}
 	conn   *relay.Conn
 	leave  context.CancelFunc
 }
 
-// Attach connects with the program of a container. Its logger is the other end. It
-// comes when the container is made in the kernel, so a session that is opened before
-// waits for it.
+// Attach connects to the program of a container through its logger. The logger starts
+// when the container is made in the kernel. A session that is opened earlier waits for
+// it.
 func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
 	what := "attach to container " + id
 	r, err := d.look(ctx, id)
@@ -67,7 +67,7 @@ func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, err
 	return s, nil
 }
 
-// join waits until the container's logger is there, or the program will not run.
+// join waits until the container's logger listens, or the program can no longer run.
 func (s *session) join(ctx context.Context) {
 	defer close(s.joined)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -88,7 +88,7 @@ func (s *session) join(ctx context.Context) {
 	}
 }
 
-// Copy hands on the output. If the program never ran, there is none.
+// Copy passes on the output. If the program never ran, there is none.
 func (s *session) Copy(stdout, stderr io.Writer) error {
 	<-s.joined
 	if s.conn == nil {
@@ -97,7 +97,7 @@ func (s *session) Copy(stdout, stderr io.Writer) error {
 	return s.conn.Copy(stdout, stderr)
 }
 
-// Write gives input.
+// Write sends input to the program.
 func (s *session) Write(p []byte) (int, error) {
 	<-s.joined
 	if s.conn == nil {
@@ -133,8 +133,8 @@ func (s *session) Close() error {
 	return s.conn.Close()
 }
 
-// resize sets the size of a container's terminal, or of a command's in it. If that
-// does not run, it is no error.
+// resize sets the size of the terminal of a container, or of a command in it. It returns
+// no error if the container or command does not run.
 func (d *Driver) resize(ctx context.Context, id, exec string, to containers.Size) error {
 	_, err := d.cli.TaskService().ResizePty(ctx, &tasks.ResizePtyRequest{
 		ContainerID: id, ExecID: exec, Width: uint32(to.Cols), Height: uint32(to.Rows),

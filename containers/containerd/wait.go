@@ -12,7 +12,7 @@ import (
 )
 
 // Wait blocks until the container has ended. It records the end in the container's
-// labels, because containerd forgets it when the machine restarts.
+// labels, because containerd forgets the end when the machine restarts.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	what := "wait for container " + id
 	for pause := time.Duration(0); ; {
@@ -21,7 +21,7 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			return containers.Exit{}, d.fail(ctx, what, err)
 		}
 		if e, ok := r.exit(); ok {
-			if r.task != nil { // an earlier call noted the exit but did not delete the task
+			if r.task != nil { // an earlier call recorded the exit but did not delete the task
 				return d.ended(ctx, what, id, e)
 			}
 			return e, nil
@@ -34,9 +34,8 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			}
 			return d.ended(ctx, what, id, e)
 		case r.lost():
-			// The labels and the task are read at two moments. In between, a
-			// start may have come (then there is a task now) or a removal (then
-			// look says so).
+			// The labels and the task are read one after the other. In between, the container may
+			// have been started (then it has a task now) or removed (then look returns an error).
 			again, err := d.look(ctx, id)
 			if err != nil {
 				return containers.Exit{}, d.fail(ctx, what, err)
@@ -54,7 +53,7 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			pause = 0
 			continue
 		}
-		// It is not started yet.
+		// The container is not started yet.
 		pause = min(2*pause+10*time.Millisecond, 500*time.Millisecond)
 		select {
 		case <-ctx.Done():
@@ -64,11 +63,11 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	}
 }
 
-// ended records how a container ended, and deletes its task. So its shim ends and the
-// logger gets the rest of the output. Only the first record counts.
+// ended records how a container ended, and deletes its task, so that its shim ends and
+// the logger gets the rest of the output. Only the first record counts.
 func (d *Driver) ended(ctx context.Context, what, id string, e containers.Exit) (containers.Exit, error) {
-	// The daemon stamps the start, the shim the end. The clock may have been set
-	// back in between.
+	// The daemon stamps the start, the shim the end. The clock may have been set back in
+	// between.
 	if e.Finished.Before(e.Started) {
 		e.Finished = e.Started
 	}

@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// fakeContainer is guarded by its engine's mutex, its channels too.
+// fakeContainer is a container of a [Fake]. The fake's mutex guards it and its channels.
 type fakeContainer struct {
 	engine *Fake
 	id     string
@@ -23,12 +23,12 @@ type fakeContainer struct {
 	exit     containers.Exit
 	log      []entry
 	bytes    int64 // size of log
-	dropped  int   // number of deleted entries that came before log
+	dropped  int   // number of entries deleted before log
 	writers  [2]*lineWriter
 	screen   *screen
 	stop     context.CancelFunc // sends the stop signal
-	memory   []int64            // limits that were set while it ran
-	cpus     []CPUs             // the same
+	memory   []int64            // memory limits set while it ran
+	cpus     []CPUs             // CPU limits set while it ran
 	killed   chan struct{}
 	finished chan struct{} // closed when the container has ended
 	removed  bool
@@ -46,7 +46,7 @@ func newContainer(f *Fake, id string, img *Image, spec containers.Spec) *fakeCon
 	}
 }
 
-// cloneLabels adds the image's labels, as engines do.
+// cloneLabels returns a container's labels with the image's added, as engines do.
 func cloneLabels(own, image map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range image {
@@ -58,7 +58,8 @@ func cloneLabels(own, image map[string]string) map[string]string {
 	return out
 }
 
-// check refuses a spec as an engine would. sources: mounts must exist.
+// check refuses a spec as an engine would. sources requires that the sources of mounts
+// exist.
 func check(spec containers.Spec, sources bool) error {
 	if !validName.MatchString(spec.Name) {
 		return fmt.Errorf("container name %q", spec.Name)
@@ -128,8 +129,8 @@ func (f *Fake) Attached(ctx context.Context, id string) (containers.Attachment, 
 	return containers.Attachment{Visible: strings.TrimPrefix(env[len(env)-1], "NVIDIA_VISIBLE_DEVICES=")}, nil
 }
 
-// Misattach makes containers get the wrong GPUs from now on, or the right ones if visible
-// is empty.
+// Misattach makes containers get the wrong GPUs from now on, or the right ones again if
+// visible is empty.
 func (f *Fake) Misattach(visible string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +140,8 @@ func (f *Fake) Misattach(visible string) {
 // CanPublish allows all ports.
 func (f *Fake) CanPublish(string) error { return nil }
 
-// Ports returns the ports that a running container asks for. Those without a port
-// of the machine get one from 40000 on. Nothing is opened.
+// Ports returns the ports that a running container asks for. Ports without a host port
+// get one from 40000 on. Nothing is opened.
 func (f *Fake) Ports(ctx context.Context, id string) (open []containers.Port, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

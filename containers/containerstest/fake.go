@@ -17,10 +17,10 @@ import (
 	"carma/containers"
 )
 
-// Script is the program of a fake image. It returns the exit code. ctx ends when
-// the container is asked to stop. p.Killed is closed when it is killed: then the
-// script must return soon, because a goroutine cannot be killed. Output and exit
-// code after a kill are lost.
+// Script is the program of a fake image. It returns the exit code. ctx ends when the
+// container is asked to stop. p.Killed is closed when the container is killed; the script
+// must then return soon, because a goroutine cannot be killed. Output and exit code after
+// a kill are lost.
 type Script func(ctx context.Context, p *Process) int
 
 // Process is a script's view of its container.
@@ -34,7 +34,8 @@ type Process struct {
 	screen *screen
 }
 
-// Stdin is the program's input. Without one it ends at once.
+// Stdin returns the program's input. A program without input gets an input that ends at
+// once.
 func (p *Process) Stdin() io.Reader {
 	if p.screen == nil || p.screen.input == nil {
 		return strings.NewReader("")
@@ -62,22 +63,22 @@ type Image struct {
 	Entrypoint []string
 	Command    []string
 	Env        []string
-	// Run is the program; nil exits with 0 at once.
+	// Run is the program, or nil to exit with 0 at once.
 	Run Script
 	// Exec is the program of [Fake.Exec], or nil to use Run.
 	Exec Script
-	// Programs are its executables, or nil if every program exists.
+	// Programs lists the image's executables, or is nil if every program exists.
 	Programs []string
-	// Remote: the image must be pulled first.
+	// Remote is set if the image must be pulled first.
 	Remote bool
-	// Key is the credential that its registry wants. The zero value: none.
+	// Key is the credential that its registry requires, or zero if none.
 	Key containers.Credential
 }
 
-// Fake is an engine and its driver in one. Its containers are goroutines. As under a real
-// engine, they live on when the driver is closed. The methods also work after Close, so a
-// test of a restarted daemon gives the same Fake to the new one. All methods may be
-// called from several goroutines.
+// Fake is an engine and its driver in one. Its containers are goroutines. As with a real
+// engine, they continue when the driver is closed. The methods also work after Close, so
+// that a test of a restarted daemon can pass the same Fake to the new one. All methods
+// are safe for concurrent use.
 type Fake struct {
 	// CheckMounts makes Create refuse mounts whose source does not exist.
 	// Set it before use.
@@ -180,9 +181,8 @@ func (f *Fake) Pull(ctx context.Context, ref string, by containers.Credential) e
 	return lost
 }
 
-// Import puts an image onto the machine that a test has added with [Fake.AddImage] as
-// Remote, or an image whose program ends at once. The content of the file is only its
-// name.
+// Import adds a Remote image of [Fake.AddImage] to the machine, or else an image whose
+// program ends at once. The content of the file is only the image's name.
 func (f *Fake) Import(ctx context.Context, from io.Reader) ([]string, error) {
 	if _, err := f.call(ctx, OpImport); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (f *Fake) Import(ctx context.Context, from io.Reader) ([]string, error) {
 	return []string{name}, nil
 }
 
-// nameIn is the name of the image in a tar file of docker save.
+// nameIn returns the name of the image in a tar file of docker save.
 func nameIn(from io.Reader) (string, error) {
 	for files := tar.NewReader(from); ; {
 		file, err := files.Next()
@@ -309,7 +309,7 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// env looks a variable up. If it is there twice, the last one counts.
+// env looks up a variable. If it is set twice, the last value counts.
 func env(list []string, key string) string {
 	for _, kv := range slices.Backward(list) {
 		if v, ok := strings.CutPrefix(kv, key+"="); ok {

@@ -39,14 +39,13 @@ const (
 type fault struct {
 	err  error
 	done bool // the call takes effect nevertheless
-	hang bool // it waits until its context ends
+	hang bool // the call waits until its context ends
 }
 
 // FailNext makes the next call of op fail with err and have no effect.
 func (f *Fake) FailNext(op Op, err error) { f.addFault(op, fault{err: err}) }
 
-// FailAll makes every call of op fail with err and have no effect; a nil err ends
-// that.
+// FailAll makes every call of op fail with err and have no effect. A nil err ends this.
 func (f *Fake) FailAll(op Op, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +65,8 @@ func (f *Fake) IgnoreNext(op Op) { f.addFault(op, fault{err: errIgnored}) }
 
 var errIgnored = errors.New("ignored")
 
-// Freeze makes the engine hang: every call waits until its context ends or
-// [Fake.Thaw] is called. Containers run on.
+// Freeze makes the engine hang: every call waits until its context ends or [Fake.Thaw] is
+// called. Containers continue.
 func (f *Fake) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,9 +85,8 @@ func (f *Fake) Thaw() {
 	}
 }
 
-// LoseNext makes the next call of op take effect but return ErrUnavailable, as if
-// the answer was lost. It applies to Create, Start, Signal, Kill, Remove and
-// Pull.
+// LoseNext makes the next call of op take effect but return ErrUnavailable, as if the
+// answer had been lost. It applies to Create, Start, Signal, Kill, Remove and Pull.
 func (f *Fake) LoseNext(op Op) {
 	err := fmt.Errorf("%s: %w: the answer was lost", op, containers.ErrUnavailable)
 	f.addFault(op, fault{err: err, done: true})
@@ -107,8 +105,8 @@ func (f *Fake) Calls(op Op) int {
 	return f.calls[op]
 }
 
-// Down makes the engine unreachable: every call fails with ErrUnavailable, also a
-// waiting one. Containers run on.
+// Down makes the engine unreachable: every call fails with ErrUnavailable, including
+// waiting ones. Containers continue.
 func (f *Fake) Down() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,10 +124,9 @@ func (f *Fake) Up() {
 	}
 }
 
-// End ends a running container as exit says, like a kill from outside: by the
-// kernel for lack of memory, or by an engine that shuts down. Its times are
-// filled in. It reports whether the container ran. It works while the engine is
-// down too.
+// End ends a running container with the given exit, like a kill from outside: by the
+// kernel when memory runs out, or by an engine that shuts down. End fills in its times.
+// It reports whether the container ran. It also works while the engine is down.
 func (f *Fake) End(id string, exit containers.Exit) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,8 +144,8 @@ func (f *Fake) Relabel(change func(labels map[string]string)) {
 	}
 }
 
-// call counts a call and returns the fault that is set for it. err: fail now.
-// lost: fail after taking effect.
+// call counts a call and returns the injected fault. If err is set, the call fails at
+// once. If lost is set, it fails after taking effect.
 func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,8 +177,8 @@ func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	return nil, queue[0].err
 }
 
-// hang waits until until is closed or ctx ends. The caller holds the mutex; hang
-// unlocks it meanwhile.
+// hang waits until the channel until is closed or ctx ends. The caller holds the mutex;
+// hang unlocks it meanwhile.
 func (f *Fake) hang(ctx context.Context, until <-chan struct{}) {
 	f.mu.Unlock()
 	defer f.mu.Lock()

@@ -72,7 +72,7 @@ func (w *lineWriter) log(text []byte, partial bool) {
 	w.c.rotate()
 }
 
-// rotate deletes the older half of a log that is twice as large as it must be.
+// rotate deletes the older half of a log that is twice as large as necessary.
 func (c *fakeContainer) rotate() {
 	keep := c.spec.LogBytes
 	if keep == 0 || c.bytes < 2*keep {
@@ -93,8 +93,8 @@ func (c *fakeContainer) missed() entry {
 	return entry{c.log[0].at.Add(-1), containers.Missing, text, false}
 }
 
-// Logs sends the log's entries after since. The sink is called without locks:
-// it may use the fake.
+// Logs sends the log's entries after since. It calls the sink without locks, so that the
+// sink may use the fake.
 func (f *Fake) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	if _, err := f.call(ctx, OpLogs); err != nil {
 		return err
@@ -132,8 +132,7 @@ func (f *Fake) Logs(ctx context.Context, id string, since time.Time, follow bool
 	}
 }
 
-// send gives an entry to the sink if it is after since. It unlocks the mutex
-// meanwhile.
+// send passes an entry to the sink if it is after since. It unlocks the mutex meanwhile.
 func (f *Fake) send(e entry, since time.Time, sink containers.LogSink) {
 	if !e.at.After(since) {
 		return

@@ -7,12 +7,12 @@ import (
 	"carma/containers"
 )
 
-// firstParked is the process number of the first container of a [Fake]; the
-// others follow.
+// firstParked is the PID of the first container of a [Fake]; later containers count up
+// from it.
 const firstParked = 4_000_001
 
-// ParkedPID is the process number of the nth container, from 1 on, that a [Fake]
-// has made. Machines have no such high numbers in practice.
+// ParkedPID returns the PID of the nth container, from 1 on, that a [Fake] has made. Real
+// machines have no such high PIDs in practice.
 func ParkedPID(n int) int { return firstParked + n - 1 }
 
 // CanPark returns nil.
@@ -47,8 +47,8 @@ func (f *Fake) BeforeGone(call func(ctx context.Context, id string)) bool {
 	return true
 }
 
-// leave calls the function of BeforeGone, once per container. The caller holds
-// the engine's mutex; leave unlocks it meanwhile.
+// leave calls the function of BeforeGone, once per container. The caller holds the
+// engine's mutex; leave unlocks it meanwhile.
 func (f *Fake) leave(ctx context.Context, c *fakeContainer) {
 	if f.beforeGone == nil || c.gone {
 		return

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// Registry is a registry of one image on this machine's loopback, which wants a login.
+// Registry is a registry with one image on this machine's loopback. It requires a login.
 type Registry struct {
 	// Image is the name of the image there: 127.0.0.1:PORT/team/tool:1.
 	Image string
@@ -24,11 +24,11 @@ type Registry struct {
 	server *http.Server
 	mu     sync.Mutex
 	users  map[string]string // passwords
-	served map[string]int    // manifests that were given, by user
+	served map[string]int    // number of manifests served, by user
 }
 
 // NewRegistry starts a registry with the image of a tar file of [Archive], for users with
-// these passwords. It must be closed.
+// these passwords. The caller must close it.
 func NewRegistry(archive []byte, users map[string]string) (*Registry, error) {
 	config, layer, err := parts(archive)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Registry) login(next http.Handler) http.Handler {
 
 func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
-// parts are the configuration and the layer of a tar file of [Archive].
+// parts returns the configuration and the layer in a tar file of [Archive].
 func parts(archive []byte) (config, layer []byte, err error) {
 	for r := tar.NewReader(bytes.NewReader(archive)); ; {
 		h, err := r.Next()

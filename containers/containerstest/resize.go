@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// SetMemory implements [containers.Resizer]. Nothing holds a program to it.
+// SetMemory implements [containers.Resizer]. Nothing enforces the limit.
 func (f *Fake) SetMemory(ctx context.Context, id string, bytes int64) error {
 	lost, err := f.call(ctx, OpMemory)
 	if err != nil {
@@ -40,13 +40,13 @@ func (f *Fake) SetCPUs(ctx context.Context, id string, cpus float64, weight int6
 	return lost
 }
 
-// CPUs are processors and the part of them where they are short, as SetCPUs has them.
+// CPUs are the processors and the weight of a call of SetCPUs.
 type CPUs struct {
 	CPUs   float64
 	Weight int64
 }
 
-// CPUs returns the processors that a container was given while it ran.
+// CPUs returns the CPU limits that a container was given while it ran.
 func (f *Fake) CPUs(name string) []CPUs {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *Fake) CPUs(name string) []CPUs {
 	return nil
 }
 
-// Memory returns the limits of memory that a container was given while it ran.
+// Memory returns the memory limits that a container was given while it ran.
 func (f *Fake) Memory(name string) []int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +70,8 @@ func (f *Fake) Memory(name string) []int64 {
 	return nil
 }
 
-// Memory checks that a running container can be given more memory. It is not part of
-// [Suite]: the fake has no kernel.
+// Memory checks that the memory limit of a running container can be raised. It is not
+// part of [Suite], because the fake has no kernel.
 func Memory(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -87,7 +87,7 @@ func Memory(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Im
 		spec.Memory = 32 << 20
 		id := s.startSpec(spec)
 		s.follow(id).until("ready")
-		for range 2 { // it may be repeated
+		for range 2 { // the call may be repeated
 			if more == 0 {
 				break
 			}
@@ -110,9 +110,9 @@ func Memory(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Im
 	}
 }
 
-// Processors checks that a running container can be given other processors, with its
-// quota and its shares in its control group, of version 1 or 2. It is not part of
-// [Suite], as Memory is not.
+// Processors checks that the processors of a running container can be changed, with the
+// quota and shares in its control group, version 1 or 2. It is not part of [Suite],
+// because the fake has no kernel.
 func Processors(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -131,7 +131,7 @@ func Processors(t *testing.T, newDriver func(t *testing.T) containers.Driver, im
 		}
 		id := s.startSpec(spec)
 		s.follow(id).until("ready")
-		for range 2 { // it may be repeated
+		for range 2 { // the call may be repeated
 			if !set {
 				break
 			}

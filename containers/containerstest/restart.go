@@ -13,16 +13,15 @@ import (
 	"carma/containers"
 )
 
-// Engine is an engine that a test may kill. Its containers continue meanwhile.
+// Engine is an engine that a test may kill. Its containers continue.
 type Engine interface {
-	// Kill kills it like kill -9. Start starts it again and waits until it
-	// listens.
+	// Kill kills the engine like kill -9. Start starts it again and waits until it listens.
 	Kill()
 	Start() error
 }
 
-// Forgetful is an [Engine] that does not know, when it starts, how containers have ended
-// while it was down.
+// Forgetful is an [Engine] that may not know, after a start, how containers ended while
+// it was down.
 type Forgetful interface{ Forgets() bool }
 
 // Restarts kills the engine in the middle of a run and starts it again. It checks that
@@ -76,7 +75,7 @@ func Restarts(t *testing.T, newDriver func(t *testing.T) containers.Driver, img 
 				s.equal(what, r.lines(containers.Stderr), slices.Concat(numbered("err", 200), numbered("err", 300)))
 			}
 			check("followed", log.log)
-			other := *s // the driver of a daemon that was restarted too
+			other := *s // the driver of a daemon that was also restarted
 			other.d = newDriver(t)
 			defer func() { _ = other.d.Close() }()
 			check("read by another", other.logs(id, time.Time{}, true))
@@ -114,7 +113,7 @@ func (s *suite) exists(path string) {
 	}
 }
 
-// waitAlways waits for the container through all failures of the engine.
+// waitAlways waits for the container despite all failures of the engine.
 func (s *suite) waitAlways(id string) containers.Exit {
 	for {
 		exit, err := s.d.Wait(s.ctx, id)
@@ -129,14 +128,14 @@ func (s *suite) waitAlways(id string) containers.Exit {
 	}
 }
 
-// resumedLog follows a log through all failures of the engine.
+// resumedLog follows a log despite all failures of the engine.
 type resumedLog struct {
 	*suite
 	id  string
 	log record
 }
 
-// await returns when n entries have come.
+// await returns after n entries have arrived.
 func (l *resumedLog) await(n int) {
 	l.Helper()
 	for {
@@ -165,10 +164,9 @@ func (l *resumedLog) follow() error {
 	}
 }
 
-// HostOOM checks that a container reports a kill for lack of host memory. It is
-// not part of [Suite]. The fake has no kernel. And Docker learns of the kill from
-// its containerd, which hears nothing if a control group hierarchy of this
-// process is not mounted.
+// HostOOM checks that a container reports a kill because host memory ran out. It is not
+// part of [Suite]. The fake has no kernel. And Docker gets the kill from its containerd,
+// which is not notified if a control group hierarchy of this process is not mounted.
 func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -180,7 +178,7 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 		func(spec *containers.Spec) { spec.Memory = 32 << 20 },
 	} {
 		told := false
-		for range 3 { // on a busy machine the engine may hear of the end before it hears of the kill
+		for range 3 { // on a busy machine the engine may receive the end before the kill
 			spec := s.spec("hog:256") // each has a name of its own
 			limit(&spec)
 			exit := s.wait(s.startSpec(spec))
@@ -202,8 +200,8 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 	}
 }
 
-// Pids checks the limit of processes, of a task and of a sandbox. It is not part
-// of [Suite]: the fake has no kernel.
+// Pids checks the limit of processes, of a task and of a sandbox. It is not part of
+// [Suite], because the fake has no kernel.
 func Pids(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -222,7 +220,7 @@ func Pids(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Imag
 		for _, line := range s.logs(id, time.Time{}, true).lines(containers.Stdout) {
 			_, _ = fmt.Sscanf(line, "forked %d", &forked)
 		}
-		if exit.Code == 0 && (forked == 0 || forked >= most) { // another exit code: the limit stopped the tool itself
+		if exit.Code == 0 && (forked == 0 || forked >= most) { // another exit code means that the limit stopped the tool itself
 			t.Errorf("%s: it ended with %+v and had %d processes more, of %d", what, exit, forked, most)
 		}
 	}

@@ -13,43 +13,43 @@ import (
 	"carma/containers"
 )
 
-// Images are the images that [Suite] needs on the engine.
+// Images names the images that [Suite] needs on the engine.
 type Images struct {
 	// Tool is the suite's image, see [ToolPath].
 	Tool string
-	// Missing is an image that neither this machine nor any registry has.
+	// Missing is an image that exists neither on this machine nor in any registry.
 	Missing string
 	Lacks   Lacks
 }
 
-// Lacks are promises of the contract that an engine cannot keep. The suite then checks
-// the rest.
+// Lacks lists promises of the contract that an engine cannot keep. The suite checks the
+// others.
 type Lacks struct {
-	// Streams: all output comes as standard output, and pieces of lines of the two
-	// streams may be mixed.
+	// Streams is set if all output arrives as standard output, and pieces of lines of the
+	// two streams may be mixed.
 	Streams bool
-	// Group: of an image's user only the number counts, its group is 0.
+	// Group is set if the engine uses only the number of an image's user, and group 0.
 	Group bool
-	// Images: images are looked at only when a container starts.
+	// Images is set if an image is examined only when a container starts.
 	Images bool
-	// GPUs: the engine under test has none, not even simulated ones.
+	// GPUs is set if the engine under test has no GPUs, not even simulated ones.
 	GPUs bool
-	// Shell: a command in a container has an environment, a folder and signals by a shell
-	// only, and the tool's image has none.
+	// Shell is set if commands get an environment, a folder and signals only through a
+	// shell, which the tool's image lacks.
 	Shell bool
-	// Prompt: output of a terminal before a session is connected is in the log alone.
+	// Prompt is set if a terminal's output before a session is connected is only in the log.
 	Prompt bool
-	// Fittings: no limits of processes and no devices.
+	// Fittings is set if the engine has no process limits and no devices.
 	Fittings bool
-	// Bars: a line that has not ended comes neither in the log nor otherwise.
+	// Bars is set if an unfinished line arrives neither in the log nor in a session.
 	Bars bool
-	// LogBytes: the engine decides how much of a log it keeps.
+	// LogBytes is set if the engine decides how much of a log it keeps.
 	LogBytes bool
 }
 
-// Suite checks every sentence of the [containers.Driver] contract. newDriver is
-// called several times. It must return a new driver of the same engine each time;
-// the suite closes it.
+// Suite checks every sentence of the [containers.Driver] contract. newDriver is called
+// several times. Each call must return a new driver of the same engine, which the suite
+// closes.
 func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	tests := []struct {
 		name string
@@ -129,13 +129,13 @@ type suite struct {
 	ctx       context.Context
 	img       Images
 	newDriver func(*testing.T) containers.Driver
-	mark      string // part of the names and labels of this test's containers
+	mark      string // contained in the names and labels of this test's containers
 	made      int
 }
 
 const markLabel = "carma.suite.test"
 
-// spec is a container of the tool, with these arguments and a new name.
+// spec returns a container of the tool with these arguments and a new name.
 func (s *suite) spec(args ...string) containers.Spec {
 	s.made++
 	return containers.Spec{
@@ -224,7 +224,7 @@ func (s *suite) list() []containers.Container {
 	return list
 }
 
-// failsWith checks that err wraps want and that its text can be shown to people.
+// failsWith checks that err wraps want and that its text is fit to be shown to users.
 func (s *suite) failsWith(what string, err, want error) {
 	s.Helper()
 	if !errors.Is(err, want) {

@@ -10,9 +10,9 @@ import (
 	"carma/containers"
 )
 
-// testBar: the printed part of an unfinished line, like a progress bar, arrives before
-// the line ends: in the log, or by an attached stream, which has only that stream. The
-// log has all of it once.
+// testBar checks that the printed part of an unfinished line, like a progress bar,
+// arrives before the line ends: in the log, or in a stream attached to, which must have
+// only that stream. The log must have all of it once.
 func testBar(t *testing.T, s *suite) {
 	if s.img.Lacks.Bars {
 		t.Skip("lines come when they end")
@@ -52,7 +52,7 @@ func testBar(t *testing.T, s *suite) {
 	all := s.logs(id, time.Time{}, false)
 	s.equal("stdout", all.lines(containers.Stdout), []string{"not this"})
 	s.equal("stderr", all.lines(containers.Stderr), []string{"\r 10/100\r 20/100", "after"})
-	for i, e := range all { // a reader of the bar's pieces continues after each
+	for i, e := range all { // a reader that resumes after each piece of the bar
 		if rest := s.logs(id, e.at, false); !slices.EqualFunc(rest, all[i+1:], same) {
 			t.Errorf("after entry %d: %d entries, want %d", i, len(rest), len(all)-i-1)
 		}

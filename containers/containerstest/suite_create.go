@@ -35,7 +35,7 @@ func testCreateAgain(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	again("running")
-	s.follow(id).until("ready") // now it handles the stop signal; process 1 gets no other signals
+	s.follow(id).until("ready") // now it handles the stop signal; the kernel drops unhandled signals to process 1
 	s.stop(id, time.Minute)
 	again("exited")
 	// Only the identity is compared.
@@ -121,7 +121,7 @@ func testStartInvalid(t *testing.T, s *suite) {
 		spoil(&spec)
 		id := s.create(spec)
 		s.failsWith(what, s.d.Start(s.ctx, id), containers.ErrInvalid)
-		// A daemon that was restarted in between learns the same from Wait.
+		// A daemon restarted in between gets the same from Wait.
 		if exit := s.wait(id); exit.Error == "" || exit.Code == 0 || !exit.Started.IsZero() {
 			t.Errorf("%s: Wait = %+v, want an error, a code and no start", what, exit)
 		}

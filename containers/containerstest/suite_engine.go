@@ -63,7 +63,7 @@ func testClose(t *testing.T, s *suite) {
 	if err := other.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	s.follow(id).until("ready") // by a driver that did not make the container
+	s.follow(id).until("ready") // from a driver that did not make the container
 	list := s.list()
 	if len(list) != 1 || list[0].ID != id || list[0].Name != spec.Name || list[0].State != containers.StateRunning {
 		t.Errorf("list = %+v, want %s running", list, id)

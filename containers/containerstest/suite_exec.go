@@ -39,8 +39,8 @@ func (s *suite) exec(id string, c containers.Command, input string) (stdout, std
 	return out.String(), errs.String(), code
 }
 
-// testExec: a command runs as the container's program does: its user, environment,
-// folder and rights.
+// testExec checks that a command has the user, environment, folder and rights of the
+// container's program.
 func testExec(t *testing.T, s *suite) {
 	s.terminals()
 	// The rights that the kernel grants: user and groups, capabilities, limits, control
@@ -94,7 +94,8 @@ func testExec(t *testing.T, s *suite) {
 	s.equal("its rights", strings.Split(mine+"up", "\n"), theirs)
 }
 
-// testExecClosed: a command continues when its session is closed, even if it prints much.
+// testExecClosed checks that a command continues after its session is closed, even if it
+// prints much.
 func testExecClosed(t *testing.T, s *suite) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -113,7 +114,7 @@ func testExecClosed(t *testing.T, s *suite) {
 	}
 }
 
-// testExecFails: what cannot be run.
+// testExecFails checks commands that cannot be run.
 func testExecFails(t *testing.T, s *suite) {
 	s.terminals()
 	id := s.start("block:0")
@@ -138,11 +139,11 @@ func testExecFails(t *testing.T, s *suite) {
 	s.failsWith("exec in nothing", err, containers.ErrNotFound)
 }
 
-// testExecTerminal: a command's terminal has its size at once, and a signal ends the
-// command.
+// testExecTerminal checks that a command's terminal has its size at once, and that a
+// signal ends the command.
 func testExecTerminal(t *testing.T, s *suite) {
 	s.terminals()
-	last := "block:9" // until its signal
+	last := "block:9" // blocks until its signal
 	if s.img.Lacks.Shell {
 		last = "ask:more? "
 	}

@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// testFittings: what docker run has flags for.
+// testFittings checks settings that docker run has flags for.
 func testFittings(_ *testing.T, s *suite) {
 	spec := s.spec("look:hostname", "look:groups", "look:core", "look:first", "look:size:/scratch", "write:/scratch/new", "write:/scratch/ro/new", "look:node:/dev/own")
 	spec.User = "4321:8765"
@@ -20,7 +20,7 @@ func testFittings(_ *testing.T, s *suite) {
 	spec.Groups = []int{4242, 4343}
 	spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
 	spec.Init = true
-	// The order of mounts is by depth, whatever the order here.
+	// Mounts are ordered by depth, whatever the order here.
 	spec.Tmpfs = []containers.Tmpfs{{Target: "/scratch/ro", Size: 1 << 20, ReadOnly: true}, {Target: "/scratch", Size: 2 << 20}}
 	spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "rw"}}
 	id := s.startSpec(spec)
@@ -28,15 +28,14 @@ func testFittings(_ *testing.T, s *suite) {
 		s.Errorf("exit = %+v, want code 0", exit)
 	}
 	lines := s.logs(id, time.Time{}, false).lines(containers.Stdout)
-	if len(lines) > 1 { // engines put the user's own group among them
+	if len(lines) > 1 { // engines add the user's own group
 		lines[1] = strings.TrimSuffix(lines[1], " 8765")
 	}
 	s.equal("output", lines, []string{"box-1", "4242 4343", "512:600", "another", "2097152", "written", "refused", "1:3"})
 	s.equal("without them", s.output(s.spec("look:first")), []string{"this"})
 }
 
-// testStopSignal: a container's own stop signal, also through the first process of
-// --init.
+// testStopSignal checks a container's own stop signal, also with --init.
 func testStopSignal(_ *testing.T, s *suite) {
 	for _, init := range []bool{false, true} {
 		spec := s.spec("out:ready", "await")
@@ -51,8 +50,8 @@ func testStopSignal(_ *testing.T, s *suite) {
 	}
 }
 
-// testPorts: a port is open on this machine's loopback, also for a driver that
-// comes later, and is free again after the end.
+// testPorts checks that a port is open on this machine's loopback, also for a later
+// driver, and is free again after the end.
 func testPorts(t *testing.T, s *suite) {
 	p, can := s.d.(containers.Publisher)
 	if !can {
@@ -73,7 +72,7 @@ func testPorts(t *testing.T, s *suite) {
 		t.Fatalf("ports %v, %v", open, err)
 	}
 	s.greeted(open[0])
-	if err := s.d.Close(); err != nil { // the daemon is started again
+	if err := s.d.Close(); err != nil { // simulate a restart of the daemon
 		t.Fatal(err)
 	}
 	s.d, p = later, later.(containers.Publisher)
@@ -85,7 +84,7 @@ func testPorts(t *testing.T, s *suite) {
 
 	second := s.spec("out:never")
 	second.Ports = []containers.Port{{Port: 1, Protocol: "tcp", Host: open[0].Host}}
-	if _, fake := s.d.(*Fake); !fake { // it opens none
+	if _, fake := s.d.(*Fake); !fake { // the fake opens no ports
 		taken := s.create(second)
 		s.failsWith("a port that is taken", s.d.Start(s.ctx, taken), containers.ErrInvalid)
 	}

@@ -110,8 +110,8 @@ func testStopKills(t *testing.T, s *suite) {
 	}
 }
 
-// testStopMany (finding F1): a program that ignores its stop signal ends nevertheless,
-// each time, however short the grace is.
+// testStopMany (finding F1) checks that a program that ignores its stop signal ends
+// nevertheless, each time, however short the grace period.
 func testStopMany(t *testing.T, s *suite) {
 	const n, atOnce = 50, 10
 	ids := make(chan string, n)
@@ -127,7 +127,7 @@ func testStopMany(t *testing.T, s *suite) {
 					t.Errorf("start: %v", err)
 					continue
 				}
-				s.follow(id).until("ready") // from here on it ignores the signal
+				s.follow(id).until("ready") // from here on the program ignores the signal
 				if err := s.tryStop(id, time.Duration(i+1)*time.Millisecond); err != nil {
 					t.Errorf("stop: %v", err)
 					continue
@@ -142,7 +142,7 @@ func testStopMany(t *testing.T, s *suite) {
 	wg.Wait()
 }
 
-// testStopIdle: stopping a container that does not run changes nothing.
+// testStopIdle checks that stopping a container that does not run changes nothing.
 func testStopIdle(t *testing.T, s *suite) {
 	quiet := func(when, id string) {
 		t.Helper()

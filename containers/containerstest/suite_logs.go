@@ -15,7 +15,7 @@ import (
 	"carma/containers"
 )
 
-// record is everything that a sink was given.
+// record lists everything that a sink received.
 type record []entry
 
 func (r *record) add(at time.Time, stream containers.Stream, line []byte, partial bool) {
@@ -41,7 +41,7 @@ func (r record) lines(stream containers.Stream) []string {
 	return lines
 }
 
-// check tests properties of every log.
+// check checks properties that every log has.
 func (r record) check(t *testing.T) {
 	t.Helper()
 	for i, e := range r {
@@ -76,7 +76,7 @@ type followed struct {
 	s    *suite
 	mu   sync.Mutex
 	log  record
-	more chan struct{} // holds one token: something was added
+	more chan struct{} // holds one token after entries were added
 	done chan struct{}
 	err  error
 }
@@ -144,7 +144,7 @@ func testLogsLongLine(_ *testing.T, s *suite) {
 	args, want := []string{}, []string{}
 	for _, n := range sizes {
 		args = append(args, fmt.Sprintf("long:%d", n), "err:between", "out:after")
-		if s.img.Lacks.Streams { // the other stream's line could come within the long one
+		if s.img.Lacks.Streams { // the other stream's line may arrive within the long one
 			args = slices.Delete(args, len(args)-2, len(args)-1)
 		}
 		want = append(want, LongLine(n), "after")
@@ -167,8 +167,8 @@ func testLogsLastLine(_ *testing.T, s *suite) {
 	}
 }
 
-// testLogsSince resumes after each single entry. Each later entry must come once
-// and with the same time.
+// testLogsSince resumes after each single entry. Each later entry must arrive once and
+// with the same time.
 func testLogsSince(t *testing.T, s *suite) {
 	id := s.start("lines:8", "long:100000", "lines:2", "raw:end")
 	s.wait(id)
@@ -193,7 +193,7 @@ func clip(b []byte) []byte { return b[:min(len(b), 20)] }
 func testLogsFollow(t *testing.T, s *suite) {
 	folder := t.TempDir()
 	args, last := []string{"out:first", "gate:/gate/open", "lines:500", "raw:last"}, []string{"last"}
-	if s.img.Lacks.Streams { // a line of the other stream may continue where this one has no end
+	if s.img.Lacks.Streams { // a line of the other stream may continue this stream's unfinished line
 		args, last = args[:3], nil
 	}
 	spec := s.spec(args...)
@@ -228,8 +228,8 @@ func testLogsNow(t *testing.T, s *suite) {
 	}
 }
 
-// testLogsResumed breaks the stream off again and again while the container
-// prints, like a restart of the daemon.
+// testLogsResumed interrupts the stream repeatedly while the container prints, like
+// restarts of the daemon.
 func testLogsResumed(t *testing.T, s *suite) {
 	out := slices.Concat(numbered("out", 1500), []string{LongLine(200000)}, numbered("out", 1500), []string{"end"})
 	stderr := append(numbered("err", 1500), numbered("err", 1500)...)
@@ -264,8 +264,8 @@ func testLogsResumed(t *testing.T, s *suite) {
 	s.streams(all, out, stderr)
 }
 
-// testLogsShortLife follows containers that end at once. A reader loses their
-// last lines most easily.
+// testLogsShortLife follows containers that end at once, whose last lines a reader loses
+// most easily.
 func testLogsShortLife(_ *testing.T, s *suite) {
 	args, stdout := []string{"lines:300", "raw:end"}, append(numbered("out", 300), "end")
 	if s.img.Lacks.Streams {

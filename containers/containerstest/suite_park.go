@@ -14,8 +14,7 @@ import (
 	"carma/containers"
 )
 
-// parker is the driver as one that parks, and the record of its calls of
-// BeforeGone.
+// parker returns the driver as a Parker, and a record of its calls of BeforeGone.
 func (s *suite) parker() (containers.Parker, *leavings) {
 	s.Helper()
 	h, ok := s.d.(containers.Parker)
@@ -30,8 +29,8 @@ func (s *suite) parker() (containers.Parker, *leavings) {
 	return h, l
 }
 
-// leavings are the containers that were about to go, each with whether its
-// control groups still existed.
+// leavings records the containers reported by BeforeGone, and whether their control
+// groups still existed.
 type leavings struct {
 	expected bool // this engine calls BeforeGone
 
@@ -73,8 +72,8 @@ func (l *leavings) check(id string) error {
 	return nil
 }
 
-// groupFolders are the folders of a process's control groups. There are none for
-// a process of another machine.
+// groupFolders returns the folders of a process's control groups, or none for a process
+// of another machine.
 func groupFolders(pid int) (out []string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -114,7 +113,7 @@ func testPark(t *testing.T, s *suite) {
 	if again, err := h.Park(s.ctx, id); err != nil || again != pid {
 		t.Errorf("park again: process %d, %v, want %d", again, err, pid)
 	}
-	// The program prints "refused" if it does not wait for this file.
+	// The program prints "refused" if it runs before this file is written.
 	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("written while it was parked"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func testDefaults(_ *testing.T, s *suite) {
 		[]string{ToolEnv, ToolWorkDir, s.imageUser()})
 }
 
-// imageUser is the user of a container that asks for none.
+// imageUser returns the user of a container whose spec names none.
 func (s *suite) imageUser() string {
 	if user, _, _ := strings.Cut(ToolUser, ":"); s.img.Lacks.Group {
 		return user + ":0"

@@ -3,7 +3,7 @@ package containerstest
 import "carma/containers"
 
 // streams checks the lines of both streams. For a driver that cannot distinguish them, it
-// checks that each stream's lines come in order and that there are no others.
+// checks that each stream's lines come in order and that there are no other lines.
 func (s *suite) streams(log record, out, err []string) {
 	s.Helper()
 	if !s.img.Lacks.Streams {

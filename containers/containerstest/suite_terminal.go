@@ -13,11 +13,11 @@ import (
 	"carma/containers"
 )
 
-// screenText collects a session's output and can be waited for.
+// screenText collects a session's output and lets tests wait for it.
 type screenText struct {
 	mu   sync.Mutex
 	text []byte
-	more chan struct{} // closed and replaced when there is more
+	more chan struct{} // closed and replaced when output was added
 }
 
 func newScreenText() *screenText { return &screenText{more: make(chan struct{})} }
@@ -37,7 +37,7 @@ func (w *screenText) now() (string, <-chan struct{}) {
 	return string(w.text), w.more
 }
 
-// shows waits until the output has a text.
+// shows waits until the output contains a text.
 func (s *suite) shows(w *screenText, want string) {
 	s.Helper()
 	for {
@@ -53,7 +53,7 @@ func (s *suite) shows(w *screenText, want string) {
 	}
 }
 
-// terminals skips a driver that has none.
+// terminals returns the driver as a Terminals, or skips the test if it is none.
 func (s *suite) terminals() containers.Terminals {
 	s.Helper()
 	t, ok := s.d.(containers.Terminals)
@@ -63,7 +63,7 @@ func (s *suite) terminals() containers.Terminals {
 	return t
 }
 
-// attached connects with a container and copies its output until it ends.
+// attached connects to a container and copies its output until it ends.
 func (s *suite) attached(id string) (containers.Session, *screenText, <-chan error) {
 	s.Helper()
 	session, err := s.terminals().Attach(s.ctx, id)
@@ -95,8 +95,8 @@ func (s *suite) types(w io.Writer, text string) {
 	}
 }
 
-// testAttach: input without a terminal arrives whole and ends, and the output is
-// kept as well.
+// testAttach checks that input without a terminal arrives completely and ends, and that
+// the output is also kept in the log.
 func testAttach(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "terminal", "exit:3")
@@ -129,7 +129,7 @@ func testAttach(t *testing.T, s *suite) {
 	s.failsWith("attach to nothing", err, containers.ErrNotFound)
 }
 
-// testInputEnds: an input without a terminal ends when its session is closed.
+// testInputEnds checks that an input without a terminal ends when its session is closed.
 func testInputEnds(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "exit:5")
@@ -148,7 +148,7 @@ func testInputEnds(t *testing.T, s *suite) {
 	s.equal("its log", s.logs(id, time.Time{}, false).lines(containers.Stdout), []string{"got one", "got two", "ended"})
 }
 
-// testInputEarly: input that is given, and ended, before the program runs.
+// testInputEarly checks input that is sent, and ended, before the program runs.
 func testInputEarly(t *testing.T, s *suite) {
 	s.terminals()
 	spec := s.spec("input", "err:oops", "exit:0")
@@ -157,7 +157,7 @@ func testInputEarly(t *testing.T, s *suite) {
 	id := s.create(spec)
 	session, text, over := s.attached(id)
 	given := make(chan error, 1)
-	go func() { // it may wait for the program
+	go func() { // Write may wait for the program
 		_, err := io.WriteString(session, "a\nb\n")
 		given <- errors.Join(err, session.CloseWrite())
 	}()
@@ -171,21 +171,21 @@ func testInputEarly(t *testing.T, s *suite) {
 		t.Errorf("exit = %+v, want 0", exit)
 	}
 	s.over(over)
-	got, _ := text.now() // of two streams, whose lines come in any order to each other
+	got, _ := text.now() // lines of two streams, in any order relative to each other
 	if rest := strings.Replace(got, "oops\n", "", 1); rest == got || rest != "got a\ngot b\nended\n" {
 		t.Errorf("it showed %q", got)
 	}
 }
 
-// testNoInput: without either the input ends at once.
+// testNoInput checks that without Stdin and TTY the input ends at once.
 func testNoInput(t *testing.T, s *suite) {
 	if got := s.output(s.spec("input", "terminal")); !slices.Equal(got, []string{"ended", "no terminal"}) {
 		t.Errorf("output %q", got)
 	}
 }
 
-// testTerminal: a prompt comes at once, the size is followed, the terminal can be
-// left and taken again, also by another driver, and the output is kept.
+// testTerminal checks that a prompt arrives at once, the program sees size changes, a
+// session can be closed and opened again, also by another driver, and the output is kept.
 func testTerminal(t *testing.T, s *suite) {
 	s.terminals()
 	later := s.newDriver(t)
@@ -200,7 +200,7 @@ func testTerminal(t *testing.T, s *suite) {
 	if !s.img.Lacks.Prompt {
 		s.shows(text, "your name? ")
 	}
-	s.types(session, "\x10\x11") // keys that leave other tools are the program's
+	s.types(session, "\x10\x11") // keys that detach from other tools are passed to the program
 	s.types(session, "eve\n")
 	s.shows(text, "got")
 	s.shows(text, "eve")

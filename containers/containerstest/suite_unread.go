@@ -12,13 +12,12 @@ import (
 	"carma/containers"
 )
 
-// testLogsUnread: while nobody reads, a program prints more than the engine
-// keeps. The engine must keep the amount asked for. A reader from the beginning
-// and a reader that resumes must both get a mark that output is missing, and how
-// much if the engine counts. Docker does not count, and marks it only if its log
-// files can be read.
+// testLogsUnread lets a program print more than the engine keeps while nobody reads. The
+// engine must keep the requested amount. A reader from the beginning and a reader that
+// resumes must both get a mark that output is missing, with its amount if the engine
+// counts. Docker does not count, and marks it only if its log files can be read.
 func testLogsUnread(t *testing.T, s *suite) {
-	const n, keep, entry = 600_000, 1 << 20, 64 // entry is the largest size in bytes of an entry in our own log
+	const n, keep, entry = 600_000, 1 << 20, 64 // entry is the largest size in bytes of an entry in the driver's own log
 	if e, ok := s.d.(interface{ SameFiles() error }); ok && e.SameFiles() != nil {
 		t.Skip("the engine's files cannot be read from here")
 	}
@@ -51,9 +50,9 @@ func testLogsUnread(t *testing.T, s *suite) {
 	}
 }
 
-// unread reads a log whose lines are the numbers 0 to n, with some missing at the
-// beginning. It returns how many lines are there and how many are missing, as the
-// mark says.
+// unread reads a log that consists of the numbers 0 to n, one per line, some of which are
+// missing at the beginning. It returns the number of lines present and the number
+// missing, according to the mark.
 func (s *suite) unread(id string, since time.Time, n int) (kept int, before int64) {
 	s.Helper()
 	last, next, marks := since, -1, 0

@@ -11,8 +11,7 @@ import (
 	"carma/containers"
 )
 
-// flow is bytes on their way from writers to one reader. It never makes a writer
-// wait.
+// flow carries bytes from writers to one reader. It never blocks a writer.
 type flow struct {
 	mu    sync.Mutex
 	more  sync.Cond
@@ -59,10 +58,10 @@ func (f *flow) Close() error {
 	return nil
 }
 
-// screen is a program's terminal, or the input and output it has without one.
+// screen is a program's terminal, or its input and output without a terminal.
 type screen struct {
 	tty   bool
-	input *flow // nil if there is none
+	input *flow // nil if the program has no input
 
 	mu      sync.Mutex
 	size    containers.Size
@@ -117,7 +116,7 @@ func (s *screen) end() {
 	}
 }
 
-// join adds a session, with one of the streams or, for 0, both and the input.
+// join adds a session with one of the streams, or with both and the input if only is 0.
 func (s *screen) join(only containers.Stream) *fakeSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +128,7 @@ func (s *screen) join(only containers.Stream) *fakeSession {
 	return v
 }
 
-// shown sends what is written to a program's viewers as well.
+// shown also sends a program's output to its sessions.
 type shown struct {
 	io.Writer
 	screen *screen
@@ -141,13 +140,13 @@ func (w *shown) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// fakeSession is a connection with a script.
+// fakeSession is a connection to a script.
 type fakeSession struct {
 	screen         *screen
 	only           containers.Stream // 0 for both, and the input
 	stdout, stderr *flow
 
-	// Of a command.
+	// Set for commands.
 	stop  context.CancelFunc
 	kill  func()
 	ended chan struct{}
@@ -156,7 +155,7 @@ type fakeSession struct {
 
 func (v *fakeSession) finish() { _, _ = v.stdout.Close(), v.stderr.Close() }
 
-// Copy hands on the output.
+// Copy passes on the output.
 func (v *fakeSession) Copy(stdout, stderr io.Writer) error {
 	both := make(chan error, 1)
 	go func() { _, err := io.Copy(stderr, v.stderr); both <- err }()
@@ -167,7 +166,7 @@ func (v *fakeSession) Copy(stdout, stderr io.Writer) error {
 	return err
 }
 
-// Write gives input.
+// Write sends input to the script.
 func (v *fakeSession) Write(p []byte) (int, error) {
 	if v.screen.input == nil || v.only != 0 {
 		return 0, io.ErrClosedPipe
@@ -204,7 +203,7 @@ func (v *fakeSession) Close() error {
 	return v.CloseWrite()
 }
 
-// Signal ends the command's context; SIGKILL its Killed channel too.
+// Signal ends the command's context. SIGKILL also closes its Killed channel.
 func (v *fakeSession) Signal(_ context.Context, s syscall.Signal) error {
 	v.stop()
 	if s == syscall.SIGKILL {
@@ -213,7 +212,7 @@ func (v *fakeSession) Signal(_ context.Context, s syscall.Signal) error {
 	return nil
 }
 
-// Wait returns the command's code.
+// Wait returns the command's exit code.
 func (v *fakeSession) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-v.ended:
@@ -223,12 +222,12 @@ func (v *fakeSession) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// Attach connects with a container's script.
+// Attach connects to a container's script.
 func (f *Fake) Attach(ctx context.Context, id string) (containers.Session, error) {
 	return f.attach(ctx, id, 0)
 }
 
-// AttachOutput connects with one of a script's streams.
+// AttachOutput connects to one of a script's streams.
 func (f *Fake) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
 	return f.attach(ctx, id, stream)
 }
@@ -288,7 +287,7 @@ func (f *Fake) Exec(ctx context.Context, id string, cmd containers.Command) (con
 	p.Stdout = &shown{io.Discard, screen, containers.Stdout}
 	p.Stderr = &shown{io.Discard, screen, containers.Stderr}
 	end, ended := c.killed, v.ended
-	f.scripts.Go(func() { // it ends with the container
+	f.scripts.Go(func() { // the command ends with the container
 		select {
 		case <-end:
 			stop()

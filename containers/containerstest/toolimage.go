@@ -24,7 +24,7 @@ const (
 	ToolLabel   = "carma.suite" // its value is "tool"
 )
 
-// ToolImage is the suite's image for the [Fake].
+// ToolImage returns the suite's image for the [Fake].
 func ToolImage() Image {
 	return Image{
 		Labels: map[string]string{ToolLabel: "tool"}, User: ToolUser, WorkDir: ToolWorkDir,
@@ -38,7 +38,7 @@ func RunTool(ctx context.Context, p *Process) int {
 	args := append(p.Spec.Entrypoint[1:len(p.Spec.Entrypoint):len(p.Spec.Entrypoint)], p.Spec.Command...)
 	scratch := map[string][]byte{}
 	inScratch := func(name string) bool {
-		for _, t := range p.Spec.Tmpfs { // the deepest comes first
+		for _, t := range p.Spec.Tmpfs { // the deepest folder comes first
 			if strings.HasPrefix(name, t.Target+"/") {
 				return !t.ReadOnly
 			}
@@ -63,7 +63,7 @@ func RunTool(ctx context.Context, p *Process) int {
 		Devices: func() []string { return nil },
 		Look:    func(what string) string { return look(p.Spec, what) },
 		Signal:  func() string { return cmp.Or(p.Spec.StopSignal, "SIGTERM") },
-		Serve:   func(string) error { return nil }, // the fake's ports are numbers only
+		Serve:   func(string) error { return nil }, // a port of the fake is only a number
 		ReadFile: func(name string) ([]byte, error) {
 			if data, ok := scratch[name]; ok {
 				return data, nil
@@ -95,7 +95,7 @@ func RunTool(ctx context.Context, p *Process) int {
 	return proc.Run()
 }
 
-// look is [Proc.Look] of a container of the fake.
+// look is [Proc.Look] for a container of the fake.
 func look(spec containers.Spec, what string) string {
 	what, of, _ := strings.Cut(what, ":")
 	switch what {
@@ -128,8 +128,8 @@ func look(spec containers.Spec, what string) string {
 
 var errNoMount = errors.New("not on a mount")
 
-// HostPath translates a path in the container to a path of the host, by the
-// container's mounts. If several cover it, the last one counts.
+// HostPath translates a path in the container to a path on the host, by the container's
+// mounts. If several mounts cover the path, the last one counts.
 func (p *Process) HostPath(name string) (host string, readOnly bool, err error) {
 	for i := len(p.Spec.Mounts) - 1; i >= 0; i-- {
 		m := p.Spec.Mounts[i]

@@ -13,19 +13,19 @@ import (
 	"carma/containers"
 )
 
-// A verb runs one argument of the suite's program. It gets the text after the colon, as a
-// number too, and returns the program's exit code, or [goOn].
+// A verb runs one argument of the suite's program. It receives the text after the colon,
+// also as a number, and returns the program's exit code, or [goOn].
 type verb func(p *Proc, rest string, n int) int
 
 const (
-	goOn   = -1  // with the next argument
+	goOn   = -1  // continue with the next argument
 	killed = 137 // as a shell reports SIGKILL
 )
 
 var verbs = map[string]verb{
-	// These print a line.
+	// These verbs print a line.
 	"out":          says(func(_ *Proc, rest string) string { return rest }),
-	"long":         func(p *Proc, _ string, n int) int { return p.say(LongLine(n)) }, // of n bytes
+	"long":         func(p *Proc, _ string, n int) int { return p.say(LongLine(n)) }, // a line of n bytes
 	"env":          says(func(p *Proc, key string) string { return key + "=" + env(p.Env, key) }),
 	"dir":          says(func(p *Proc, _ string) string { return p.Dir }),
 	"user":         says(func(p *Proc, _ string) string { return p.User }), // uid:gid
@@ -37,19 +37,19 @@ var verbs = map[string]verb{
 	"capabilities": says(func(p *Proc, _ string) string { return p.Capabilities() }),
 	"look":         says(func(p *Proc, what string) string { return p.Look(what) }), // see [Proc]
 	"privileges":   privileges,                                                      // its capabilities, and whether it can gain some
-	"processors":   processors,                                                      // on which it may run
+	"processors":   processors,                                                      // the processors on which it may run
 
-	// These print otherwise: to the other output, without a newline, much.
+	// These verbs print in other ways: to standard error, without a newline, or much.
 	"err":    func(p *Proc, rest string, _ int) int { return p.print(p.Stderr, rest+"\n") },
 	"raw":    func(p *Proc, rest string, _ int) int { return p.print(p.Stdout, rest) },
 	"rawerr": func(p *Proc, rest string, _ int) int { return p.print(p.Stderr, rest) },
 	"lines":  lines, // "out 1" and "err 1" to "out N" and "err N"
 	"count":  count, // the numbers 1 to N, a line each, as fast as possible
 
-	// These read the input or the terminal.
-	"input":       input,      // print "got" and each line, at its end "ended"
+	// These verbs read the input or the terminal.
+	"input":       input,      // print "got" and each line, "ended" at its end
 	"count-input": countInput, // print the number of lines
-	"ask":         ask,        // print the text without a newline, read a line, print "got" and it
+	"ask":         ask,        // print the text without a newline, read a line, print "got" and the line
 	"terminal": func(p *Proc, _ string, _ int) int { // print its rows and columns, or "no terminal"
 		return p.terminal(func(containers.Size) bool { return true })
 	},
@@ -57,7 +57,7 @@ var verbs = map[string]verb{
 		return p.terminal(func(s containers.Size) bool { return s != containers.Size{} && (n == 0 || int(s.Rows) == n) })
 	},
 
-	// These use the network.
+	// These verbs use the network.
 	"serve": func(p *Proc, port string, _ int) int { // print "serving", and greet one client
 		p.say("serving")
 		return p.ended(p.Serve(port))
@@ -67,19 +67,19 @@ var verbs = map[string]verb{
 	},
 	"get": get, // print the answer of a TCP server
 
-	// These use memory and processes.
-	"hog":  hog,  // N MiB, after a moment: see [watchedAfter]
-	"fork": fork, // start up to N processes, print "forked" and how many
+	// These verbs use memory and processes.
+	"hog":  hog,  // allocate N MiB after [watchedAfter]
+	"fork": fork, // start up to N processes, print "forked" and their number
 
-	// These wait or end.
-	"await": func(p *Proc, _ string, _ int) int { // for the stop signal, and print it
+	// These verbs wait or end.
+	"await": func(p *Proc, _ string, _ int) int { // wait for the stop signal, and print it
 		if !p.stopped() {
 			return killed
 		}
 		return p.say(p.Signal())
 	},
-	"gate": (*Proc).gate, // until the file exists
-	"block": func(p *Proc, _ string, n int) int { // for the stop signal, then exit with N
+	"gate": (*Proc).gate, // wait until the file exists
+	"block": func(p *Proc, _ string, n int) int { // wait for the stop signal, then exit with N
 		if !p.stopped() {
 			return killed
 		}
@@ -89,13 +89,13 @@ var verbs = map[string]verb{
 	"exit":     func(_ *Proc, _ string, n int) int { return n },
 }
 
-// says prints what f returns as a line.
+// says returns a verb that prints the result of f as a line.
 func says(f func(p *Proc, rest string) string) verb {
 	return func(p *Proc, rest string, _ int) int { return p.say(f(p, rest)) }
 }
 
-// LongLine is the line of n bytes that "long:n" prints. It consists of numbered
-// blocks, so that a lost or repeated piece shows.
+// LongLine returns the line of n bytes that "long:n" prints. It consists of numbered
+// blocks, so that lost or repeated pieces can be detected.
 func LongLine(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -173,10 +173,9 @@ func get(p *Proc, address string, _ int) int {
 	return p.ended(err)
 }
 
-// watchedAfter is the time that "hog" waits after its start before it takes memory. By
-// then an engine surely watches for the kernel's out-of-memory kills. It begins to watch
-// after the start: for a program that lived for 20 ms, Docker 20.10 once reported only
-// the kill.
+// watchedAfter is the time that "hog" waits before it allocates memory. An engine begins
+// to watch for the kernel's out-of-memory kills only after the start: for a program that
+// lived for 20 ms, Docker 20.10 once reported only the kill.
 const watchedAfter = 300 * time.Millisecond
 
 func hog(_ *Proc, _ string, n int) int {

@@ -19,7 +19,7 @@ func (p *Proc) print(w io.Writer, s string) int {
 // say prints a line.
 func (p *Proc) say(s string) int { return p.print(p.Stdout, s+"\n") }
 
-// ended prints the error and fails; without an error the program continues.
+// ended prints the error and returns a failure, or goes on if err is nil.
 func (p *Proc) ended(err error) int {
 	if err == nil {
 		return goOn
@@ -53,8 +53,8 @@ func (p *Proc) write(path string) string {
 	return "written"
 }
 
-// line reads a line of the input, one byte after the other: what follows is for the
-// next reader.
+// line reads a line of the input, byte by byte, so that the rest is left for the next
+// reader.
 func (p *Proc) line() (string, bool) {
 	var line []byte
 	for b := make([]byte, 1); ; {
@@ -69,7 +69,7 @@ func (p *Proc) line() (string, bool) {
 	}
 }
 
-// terminal prints the size of the terminal when it is as wanted.
+// terminal prints the size of the terminal as soon as wanted accepts it.
 func (p *Proc) terminal(wanted func(containers.Size) bool) int {
 	size, changed, ok := p.Size()
 	for ok && !wanted(size) {
@@ -107,7 +107,7 @@ func (p *Proc) notebook(address string) error {
 	}
 }
 
-// gate polls: a container FROM scratch has no tool to wait for a file.
+// gate polls, because a container FROM scratch has no tool that waits for a file.
 func (p *Proc) gate(path string, _ int) int {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -8,8 +8,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// Attached reads the GPUs that the engine was asked for and, if this process may,
-// the /dev of the running container.
+// Attached reads the GPUs that the engine was asked for and, if this process is allowed
+// to, the /dev of the running container.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at GPUs of container " + short(id)
 	c, cli, err := d.inspect(ctx, what, id)

@@ -11,20 +11,19 @@ import (
 	"carma/containers"
 )
 
-// bridge is the network bridge of the containers, as far as this process can see
-// it.
+// bridge is the containers' network bridge, as far as this process can see it.
 type bridge struct {
 	mu   sync.Mutex
 	name string // empty if unknown
-	seen bool   // it was there once
+	seen bool   // the bridge has existed
 }
 
 // bridgeOption is the option of a network that names its bridge.
 const bridgeOption = "com.docker.network.bridge.name"
 
-// Check looks whether the containers' bridge still exists. It reports only a
-// bridge that it has seen before: an engine may have its bridges in its own
-// network namespace, or on another machine.
+// Check checks that the containers' bridge still exists. It reports only a bridge that it
+// has seen before, because an engine may have its bridges in its own network namespace or
+// on another machine.
 func (d *Driver) Check(ctx context.Context) *containers.StartFault {
 	b := &d.bridge
 	b.mu.Lock()
@@ -74,7 +73,7 @@ func (d *Driver) findBridge(ctx context.Context) bool {
 	return true
 }
 
-// interfaceThere is a variable for the tests.
+// interfaceThere reports whether a network interface exists. It is a variable for tests.
 var interfaceThere = func(name string) bool {
 	_, err := net.InterfaceByName(name)
 	return err == nil

@@ -18,8 +18,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// Create makes the container of spec. If a container with its name and identity
-// exists, Create returns that one's id.
+// Create makes the container of spec. If a container with the same name and identity
+// exists, Create returns its id.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
 	if err := spec.Check(); err != nil {
@@ -41,7 +41,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if spec.Park && d.CanPark() == nil {
 		if dir, err = d.makeParked(ctx, cli, spec, conf, host); err != nil {
 			if id, taken, _ := existing(ctx, cli, spec); id != "" && taken == nil {
-				return id, nil // the image was there when it was made
+				return id, nil // the image existed when the container was made
 			}
 			return "", d.fail(ctx, cli, what, err)
 		}
@@ -56,7 +56,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	return id, err
 }
 
-// create makes the container; made is false if it exists already.
+// create makes the container; made is false if the container exists already.
 func (d *Driver) create(ctx context.Context, cli *client.Client, what string, spec containers.Spec, options client.ContainerCreateOptions) (id string, made bool, err error) {
 	for try := 0; ; try++ {
 		res, err := cli.ContainerCreate(ctx, options)
@@ -73,7 +73,7 @@ func (d *Driver) create(ctx context.Context, cli *client.Client, what string, sp
 		case lookErr == nil:
 			return "", false, fmt.Errorf("%s: %w", what, taken)
 		case errdefs.IsNotFound(lookErr) && try < 3:
-			continue // the container in the way has just been removed
+			continue // the container with this name has just been removed
 		case errdefs.IsNotFound(lookErr):
 			return "", false, d.fail(ctx, cli, what, err)
 		}
@@ -81,8 +81,8 @@ func (d *Driver) create(ctx context.Context, cli *client.Client, what string, sp
 	}
 }
 
-// existing looks for the container of a spec's name. taken: the container is not
-// the spec's own. err is the client's.
+// existing searches for the container with a spec's name. taken is set if the container
+// is not the spec's own. err is the client's.
 func existing(ctx context.Context, cli *client.Client, spec containers.Spec) (id string, taken, err error) {
 	have, err := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
 	if err != nil {
@@ -113,11 +113,11 @@ func config(spec containers.Spec) *container.Config {
 		User:         spec.User,
 		Tty:          spec.TTY,
 		OpenStdin:    spec.Stdin || spec.TTY,
-		StdinOnce:    spec.Stdin && !spec.TTY, // else the engine never ends the input
+		StdinOnce:    spec.Stdin && !spec.TTY, // otherwise the engine never ends the input
 	}
 }
 
-// hostname returns the container's own name, or empty if the engine is to choose one. A
+// hostname returns the container's own name, or "" to let the engine choose one. A
 // sandbox needs a name that is known in advance.
 func hostname(spec containers.Spec) string {
 	if spec.Hostname == "" && spec.Sandbox != nil {
@@ -126,13 +126,12 @@ func hostname(spec containers.Spec) string {
 	return spec.Hostname
 }
 
-// logSize is the size at which the engine begins a new log file; it keeps three
-// files.
-var logSize = "16m" // a variable for the tests
+// logSize is the size at which the engine begins a new log file. It keeps three files.
+var logSize = "16m" // variable for tests
 
-// logConfig bounds the engine's own log so that at least n bytes of output are kept. 0 is
-// the default bound. n counts bytes of a task's log, whose entries are more than half as
-// large as the engine's. Of five files of n/2 bytes four are always full.
+// logConfig configures the engine's own log so that at least n bytes of output are kept,
+// or the default amount if n is 0. n counts bytes of a task's log, whose entries are more
+// than half as large as the engine's. Of five files of n/2 bytes, four are always full.
 func logConfig(n int64) map[string]string {
 	if n == 0 {
 		return map[string]string{"max-size": logSize, "max-file": "3"}
@@ -143,10 +142,9 @@ func logConfig(n int64) map[string]string {
 // visible is the variable by which NVIDIA's runtime selects devices.
 const visible = "NVIDIA_VISIBLE_DEVICES"
 
-// env is the spec's environment, with NVIDIA_VISIBLE_DEVICES set to the granted
-// GPUs, or "void" for none. The variable is set in every mode: images based on
-// NVIDIA's set it to "all", and would get all GPUs if the nvidia runtime is the
-// engine's default.
+// env returns the spec's environment with NVIDIA_VISIBLE_DEVICES set to the granted GPUs,
+// or "void" for none. The variable is set in every mode, because NVIDIA's base images set
+// it to "all". They would get all GPUs if the nvidia runtime is the engine's default.
 func env(spec containers.Spec) []string {
 	out := slices.DeleteFunc(slices.Clone(spec.Env), func(kv string) bool {
 		return kv == visible || strings.HasPrefix(kv, visible+"=")
@@ -159,7 +157,8 @@ func env(spec containers.Spec) []string {
 }
 
 // hostConfig gives the container nothing of the host except mounts and GPUs: no
-// privileges and no namespaces. The engine must not remove or restart it unasked.
+// privileges and no namespaces. The engine must not remove or restart the container on
+// its own.
 func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error) {
 	h := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(d.opts.Network),
@@ -202,7 +201,7 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 	case containers.AttachRuntime:
 		h.Runtime = "nvidia"
 	case containers.AttachNodes:
-		h.Runtime = "runc" // if the engine's default is nvidia's, that would inject libraries
+		h.Runtime = "runc" // if the engine's default is nvidia's runtime, it would inject libraries
 		for _, path := range spec.Nodes {
 			h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: path, PathInContainer: path, CgroupPermissions: "rwm"})
 		}
@@ -217,8 +216,8 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 // (from version 25 on).
 const cdiDriver = "cdi"
 
-// shutIn puts the container into its sandbox. Without a network the engine does
-// not write the container's own name into /etc/hosts, and torchrun looks it up.
+// shutIn puts the container into its sandbox. Without a network the engine does not add
+// the container's own name to /etc/hosts, where torchrun looks it up, so shutIn adds it.
 func shutIn(h *container.HostConfig, spec containers.Spec) {
 	s := spec.Sandbox
 	h.NetworkMode = "none"
@@ -229,7 +228,7 @@ func shutIn(h *container.HostConfig, spec containers.Spec) {
 	bound(h, s.Memory, s.CPUs, s.Processes)
 }
 
-// bound sets limits: memory in bytes, CPUs, processes. 0 is no limit.
+// bound sets limits: memory in bytes, CPUs, processes. 0 means no limit.
 func bound(h *container.HostConfig, memory int64, cpus float64, processes int64) {
 	h.Memory, h.MemorySwap = memory, memory
 	h.NanoCPUs = nano(cpus)

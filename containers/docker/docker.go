@@ -1,9 +1,9 @@
-// Package docker implements [containers.Driver] on the Docker engine, from
-// version 20.10 on. It speaks the engine's API through the moby client and agrees
-// on the API version at the first request.
+// Package docker implements [containers.Driver] on the Docker engine, from version 20.10
+// on. It speaks the engine's API through the moby client and agrees on the API version at
+// the first request.
 //
-// It keeps no record of containers. Only the engine knows which exist, so a new
-// process finds the containers of an old one.
+// It keeps no record of containers: a new process gets the containers of an old one from
+// the engine.
 package docker
 
 import (
@@ -25,12 +25,12 @@ type Options struct {
 	// Host is the engine's address, by default DOCKER_HOST and its companion variables,
 	// or the local socket.
 	Host string
-	// Network is the containers' network, or empty for the engine's default. The host's
-	// and other containers' networks are refused.
+	// Network is the containers' network, or empty for the engine's default. The networks of
+	// the host and of other containers are refused.
 	Network string
 	// Init is the path of the program carma-init. ParkDir is an absolute folder of this
-	// driver. The engine must see both under these paths. Containers cannot be parked if
-	// they are empty.
+	// driver. The engine must see both under these paths. If either is empty, containers
+	// cannot be parked.
 	Init, ParkDir string
 }
 
@@ -38,13 +38,13 @@ type Options struct {
 type Driver struct {
 	opts Options
 	conn atomic.Pointer[connection]
-	// starting holds a *sync.Mutex per container id: two Starts at the same
-	// time must not run a short container twice.
+	// starting contains a *sync.Mutex per container id, because two concurrent Starts could
+	// run a short container twice.
 	starting sync.Map
 	bridge   bridge
 }
 
-// connection is a client and whether it knows the engine's API version.
+// connection is a client, with a flag that is set once the API version is negotiated.
 type connection struct {
 	cli        *client.Client
 	negotiated atomic.Bool
@@ -85,9 +85,9 @@ func (d *Driver) connect() (*connection, error) {
 	return &connection{cli: cli}, nil
 }
 
-// client returns a client that has agreed on an API version. Without this step a
-// request during an engine's restart would use the client's newest version, and
-// the engine would refuse it as invalid.
+// client returns a client that has negotiated an API version. Otherwise a request during
+// an engine's restart would use the client's newest version, and the engine would refuse
+// it as invalid.
 func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 	c := d.conn.Load()
 	if c.negotiated.Load() {
@@ -103,12 +103,12 @@ func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 	return c.cli, nil
 }
 
-// renew forgets the API version, because the engine was replaced by one that does
-// not speak it. The next request agrees on one again.
+// renew drops the API version after the engine was replaced by one that does not support
+// it. The next request negotiates it again.
 func (d *Driver) renew(cli *client.Client) {
 	old := d.conn.Load()
 	if old.cli != cli {
-		return // another request was first
+		return // another request was faster
 	}
 	if c, err := d.connect(); err == nil && d.conn.CompareAndSwap(old, c) {
 		_ = cli.Close()
@@ -118,16 +118,17 @@ func (d *Driver) renew(cli *client.Client) {
 // Name returns "docker".
 func (d *Driver) Name() string { return "docker" }
 
-// endingAfter is the longest time that an engine may take to answer a new connection. If
-// systemd listens for it, connections wait for the next engine.
+// endingAfter is the longest time that an engine may take to answer a new connection.
+// With systemd socket activation, connections wait for the next engine.
 const endingAfter = 2 * time.Second
 
-// Ending asks the engine over a new connection. dockerd first stops listening,
-// then ends its containers, and answers old connections until it is done.
+// Ending checks with a new connection whether dockerd is shutting down. dockerd first
+// stops listening, then ends its containers, and answers old connections until it has
+// finished.
 func (d *Driver) Ending(ctx context.Context) bool {
 	c, err := d.connect()
 	if err != nil {
-		return false // a wrong address says nothing about the engine
+		return false // a wrong address shows nothing about the engine
 	}
 	defer func() { _ = c.cli.Close() }()
 	asking, cancel := context.WithTimeout(ctx, endingAfter)
@@ -161,7 +162,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 // Address returns the address at which the engine is expected.
 func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
 
-// Advice is help for people whose Docker does not answer.
+// Advice returns help for a Docker engine that does not answer.
 func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{
 		Service: "docker", Program: "dockerd", Package: "docker.io", Setting: "docker-host", Group: "docker", Images: "docker load -i FILE and docker images",

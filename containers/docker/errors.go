@@ -15,10 +15,10 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// fail turns an error of the client into one of the contract's; what names the call that
-// failed. The order of the checks matters: the caller's own context, then the connection,
-// then faults of the machine, then faults of the submitter. An engine answers "bad
-// request" to both kinds of fault.
+// fail turns an error of the client into an error of the [containers.Driver] contract.
+// what is the call that failed. The order of the checks matters: the caller's own
+// context, then the connection, then faults of the machine, then faults of the submitter.
+// An engine answers "bad request" to both kinds of fault.
 func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err error) error {
 	if err == nil {
 		return nil
@@ -53,15 +53,16 @@ func unreachable(err error) bool {
 
 var (
 	versionRefused = lazyregexp.New(`client version [0-9.]+ is too (old|new)`)
-	// networkGone: the network was not found, not the container or the image.
+	// networkGone matches errors about a missing network, not a missing container or image.
 	networkGone = lazyregexp.New(`network \S+ not found`)
-	// beingRemoved: the container is being removed, which counts as gone.
+	// beingRemoved matches errors about a container that is being removed, which counts as
+	// gone.
 	beingRemoved = lazyregexp.New(`marked for removal|removal of container .* is already in progress`)
-	// engineBroken: the engine answers, but its containerd does not.
+	// engineBroken matches errors that an engine returns if its containerd does not answer.
 	engineBroken = lazyregexp.New(`containerd\.sock|transport is closing|ttrpc: closed`)
 )
 
-// short is the short form of a container id, as people know it.
+// short returns the short form of a container id, as Docker shows it.
 func short(id string) string {
 	if len(id) > 12 {
 		return id[:12]

@@ -17,7 +17,7 @@ import (
 
 var _ containers.Publisher = (*Driver)(nil)
 
-// fit gives the container what docker run has flags for.
+// fit applies settings that docker run has flags for.
 func fit(h *container.HostConfig, spec containers.Spec) {
 	for _, u := range spec.Ulimits {
 		h.Ulimits = append(h.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
@@ -57,7 +57,7 @@ func portOf(p containers.Port) network.Port {
 	return port
 }
 
-// CanPublish says why no port of a container can be opened.
+// CanPublish returns the reason why no port of a container can be opened, or nil.
 func (d *Driver) CanPublish(string) error {
 	if d.opts.Network == "none" {
 		return fmt.Errorf("the daemon gives tasks no network (network: none)")

@@ -10,8 +10,7 @@ import (
 	"carma/containers"
 )
 
-// systemError is the stream of a frame that reports a failure of the engine's own
-// reading.
+// systemError is the stream of a frame with an error of the engine's log reader.
 const systemError containers.Stream = 3
 
 // frame is one frame of the engine's multiplexed stream: a header of eight bytes
@@ -19,19 +18,18 @@ const systemError containers.Stream = 3
 // or 16 KiB of a longer one.
 type frame struct {
 	stream containers.Stream
-	data   []byte // reused by the next read
-	// plain: the stream comes from a container with a terminal, and has no headers. There
-	// an entry ends with its line. In a line above 16 KiB the engine puts times between
-	// its pieces, which look like output.
+	data   []byte // buffer reused by the next read
+	// plain is set if the stream comes from a container with a terminal, which has no
+	// headers. There an entry ends with its line. Within a line above 16 KiB the engine
+	// inserts times between its pieces, which look like output.
 	plain bool
 }
 
-// maxFrame bounds the memory that a corrupt header can make us allocate, in
-// bytes.
+// maxFrame bounds the memory in bytes that a corrupt header can make the reader allocate.
 const maxFrame = 16 << 20
 
-// read returns io.EOF only between two frames. An end elsewhere is
-// io.ErrUnexpectedEOF: a broken connection.
+// read reads the next frame. It returns io.EOF only between two frames. An end elsewhere
+// is io.ErrUnexpectedEOF, a broken connection.
 func (f *frame) read(r *bufio.Reader) error {
 	if f.plain {
 		line, err := r.ReadSlice('\n')

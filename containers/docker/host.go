@@ -22,20 +22,20 @@ var _ containers.Hoster = (*Driver)(nil)
 // CanHost returns nil: Docker has networks with names, and volumes.
 func (d *Driver) CanHost() error { return nil }
 
-// host gives a container what [containers.Hosted] describes. The rest follows
-// once it is made, see [Driver.furnish].
+// host applies [containers.Hosted] to a container. [Driver.furnish] applies the rest
+// after the container is made.
 func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.HostConfig) (*network.NetworkingConfig, error) {
 	s := spec.Hosted
 	if s == nil {
 		return nil, nil
 	}
 	h.NetworkMode = "none"
-	if s.Within != "" { // the engine refuses what would be of its own network
+	if s.Within != "" { // with a shared network the engine refuses settings of the container's own network
 		h.NetworkMode, h.ExtraHosts, h.DNS = container.NetworkMode("container:"+s.Within), nil, nil
 		c.Hostname, c.Domainname, c.ExposedPorts, h.PortBindings = "", "", nil, nil
 	}
 	var networking *network.NetworkingConfig
-	if len(s.Networks) > 0 { // an old engine takes one network; the others are joined later
+	if len(s.Networks) > 0 { // an old engine accepts one network; the others are joined later
 		first := s.Networks[0]
 		h.NetworkMode = container.NetworkMode(first.Network)
 		networking = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{first.Network: {Aliases: first.Aliases}}}
@@ -131,12 +131,12 @@ func (d *Driver) MakeNetwork(ctx context.Context, n containers.Network) error {
 	}
 	_, err = cli.NetworkCreate(ctx, n.Name, client.NetworkCreateOptions{Driver: "bridge", Internal: n.Internal, Labels: n.Labels})
 	if errdefs.IsConflict(err) || errdefs.IsAlreadyExists(err) {
-		err = nil // somebody else of this daemon was faster
+		err = nil // another goroutine of this daemon was faster
 	}
 	return d.fail(ctx, cli, what, err)
 }
 
-// owned refuses an object that has the name but not the labels that go with it.
+// owned refuses an object that has the name but not the labels.
 func owned(what string, have, want map[string]string) error {
 	for k, v := range want {
 		if have[k] != v {
@@ -146,7 +146,7 @@ func owned(what string, have, want map[string]string) error {
 	return nil
 }
 
-// MakeVolume makes a volume on the engine's own disk.
+// MakeVolume makes a volume on the engine's disk.
 func (d *Driver) MakeVolume(ctx context.Context, v containers.Volume) (folder string, made bool, err error) {
 	what := fmt.Sprintf("make volume %q", v.Name)
 	cli, err := d.client(ctx)
@@ -200,7 +200,7 @@ func filters(labels map[string]string) client.Filters {
 	return f
 }
 
-// Networks are the names of the networks with all the labels.
+// Networks returns the names of the networks with all the labels.
 func (d *Driver) Networks(ctx context.Context, labels map[string]string) (names []string, err error) {
 	cli, err := d.client(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func (d *Driver) Networks(ctx context.Context, labels map[string]string) (names 
 	return names, d.fail(ctx, cli, "list networks", err)
 }
 
-// Volumes are the names of the volumes with all the labels.
+// Volumes returns the names of the volumes with all the labels.
 func (d *Driver) Volumes(ctx context.Context, labels map[string]string) (names []string, err error) {
 	cli, err := d.client(ctx)
 	if err != nil {

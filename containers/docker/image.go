@@ -19,7 +19,7 @@ import (
 // Image looks up ref: a name, a digest or an id.
 func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error) {
 	what := fmt.Sprintf("look up image %q", ref)
-	// The client puts ref into a path, so only a valid reference may pass.
+	// The client inserts ref into a URL path, so it must be a valid reference.
 	if _, err := reference.ParseAnyReference(ref); err != nil {
 		return containers.Image{}, fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
@@ -39,8 +39,8 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	return img, nil
 }
 
-// Pull fetches ref. The credential goes to the engine with the request and is not kept
-// there.
+// Pull fetches ref. The credential is sent to the engine with the request and is not
+// stored there.
 func (d *Driver) Pull(ctx context.Context, ref string, by containers.Credential) error {
 	what := fmt.Sprintf("pull image %q", ref)
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {

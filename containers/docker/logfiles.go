@@ -20,35 +20,36 @@ import (
 // logFiles are the files of a container's log, for a process that may read them. When a
 // file is full, the engine begins a new one, renames the others and deletes the oldest. A
 // file that is open here stays readable. So nothing is lost if each new file is opened in
-// time, and a missed file is detected. The engine's API does not report it.
+// time. Unlike the engine's API, logFiles can detect a missed file.
 type logFiles struct {
-	base string       // path of the newest
-	most int          // how many the engine keeps
+	base string       // path of the newest file
+	most int          // number of files that the engine keeps
 	open []*os.File   // the files not read to their end, oldest first
-	read lines.Reader // of open[0]
+	read lines.Reader // reader of open[0]
 	gap  bool         // output is missing before open[0]
 	gaps []int        // indexes of open before which output is missing
 
-	unlooked int   // bytes read since the last look
-	mostHeld int64 // for tests, or 0
+	unlooked int   // bytes read since the last call of look
+	mostHeld int64 // overrides mostHeld in tests, if not 0
 }
 
-// While a file is read, the engine may begin and delete several: a look every lookEvery
-// bytes opens them in time. A deleted file takes up room until it is closed, so a reader
-// that is mostHeld bytes behind opens no more.
+// While a file is read, the engine may begin and delete several. Calling look every
+// lookEvery bytes opens them in time. A deleted file occupies disk space until it is
+// closed, so a reader that is mostHeld bytes behind opens no more.
 const (
 	lookEvery = 512 << 10
 	mostHeld  = 256 << 20
 )
 
-// lagging reports whether the open files have mostHeld bytes. They are about equally large.
+// lagging reports whether the open files have mostHeld bytes. All files are about equally
+// large.
 func (f *logFiles) lagging() bool {
 	first, err := f.open[0].Stat()
 	return err == nil && len(f.open) > f.most && int64(len(f.open))*first.Size() >= cmp.Or(f.mostHeld, mostHeld)
 }
 
-// logFilesOf returns the files of a container's log, or nil if they cannot be read from
-// here.
+// logFilesOf returns the files of a container's log, or nil if this process cannot read
+// them.
 func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 	if c.LogPath == "" || c.HostConfig == nil || c.HostConfig.LogConfig.Type != "json-file" || d.SameFiles() != nil {
 		return nil
@@ -73,11 +74,11 @@ func (f *logFiles) close() {
 	f.open = nil
 }
 
-// look opens the files that are newer than the open ones. It goes from the newest
-// to the oldest. If the engine renames them meanwhile, a file may come twice or a
-// number may be missing, and then look begins again; but no file is passed over. After
-// that many walks it leaves the files to the next look, or, if it was called with lookTries,
-// takes a missing number for a file that somebody deleted.
+// look opens the files that are newer than the open ones, from the newest to the oldest.
+// If the engine renames files meanwhile, a file may appear twice or a number may be
+// missing. Then look begins again, so that no file is skipped. After the given number of
+// walks it leaves the files to the next call or, if walks is lookTries, concludes that
+// somebody deleted the missing file.
 func (f *logFiles) look(walks int) error {
 	f.unlooked = 0
 	if n := len(f.open); n > 0 {
@@ -111,8 +112,8 @@ func (f *logFiles) look(walks int) error {
 	return nil
 }
 
-// lookTries limits the walks of one look, which take up to 1.2 s together. A number that
-// has no file after that is not being renamed: somebody else deleted the file.
+// lookTries limits the walks of one look, which take up to 1.2 s together. If a number
+// still has no file after them, the file is not being renamed: somebody else deleted it.
 const lookTries = 40
 
 // walked is the reason why a walk over the files ended.
@@ -120,14 +121,14 @@ type walked int
 
 const (
 	reachedOldest walked = iota // no older file exists
-	reachedOpen                 // at the newest file that is open already
-	incomplete                  // at a number without a file, though older files must exist
+	reachedOpen                 // reached the newest file that is already open
+	incomplete                  // a number has no file, though older files must exist
 	renaming                    // the engine renamed files meanwhile
 )
 
 // walk opens files, from the newest on, until it meets the newest open one. The engine
-// renames the oldest first, so that each number in turn has no file for a moment, while
-// the next number has one.
+// renames the oldest first, so each number in turn has no file for a moment, while the
+// next higher number has one.
 func (f *logFiles) walk() (found []*os.File, state walked, err error) {
 	for i := range f.most {
 		path := f.path(i)
@@ -135,7 +136,7 @@ func (f *logFiles) walk() (found []*os.File, state walked, err error) {
 		if errors.Is(err, os.ErrNotExist) {
 			switch _, err := os.Stat(f.path(i + 1)); {
 			case i == 0:
-				return found, renaming, nil // the engine is about to make the newest one
+				return found, renaming, nil // the engine is about to create the newest file
 			case err == nil || len(f.open) > 0 && i < f.most-1:
 				return found, incomplete, nil
 			}
@@ -184,7 +185,7 @@ func (f *logFiles) oldest() bool {
 	return err == nil
 }
 
-// path returns the path of the file with a number. The newest file has number 0.
+// path returns the path of the file with a number. The newest file is number 0.
 func (f *logFiles) path(number int) string {
 	if number == 0 {
 		return f.base
@@ -192,8 +193,8 @@ func (f *logFiles) path(number int) string {
 	return f.base + "." + strconv.Itoa(number)
 }
 
-// next returns the next entry as it is stored, valid until the next call; nil
-// at the end of what there is now.
+// next returns the next stored entry, valid until the next call, or nil at the present
+// end.
 func (f *logFiles) next() ([]byte, error) {
 	for {
 		if line, err := f.read.Next(); line != nil || err != nil {
@@ -207,7 +208,7 @@ func (f *logFiles) next() ([]byte, error) {
 				return nil, err
 			}
 		}
-		last := len(f.open) == 1 // asked before reading: if it is not the last, it is complete
+		last := len(f.open) == 1 // checked before reading: if the file is not the last, it is complete
 		if line, err := f.read.Next(); line != nil || err != nil || last {
 			return line, err
 		}
@@ -231,9 +232,9 @@ var (
 	newlineEnd  = []byte(`\n`)
 )
 
-// entry turns a stored entry into a frame as the engine's API would send it. The
-// separators cannot occur in the text: a quoted text has a backslash before each
-// quote. It returns false if b is no entry.
+// entry turns a stored entry into a frame like the engine's API. The separators cannot
+// occur in the text, because each quote in a quoted text follows a backslash. It returns
+// false if b is no entry.
 func (f *frame) entry(b []byte) bool {
 	b, ok1 := bytes.CutPrefix(b, entryLog)
 	text, rest, ok2 := bytes.Cut(b, entryStream)
@@ -263,7 +264,7 @@ func (f *frame) entry(b []byte) bool {
 	return true
 }
 
-// readFiles is Logs for a log whose files can be read.
+// readFiles implements Logs for a log whose files this process can read.
 func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + short(id)
 	ended := make(chan error, 1)
@@ -277,9 +278,8 @@ func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, sinc
 	cur := newCursor(since, sink)
 	cur.rewind()
 	cur.begun = true // this function itself reports missing output
-	// The engine may have deleted files that nobody has read. It has not if there
-	// are fewer files than it keeps, or if the entry that was read last still
-	// exists.
+	// The engine may have deleted files that nobody has read. It has not done so if there
+	// are fewer files than it keeps, or if the last entry read still exists.
 	doubt := files.oldest()
 	over := !follow
 	var f frame
@@ -326,13 +326,13 @@ func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, sinc
 			if err != nil {
 				return err
 			}
-			over = true // all its output is in the files now
+			over = true // all output is in the files now
 		case <-time.After(pause):
 		}
 	}
 }
 
-// over reports whether a container has ended; then its last line has too.
+// over reports whether a container has ended. If so, its last line is complete too.
 func (d *Driver) over(ctx context.Context, id string) bool {
 	c, _, err := d.inspect(ctx, "look at container "+short(id), id)
 	return err == nil && ended(c.State)

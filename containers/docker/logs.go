@@ -17,25 +17,25 @@ import (
 
 // Settings of following a log.
 const (
-	// silence is the time without output after which a followed stream is opened again. A
-	// reader of engine 20.10 that misses the change to a new log file waits at the end of
-	// the old one.
+	// silence is the time without output after which a followed stream is reopened. A reader
+	// of engine 20.10 that misses the change to a new log file waits at the end of the old
+	// one.
 	silence = 30 * time.Second
-	// minTail and maxTail bound the number of last entries in which a reading searches
+	// minTail and maxTail are bounds on the number of last entries in which a pass searches
 	// for its position before it reads the whole log.
 	minTail, maxTail = 1000, 256_000
 )
 
-// Logs reads the engine's json-file log: directly from its files if they can be
-// read from here (see [logFiles]), otherwise through the API. If the log has lost
-// the place of the last reading, the sink gets a mark that output is missing.
+// Logs reads the engine's json-file log: directly from its files if this process can read
+// them (see [logFiles]), otherwise through the API. If the log no longer contains the
+// position of the last reading, the sink gets a mark that output is missing.
 //
-// Through the API, the first pass reads the whole log, whose size is limited, and
-// skips entries up to since. Otherwise a line that began before since and ended
-// later would not arrive whole (see [cursor]). Later passes find their place in
-// the log's tail. A pass follows only if little is left to read: engine 20.10
-// does not notice a new log file while a follower still reads old ones. The last
-// pass comes after the container's end, for its last output.
+// Through the API, the first pass reads the whole log, whose size is limited, and skips
+// entries up to since. Otherwise a line that began before since and ended later would not
+// arrive completely (see [cursor]). Later passes find their position in the log's tail. A
+// pass follows only if little is left to read, because engine 20.10 does not notice a new
+// log file while a follower still reads old ones. The last pass comes after the
+// container's end, for its last output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + short(id)
 	if c, _, err := d.inspect(ctx, what, id); err == nil && state(c.State.Status) != containers.StateCreated {
@@ -54,7 +54,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		if state(c.State.Status) == containers.StateCreated {
 			return nil
 		}
-		over := ended(c.State) // asked before reading: if it has ended, this reading is complete
+		over := ended(c.State) // checked before reading: if the container has ended, this reading is complete
 		live, before := follow && !over && near, cur.taken
 		err = d.pass(ctx, cli, c, live, tail, cur)
 		fresh := cur.taken - before
@@ -90,9 +90,9 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	}
 }
 
-// pass streams the log once through cur: only its tail if cur can find its place
-// there, otherwise all of it. It ends without error at the end of the log, or
-// with follow at the container's end. errLost: the place is not in the tail.
+// pass streams the log once through cur: only its tail if cur can find its position
+// there, otherwise all of it. It ends without error at the end of the log or, with
+// follow, at the container's end. It returns errLost if the position is not in the tail.
 func (d *Driver) pass(ctx context.Context, cli *client.Client, c container.InspectResponse, follow bool, tail int, cur *cursor) error {
 	opts := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow}
 	if cur.placed() {
@@ -124,7 +124,7 @@ func (d *Driver) pass(ctx context.Context, cli *client.Client, c container.Inspe
 	return err
 }
 
-// read feeds a stream's entries to cur until it ends.
+// read passes a stream's entries to cur until the stream ends.
 func read(body io.Reader, cur *cursor, tty, live bool, tail int) error {
 	r := bufio.NewReaderSize(body, 64<<10)
 	f := frame{plain: tty}

@@ -15,11 +15,10 @@ import (
 	"carma/containers"
 )
 
-// Docker has no state between created and running. So a container that may be
-// parked begins with our program carma-init. That waits for a file in a folder of
-// the host and then becomes the container's own program. Containers of older
-// versions must be found, so the names on disk and in labels stay (hold,
-// release).
+// Docker has no state between created and running. So a container that may be parked
+// begins with carma-init, which waits for a file in a folder of the host and then
+// executes the container's own program. The names on disk and in labels (hold, release)
+// stay, so that containers of older versions are found.
 const (
 	// labelPark names the folder on the host.
 	labelPark = "carma.docker/hold"
@@ -29,8 +28,7 @@ const (
 	parkTarget = "/.carma/hold"
 )
 
-// CanPark says why containers cannot be parked: carma-init is missing, or the
-// engine is on another machine.
+// CanPark returns an error if carma-init is missing or the engine is on another machine.
 func (d *Driver) CanPark() error {
 	if d.opts.Init == "" || d.opts.ParkDir == "" {
 		return errors.New("carma-init is not there, which parks Docker's containers; it belongs beside carma (make build)")
@@ -44,8 +42,8 @@ func (d *Driver) CanPark() error {
 	return nil
 }
 
-// makeParked puts our program before a container's own. It returns the folder in which
-// carma-init waits for the file, or empty if there is no command to park.
+// makeParked puts carma-init before the container's own program. It returns the folder in
+// which carma-init waits for the file, or "" if there is no command to park.
 func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
 	argv := slices.Concat(spec.Entrypoint, spec.Command)
 	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // an empty entrypoint clears the image's
@@ -65,7 +63,7 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 		}
 	}
 	if len(argv) == 0 {
-		return "", nil // the engine refuses this with a message of its own
+		return "", nil // the engine refuses this with its own message
 	}
 	if err := os.MkdirAll(d.opts.ParkDir, 0o755); err != nil {
 		return "", err
@@ -85,15 +83,15 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 	c.Labels = labels
 	for source, target := range map[string]string{d.opts.Init: initTarget, dir: parkTarget} {
 		if slices.ContainsFunc(h.Mounts, func(m mount.Mount) bool { return m.Target == initTarget && target == initTarget }) {
-			continue // it is its first process later, too
+			continue // it is also the first process later
 		}
 		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: true})
 	}
 	return dir, nil
 }
 
-// parkDir is the folder of a container that may be parked, or "" for any other
-// container. An image can set the label too, so only our folders count.
+// parkDir returns the folder of a container that may be parked, or "" for any other
+// container. An image can set the label too, so only this driver's folders count.
 func (d *Driver) parkDir(c container.InspectResponse) string {
 	if c.Config == nil || d.opts.ParkDir == "" {
 		return ""
@@ -105,7 +103,7 @@ func (d *Driver) parkDir(c container.InspectResponse) string {
 	return dir
 }
 
-// Park starts the container. Its program does not begin.
+// Park starts the container without its program.
 func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	what := "park container " + short(id)
 	defer d.lock(id)()
@@ -162,11 +160,11 @@ func (d *Driver) parkDirOf(ctx context.Context, cli *client.Client, id string) s
 	}
 	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return "" // the container is gone, or its folder stays behind
+		return "" // the container is gone, or its folder stays
 	}
 	return d.parkDir(res.Container)
 }
 
-// BeforeGone returns false: the engine removes the control group as soon as the
+// BeforeGone returns false, because the engine removes the control group as soon as the
 // program has ended.
 func (d *Driver) BeforeGone(func(ctx context.Context, id string)) bool { return false }

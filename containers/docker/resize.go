@@ -17,8 +17,8 @@ func (d *Driver) SetMemory(ctx context.Context, id string, bytes int64) error {
 	return d.resize(ctx, "set the memory of container "+short(id), id, container.Resources{Memory: bytes, MemorySwap: bytes})
 }
 
-// SetCPUs implements [containers.Resizer]. The engine takes 0 for no change, so no
-// limit is all processors of the machine.
+// SetCPUs implements [containers.Resizer]. The engine takes 0 as no change, so no limit
+// is passed as the number of the machine's processors.
 func (d *Driver) SetCPUs(ctx context.Context, id string, cpus float64, weight int64) error {
 	if cpus == 0 {
 		cpus = float64(runtime.NumCPU())
@@ -41,5 +41,5 @@ func (d *Driver) resize(ctx context.Context, what, id string, to container.Resou
 	return nil
 }
 
-// nano is a number of processors in billionths.
+// nano converts a number of processors to billionths.
 func nano(cpus float64) int64 { return int64(math.Round(cpus * 1e9)) }

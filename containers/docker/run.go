@@ -14,8 +14,8 @@ import (
 	"carma/containers"
 )
 
-// Start runs the container unless it runs or has run. Without the second check
-// Docker would run an exited container again.
+// Start runs the container unless it runs or has run. Docker itself would run an exited
+// container again.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + short(id)
 	defer d.lock(id)()
@@ -38,8 +38,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	return nil
 }
 
-// lock gives the caller the start of a container for itself until it calls
-// unlock.
+// lock locks the start of a container for the caller until it calls unlock.
 func (d *Driver) lock(id string) (unlock func()) {
 	mu, _ := d.starting.LoadOrStore(id, new(sync.Mutex))
 	mu.(*sync.Mutex).Lock()
@@ -73,8 +72,8 @@ func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.kill(ctx, cli, what, id, "SIGKILL")
 }
 
-// kill sends a signal. Docker's answer "conflict" means that the container does
-// not run, which is no error.
+// kill sends a signal. Docker's answer "conflict" means that the container does not run,
+// which is not an error.
 func (d *Driver) kill(ctx context.Context, cli *client.Client, what, id, signal string) error {
 	_, err := cli.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal})
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {

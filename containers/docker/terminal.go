@@ -19,7 +19,7 @@ import (
 
 var _ containers.OutputAttacher = (*Driver)(nil)
 
-// session is a connection with a container's program, or with a command in it.
+// session is a connection to a container's program, or to a command in it.
 type session struct {
 	d         *Driver
 	cli       *client.Client
@@ -27,26 +27,26 @@ type session struct {
 	tty       bool
 	container string
 	close     func()
-	exec      string // of a command
+	exec      string // id of a command
 }
 
-// The keys by which the engine itself would end a session; it cannot do without. By
-// default they are ctrl-p ctrl-q: the engine keeps ctrl-p back until the next key
-// comes, and carma has keys of its own. noKeys is a byte that no UTF-8 text has.
-// Requests for commands are JSON, which is UTF-8, so rareKeys are ctrl-^ many times.
+// The keys with which the engine detaches a session; it requires some. The default is
+// ctrl-p ctrl-q: the engine withholds ctrl-p until the next key arrives, and carma has
+// its own keys. noKeys is a byte that never occurs in UTF-8 text. Requests for commands
+// are JSON, which is UTF-8, so rareKeys is ctrl-^ many times.
 const (
 	noKeys   = "\xff,\xff,\xff,\xff"
 	rareKeys = "ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^,ctrl-^"
 )
 
-// Attach connects with the program of a container. It fails for one that has ended:
-// the engine would give a connection on which nothing comes.
+// Attach connects to the program of a container. It fails for a container that has ended,
+// because the engine would open a connection that never sends anything.
 func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
 	return d.attach(ctx, "attach to container "+short(id), id, client.ContainerAttachOptions{Stdin: true, Stdout: true, Stderr: true})
 }
 
-// AttachOutput connects with a stream that a container prints. The engine may be
-// another machine's, whose clock the caller does not know; there it does not.
+// AttachOutput connects to a stream that a container prints. It fails if the engine is
+// not reached through a local socket: another machine's clock may differ.
 func (d *Driver) AttachOutput(ctx context.Context, id string, stream containers.Stream) (containers.Session, error) {
 	what := "attach to output of container " + short(id)
 	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
@@ -90,18 +90,18 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 			s := &session{d: d, cli: cli, conn: res.HijackedResponse, tty: c.TTY, container: id, exec: made.ID}
 			s.close = sync.OnceFunc(s.conn.Close)
 			if c.TTY && c.Size != (containers.Size{}) {
-				_ = s.Resize(ctx, c.Size) // it runs nevertheless
+				_ = s.Resize(ctx, c.Size) // the command runs nevertheless
 			}
 			return s, nil
 		}
 	}
-	if errdefs.IsConflict(err) { // it does not run
+	if errdefs.IsConflict(err) { // the container does not run
 		return nil, fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, containers.CleanMessage(err.Error()))
 	}
 	return nil, d.fail(ctx, cli, what, err)
 }
 
-// Copy hands on the output: one stream of a terminal, else two.
+// Copy passes on the output: one stream of a terminal, otherwise two.
 func (s *session) Copy(stdout, stderr io.Writer) error {
 	var err error
 	if s.tty {
@@ -112,7 +112,7 @@ func (s *session) Copy(stdout, stderr io.Writer) error {
 	return err
 }
 
-// Write gives input.
+// Write sends input to the program.
 func (s *session) Write(p []byte) (int, error) { return s.conn.Conn.Write(p) }
 
 // CloseWrite ends the input.
@@ -126,8 +126,8 @@ func (s *session) CloseWrite() error {
 // Close ends the connection.
 func (s *session) Close() error { s.close(); return nil }
 
-// resizeTries is the largest number of requests to resize a command's terminal. They fail
-// until the engine has created the terminal.
+// resizeTries is the largest number of requests to resize a command's terminal. The
+// requests fail until the engine has created the terminal.
 const resizeTries = 10
 
 // Resize sets the size of the terminal.
@@ -155,13 +155,13 @@ func (s *session) Resize(ctx context.Context, to containers.Size) error {
 		}
 	}
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
-		return nil // it does not run
+		return nil // the program does not run
 	}
 	return s.d.fail(ctx, s.cli, "resize the terminal of container "+short(s.container), err)
 }
 
-// Wait asks for the code of the command until the engine knows it: its output may
-// end a little before it does.
+// Wait polls the engine for the command's exit code, which may follow a little after the
+// end of its output.
 func (s *session) Wait(ctx context.Context) (int, error) {
 	what := "wait for a command in container " + short(s.container)
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -180,9 +180,10 @@ func (s *session) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// Signal sends the command a signal. The engine has no request for that, so the
-// process gets it from here. A handle to the process is opened before the engine is
-// asked again whether that is still the command, so no other process is hit.
+// Signal sends the command a signal. The engine has no request for that, so this process
+// signals the command's process directly. It opens a handle to the process, then asks the
+// engine again whether the process is still the command, so that it cannot signal another
+// process.
 func (s *session) Signal(ctx context.Context, sig syscall.Signal) error {
 	what := "signal a command in container " + short(s.container)
 	if host := s.cli.DaemonHost(); !local(host) {
@@ -205,7 +206,7 @@ func (s *session) Signal(ctx context.Context, sig syscall.Signal) error {
 	defer func() { _ = unix.Close(handle) }()
 	again, err := s.cli.ExecInspect(ctx, s.exec, client.ExecInspectOptions{})
 	if err != nil || !again.Running || again.PID != first.PID {
-		return nil // it has ended
+		return nil // the command has ended
 	}
 	if err := unix.PidfdSendSignal(handle, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("%s: %w", what, err)

@@ -13,10 +13,10 @@ import (
 
 // Wait blocks until the container has ended.
 //
-// The engine's own wait alone can miss an exit. "not-running" is true of a
-// container that is not started yet; "next-exit" never comes for a container that
-// has ended. So Wait asks for the next exit first, then looks: the look shows an
-// end before it, the wait a later one.
+// The engine's own wait alone can miss an exit. "not-running" is also true for a
+// container that is not started yet. "next-exit" never comes for a container that has
+// ended. So Wait first waits for the next exit, then inspects the container: the
+// inspection shows an earlier end, the wait a later one.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	what, looks := "wait for container "+short(id), 0
 	for {
@@ -46,26 +46,26 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	}
 }
 
-// The engine learns of a container's end and of its lack of memory in separate
-// ways. So Wait looks a few times more at a container that was killed just now.
+// The engine receives a container's end and its out-of-memory kill separately. So Wait
+// inspects a container that was just killed a few more times.
 const (
 	oomLooks = 10
 	oomPause = 100 * time.Millisecond
 )
 
-// mayBeOOM reports whether a container was killed just now and the engine may
-// still learn that it lacked memory.
+// mayBeOOM reports whether a container was just killed and the engine may still receive
+// an out-of-memory kill.
 func mayBeOOM(c *container.InspectResponse) bool {
 	return c.State.ExitCode == 137 && !c.State.OOMKilled && c.HostConfig != nil && c.HostConfig.Memory > 0 &&
 		time.Since(instant(c.State.FinishedAt)) < oomLooks*oomPause
 }
 
-// await waits until the condition holds. For the next exit it also returns if the
-// container has ended already. Its error is the client's.
+// await waits until the condition holds. For the next exit, it also returns if the
+// container has already ended. The error is the client's.
 func (d *Driver) await(ctx context.Context, cli *client.Client, id string, cond container.WaitCondition) error {
 	ctx, cancel := context.WithCancel(ctx)
 	wait := cli.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: cond})
-	// From here on the engine watches. A result must always be received, or the client's
+	// From here on the engine watches. The result must always be received, or the client's
 	// goroutine never ends.
 	received := false
 	defer func() {
@@ -96,8 +96,8 @@ func (d *Driver) await(ctx context.Context, cli *client.Client, id string, cond 
 	}
 }
 
-// ended reports whether a container will not run (again). A container whose start
-// failed stays "created", with an error.
+// ended reports whether a container will not run (again). A container whose start failed
+// remains "created", with an error.
 func ended(s *container.State) bool {
 	switch state(s.Status) {
 	case containers.StateExited:
@@ -116,16 +116,15 @@ func exit(s *container.State) containers.Exit {
 		Started:   instant(s.StartedAt),
 		Finished:  instant(s.FinishedAt),
 	}
-	// The engine stamps the start when it hears of it, and the end when it
-	// happens. So the end of a short life may come before its start.
+	// The engine stamps the start when it receives it, and the end when it happens. So a
+	// short-lived container may seem to end before its start.
 	if !e.Finished.IsZero() && e.Started.After(e.Finished) {
 		e.Started = e.Finished
 	}
 	return e
 }
 
-// instant reads the engine's time. The engine writes the year 1 for the zero
-// time.
+// instant parses the engine's time. The engine writes the year 1 for the zero time.
 func instant(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || t.Year() <= 1 {

@@ -32,8 +32,8 @@ func of(text string) func() matcher {
 }
 
 // Anonymise replaces the parts of a line of output that may reveal who ran the program:
-// the names given, addresses, URLs, secrets, and the folders of paths. The words that say
-// why it ended stay.
+// the names given, addresses, URLs, secrets, and the folders of paths. It keeps the words
+// about the cause of the end.
 func Anonymise(line string, names ...string) string {
 	line = ansi().ReplaceAllString(line, "")
 	for _, p := range private {

@@ -6,12 +6,13 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// complaint matches the line with which shells, interpreters and parsers of command lines
-// say why they do not even begin, as in "train.py: error: unrecognized arguments: --epoch".
+// complaint matches the line in which shells, interpreters and command line parsers say
+// why a program cannot begin, as in "train.py: error: unrecognized arguments: --epoch".
 var complaint = lazyregexp.New(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not found|No such file or directory|Permission denied|cannot execute))`)
 
-// complained returns the last line of a program's output if it is such a complaint; else
-// nothing: the last output of a program may be anything, and is private to its owner.
+// complained returns the last line of a program's output if it is such a complaint.
+// Otherwise it returns nothing, because a program's last output may be anything, and is
+// private to its owner.
 func complained(tail []string) string {
 	for i := len(tail) - 1; i >= 0; i-- {
 		text := strings.TrimRight(ansi().ReplaceAllString(tail[i], ""), " \t\r")

@@ -9,12 +9,12 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// amount matches an amount of memory; units without an i are binary too, as the
-// frameworks that print them mean it so.
+// amount matches an amount of memory. Units without an i are binary too, because the
+// frameworks that print them use them so.
 const amount = `([\d.,]+) ?(bytes|byte|[KMGT]i?B|B)\b`
 
-// used are patterns for the memory that the process had, refused patterns for the memory
-// that it asked for. If several match, the first in this order counts.
+// used contains patterns for the memory that the process already had, refused for the
+// memory that it requested. If several match, the first one counts.
 var (
 	used = []func() *regexp.Regexp{
 		lazyregexp.New(`this process has ` + amount + ` memory in use`),
@@ -45,9 +45,9 @@ var (
 	needsRe = lazyregexp.New(amount + ` (?:\S+ )?KV cache is needed.*available KV cache memory \(` + amount)
 )
 
-// demand reads the GPU memory that the process would have needed in bytes from an
-// out-of-memory message: total is the memory that it had plus the refused request,
-// request the latter alone. Both are 0 if the message does not say.
+// demand parses from an out-of-memory message the GPU memory in bytes that the process
+// would have needed: request is the refused request, total is request plus the memory
+// that the process already had. Both are 0 if the message does not mention them.
 func demand(msg string) (total, request int64) {
 	if n, ok := find(desired, msg); ok { // nothing was allocated yet
 		return n, n
@@ -103,7 +103,7 @@ func tensorBytes(msg string) int64 {
 	return int64(n)
 }
 
-// widths are the bytes of TensorFlow's types.
+// widths contains the bytes per element of TensorFlow's types.
 var widths = map[string]int{
 	"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1, "bool": 1, "complex64": 8,
 }
@@ -117,7 +117,7 @@ func find(re func() *regexp.Regexp, msg string) (int64, bool) {
 	return n, n > 0
 }
 
-// bytesOf returns an amount in bytes, or 0 if it is no number; at most maxMemory.
+// bytesOf returns an amount in bytes, at most maxMemory, or 0 if it is no number.
 func bytesOf(number, name string) int64 {
 	n, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimRight(number, ".,"), ",", ""), 64)
 	if err != nil {

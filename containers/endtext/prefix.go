@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	// The beginnings that loggers write before a message. Each is removed in turn.
+	// The prefixes that loggers write before a message. Each is removed in turn.
 	stamp = lazyregexp.New(`^\[?\(?(\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d[-/]\d{2,4}|\d\d[-/]\d\d|[A-Z][a-z]{2} +\d{1,2})?[T \-]?\d\d:\d\d:\d\d([.,:]\d+)?( ?(Z|[AP]M|UTC|[+-]\d\d:?\d\d))?\)?\]?[:,|]? *`)
 	epoch = lazyregexp.New(`^\[ *\d+\.\d+\] *`)
 	glog  = lazyregexp.New(`^\[?([IWEFC])\d{4} +\d\d:\d\d:\d\d(\.\d+)? +(\d+ +)?([\w./-]+:\d+)?\]? *`)
@@ -33,7 +33,7 @@ var (
 	pipe   = lazyregexp.New(`^[|\-:] +`)
 )
 
-// prefixes is the largest number of parts of a prefix that are removed.
+// prefixes is the largest number of parts of a prefix to remove.
 const prefixes = 12
 
 // prefix separates a log line's message from a logger's prefix.
@@ -66,7 +66,7 @@ func prefix(text string) (severity, string) {
 	return sev, rest
 }
 
-// faultName matches names that belong to a message and not to a logger.
+// faultName matches names that belong to a message rather than a logger.
 var faultName = lazyregexp.New(`(?i)error|exception|fail|panic|fatal|memory|alloc|cuda|what\(\)|terminate`)
 
 var letters = map[byte]severity{'I': info, 'W': warning, 'E': failure, 'F': failure, 'C': failure}

@@ -9,10 +9,10 @@ import (
 
 // Options are facts about a run that decide how its output is read.
 type Options struct {
-	// Origins are the sources of the last lines. The sources of earlier lines are
+	// Origins contains the sources of the last lines. The sources of earlier lines are
 	// unknown.
 	Origins []Origin
-	// OOMTexts are texts of the program's own that mean that GPU memory ran out.
+	// OOMTexts lists the program's own texts that mean that GPU memory ran out.
 	OOMTexts []string
 	// MostMemory is the memory of the largest GPU in bytes, or 0 if not known. A
 	// request above it is a fault of the program.
@@ -30,9 +30,9 @@ type Origin struct {
 // Read returns the claim of the last lines of an output about the end.
 //
 // The first claim of the highest strength counts, because later ones are often
-// consequences. Not searched are source lines of a traceback. A claim is weak if the
-// program handled the failure: another independent exception or ordinary work came
-// after it.
+// consequences. Source lines of a traceback are not searched. A claim is weak if the
+// program handled the failure: another independent exception or ordinary work came after
+// it.
 func Read(tail []string, opt Options) Reading {
 	r := newReader(tail, opt)
 	reading := Reading{Own: complained(tail)}
@@ -62,7 +62,7 @@ func Read(tail []string, opt Options) Reading {
 	return reading
 }
 
-// reader holds the lines of a tail.
+// reader contains the lines of a tail.
 type reader struct {
 	opt   Options
 	items []item
@@ -71,13 +71,13 @@ type reader struct {
 
 // item is a line of the tail.
 type item struct {
-	text string // without colours and the mark of its process
+	text string // without colours and the prefix of its process
 	msg  string // without a logger's prefix
 	sev  severity
 	kind kind
-	lane string // the mark of its process
-	// handler: an exception in a destructor, a thread or a handler at exit, which does
-	// not end the program.
+	lane string // prefix of its process
+	// handler is set for an exception in a destructor, a thread or an exit handler, which
+	// does not end the program.
 	handler bool
 	chain   int // index of the exception that was being handled when this one was raised, or -1
 	opened  int // index of the line that began its traceback, or -1
@@ -87,16 +87,16 @@ type item struct {
 type kind uint8
 
 const (
-	output kind = iota // anything
-	frame              // inside a traceback: source code, not an event
+	output kind = iota // any other output
+	frame              // inside a traceback: source code, no event
 	raised             // the last line of a traceback: the exception
 )
 
 // begin returns the first line that belongs to the end, and the index of the program's
-// own last exception, or -1. An exception of the program's own ends the search above it:
-// the program survived what came before. Three kinds of exceptions do not end it: an
-// exception caused by another failure, one raised while another one was handled, and one
-// that follows an error at once without a cause of its own.
+// own last exception, or -1. The search ends at an exception of the program's own,
+// because the program survived everything before it. Three kinds of exceptions do not end
+// the search: an exception caused by another failure, one raised while another one was
+// handled, and one that follows an error at once without a cause of its own.
 func (r *reader) begin() (from, last int) {
 	last = -1
 	for i, it := range r.items {
@@ -114,8 +114,8 @@ func (r *reader) begin() (from, last int) {
 	return from, last
 }
 
-// chained reports whether an exception was raised while one was handled that claims a
-// failure.
+// chained reports whether an exception was raised while another one was handled that
+// claims a failure.
 func (r *reader) chained(i int) bool {
 	for i = r.items[i].chain; i >= 0; i = r.items[i].chain {
 		if c := r.claim(i); c != nil && c.Strength > Weak {
@@ -125,18 +125,17 @@ func (r *reader) chained(i int) bool {
 	return false
 }
 
-// ends reports whether a line is an exception with which the output ends: programs print
-// one without its traceback.
+// ends reports whether a line is an exception, printed without a traceback, with which
+// the output ends.
 func (r *reader) ends(i int) bool {
 	return i == r.final && r.items[i].kind == output && namedException().MatchString(r.items[i].text)
 }
 
-// turns is the number of lines before and after a line in which turns of a dialogue make
-// it a part of that.
+// turns is the number of lines around a line that are searched for turns of a dialogue.
 const turns = 15
 
-// inDialogue reports whether a line is part of a dialogue that the program prints, as of
-// a language model: the words may be a user's question.
+// inDialogue reports whether a line is part of a dialogue that the program prints, such
+// as a language model's: its words may be a user's question.
 func (r *reader) inDialogue(i int) bool {
 	spoken := func(it item) bool { return it.kind == output && it.sev == unnamed && role().MatchString(it.text) }
 	return slices.ContainsFunc(r.items[max(0, i-turns):i+1], spoken) && slices.ContainsFunc(r.items[i+1:min(len(r.items), i+1+turns)], spoken)
@@ -146,8 +145,7 @@ func (r *reader) inDialogue(i int) bool {
 // follows from it.
 const near = 12
 
-// nearest is that number where the error is a line that names no level and the exception
-// no cause.
+// nearest replaces near if the error's line has no level and the exception no cause.
 const nearest = 6
 
 // follows reports whether an exception names no cause of its own and comes right after
@@ -176,7 +174,7 @@ func (r *reader) follows(i int) bool {
 }
 
 // outcome reports whether an exception says only what could not be loaded or created.
-// Some, as pydantic's, have their message on the next lines.
+// Some exceptions, such as pydantic's, have their message on the next lines.
 func (r *reader) outcome(i int) bool {
 	text := r.items[i].text
 	for _, it := range r.items[i+1 : min(i+3, len(r.items))] {
@@ -202,20 +200,20 @@ func (r *reader) pins(i int) bool {
 }
 
 const (
-	// atEnd is the age of an exception up to which lines of another stream do not show
-	// that the program continued: buffered output comes after the exception that ends a
-	// program.
+	// atEnd is the largest age of an exception for which later lines of another stream do
+	// not count as work: buffered output comes after the exception that ends a program.
 	atEnd = 3 * time.Second
 	// maxShapes is the largest number of different lines of ordinary output after a claim.
-	// With more the program has gone on. Lines that differ in numbers only count once: they
-	// are a dump.
+	// More lines show that the program continued. Lines that differ only in numbers count
+	// once, as in a dump.
 	maxShapes = 20
-	// leastWork is the number of lines of ordinary work that show that the program has gone
-	// on: a progress bar prints its last state once more when it is closed.
+	// leastWork is the number of lines of ordinary work that show that the program
+	// continued. One is not enough: a progress bar prints its last state again when it is
+	// closed.
 	leastWork = 2
 )
 
-// wentOn reports whether the program worked on after a line.
+// wentOn reports whether the program continued to work after a line.
 func (r *reader) wentOn(i int) bool {
 	claim := r.items[i]
 	buffered := claim.kind == raised && claim.origin.Stream > 0 && claim.origin.Age >= 0 && claim.origin.Age <= atEnd
@@ -240,8 +238,8 @@ func shape(text string) string {
 	return digits().ReplaceAllString(text, "0")
 }
 
-// context joins a line with some lines after it: messages are wrapped, and
-// some frameworks' take several lines.
+// context joins a line with some lines after it, because messages are wrapped, and some
+// frameworks print several lines.
 func (r *reader) context(i int) string {
 	var b strings.Builder
 	for j, it := range r.items[i:min(i+12, len(r.items))] {
@@ -254,8 +252,8 @@ func (r *reader) context(i int) string {
 	return b.String()
 }
 
-// around returns the lines of an exception's traceback and the lines right before a line:
-// they show which memory a message is about.
+// around returns the lines of an exception's traceback, or the lines right before a line.
+// They show which memory a message is about.
 func (r *reader) around(i int) string {
 	from := max(0, i-2)
 	if at := r.items[i].opened; at >= 0 {
@@ -308,7 +306,7 @@ func newReader(tail []string, opt Options) *reader {
 	return r
 }
 
-// areCollected reports whether all lines have the mark of a collector of logs.
+// areCollected reports whether all lines have a log collector's prefix.
 func areCollected(tail []string) bool {
 	any := false
 	for _, text := range tail {
@@ -323,11 +321,11 @@ func areCollected(tail []string) bool {
 	return any
 }
 
-// lane is the state of one process's output. Launchers mark the lines of each
-// process and print them interleaved.
+// lane is the state of one process's output. Launchers prefix the lines of each process
+// and print them interleaved.
 type lane struct {
-	inside   bool // in a traceback
-	strays   int  // lines in the traceback that do not belong to it
+	inside   bool // inside a traceback
+	strays   int  // lines within the traceback that do not belong to it
 	handler  bool
 	chained  bool // the next exception follows from the last one
 	previous int  // index of the last exception, or -1
@@ -336,12 +334,11 @@ type lane struct {
 	indent string
 }
 
-// maxStrays is the number of lines that may stand inside a traceback without
-// belonging to it.
+// maxStrays is the largest number of lines within a traceback that do not belong to it.
 const maxStrays = 30
 
-// item reads the lane's next line.
-// floor is the severity that the record around it has, or unnamed.
+// item reads the lane's next line. floor is the severity of the surrounding record, or
+// unnamed.
 func (l *lane) item(text string, i int, floor severity) item {
 	sev, msg := prefix(text)
 	if sev == unnamed {
@@ -352,7 +349,7 @@ func (l *lane) item(text string, i int, floor severity) item {
 	if l.inside {
 		bare = strings.TrimPrefix(text, l.indent)
 	}
-	if sev != unnamed { // a logger writes tracebacks line by line
+	if sev != unnamed { // a logger writes each line of a traceback separately
 		bare = msg
 	}
 	switch {
@@ -361,7 +358,7 @@ func (l *lane) item(text string, i int, floor severity) item {
 		l.indent = text[:len(text)-len(strings.TrimLeft(text, " \t"))]
 	case sourceLine().MatchString(text):
 		it.kind = frame
-	case !l.inside && frameLine().MatchString(text): // the tail, or a logger, has left out the head
+	case !l.inside && frameLine().MatchString(text): // the head is missing in the tail or in the log
 		it.kind, l.inside, l.strays, l.opened = frame, true, 0, i
 		l.indent = ""
 	case l.inside && (bare == "" || indented(bare) || strings.HasPrefix(msg, "File \"")):

@@ -7,22 +7,23 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Rule is a row of the table by which the lines of an output are read. The texts come
+// Rule is a row of the table with which lines of output are classified. The texts come
 // from the frameworks' sources and from reports about them.
 type Rule struct {
 	Name      string
-	Framework string // whose text it is
+	Framework string // framework that prints the text
 	Says      Says
-	Strength  Strength // of a line that is no quotation
+	Strength  Strength // strength in a line that is not a quotation
 	Message   string
 	match     func() *regexp.Regexp
 	not       func() *regexp.Regexp // excludes some lines that match
-	// raised: the rule counts only for the exception of a traceback, because its text
-	// is common elsewhere.
+	// raised limits the rule to the exception of a traceback, because its text is common
+	// elsewhere.
 	raised bool
-	// anyLevel: the rule counts in lines of level warning too.
+	// anyLevel is set if the rule also counts in lines of level warning.
 	anyLevel bool
-	// Yes is a line that the rule matches, No one like it that must not claim this.
+	// Yes is a line that the rule matches. No is a similar line that must not claim this
+	// failure.
 	Yes, No string
 }
 
@@ -217,11 +218,11 @@ const pinning = `cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|cuMemAllocHost|cuda
 // noMemory matches the words of CUDA and HIP for exhausted memory.
 const noMemory = `out of memory|OUT_OF_MEMORY|MemoryAllocation|cannot allocate`
 
-// MPSLost reports whether a line of output says that a program could not reach its MPS
-// server, or lost it (CUDA errors 805 to 807).
+// MPSLost reports whether a line of output says that a program could not reach or lost
+// its MPS server (CUDA errors 805 to 807).
 func MPSLost(line []byte) bool { return mpsFault().Match(line) }
 
-// mpsFault is the match of that rule.
+// mpsFault matches the lines of the rule for MPS.
 var mpsFault = lazyregexp.New(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady)|` +
 	`CUDA_ERROR_MPS_(CONNECTION_FAILED|RPC_FAILURE|SERVER_NOT_READY)|` +
 	`MPS client failed to connect|MPS server (has )?(experienced|encountered) a fatal|remote procedural call between the MPS server|MPS server is not ready|` +
@@ -271,16 +272,16 @@ func (r *reader) claim(i int) *Claim {
 	return c
 }
 
-// maxRequest is more GPU memory than one request can be for: 4 TiB.
+// maxRequest is the largest plausible request of GPU memory: 4 TiB.
 const maxRequest = 4 << 40
 
 var (
 	tooMuch = lazyregexp.New(`Tried to allocate more than 1EB|Storage size calculation overflowed|Trying to create tensor with negative dimension`)
-	// leads matches the words with which programs begin an error.
+	// leads matches the words with which programs begin an error message.
 	leads = lazyregexp.New(`^(?i:\(?[\w.:]*(error|exception|failure|fatal|panic\w*)\b|what\(\)|terminate called|thread '[^']*' panicked|called .(Result|Option)::|\w+ exception \(|uncaught|unhandled|check failed|assertion|caused by|failed|unable|cannot|can't|could not|allocat\w*:|out of|not enough)`)
 )
 
-// match returns the first rule that a line matches, and where the match begins and ends.
+// match returns the first rule that a line matches, and the bounds of the match.
 func (r *reader) match(i int) (rule *Rule, at, end int) {
 	it := &r.items[i]
 	for _, text := range r.opt.OOMTexts {
@@ -308,8 +309,8 @@ func (r *reader) match(i int) (rule *Rule, at, end int) {
 	return nil, 0, 0
 }
 
-// byWords returns where a line names exhausted memory, or nil: of a GPU for [Strong],
-// of something that it does not name for [Words].
+// byWords returns the position in a line that names exhausted memory, or nil. The memory
+// must be a GPU's for [Strong], and unnamed for [Words].
 func (r *reader) byWords(i int, strength Strength) []int {
 	it := &r.items[i]
 	if !mayClaim(it.text) {

@@ -1,5 +1,5 @@
-// Package engines lists the container engines, and the further drivers that a program
-// adds.
+// Package engines lists the container engines, and additional drivers that a program
+// registers.
 package engines
 
 import (
@@ -14,16 +14,16 @@ import (
 	"carma/containers/docker"
 )
 
-// Settings configure an engine's driver. A driver uses the fields that it knows.
+// Settings configure an engine's driver. A driver uses the fields that apply to it.
 type Settings struct {
-	// DataDir is a folder that lasts as long as the containers.
+	// DataDir is a folder that exists as long as the containers.
 	DataDir string
 	// Network is the containers' network, or empty for the engine's default.
 	Network string
-	// Attach says how containers get their GPUs, see [containers.Attach].
+	// Attach is the way in which containers get their GPUs, see [containers.Attach].
 	Attach containers.Attach
-	// Init is the path of carma-init. Without it Docker's containers cannot be parked,
-	// and containerd's cannot have it as their first process.
+	// Init is the path of carma-init. If it is empty, Docker's containers cannot be parked,
+	// and containerd's containers cannot have it as their first process.
 	Init string
 
 	DockerHost                             string
@@ -38,20 +38,20 @@ type Settings struct {
 // Engine is one kind of container engine.
 type Engine struct {
 	Name string
-	// Builds: it has Docker's API for building images.
+	// Builds is set if the engine has Docker's API for building images.
 	Builds bool
-	// Driver opens its driver. It sends nothing yet.
+	// Driver opens the engine's driver. It sends nothing yet.
 	Driver func(Settings) (containers.Driver, error)
 }
 
-// All are the engines, in the order in which help lists them. The first is the
-// default. A program that has another one appends its row when it starts.
+// All lists the engines, in the order of the help text. The first is the default. A
+// program that has another engine appends its row when it starts.
 var All = []Engine{
 	{Name: "docker", Builds: true, Driver: openDocker},
 	{Name: "containerd", Driver: openContainerd},
 }
 
-// Names are the engines' names, as in the configuration.
+// Names returns the engines' names, as in the configuration.
 func Names() []string {
 	names := make([]string, len(All))
 	for i := range All {
@@ -69,7 +69,7 @@ func Named(name string) (Engine, bool) {
 	return All[i], true
 }
 
-// ErrSettings: the settings contradict each other, or do not suit this machine.
+// ErrSettings means that the settings contradict each other, or do not suit this machine.
 var ErrSettings = errors.New("wrong settings")
 
 // wrong is an error with a hint.

@@ -1,5 +1,5 @@
-// Package lines reads the lines of a file while another program appends to it: the logs
-// of an engine, and the outputs that the daemon keeps.
+// Package lines reads the lines of a file while another program appends to it, such as an
+// engine's log or a task's stored output.
 package lines
 
 import (
@@ -7,23 +7,23 @@ import (
 	"io"
 )
 
-// Reader reads the complete lines of a file that may still grow. Reset names the file.
+// Reader reads the complete lines of a file that may still grow. Reset sets the file.
 type Reader struct {
 	file       io.ReaderAt
-	off        int64 // where the next line starts
+	off        int64 // offset of the next line
 	buf        []byte
-	start, end int // what of buf is not consumed; start is at off
+	start, end int // bounds of the part of buf that is not consumed; start corresponds to off
 }
 
 // Reset begins at the start of a file. It keeps the buffer.
 func (r *Reader) Reset(file io.ReaderAt) { *r = Reader{file: file, buf: r.buf} }
 
-// Offset returns where in the file the next line starts.
+// Offset returns the offset of the next line in the file.
 func (r *Reader) Offset() int64 { return r.off }
 
-// Next returns the next line without its newline, which is the byte behind it. It is
-// valid until the next call. nil is the end of the file for now: a line without newline
-// is not complete.
+// Next returns the next line without its newline, which is the byte after it. The line is
+// valid until the next call. nil means the present end of the file: a line without
+// newline is not complete.
 func (r *Reader) Next() ([]byte, error) {
 	searched := 0
 	for {

@@ -9,14 +9,15 @@ import (
 )
 
 // barEvery is the longest time before the text of a progress bar is stored. A bar ends
-// its lines with carriage returns, so a reader would otherwise get it in pieces of
-// [Piece] bytes, which is some minutes of output.
+// its lines with carriage returns. Without this limit a reader would get it in pieces of
+// [Piece] bytes, some minutes of output each.
 const barEvery = 250 * time.Millisecond
 
-// Copy stores the data of r, line by line, until its end. A line is stored when it is
-// complete, when it has [Piece] bytes, and at the end of r; with a carriage return in it,
-// barEvery after its latest piece at the latest. Copy continues to read if storing fails:
-// the container must not wait for the log. It returns the last such error.
+// Copy stores the data of r, line by line, until its end. It stores a line when the line
+// is complete, when it has [Piece] bytes, and at the end of r. It stores a line with a
+// carriage return at the latest barEvery after the line's newest piece. Copy continues to
+// read if storing fails, because the container must not wait for the log. It returns the
+// last such error.
 func (w *Writer) Copy(stream uint8, r io.Reader) error {
 	c := &copier{w: w, stream: stream, buf: make([]byte, 4*Piece)}
 	for {
@@ -35,16 +36,17 @@ type copier struct {
 	w      *Writer
 	stream uint8
 
-	mu         sync.Mutex // guards all below
+	mu         sync.Mutex // guards all fields below
 	buf        []byte
-	from, have int         // part of buf that is read and not stored
-	open       bool        // a piece of the line is stored
-	timer      *time.Timer // stores a progress bar, or nil if none waits
+	from, have int         // bounds of the part of buf that is read but not stored
+	open       bool        // a piece of the current line is stored
+	timer      *time.Timer // stores a progress bar, or nil if no bar is pending
 	entries    []Entry
-	lost       error // of the latest failure to store
+	lost       error // the last error of storing
 }
 
-// take stores what n bytes more have completed. err is the reader's, and returned.
+// take stores the entries that the next n bytes have completed. It returns err, the
+// reader's error.
 func (c *copier) take(n int, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +81,7 @@ func (c *copier) take(n int, err error) error {
 	return err
 }
 
-// bar returns the number of bytes to store of an unfinished line, or 0 if it is no
+// bar returns the number of bytes to store of an unfinished line, or 0 if the line is no
 // progress bar. A terminal ends lines with \r\n, which stay together.
 func (c *copier) bar() int {
 	text := c.buf[c.from:c.have]
@@ -92,7 +94,7 @@ func (c *copier) bar() int {
 	return len(text)
 }
 
-// cut stores the bar that has begun.
+// cut stores the unfinished progress bar.
 func (c *copier) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

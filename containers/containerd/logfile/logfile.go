@@ -1,15 +1,15 @@
-// Package logfile keeps the output of one container in a folder, for an engine
-// that keeps none. containerd hands a container's two pipes to a process of our
-// choice. That process is [Run], one per container. It outlives the daemon and
-// the engine, and ends with the container.
+// Package logfile keeps the output of one container in a folder, for an engine that keeps
+// none. containerd passes a container's two pipes to a process that its client names.
+// Here this process is [Run], one per container. It outlives the daemon and the engine,
+// and ends with the container.
 //
-// The folder has numbered files, of which the newest [Files] stay, and the file "lock",
-// which is locked while the writer lives. A file is a sequence of entries. An entry is a
-// header of 16 bytes and the text without its newline. The header has the letter 'L', the
-// stream, flags, a zero, the length of the text (4 bytes) and the time (8 bytes), both
-// big endian. Each file but the first begins with an entry that has the number of entries
-// before it. So a reader knows how many it has missed. Data once written never changes;
-// only the oldest file is deleted.
+// The folder has numbered files, the newest [Files] of which are kept, and the file
+// "lock", which is locked while the writer runs. A file is a sequence of entries. An
+// entry is a header of 16 bytes and the text without its newline. The header consists of
+// the letter 'L', the stream, flags, a zero, the length of the text (4 bytes) and the
+// time (8 bytes), both big endian. Each file except the first begins with an entry that
+// contains the number of entries before it, so that a reader can tell how many it has
+// missed. Data once written never changes; only the oldest file is deleted.
 package logfile
 
 import (
@@ -48,7 +48,7 @@ type Entry struct {
 	At time.Time
 	// Stream is 1 (standard output), 2 (standard error) or [missing].
 	Stream uint8
-	// Partial: the line continues in the stream's next entry.
+	// Partial is set if if the line continues in the stream's next entry.
 	Partial bool
 	Text    []byte
 }
@@ -57,12 +57,12 @@ const (
 	headerSize = 16
 	magic      = 'L'
 	partial    = 1 // flag
-	// missing is the stream of the entry at the beginning of a file. Its text is
-	// a [containers.Lines]. A reader passes it on if entries are missing.
+	// missing is the stream of the entry at the beginning of a file. Its text is a
+	// [containers.Lines]. A reader returns this entry if entries are missing.
 	missing = uint8(containers.Missing)
 )
 
-// ErrDamaged: a file has bytes that no writer writes.
+// ErrDamaged means that a file contains bytes that no writer wrote.
 var ErrDamaged = errors.New("log file damaged")
 
 func appendEntry(b []byte, e Entry) []byte {
@@ -76,7 +76,7 @@ func appendEntry(b []byte, e Entry) []byte {
 	return append(b, e.Text...)
 }
 
-// parseHeader reads a header; the text of n bytes follows it.
+// parseHeader reads a header and returns n, the size in bytes of the text that follows.
 func parseHeader(h []byte) (e Entry, n int, err error) {
 	size := binary.BigEndian.Uint32(h[4:])
 	if h[0] != magic || h[1] < 1 || h[1] > missing || h[2] > partial || h[3] != 0 || size > Piece {
@@ -88,7 +88,7 @@ func parseHeader(h []byte) (e Entry, n int, err error) {
 
 func filePath(dir string, n int) string { return filepath.Join(dir, "log."+strconv.Itoa(n)) }
 
-// numbers are the numbers of the files in the folder, ascending.
+// numbers returns the numbers of the files in the folder, ascending.
 func numbers(dir string) ([]int, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -106,8 +106,8 @@ func numbers(dir string) ([]int, error) {
 	return ns, nil
 }
 
-// Ended reports whether the writer of a folder is gone. Then no more output will
-// come. It is also true if there never was a writer.
+// Ended reports whether the writer of a folder has ended or never existed. Then no more
+// output will come.
 func Ended(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -127,8 +127,8 @@ func Ended(dir string) (bool, error) {
 	}
 }
 
-// Newest is the time of the last write. If the engine does not know a container's end, it
-// ran at least until then. It is zero if nothing was written.
+// Newest returns the time of the last write, or zero if nothing was written. If the
+// engine has lost a container's end, the container ran at least until then.
 func Newest(dir string) time.Time {
 	ns, err := numbers(dir)
 	if err != nil || len(ns) == 0 {

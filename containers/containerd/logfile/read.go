@@ -10,7 +10,7 @@ import (
 	"carma/containers"
 )
 
-// Reader reads a folder from the oldest file to the newest, while it is
+// Reader reads a folder from the oldest file to the newest, while it may still be
 // written. It is not safe for concurrent use.
 type Reader struct {
 	dir   string
@@ -18,19 +18,20 @@ type Reader struct {
 	file  *os.File
 	buf   *bufio.Reader
 	n     int   // the file's number
-	seen  int64 // entries until here, the missing ones included
+	seen  int64 // number of entries until here, including missing ones
 	text  []byte
-	atEnd func() // called at the end of a file; for tests
+	atEnd func() // called at the end of a file; only tests set it
 }
 
-// NewReader returns a reader of the entries after since (zero: all).
+// NewReader returns a reader of the entries after since, or of all entries if since is
+// zero.
 func NewReader(dir string, since time.Time) *Reader {
 	return &Reader{dir: dir, since: since, buf: bufio.NewReaderSize(nil, 64<<10)}
 }
 
-// Next returns the next entry; its text is valid until the next call. io.EOF:
-// there is none now, but more may come. Missing entries are reported by an entry
-// of stream [containers.Missing].
+// Next returns the next entry; its text is valid until the next call. io.EOF means that
+// there is no entry now, but more may come. Next returns an entry of stream
+// [containers.Missing] where entries are missing.
 func (r *Reader) Next() (Entry, error) {
 	for {
 		if r.file == nil {
@@ -74,7 +75,7 @@ func (r *Reader) Next() (Entry, error) {
 }
 
 // wanted counts an entry and reports whether the caller should get it. Files of older
-// writers do not say how many entries came before.
+// writers do not contain the number of earlier entries.
 func (r *Reader) wanted(e *Entry) bool {
 	if e.Stream == missing {
 		l, _ := containers.ParseMissing(e.Text)
@@ -130,8 +131,8 @@ func (r *Reader) open() error {
 	}
 }
 
-// entry reads one entry. If an entry is not complete yet, it stays before it and
-// returns io.EOF.
+// entry reads one entry. If the next entry is not complete yet, entry does not advance
+// and returns io.EOF.
 func (r *Reader) entry() (Entry, error) {
 	head, err := r.buf.Peek(headerSize)
 	if err != nil {
@@ -151,8 +152,8 @@ func (r *Reader) entry() (Entry, error) {
 	return e, err
 }
 
-// short turns an end of file inside an entry into io.EOF. The peeked bytes stay
-// in the buffer, so the next read continues there.
+// short turns an end of file inside an entry into io.EOF. The peeked bytes stay in the
+// buffer, so that the next read continues there.
 func (r *Reader) short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF

@@ -20,8 +20,8 @@ import (
 // Writer writes the log of one container. It is safe for concurrent use.
 type Writer struct {
 	dir  string
-	size int64 // at which a new file begins, in bytes
-	tty  bool  // the output is a terminal's
+	size int64 // size in bytes at which a new file begins
+	tty  bool  // the output is from a terminal
 	lock *os.File
 	now  func() time.Time
 
@@ -31,14 +31,14 @@ type Writer struct {
 	at   int64 // the file's size
 	last time.Time
 	buf  []byte
-	// entries counts the entries that have come. told counts the entries that a reader of
-	// the files can know of; it is lower if the last ones could not be stored.
+	// entries counts the entries received so far. told counts the entries that a reader can
+	// learn of; it is lower if the last ones could not be stored.
 	entries, told int64
 }
 
 // Create begins the log of a container in an existing folder, and locks the folder. The
-// log keeps at least the newest bytes, or a default amount if 0. Each folder is written
-// by one writer only.
+// log keeps at least the given number of newest bytes, or a default amount if bytes is 0.
+// Each folder has only one writer.
 func Create(dir string, bytes int64) (*Writer, error) {
 	w := &Writer{dir: dir, size: FileSize, now: time.Now}
 	if bytes > 0 {
@@ -66,8 +66,8 @@ func Create(dir string, bytes int64) (*Writer, error) {
 	return w, nil
 }
 
-// Clear deletes the log files in a folder, unless their writer lives. It is for a
-// start that was broken off: the files have messages of its runtime.
+// Clear deletes the log files in a folder, unless their writer runs. It is called after
+// an interrupted start, when the files contain messages of the container's runtime.
 func Clear(dir string) error {
 	if over, err := Ended(dir); err != nil || !over {
 		return err
@@ -81,8 +81,8 @@ func Clear(dir string) error {
 	return err
 }
 
-// next begins another file. The oldest file is deleted only when the new one has
-// an entry, so a full disk costs no stored output.
+// next begins another file. It deletes the oldest file only when the new one contains an
+// entry, so that a full disk costs no stored output.
 func (w *Writer) next() error {
 	f, err := os.OpenFile(filePath(w.dir, w.n+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -121,8 +121,8 @@ func (w *Writer) write(entries []Entry) error {
 	return w.store()
 }
 
-// add gives an entry its time, later than the last. The clock alone would not do:
-// it may be set back, and two lines may come within one tick.
+// add stamps an entry with a time later than the last. The clock alone is not enough: it
+// may be set back, and two lines may come within one tick.
 func (w *Writer) add(e Entry) {
 	e.At = w.now()
 	if !e.At.After(w.last) {
@@ -147,8 +147,8 @@ func (w *Writer) store() error {
 	return nil
 }
 
-// giveUp ends a file after a failed write. Half an entry would hide all later
-// ones, and a reader may have seen it.
+// giveUp ends a file after a failed write. A half entry would hide all later ones, and a
+// reader may already have seen it.
 func (w *Writer) giveUp() {
 	_ = w.file.Truncate(w.at)
 	_ = w.file.Close()
@@ -168,8 +168,8 @@ func (w *Writer) prune() {
 	}
 }
 
-// Close ends the log. If the last entries could not be stored, it tries to write
-// how many are missing.
+// Close ends the log. If the last entries could not be stored, it tries to store the
+// number of missing entries.
 func (w *Writer) Close() error {
 	var err error
 	if w.told < w.entries {
@@ -186,33 +186,32 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// readyWithin is the time that a container waits for its logger, see [Run].
+// readyWithin is the longest time that a container waits for its logger, see [Run].
 const readyWithin = 5 * time.Second
 
-// Talk says how a container's program is connected with people.
+// Talk is the way in which a container's program is connected with users.
 type Talk string
 
 // The kinds of connections.
 const (
-	// TalkNone: it prints, and has no input.
+	// TalkNone: only output, no input.
 	TalkNone Talk = ""
-	// TalkTerminal: it has a terminal, whose output comes on the first descriptor.
+	// TalkTerminal: a terminal, whose output comes on the first descriptor.
 	TalkTerminal Talk = "tty"
-	// TalkInput: it has an input and two streams of output.
+	// TalkInput: an input and two streams of output.
 	TalkInput Talk = "input"
 )
 
-// Run is the logging process that containerd's shim starts. Descriptors 3 and 4 are the
-// container's output; closing 5 signals the shim that the logger is ready. For bytes see
-// [Create]. If the program talks, Run is the host of its sessions. It returns an exit
-// code.
+// Run is the main function of the logging process that containerd's shim starts.
+// Descriptors 3 and 4 are the container's output. Closing 5 signals the shim that the
+// logger is ready. For bytes see [Create]. If the program has a terminal or an input, Run
+// is the host of its sessions. Run returns an exit code.
 func Run(dir string, bytes int64, talk Talk) int {
-	// The shim signals the logger when the container is deleted. By then the
-	// pipes end too, and their content is still wanted.
+	// The shim signals the logger when the container is deleted. The pipes end then too, and
+	// the logger must still read their content.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	// The container's program begins when this is closed. It is closed after
-	// [readyWithin] at the latest, because an earlier writer may keep the folder
-	// locked.
+	// The container's program begins when this descriptor is closed. That happens after
+	// [readyWithin] at the latest, because an earlier writer may keep the folder locked.
 	ready := sync.OnceFunc(func() { _ = os.NewFile(5, "ready").Close() })
 	time.AfterFunc(readyWithin, ready)
 	code := 0
@@ -231,7 +230,7 @@ func Run(dir string, bytes int64, talk Talk) int {
 	ready()
 	pipes := map[uintptr]uint8{3: 1, 4: 2}
 	if talk == TalkTerminal {
-		delete(pipes, 4) // it has no writer, and no end before the shim's
+		delete(pipes, 4) // a terminal's second pipe has no writer, and ends only with the shim
 	}
 	if w != nil {
 		w.tty = talk == TalkTerminal

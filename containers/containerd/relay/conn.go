@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Conn is a session's end of a connection. Copy, Write and the other methods may be
-// called at the same time.
+// Conn is the session's side of a connection. Copy, Write and the other methods may be
+// called concurrently.
 type Conn struct {
 	conn *net.UnixConn
-	mu   sync.Mutex // held by whoever sends
+	mu   sync.Mutex // held by the sender
 	buf  []byte
 }
 
@@ -39,8 +39,8 @@ func (c *Conn) send(kind byte, data []byte) error {
 	return err
 }
 
-// Copy hands on the output until it has ended. An error: the connection broke, or a
-// writer failed.
+// Copy passes on the output until it has ended. It returns an error if the connection
+// broke or a writer failed.
 func (c *Conn) Copy(stdout, stderr io.Writer) error {
 	from, buf := bufio.NewReaderSize(c.conn, 64<<10), []byte(nil)
 	for {
@@ -63,7 +63,7 @@ func (c *Conn) Copy(stdout, stderr io.Writer) error {
 	}
 }
 
-// Write gives the program input.
+// Write sends input to the program.
 func (c *Conn) Write(p []byte) (int, error) {
 	const piece = 32 << 10
 	for n := 0; n < len(p); n += piece {

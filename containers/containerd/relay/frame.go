@@ -1,9 +1,9 @@
 // Package relay connects sessions with the program of a containerd container.
 //
-// The container's logging process has the program's output, and outlives the
-// daemon. It is the host of the connections: it listens on a socket in the
-// container's folder, sends each session the output, and gives the program what
-// sessions send. See [Host] and [Conn].
+// The container's logging process reads the program's output, and outlives the daemon. It
+// is also the host of the sessions: it listens on a socket in the container's folder,
+// sends each session the output, and passes the sessions' input to the program. See
+// [Host] and [Conn].
 package relay
 
 import (
@@ -17,20 +17,20 @@ import (
 // Names of the files in a container's folder.
 const (
 	socketName = "session"
-	// InputName is the pipe from which the program, or its terminal, takes input.
+	// InputName is the named pipe from which the program, or its terminal, reads input.
 	InputName = "input"
 )
 
-// InputPath is the pipe for the input in a container's folder.
+// InputPath returns the path of the input pipe in a container's folder.
 func InputPath(dir string) string { return filepath.Join(dir, InputName) }
 
-// A frame is its kind, a byte, the length of its data, four bytes, big endian, and
-// the data. A session begins with hello, sends input and end. It gets out, err and
-// over. Frames of other kinds are passed over, so a later version may have more.
+// A frame consists of its kind (one byte), the length of its data (four bytes, big
+// endian) and the data. A session sends hello first, then input and end. It receives out,
+// err and over. Frames of other kinds are ignored, so that later versions can add more.
 const (
 	hello = 'h'
 	input = 'i'
-	end   = 'e' // of the input
+	end   = 'e' // end of the input
 	out   = 'o'
 	errs  = 'x'
 	over  = 'q' // the program's output has ended
@@ -38,7 +38,7 @@ const (
 
 const (
 	headSize = 5
-	// maxFrame bounds the data of a frame.
+	// maxFrame is the largest size of a frame's data.
 	maxFrame = 1 << 20
 )
 

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// headBytes is the amount of output that is kept for the first session. After that
-	// much output the program waits for the session for at most headWait.
+	// headBytes is the amount of output that is stored for the first session. After that the
+	// program waits at most headWait for the session.
 	headBytes = 1 << 20
 	headWait  = 5 * time.Second
-	// unseenFor is the longest time that the program waits for a session that takes no
-	// output. After that the session is disconnected.
+	// unseenFor is the longest time that the program waits for a session that does not read.
+	// After that the session is disconnected.
 	unseenFor = 30 * time.Second
 )
 
-// Host is the program's end of the sessions. It is safe for concurrent use.
+// Host is the program's side of the sessions. It is safe for concurrent use.
 type Host struct {
 	dir      string
 	tty      bool
@@ -32,22 +32,22 @@ type Host struct {
 	listener *net.UnixListener
 	serving  sync.WaitGroup
 
-	// The program's input: writer, and a reader that keeps what was written until
-	// the program opens the pipe. typing is held by whoever writes.
+	// The program's input: a writer, and a reader that keeps the data until the program
+	// opens the pipe. typing is held while writing.
 	typing         sync.Mutex
 	writer, keeper *os.File
 
 	mu       sync.Mutex
-	sessions map[*net.UnixConn]bool // value: whether it gets output
+	sessions map[*net.UnixConn]bool // the value is set if the session gets output
 	closed   bool
-	joined   chan struct{} // closed when there was a session
-	head     []byte        // frames of output until then
-	waited   bool          // nobody came in time
+	joined   chan struct{} // closed after the first session has joined
+	head     []byte        // output frames before the first session
+	waited   bool          // no session came in time
 	buf      []byte
 }
 
-// Listen makes the socket in a container's folder and opens the pipe for its input,
-// which is there already. tty: the program has a terminal, whose input has no end.
+// Listen makes the socket in a container's folder and opens the existing pipe for its
+// input. tty is set if the program has a terminal, whose input has no end.
 func Listen(dir string, tty bool) (*Host, error) {
 	h := &Host{dir: dir, tty: tty, patience: unseenFor, sessions: map[*net.UnixConn]bool{}, joined: make(chan struct{})}
 	var err error
@@ -55,7 +55,7 @@ func Listen(dir string, tty bool) (*Host, error) {
 		return nil, err
 	}
 	if h.writer, err = os.OpenFile(InputPath(dir), os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
-		err = os.Remove(filepath.Join(dir, socketName)) // of a process that was killed
+		err = os.Remove(filepath.Join(dir, socketName)) // socket of a process that was killed
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -68,13 +68,13 @@ func Listen(dir string, tty bool) (*Host, error) {
 		_ = h.writer.Close()
 		return nil, err
 	}
-	h.listener.SetUnlinkOnClose(false) // it knows another path
+	h.listener.SetUnlinkOnClose(false) // the listener has another path of the socket
 	h.serving.Go(h.accept)
 	return h, nil
 }
 
-// at calls use with the address of the socket in a folder. The folder's own path may
-// be too long for an address.
+// at calls use with an address of the socket in a folder. The folder's own path may be
+// too long for a socket address.
 func at(dir string, use func(*net.UnixAddr) error) error {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -90,7 +90,7 @@ func (h *Host) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptor is free, for example
+		if err != nil { // for example, no file descriptor is free
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -100,7 +100,7 @@ func (h *Host) accept() {
 	}
 }
 
-// come registers a connection, which becomes a session when it says hello.
+// come registers a connection. It becomes a session when it sends hello.
 func (h *Host) come(c *net.UnixConn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,8 +112,8 @@ func (h *Host) come(c *net.UnixConn) bool {
 	return true
 }
 
-// serve takes what a session sends until it leaves. An input without a terminal ends with
-// it, because the program cannot know whether the rest will come.
+// serve reads from a session until it disconnects. Without a terminal, this also ends the
+// input, because the program cannot know whether the rest will come.
 func (h *Host) serve(c *net.UnixConn) {
 	defer h.drop(c)
 	from, buf := bufio.NewReader(c), []byte(nil)
@@ -135,7 +135,7 @@ func (h *Host) serve(c *net.UnixConn) {
 	}
 }
 
-// take gives the program input. It waits while the program takes none.
+// take writes input to the program. It blocks while the program does not read.
 func (h *Host) take(data []byte) {
 	h.typing.Lock()
 	defer h.typing.Unlock()
@@ -151,7 +151,7 @@ func (h *Host) endInput() {
 	_ = h.writer.Close()
 }
 
-// join adds a session; the first one gets the output until now. It returns false if the
+// join adds a session; the first one gets the stored output. It returns false if the
 // program has ended.
 func (h *Host) join(c *net.UnixConn) bool {
 	h.mu.Lock()
@@ -177,8 +177,8 @@ func (h *Host) drop(c *net.UnixConn) {
 	_ = c.Close()
 }
 
-// send sends frames to a session, and disconnects it if it takes none. Input that the
-// session sent before it left is still accepted. The caller holds the mutex.
+// send sends frames to a session, and disconnects it if it does not read. Input that the
+// session sent earlier is still accepted. The caller holds the mutex.
 func (h *Host) send(c *net.UnixConn, frames []byte) {
 	_ = c.SetWriteDeadline(time.Now().Add(h.patience))
 	if _, err := c.Write(frames); err != nil {
@@ -225,7 +225,7 @@ func (h *Host) show(kind byte, p []byte) {
 }
 
 // keep stores output for the first session, up to headBytes. It returns false if there
-// was a session. The caller holds the mutex.
+// has been a session. The caller holds the mutex.
 func (h *Host) keep(kind byte, p []byte) bool {
 	for {
 		select {
@@ -238,7 +238,7 @@ func (h *Host) keep(kind byte, p []byte) bool {
 			return true
 		}
 		if h.waited {
-			h.head = nil // it gets the latest
+			h.head = nil // the first session gets only the newest output
 			continue
 		}
 		h.mu.Unlock()
@@ -251,8 +251,7 @@ func (h *Host) keep(kind byte, p []byte) bool {
 	}
 }
 
-// Close ends the sessions: the program's output has ended, and all of it was
-// written.
+// Close ends the sessions after all of the program's output was written.
 func (h *Host) Close() {
 	_ = h.listener.Close()
 	_ = os.Remove(filepath.Join(h.dir, socketName))
@@ -265,7 +264,7 @@ func (h *Host) Close() {
 		_ = c.Close()
 	}
 	h.mu.Unlock()
-	_ = h.writer.Close() // somebody may be writing
+	_ = h.writer.Close() // a writer may be active
 	_ = h.keeper.Close()
 	h.serving.Wait()
 }

@@ -1,5 +1,4 @@
-// Package engine starts container engines for one test only. The test may kill
-// them.
+// Package engine starts container engines for a single test, which may kill them.
 package engine
 
 import (
@@ -18,16 +17,16 @@ import (
 
 // Containerd is a containerd with folders of its own.
 type Containerd struct {
-	Root   string // holds all its files
+	Root   string // contains all its files
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
-// Forgets reports whether it drops what it knows of a container that ended while it was
-// down: containerd 2 does (2.2.9), 1.6 does not.
+// Forgets reports whether containerd loses the state of a container that ended while
+// containerd was down: version 2 does (2.2.9), 1.6 does not.
 func (c *Containerd) Forgets() bool {
 	out, err := exec.Command("containerd", "--version").Output()
-	fields := strings.Fields(string(out)) // containerd MODULE VERSION REVISION
+	fields := strings.Fields(string(out)) // prints: containerd MODULE VERSION REVISION
 	return err == nil && len(fields) > 2 && !strings.HasPrefix(strings.TrimPrefix(fields[2], "v"), "1.")
 }
 
@@ -54,10 +53,10 @@ address = %q
 	return c, c.Start()
 }
 
-// Address is the path of its socket.
+// Address returns the path of its socket.
 func (c *Containerd) Address() string { return filepath.Join(c.Root, "c.sock") }
 
-// Start starts it, also after [Containerd.Kill], and waits until it listens.
+// Start starts containerd, also after [Containerd.Kill], and waits until it listens.
 func (c *Containerd) Start() error {
 	log, err := os.OpenFile(filepath.Join(c.Root, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -89,20 +88,20 @@ func (c *Containerd) Start() error {
 	}
 }
 
-// Kill kills it like kill -9; its containers continue.
+// Kill kills containerd like kill -9; its containers continue.
 func (c *Containerd) Kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
 	_ = os.Remove(c.Address())
 }
 
-// Log is the end of its log.
+// Log returns the end of containerd's log.
 func (c *Containerd) Log() string {
 	b, _ := os.ReadFile(filepath.Join(c.Root, "log"))
 	return string(b[max(0, len(b)-4<<10):])
 }
 
-// Close ends it and all its containers, and deletes its folder.
+// Close ends containerd and all its containers, and deletes its folder.
 func (c *Containerd) Close() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {

@@ -51,7 +51,7 @@ func main() {
 // signals a change.
 func size() (containers.Size, <-chan struct{}, bool) {
 	signals, changed := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGWINCH) // before it is read: no change is missed
+	signal.Notify(signals, syscall.SIGWINCH) // before the size is read, so that no change is missed
 	go func() {
 		<-signals
 		signal.Stop(signals)
@@ -64,7 +64,7 @@ func size() (containers.Size, <-chan struct{}, bool) {
 	return containers.Size{Rows: w.Row, Cols: w.Col}, changed, true
 }
 
-// interfaces are the network interfaces that are up.
+// interfaces returns the network interfaces that are up.
 func interfaces() (names []string) {
 	all, _ := net.Interfaces()
 	for _, i := range all {
@@ -75,7 +75,7 @@ func interfaces() (names []string) {
 	return names
 }
 
-// devices are the device nodes of NVIDIA's GPUs.
+// devices returns the device nodes of NVIDIA's GPUs.
 func devices() (names []string) {
 	all, _ := os.ReadDir("/dev")
 	for _, f := range all {
@@ -129,7 +129,7 @@ func look(what string) string {
 	return ""
 }
 
-// address says whether the machine's own name leads to itself.
+// address reports whether the machine's own name resolves to a loopback address.
 func address() string {
 	name, _ := os.Hostname()
 	found, err := net.LookupHost(name)
