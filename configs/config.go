@@ -13,7 +13,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Config has all settings.
+// Config contains all settings.
 type Config struct {
 	// Socket is the path of the daemon's unix socket.
 	Socket string
@@ -21,23 +21,23 @@ type Config struct {
 	Web string
 	// DataDir is the folder of the journal and the tasks' output.
 	DataDir string
-	// JournalReserve is the spare space on the data folder's disk, which is freed when
-	// the disk is full.
+	// JournalReserve is the spare space on the data folder's disk, which is freed when the
+	// disk fills up.
 	JournalReserve units.Bytes
 	// GPUs selects the source of the GPUs: auto, nvml, nvml:GPU,..., sim:SERVER or
 	// cluster.
 	GPUs string
-	// Speed is simulated time per clock time; 1 on real GPUs.
+	// Speed is simulated time per wall-clock time, 1 on real GPUs.
 	Speed float64
 	// SampleEvery is the time between two readings of the GPUs.
 	SampleEvery time.Duration
-	// Activity selects how the readings of 30 s become one figure: mean or risk.
+	// Activity selects how 30 s of readings are reduced to one figure: mean or risk.
 	Activity string
-	// DCGMExporter is the URL of a dcgm-exporter's page, or empty. It is read for the
-	// activity of GPUs for which NVML has none.
+	// DCGMExporter is the URL of a dcgm-exporter's metrics, or empty. It is read for the
+	// activity of GPUs without activity in NVML.
 	DCGMExporter string
-	// Metrics is the TCP address of the page for Prometheus, or off.
-	// MetricsNames: that page has figures of single tasks and users.
+	// Metrics is the TCP address of the Prometheus endpoint, or off. MetricsNames adds
+	// figures of single tasks and users to it.
 	Metrics      string
 	MetricsNames bool
 	// Notify is the file of the administrator's channels for messages, auto or off.
@@ -47,26 +47,25 @@ type Config struct {
 	Driver string
 	// DockerHost is the engine's address, by default DOCKER_HOST, or Docker's default.
 	DockerHost string
-	// ContainerdAddress is the path of containerd's socket, by default
-	// CONTAINERD_ADDRESS, or containerd's default. ContainerdNamespace has our images and
-	// containers.
+	// ContainerdAddress is the path of containerd's socket, by default CONTAINERD_ADDRESS,
+	// or containerd's default. ContainerdNamespace contains carma's images and containers.
 	ContainerdAddress, ContainerdNamespace string
 	// Kubeconfig is the file with the cluster's address and credentials. If empty, it is
-	// found as by kubectl, or as by a pod of the cluster. KubernetesNamespace has the
-	// daemon's Lease and the pods of tasks that name no other namespace; the default is
-	// the kubeconfig's. KubernetesNamespaces are the others that tasks may run in, "*"
-	// all. KubernetesFolders are folders of the nodes, the same on all of them and here,
-	// that tasks may mount.
+	// found as kubectl finds it, or as in a pod of the cluster. KubernetesNamespace contains
+	// the daemon's Lease and the pods of tasks that name no other namespace; the default is
+	// the kubeconfig's. KubernetesNamespaces lists the other namespaces in which tasks may
+	// run, or "*" for all. KubernetesFolders lists folders that tasks may mount. They are
+	// the same on all nodes and on this machine.
 	Kubeconfig, KubernetesNamespace string
 	KubernetesNamespaces            []string
 	KubernetesFolders               []string
-	// KubernetesAdmins are users of the cluster with the rights of admins; groups have @
-	// before their names.
+	// KubernetesAdmins lists users of the cluster with the rights of admins. A group has @
+	// before its name.
 	KubernetesAdmins []string
 	// Listen is the TLS address at which users of the cluster reach the daemon, or off.
 	// ListenCertificate and ListenKey are files. If they are empty, the daemon makes a
 	// certificate for this machine's names and ListenNames. TokenAudience is the required
-	// audience of tokens, the apiserver if empty.
+	// audience of tokens, by default the apiserver.
 	Listen, ListenCertificate, ListenKey string
 	ListenNames                          []string
 	TokenAudience                        string
@@ -80,116 +79,114 @@ type Config struct {
 	Suspend string
 	// Processors selects the processors that a task with GPUs may use: any, or near them.
 	Processors string
-	// Environment is the software and GPU that memory estimates assume. If empty, it is
-	// the one measured on the machine's GPUs, or the default.
+	// Environment is the software and GPU that memory estimates assume. If empty, it is the
+	// environment measured on the machine's GPUs, or else the default.
 	Environment string
 	// Probe selects the tasks that are probed before they are queued: asked, unknown or
 	// never. ProbeTimeout and ProbeMemory bound a probe.
 	Probe        string
 	ProbeTimeout time.Duration
 	ProbeMemory  units.Bytes
-	// MPS is which tasks share GPUs by NVIDIA's Multi-Process Service: auto, off,
-	// user or shared. MPSControl is its control program, MPSDir the folder of the
-	// control daemons. MPSThreads (percent of the SMs) and MPSMemoryLimit bound
-	// each task. MPSIPC is the IPC namespace of its clients: private or host.
+	// MPS selects the tasks that share GPUs through NVIDIA's Multi-Process Service: auto,
+	// off, user or shared. MPSControl is its control program, MPSDir the folder of the
+	// control daemons. MPSThreads (percent of the SMs) and MPSMemoryLimit bound each task.
+	// MPSIPC is the IPC namespace of its clients: private or host.
 	MPS            string
 	MPSControl     string
 	MPSDir         string
 	MPSThreads     int
 	MPSMemoryLimit bool
 	MPSIPC         string
-	// MemoryCaps selects the settings that bound a framework's own GPU memory if a task
-	// may share its GPUs: growth, fractions or off.
+	// MemoryCaps selects the settings with which frameworks bound their own GPU memory if a
+	// task may share its GPUs: growth, fractions or off.
 	MemoryCaps string
-	// MemoryLimit selects the further limit of tasks' GPU memory: auto, driver, mps or
-	// off. MemoryBurst lets tasks use free memory above their grants under the driver's
+	// MemoryLimit selects the additional limit of tasks' GPU memory: auto, driver, mps or
+	// off. MemoryBurst lets tasks use free memory above their grants, up to the driver's
 	// limit, which the program NVIDIASMI sets.
 	MemoryLimit string
 	MemoryBurst bool
 	NVIDIASMI   string
-	// Pull selects when images are fetched, unless the task does: missing, always or
+	// Pull selects when images are pulled, unless the task selects it: missing, always or
 	// never.
 	Pull string
 	// StopGrace is the time between the stop signal and the kill.
 	StopGrace time.Duration
-	// LogBytes bounds the output that is kept of an attempt.
+	// LogBytes bounds the stored output of an attempt.
 	LogBytes units.Bytes
 	// OutputDir is the folder of the tasks' output, by default folder logs of DataDir.
 	OutputDir string
-	// OutputTask, OutputUser and OutputTotal bound the output that is kept of one task,
-	// of one user's tasks, and of all tasks. OutputFree stays free on its disk. The
+	// OutputTask, OutputUser and OutputTotal bound the stored output of one task, of one
+	// user's tasks, and of all tasks. OutputFree is the space to leave free on its disk. The
 	// defaults depend on LogBytes and the disk.
 	OutputTask, OutputUser, OutputTotal, OutputFree units.Bytes
-	// KeepTasks is the number of finished tasks that are kept. KeepTasksFor is the time
-	// for which they are kept, KeepOutputFor the time for which their output is kept. 0
-	// is no limit.
+	// KeepTasks is the number of finished tasks to keep. KeepTasksFor is the time to keep
+	// them, KeepOutputFor the time to keep their output. 0 means no limit.
 	KeepTasks                   int
 	KeepTasksFor, KeepOutputFor time.Duration
 
-	// AllowedMounts are the folders that tasks may mount, with everything below.
-	// ~ is the submitter's home.
+	// AllowedMounts lists the folders that tasks may mount, with everything below. ~ is the
+	// submitter's home.
 	AllowedMounts []string
 	// HostTasks selects who may run tasks without an image: all, admins, none or a group.
 	// HostFolders are the machine's folders that such tasks can read.
 	HostTasks   string
 	HostFolders []string
-	// AllowedDevices are patterns of the devices that tasks may have besides their
-	// GPUs. AllowedUlimits are the highest limits of processes that they may set,
-	// each NAME or NAME=MOST.
+	// AllowedDevices lists patterns of devices that tasks may have in addition to their
+	// GPUs. AllowedUlimits lists the process limits that they may set and their largest
+	// values, each NAME or NAME=MOST.
 	AllowedDevices, AllowedUlimits []string
 	// AdminGroup is the group that may stop and remove the tasks of others; root
 	// always may.
 	AdminGroup string
 
-	// OOMTexts are texts in programs' errors that mean that GPU memory ran out, besides
-	// the texts that carma knows.
+	// OOMTexts lists texts in programs' errors that mean that GPU memory ran out, in
+	// addition to carma's own list.
 	OOMTexts []string
 	// Visibility selects who may see a task's environment and output unless its submitter
-	// does: private (owner and admins) or open (all).
+	// selects it: private (owner and admins) or open (all).
 	Visibility string
-	// HostMem, CPUs, Pids and ShmSize bound a task's use of the machine if it does not
-	// ask. The fields with Max are the largest allowed requests. The defaults depend on
-	// the machine.
+	// HostMem, CPUs, Pids and ShmSize limit a task that requests no limits of its own. The
+	// fields with Max are the largest allowed requests. The defaults depend on the machine.
 	HostMem, MaxHostMem, ShmSize, MaxShmSize units.Bytes
 	CPUs, MaxCPUs                            float64
-	// AllHostMem and AllCPUs bound the allocations of all tasks together. The defaults
-	// are nine tenths of the memory and all processors; on a simulated server nothing is
+	// AllHostMem and AllCPUs bound the allocations of all tasks together. The defaults are
+	// nine tenths of the memory and all processors. On a simulated server nothing is
 	// allocated.
 	AllHostMem    units.Bytes
 	AllCPUs       float64
 	Pids, MaxPids int
-	// Limits of one user; 0 is no limit. HighPriority selects who may use priority high:
+	// Limits of one user; 0 means no limit. HighPriority selects who may use priority high:
 	// all, admins, or names of users and groups, separated by commas.
 	UserConnections, UserTasks, UserHigh int
 	UserBytes                            units.Bytes
-	// Limits of one user: suites with helpers, helpers in all of them, and volumes of
-	// suites that are up; 0 is no limit.
+	// Limits of one user: suites with helpers, helpers in all of them, and volumes of suites
+	// that are up; 0 means no limit.
 	UserSuites, UserHelpers, UserVolumes int
-	// The share of the machine of a helper that does not ask: its limits, and the memory
-	// that is allocated for it. The defaults depend on the machine.
+	// Limits of a helper that requests none, and the memory that is allocated for it. The
+	// defaults depend on the machine.
 	HelperHostMem, HelperReserve units.Bytes
 	HelperCPUs                   float64
 	HighPriority                 string
 
-	// Mapper are the mapper's options. Their defaults depend on the policy.
+	// Mapper contains the mapper's options. Their defaults depend on the policy.
 	Mapper model.Options
 
-	// LogLevel: debug, info, warn or error.
+	// LogLevel is debug, info, warn or error.
 	LogLevel string
-	// LogFormat: auto (console on a terminal, else json), console or json.
+	// LogFormat is auto (console on a terminal, otherwise json), console or json.
 	LogFormat string
 }
 
 // SystemSocket is the socket of root's daemon.
 const SystemSocket = "/run/carma/carma.sock"
 
-// Example is a configuration file with every key, its default and its meaning.
+// Example is a configuration file with every key, its default and its description.
 //
 //go:embed carma.example.yaml
 var Example string
 
-// Default returns the configuration if nothing is set, with the default policy.
-// Socket and DataDir depend on the user.
+// Default returns the default configuration, with the default policy. Socket and DataDir
+// depend on the user.
 func Default() Config {
 	return Config{
 		Socket:  defaultSocket(),
@@ -244,7 +241,7 @@ func Default() Config {
 		UserTasks:       10_000,
 		UserBytes:       64 * units.MiB,
 		UserHigh:        10,
-		UserSuites:      8, // an engine has addresses for about thirty networks
+		UserSuites:      8, // an engine has addresses for some thirty networks
 		UserHelpers:     64,
 		UserVolumes:     64,
 		HighPriority:    "admins",
@@ -265,7 +262,8 @@ func defaultSocket() string {
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "carma.sock")
 }
 
-// defaultMPSDir is short, because the control daemons make sockets in it.
+// defaultMPSDir returns the default of MPSDir. The path is short, because the control
+// daemons make sockets in the folder.
 func defaultMPSDir() string { return filepath.Join(filepath.Dir(defaultSocket()), "mps") }
 
 func defaultDataDir() string {
@@ -281,8 +279,8 @@ func defaultDataDir() string {
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "data")
 }
 
-// ClientSocket returns the socket for a client. It is the system's socket if the
-// user has set none and runs no daemon, otherwise the configured one.
+// ClientSocket returns the socket for a client. It is the system's socket if the user has
+// configured none and runs no daemon, otherwise the configured one.
 func ClientSocket(c Config, from Origins) string {
 	if from["socket"].Kind != FromDefault || exists(c.Socket) || !exists(SystemSocket) {
 		return c.Socket

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// walled are folders of the machine that no task may see, and why.
+// walled lists folders of the machine that no task may see, and the reasons.
 var walled = []struct{ dir, why string }{
 	{"/proc", "it shows the processes of others"},
 	{"/sys", "the machine's devices are set in it"},

@@ -14,12 +14,12 @@ type key struct {
 	usage string
 	// at returns a pointer to the field.
 	at func(*Config) any
-	// check refuses a value of the field; if nil, every value of the type is valid.
-	// [together] has the rules between keys.
+	// check refuses a value of the field, or is nil if every value of the type is valid.
+	// [together] contains the rules between keys.
 	check func(*Config) error
 }
 
-// setting returns the key of a field. check, where there is one, refuses a value of it.
+// setting returns the key of a field. check, if given, refuses a value.
 func setting[T any](name, usage string, at func(*Config) *T, check ...func(T) error) key {
 	k := key{name: name, usage: usage, at: func(c *Config) any { return at(c) }}
 	if len(check) > 0 {
@@ -28,7 +28,7 @@ func setting[T any](name, usage string, at func(*Config) *T, check ...func(T) er
 	return k
 }
 
-// keys are in the order of the documentation and of carma config.
+// keys lists the keys in the order of the documentation and of carma config.
 var keys = slices.Concat(hostKeys, taskKeys, queueKeys, []key{
 	setting("log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }, among("log level", LogLevels)),
 	setting("log-format", "format of the log: auto, console or json", func(c *Config) *string { return &c.LogFormat }, among("log format", LogFormats)),
@@ -43,7 +43,7 @@ var (
 	Attachments      = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups        = []string{"auto", "off", "user", "shared"}
 	MPSIPCs          = []string{"private", "host"}
-	// The next two are of memory-limit and memory-caps.
+	// Words of memory-limit and memory-caps.
 	MemoryLimits = []string{"auto", "driver", "mps", "off"}
 	MemoryCaps   = []string{"growth", "fractions", "off"}
 	Probes       = []string{"asked", "unknown", "never"}
@@ -55,11 +55,11 @@ var (
 
 var namespaceName = lazyregexp.New(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
-// kubernetesName is a name in a cluster.
+// kubernetesName matches a name in a cluster.
 var kubernetesName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// firstKeys matter most when a server is set up. The other keys have defaults
-// that few people need to change.
+// firstKeys lists the most important keys when a server is set up. The other keys have
+// defaults that few people need to change.
 var firstKeys = []string{
 	"data-dir", "gpus", "driver", "attach", "policy", "mps", "memory-limit", "probe", "pull", "admin-group", "allowed-mounts", "visibility",
 	"host-mem", "cpus", "quota-tasks", "quota-gpus", "output-total", "keep-tasks-for", "log-level",

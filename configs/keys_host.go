@@ -8,7 +8,7 @@ import (
 	"carma/internal/units"
 )
 
-// hostKeys are about the daemon, the GPUs, the engine, estimates and retention.
+// hostKeys configure the daemon, the GPUs, the engine, estimates and retention.
 var hostKeys = []key{
 	setting("socket", "path of the daemon's unix `socket`", func(c *Config) *string { return &c.Socket }, validSocket),
 	setting("web", "where the page is served: auto (on a socket of its own), 127.0.0.1:PORT (also there) or off", func(c *Config) *string { return &c.Web }, func(v string) error {

@@ -8,7 +8,7 @@ import (
 	"carma/mapper/model"
 )
 
-// queueKeys are about the policy: which task runs when, and on which GPU.
+// queueKeys configure the policy: when each task runs, and on which GPU.
 var queueKeys = []key{
 	setting("policy", "the `policy` that picks GPUs", func(c *Config) *string { return &c.Mapper.Policy }, among("policy", mapper.PolicyNames())),
 	setting("booking", "memory that counts as taken: grants (booked) or samples (in use)", func(c *Config) *string { return &c.Mapper.Booking }, among("booking", model.Bookings)),

@@ -8,7 +8,7 @@ import (
 	"carma/internal/units"
 )
 
-// taskKeys are about what tasks and their users may do and take.
+// taskKeys configure the permissions and limits of tasks and their users.
 var taskKeys = []key{
 	setting("allowed-mounts", "`folders` tasks may mount; ~ is the submitter's home", func(c *Config) *[]string { return &c.AllowedMounts }, each(func(dir string) error {
 		if dir != "~" && !strings.HasPrefix(dir, "~/") && !filepath.IsAbs(dir) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// liveKeys can change while the daemon runs. So can all keys of the mapper.
+// liveKeys can change while the daemon runs, like all keys of the mapper.
 var liveKeys = []string{
 	"pull", "stop-grace", "allowed-mounts", "allowed-devices", "allowed-ulimits", "host-tasks", "host-folders", "admin-group", "kubernetes-admins", "visibility", "oom-texts",
 	"user-tasks", "user-bytes", "user-high", "user-connections", "high-priority",
@@ -28,8 +28,8 @@ func (k key) ofMapper() bool {
 	return at >= options.Pointer() && at < options.Pointer()+options.Elem().Type().Size()
 }
 
-// Changes lists the keys in which two configurations differ: live can change while the
-// daemon runs, restart need a restart.
+// Changes lists the keys in which two configurations differ: live lists the keys that can
+// change while the daemon runs, restart the keys that need a restart.
 func Changes(from, to Config) (live, restart []string) {
 	for _, k := range keys {
 		switch {
@@ -43,8 +43,8 @@ func Changes(from, to Config) (live, restart []string) {
 	return live, restart
 }
 
-// Taken returns have with the values of next for all keys that can change while
-// the daemon runs.
+// Taken returns have with next's values of all keys that can change while the daemon
+// runs.
 func Taken(have, next Config) Config {
 	for _, k := range keys {
 		if Live(k.name) {

@@ -17,10 +17,10 @@ import (
 	"carma/mapper"
 )
 
-// Kind is the kind of place that a value came from.
+// Kind is the kind of a value's origin.
 type Kind string
 
-// The places, the weakest first.
+// The kinds, lowest precedence first.
 const (
 	FromDefault Kind = "default"
 	FromFile    Kind = "file"
@@ -28,7 +28,7 @@ const (
 	FromFlag    Kind = "flag"
 )
 
-// Origin is the place that a value came from.
+// Origin is the origin of a value.
 type Origin struct {
 	Kind Kind `json:"from"`
 	// Where is the file with line, the variable, or the flag. For a default that
@@ -53,7 +53,7 @@ type Origins map[string]Origin
 // Error reports an invalid setting.
 type Error struct {
 	Origin Origin
-	Key    string // empty if no single key has the error
+	Key    string // empty if the error is in no single key
 	What   string
 }
 
@@ -72,7 +72,7 @@ type Setting struct {
 	Value string `json:"value"`
 	Origin
 	Usage string `json:"-"`
-	// First says that the key matters when a server is set up.
+	// First is set if the key matters when a server is set up.
 	First bool `json:"-"`
 }
 
@@ -131,7 +131,7 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 		if err := k.load(v, origins, flags, &config); err != nil {
 			return Config{}, nil, err
 		}
-		if k.name == "policy" { // all keys that depend on the policy come after it
+		if k.name == "policy" { // all keys that depend on the policy come later
 			config.Mapper = mapperDefaults(config.Mapper.Policy)
 		}
 	}
@@ -141,7 +141,8 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 	return config, origins, nil
 }
 
-// load sets one key of config from its strongest place, and records its origin.
+// load sets one key of config from its origin of highest precedence, and records the
+// origin.
 func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config *Config) error {
 	if _, ok := origins[k.name]; !ok {
 		origins[k.name] = Origin{Kind: FromDefault}
@@ -185,7 +186,7 @@ func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config 
 			return wrong(err)
 		}
 	}
-	// All keys before were valid, so this key is at fault.
+	// All earlier keys were valid, so this key is at fault.
 	if err := mapper.Validate(config.Mapper); err != nil {
 		return wrong(errors.New(strings.TrimPrefix(err.Error(), k.name+" ")))
 	}
@@ -200,7 +201,7 @@ func Variable(name string) string {
 // checkEnvironment refuses variables whose names look like misspelt keys. Other
 // variables that begin with CARMA_ belong to other programs.
 func checkEnvironment() error {
-	known := []string{"CARMA_CONFIG", "CARMA_HOST", "CARMA_CA"} // the last two are of package contexts
+	known := []string{"CARMA_CONFIG", "CARMA_HOST", "CARMA_CA"} // the last two belong to package contexts
 	for _, k := range keys {
 		known = append(known, Variable(k.name))
 	}
@@ -222,7 +223,7 @@ func checkEnvironment() error {
 	return nil
 }
 
-// mergeFile overrides values of v with the values of a YAML file. must says that the file
+// mergeFile overrides values of v with the values of a YAML file. must is set if the file
 // must exist.
 func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	data, err := os.ReadFile(path)
@@ -242,7 +243,7 @@ func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	return v.MergeConfigMap(values)
 }
 
-// parse reads a YAML map of known keys. lines has the line of each key.
+// parse reads a YAML map of known keys. lines contains the line of each key.
 func parse(path string, data []byte) (values map[string]any, lines map[string]int, err error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -280,8 +281,8 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 	return values, lines, nil
 }
 
-// gone has the settings of earlier versions that were removed: the value that now always
-// applies, and the replacement of the setting.
+// gone lists removed settings of earlier versions: the value that now always applies, and
+// the replacement of the setting.
 var gone = map[string]struct{ value, what string }{
 	"estimator": {"carma", "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)"},
 }

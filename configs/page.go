@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// PagePort returns the loopback address and port of a value of web, or empty if it has
+// PagePort returns the loopback address and port in a value of web, or "" if there is
 // none.
 func PagePort(web string) (address string, err error) {
 	if web == "off" || web == "auto" {
@@ -30,7 +30,7 @@ func PagePort(web string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// PageSocket is the path of the page's socket, beside the daemon's.
+// PageSocket returns the path of the page's socket, beside the daemon's.
 func PageSocket(socket string) (path string, err error) {
 	path = strings.TrimSuffix(socket, ".sock") + "-web.sock"
 	return path, validSocket(path)

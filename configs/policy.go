@@ -8,13 +8,12 @@ import (
 	"carma/mapper/model"
 )
 
-// launchesAtOnce keeps an engine busy that makes some containers at a time, as a cluster
-// of which 16 are asked for at a time.
+// launchesAtOnce is the default number of concurrent launches. It keeps an engine busy
+// that starts several containers at a time, such as a cluster with 16 requests in flight.
 const launchesAtOnce = 64
 
-// mapperDefaults returns a policy's default options, with no value left to another
-// default. The order is by fair share: a policy's own order, used in replays, is for the
-// tasks of one user.
+// mapperDefaults returns all of a policy's default options. The order is by fair share: a
+// policy's own order, used in replays, is for the tasks of one user.
 func mapperDefaults(policy string) model.Options {
 	o := mapper.DefaultsOf(policy)
 	o.Booking = cmp.Or(o.Booking, model.Bookings[0])
@@ -25,7 +24,7 @@ func mapperDefaults(policy string) model.Options {
 	return o
 }
 
-// Defaults returns the configuration if nothing but the policy is set.
+// Defaults returns the default configuration with a policy.
 func Defaults(policy string) Config {
 	c := Default()
 	c.Mapper = mapperDefaults(policy)
@@ -35,8 +34,8 @@ func Defaults(policy string) Config {
 // byPolicy reports whether the default of a key depends on the policy.
 func (k key) byPolicy() bool { return ofPolicy()[k.name] }
 
-// ofPolicy has the names of these keys. It is asked for each flag of each command, at
-// every start, so the policies are compared once.
+// ofPolicy contains the names of these keys. The policies are compared once, because
+// ofPolicy is called for each flag of each command, at every start.
 var ofPolicy = sync.OnceValue(func() map[string]bool {
 	usual, names := Default(), map[string]bool{}
 	for _, policy := range mapper.PolicyNames() {

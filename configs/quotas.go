@@ -11,8 +11,8 @@ import (
 	"carma/mapper/model"
 )
 
-// quotas reads a list of limits, each of a user or @ACCOUNT, in any order:
-// "ada:gpus=4 mem=80G".
+// quotas parses a list of limits, each for a user or @ACCOUNT, in any order: "ada:gpus=4
+// mem=80G".
 func quotas(raw any) ([]model.Quota, error) {
 	var words []string
 	if m, ok := raw.(map[string]any); ok { // {ada: gpus=4} has the same meaning
@@ -39,7 +39,7 @@ func quotas(raw any) ([]model.Quota, error) {
 	return all, nil
 }
 
-// mark sorts users before accounts.
+// mark returns the prefix that sorts users before accounts.
 func mark(q model.Quota) string {
 	if q.Account {
 		return "@"

@@ -10,7 +10,7 @@ import (
 	"carma/mapper/model"
 )
 
-// SetRule sets one of the mapper's options from a text KEY=VALUE.
+// SetRule sets one of the mapper's options from a text of the form KEY=VALUE.
 func SetRule(o *model.Options, setting string) error {
 	name, value, ok := strings.Cut(setting, "=")
 	if !ok {
@@ -42,7 +42,7 @@ func SetRule(o *model.Options, setting string) error {
 	return nil
 }
 
-// RuleKeys are the keys that SetRule accepts.
+// RuleKeys returns the keys that SetRule accepts.
 func RuleKeys() []string {
 	var names []string
 	for _, k := range keys {

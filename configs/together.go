@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// together are the rules between several keys. A key's own check looks at no other key,
-// because later keys are not set yet; these rules are checked when all are set. An error
-// names the first of names that somebody has set.
+// together contains the rules between several keys. A key's own check cannot look at
+// other keys, because later keys are not set yet. These rules are checked when all are
+// set. An error names the first of names that is set.
 var together = []struct {
 	names []string
 	check func(*Config) error

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/model"
 )
 
-// set parses raw into the field at p. raw is a string of a flag or the
-// environment, or a YAML value.
+// set parses raw into the field at p. raw is a string from a flag or the environment, or
+// a YAML value.
 func set(p, raw any) error {
 	switch p := p.(type) {
 	case *string:
@@ -84,8 +84,8 @@ func set(p, raw any) error {
 	return nil
 }
 
-// text is the one-word form of a YAML scalar. It is "" for anything else; no
-// parser above accepts that.
+// text returns the one-word form of a YAML scalar, or "" for anything else, which no
+// parser above accepts.
 func text(raw any) string {
 	switch v := raw.(type) {
 	case string:
@@ -179,7 +179,7 @@ func showBytes(b units.Bytes) string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// showDuration drops the zero units at the end: 10m0s is 10m.
+// showDuration omits trailing zero units: 10m0s is 10m.
 func showDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -191,7 +191,7 @@ func showDuration(d time.Duration) string {
 	return s
 }
 
-// kindOf is the name of a key's type, for --help and errors.
+// kindOf returns the name of a key's type, for --help and errors.
 func kindOf(p any) string {
 	switch p.(type) {
 	case *bool:

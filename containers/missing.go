@@ -26,7 +26,7 @@ func (l Lines) Text() []byte {
 	return fmt.Append(nil, "lines ", l.Lines)
 }
 
-// ParseMissing returns the inverse of Text.
+// ParseMissing is the inverse of Text.
 func ParseMissing(text []byte) (l Lines, ok bool) {
 	kind, _, _ := strings.Cut(string(text), " ")
 	n := &l.Lines

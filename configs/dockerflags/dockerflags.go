@@ -1,6 +1,6 @@
-// Package dockerflags says of each flag of docker run what carma does about it, and
-// why. The command line and Compose files share it: a key of a service that means
-// the same as a flag is treated the same, in the same words.
+// Package dockerflags lists carma's treatment of each flag of docker run, and the reason.
+// The command line and Compose files share the list: a key of a service that means the
+// same as a flag is treated the same, in the same words.
 package dockerflags
 
 import (
@@ -9,19 +9,19 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Verdict says how carma treats a flag.
+// Verdict is carma's treatment of a flag.
 type Verdict int
 
 // The verdicts.
 const (
-	// Taken: carma has it, with docker's meaning.
+	// Taken: carma supports the flag, with docker's meaning.
 	Taken Verdict = iota
-	// Idle: it asks for the default behaviour. It is accepted and does nothing.
+	// Idle: the flag requests the default behaviour. It is accepted and has no effect.
 	Idle
-	// Left: the command line refuses it. In a Compose file it is left out with a
-	// warning, because the service means the same without it.
+	// Left: the command line refuses the flag. In a Compose file it is ignored with a
+	// warning, because the service works the same without it.
 	Left
-	// Refused, in a Compose file too.
+	// Refused: the command line and Compose files refuse the flag.
 	Refused
 )
 
@@ -30,15 +30,15 @@ type Flag struct {
 	Name    string
 	Letter  string // its short form, or empty
 	Verdict Verdict
-	// As is carma's own flag for it, or empty if it has the same name.
+	// As is carma's name for the flag, or empty if it is the same.
 	As string
-	// Same are the values that ask for the default behaviour: on the command line they
-	// are accepted and do nothing. The verdict is for all other values.
+	// Same lists the values that request the default behaviour. On the command line they are
+	// accepted and have no effect. The verdict is for all other values.
 	Same []string
-	// Keys are the keys of a service in a Compose file that mean the same.
+	// Keys lists the keys of a service in a Compose file that mean the same.
 	Keys []string
-	// Why says why it is idle or refused, and what to do instead. {flag} in it
-	// stands for another flag, or for that one's key.
+	// Why is the reason why the flag is idle or refused, and what to do instead. {flag} in
+	// it stands for another flag, or for that flag's key.
 	Why string
 }
 
@@ -55,7 +55,7 @@ func Named(name string) (Flag, bool) {
 	return Flag{}, false
 }
 
-// OfKey finds the flag that a key of a service means.
+// OfKey returns the flag that means the same as a key of a service.
 func OfKey(key string) (Flag, bool) {
 	for _, f := range all {
 		for _, k := range f.Keys {
@@ -69,12 +69,12 @@ func OfKey(key string) (Flag, bool) {
 
 var other = lazyregexp.New(`\{[a-z-]+\}`)
 
-// ForFlags is Why for people who write flags.
+// ForFlags returns Why, worded for users of flags.
 func (f Flag) ForFlags() string {
 	return other().ReplaceAllStringFunc(f.Why, func(name string) string { return "--" + strings.Trim(name, "{}") })
 }
 
-// ForKeys is Why for people who write a Compose file.
+// ForKeys returns Why, worded for authors of a Compose file.
 func (f Flag) ForKeys() string {
 	return other().ReplaceAllStringFunc(f.Why, func(name string) string {
 		if of, ok := Named(strings.Trim(name, "{}")); ok && len(of.Keys) > 0 {

@@ -19,7 +19,7 @@ const (
 
 func keys(all ...string) []string { return all }
 
-// all has the flags of docker run 28.2.2, from its help.
+// all contains the flags of docker run 28.2.2, from its help.
 var all = []Flag{
 	{Name: "add-host", Verdict: Refused, Keys: keys("extra_hosts"), Why: networked},
 	{Name: "annotation", Verdict: Left, Keys: keys("annotations"), Why: "write {label}; carma ps finds it again"},

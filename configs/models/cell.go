@@ -8,26 +8,26 @@ import (
 )
 
 // Cell describes a recurrent layer of PyTorch (nn.LSTM, nn.GRU, nn.RNN): one call of
-// cuDNN, whatever the number of its layers.
+// cuDNN for any number of layers.
 type Cell struct {
 	// Kind is lstm, gru or rnn.
 	Kind string `json:"kind"`
 	// Hidden is the width of the state of one direction.
 	Hidden int64 `json:"hidden"`
-	// Layers on top of each other; one if 0.
+	// Layers is the number of stacked layers, or 0 for one.
 	Layers int64 `json:"layers,omitempty"`
-	// Directions are 1, or 2 if it is bidirectional; one if 0.
+	// Directions is 1, or 2 for a bidirectional layer, or 0 for 1.
 	Directions int64 `json:"directions,omitempty"`
-	// Projection is the width of the output of one direction of an LSTM, Hidden if 0.
+	// Projection is the output width of one direction of an LSTM, or 0 for Hidden.
 	Projection int64 `json:"projection,omitempty"`
-	// Dropout: there is one between its layers.
+	// Dropout is set if there is dropout between its layers.
 	Dropout bool `json:"dropout,omitempty"`
 }
 
-// Cells lists the kinds of recurrent layers. In a file each is a type too.
+// Cells lists the kinds of recurrent layers. In a file each is also a type.
 func Cells() []string { return []string{"lstm", "gru", "rnn"} }
 
-// gates is the number of products with the input in each step.
+// gates returns the number of products with the input in each step.
 func (c *Cell) gates() int64 {
 	switch c.Kind {
 	case "lstm":
@@ -41,7 +41,7 @@ func (c *Cell) gates() int64 {
 func (c *Cell) layers() int64     { return max(c.Layers, 1) }
 func (c *Cell) directions() int64 { return max(c.Directions, 1) }
 
-// Width is the width of the output.
+// Width returns the width of the output.
 func (c *Cell) Width() int64 {
 	if c.Projection > 0 {
 		return c.Projection * c.directions()
@@ -49,8 +49,8 @@ func (c *Cell) Width() int64 {
 	return c.Hidden * c.directions()
 }
 
-// Params are the sizes of the parameter tensors for an input of that width, as PyTorch
-// has them: for each layer and direction both matrices, both biases, and the projection.
+// Params returns the sizes of the parameter tensors for an input of that width, as in
+// PyTorch: for each layer and direction both matrices, both biases, and the projection.
 func (c *Cell) Params(input int64) []int64 {
 	var all []int64
 	out, wide := c.Width()/c.directions(), Times(c.gates(), c.Hidden)
@@ -70,14 +70,14 @@ func (c *Cell) Params(input int64) []int64 {
 // and output: a count of numbers, and the bytes of masks. out is the count of numbers in
 // the output.
 //
-// Only a program with a GPU can ask cuDNN for this size, and no document has it. A report
-// of 2017 (github.com/pytorch/pytorch/issues/2895, Tesla P100) has two sizes: for 4
+// Only a program with a GPU can ask cuDNN for this size, and it is undocumented. A report
+// of 2017 (github.com/pytorch/pytorch/issues/2895, Tesla P100) contains two sizes: for 4
 // layers of 320, with 25,000 samples x steps, in 32 bits, 736,000,000 bytes with nn.LSTM
 // and 864,000,000 with nn.GRU. The layers, widths and samples follow from its numbers of
 // parameters and its sizes. 5 numbers for each state of a layer of an LSTM, 6 of a GRU,
 // and the outputs between layers give both sizes to the byte. This is inferred from these
-// two, and not measured here. Other kinds count as an LSTM, two directions as twice as
-// much. A dropout mask counts as one byte per number.
+// two sizes, and was not measured here. Other kinds count as an LSTM, two directions as
+// twice as much. A dropout mask counts as one byte per number.
 func (c *Cell) Reserve(out int64) (numbers, masks int64) {
 	states := Times(out/max(c.Width(), 1), Times(c.directions(), c.Hidden))
 	each := int64(5)
@@ -99,7 +99,7 @@ func (c *Cell) States() int64 {
 	return n
 }
 
-// fault names the error in the cell of layer l, or is empty if there is none.
+// fault returns the error in the cell of layer l, or "" if there is none.
 func (c *Cell) fault(l *Layer) string {
 	switch {
 	case l.Type != Recurrent:
@@ -120,8 +120,8 @@ func (c *Cell) fault(l *Layer) string {
 	return ""
 }
 
-// cells makes layers of type recurrent of the types lstm, gru and rnn. Those without
-// parameters get them by the width of their input.
+// cells converts layers of the types lstm, gru and rnn to type recurrent. Layers without
+// parameters get them from the width of their input.
 func (c *Config) cells() {
 	for i := range c.Layers {
 		l := &c.Layers[i]

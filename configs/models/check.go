@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// check finds the first place at which a text is not a configuration, whatever
-// its values mean. encoding/json alone reports no line and no field, and accepts
-// missing and doubled fields.
+// check finds the first place at which a text does not have the form of a configuration,
+// without checking values. encoding/json alone reports no line and no field, and accepts
+// missing and duplicate fields.
 func check(data []byte) error {
 	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	w.dec.UseNumber()
@@ -27,8 +27,8 @@ func check(data []byte) error {
 	return err
 }
 
-// lineOf is the line of a field in a text that check has passed. If the field is
-// missing, it is the line of the nearest field around it.
+// lineOf returns the line of a field in a text that check has passed. If the field is
+// missing, it returns the line of the nearest field around it.
 func lineOf(data []byte, field string) int {
 	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), find: field, found: 1}
 	w.dec.UseNumber()
@@ -42,11 +42,11 @@ type walker struct {
 	dec   *json.Decoder
 	find  string // the field to find
 	found int    // its line
-	at    int64  // position until which lines are counted
+	at    int64  // offset up to which lines are counted
 	line  int
 }
 
-// here is the line of the last token.
+// here returns the line of the last token.
 func (w *walker) here() int {
 	to := min(w.dec.InputOffset(), int64(len(w.data)))
 	w.line += bytes.Count(w.data[w.at:to], []byte("\n"))
@@ -60,7 +60,7 @@ func (w *walker) wrong(field, format string, args ...any) error {
 	return e
 }
 
-// token reads the next token. field is the field that it belongs to.
+// token reads the next token, which belongs to field.
 func (w *walker) token(field string) (json.Token, error) {
 	t, err := w.dec.Token()
 	if err == nil {
@@ -121,7 +121,7 @@ func (w *walker) value(t reflect.Type, field string) error {
 	return nil
 }
 
-// said is a value as messages show it.
+// said formats a value for messages.
 func said(token json.Token) string {
 	switch v := token.(type) {
 	case nil:
@@ -200,7 +200,7 @@ func join(field, key string) string {
 	return field + "." + key
 }
 
-// fields are the JSON fields of a struct.
+// fields contains the JSON fields of a struct.
 type fields struct {
 	what     string
 	names    []string
@@ -209,7 +209,7 @@ type fields struct {
 	index    map[string]int
 }
 
-var shapes sync.Map // reflect.Type to *fields
+var shapes sync.Map // maps reflect.Type to *fields
 
 func shapeOf(t reflect.Type) *fields {
 	if f, ok := shapes.Load(t); ok {

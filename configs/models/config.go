@@ -11,24 +11,24 @@ const Schema = 1
 // FromHF is the origin of a network that was read from a config.json of Hugging Face.
 const FromHF = "transformers"
 
-// Config is a model configuration: one network and how it is trained. See
+// Config is a model configuration: a network and the settings of its training. See
 // docs/estimators.md.
 type Config struct {
 	// Schema is the version of the file format.
 	Schema int `json:"schema"`
-	// Name of the model, for people: resnet50, bert_base.
+	// Name is the name of the model, for people: resnet50, bert_base.
 	Name string `json:"name"`
-	// Family is the kind of network; estimators are calibrated for each.
+	// Family is the kind of network. Estimators are calibrated for each kind.
 	Family Family `json:"family"`
 	// Origin is the source of the layers: catalogue, transformers, probe, trace.
 	Origin string `json:"origin,omitempty"`
-	// Train are the settings of the training.
+	// Train contains the settings of the training.
 	Train Train `json:"train"`
-	// Inputs are the tensors of one batch, per sample.
+	// Inputs lists the tensors of one batch, per sample.
 	Inputs []Input `json:"inputs"`
-	// Layers are in the order of the forward pass.
+	// Layers lists the layers in the order of the forward pass.
 	Layers []Layer `json:"layers"`
-	// Warnings are facts that a reader had to assume, a sentence each.
+	// Warnings lists assumptions of the reader, a sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -45,8 +45,7 @@ const (
 	Other       Family = "other"
 )
 
-// Train are the settings of a training. Zero values mean the defaults given
-// below.
+// Train contains the settings of a training. Zero values mean the defaults given below.
 type Train struct {
 	// Batch is the number of samples of one step on all GPUs together; at
 	// least 1. With gradient accumulation it is the micro batch.
@@ -54,74 +53,75 @@ type Train struct {
 	// Accumulate is the number of backward passes before the optimizer's step; 0 and 1
 	// mean one.
 	Accumulate int `json:"accumulate,omitempty"`
-	// Precision: fp32 (default), amp (autocast with 16-bit activations over
-	// FP32 weights), bf16 or fp16 (weights and activations).
+	// Precision is fp32 (default), amp (autocast with 16-bit activations over FP32 weights),
+	// bf16 or fp16 (weights and activations).
 	Precision Precision `json:"precision,omitempty"`
-	// Optimizer: adam (default), adamw, sgd, sgd-momentum, rmsprop, adagrad,
-	// adafactor, adam8bit, adamw8bit, paged-adamw, paged-adamw8bit, lion, lion8bit,
-	// muon, or none (inference and frozen weights).
+	// Optimizer is adam (default), adamw, sgd, sgd-momentum, rmsprop, adagrad, adafactor,
+	// adam8bit, adamw8bit, paged-adamw, paged-adamw8bit, lion, lion8bit, muon, or none
+	// (inference and frozen weights).
 	Optimizer Optimizer `json:"optimizer,omitempty"`
-	// Implementation of the optimizer's step: foreach (default), fused or
-	// for-loop.
+	// Implementation is the implementation of the optimizer's step: foreach (default), fused
+	// or for-loop.
 	Implementation string `json:"implementation,omitempty"`
-	// Masters: the optimizer updates 32-bit copies of 16-bit weights.
+	// Masters is set if the optimizer updates 32-bit copies of 16-bit weights.
 	Masters bool `json:"masters,omitempty"`
-	// Attention: eager (single operations), sdpa or flash (one kernel); the layers' own
-	// if empty.
+	// Attention is eager (single operations), sdpa or flash (one kernel), or empty for the
+	// layers' own.
 	Attention string `json:"attention,omitempty"`
-	// Padded: samples have different lengths, and the attention gets a mask.
+	// Padded is set if samples have different lengths, and the attention gets a mask.
 	Padded bool `json:"padded,omitempty"`
-	// Compile: torch.compile. It changes no figure, because its savings are not known.
+	// Compile is set if the program uses torch.compile. It changes no figure, because its
+	// savings are unknown.
 	Compile bool `json:"compile,omitempty"`
-	// Loss: full (default), or chunked: the logits of all tokens are never in memory at
+	// Loss is full (default), or chunked: the logits of all tokens are never in memory at
 	// once.
 	Loss string `json:"loss,omitempty"`
-	// Offload to the host's memory: optimizer, parameters, activations; several with
-	// a comma between them.
+	// Offload lists the parts offloaded to host memory, separated by commas: optimizer,
+	// parameters, activations.
 	Offload string `json:"offload,omitempty"`
 	// Checkpointing recomputes each block's activations in the backward pass.
 	Checkpointing bool `json:"checkpointing,omitempty"`
-	// EMA: a copy of the trained weights follows them, in 32 bits.
+	// EMA is set if the program keeps a 32-bit moving average of the trained weights.
 	EMA bool `json:"ema,omitempty"`
-	// GPUs of the training; 0 and 1: one.
+	// GPUs is the number of GPUs of the training; 0 and 1 mean one.
 	GPUs int `json:"gpus,omitempty"`
-	// Parallel: none (default), dp (DataParallel), ddp, zero1, zero2,
-	// zero3, fsdp:full, fsdp:grad.
+	// Parallel is none (default), dp (DataParallel), ddp, zero1, zero2, zero3, fsdp:full,
+	// fsdp:grad.
 	Parallel Parallel `json:"parallel,omitempty"`
-	// SequenceParallel is over how many GPUs the tokens of each sample are spread
-	// (DeepSpeed-Ulysses, ring attention); 0 and 1: each sample is on one GPU.
+	// SequenceParallel is the number of GPUs over which the tokens of each sample are spread
+	// (DeepSpeed-Ulysses, ring attention). 0 and 1 mean that each sample is on one GPU.
 	SequenceParallel int `json:"sequence_parallel,omitempty"`
-	// ZeroGrad says when the gradients are set to none: before the forward pass (start,
-	// the default), before the backward pass (backward), or after the optimizer's step
-	// (end).
+	// ZeroGrad is the time at which the gradients are set to none: before the forward pass
+	// (start, the default), before the backward pass (backward), or after the optimizer's
+	// step (end).
 	ZeroGrad string `json:"zero_grad,omitempty"`
-	// Cache: the script holds a language model's outputs until the next forward
-	// pass is over, and with them the keys and values of its attention (use_cache
-	// of the transformers library).
+	// Cache is set if the script keeps a language model's outputs until the end of the next
+	// forward pass, including the keys and values of its attention (use_cache of the
+	// transformers library).
 	Cache bool `json:"cache,omitempty"`
 }
 
-// Offloads reports whether what is offloaded to the host. With the parameters go
-// their gradients and the optimizer's states.
+// Offloads reports whether what is offloaded to the host. Offloading the parameters also
+// offloads their gradients and the optimizer's states.
 func (t *Train) Offloads(what string) bool {
 	if t.Offload == "" {
-		return false // most trainings; it is asked for each weight
+		return false // most trainings; Offloads is called for each weight
 	}
 	words := strings.Split(t.Offload, ",")
 	return slices.Contains(words, what) || what == OffloadOptimizer && slices.Contains(words, OffloadParameters)
 }
 
-// The values of offloading.
+// The parts that can be offloaded.
 const (
 	OffloadOptimizer   = "optimizer"
 	OffloadParameters  = "parameters"
 	OffloadActivations = "activations"
 )
 
-// Precision of weights and activations.
+// Precision is the precision of weights and activations.
 type Precision string
 
-// Precisions.
+// The precisions.
 const (
 	FP32 Precision = "fp32"
 	AMP  Precision = "amp"
@@ -132,7 +132,7 @@ const (
 // Optimizer is the algorithm that updates the weights.
 type Optimizer string
 
-// Optimizers.
+// The optimizers.
 const (
 	Adam        Optimizer = "adam"
 	AdamW       Optimizer = "adamw"
@@ -151,10 +151,10 @@ const (
 	NoOptimizer Optimizer = "none"
 )
 
-// Parallel says how a training is distributed over GPUs.
+// Parallel is the way in which a training is distributed over GPUs.
 type Parallel string
 
-// Kinds of parallelism.
+// The kinds of parallelism.
 const (
 	NotParallel  Parallel = "none"
 	DataParallel Parallel = "dp"
@@ -168,9 +168,9 @@ const (
 
 // Input is one tensor of a batch.
 type Input struct {
-	// Shape of one sample, without the batch dimension.
+	// Shape is the shape of one sample, without the batch dimension.
 	Shape []int64 `json:"shape"`
-	// Bytes of an element, 4 if 0. Token ids have 8.
+	// Bytes is the size of an element, or 0 for 4. Token ids have 8.
 	Bytes int `json:"bytes,omitempty"`
 }
 
@@ -180,63 +180,64 @@ type Layer struct {
 	Name string `json:"name,omitempty"`
 	// Type is the operation, one of [Types].
 	Type string `json:"type"`
-	// Inputs are indices of the layers whose outputs it takes; -1 is the first of the
-	// model's inputs, -2 the second. The default is the layer before, and for the first
-	// layer the first input.
+	// Inputs lists the indices of the layers whose outputs the layer takes. -1 is the first
+	// of the model's inputs, -2 the second. The default is the preceding layer, and for the
+	// first layer the first input.
 	Inputs []int `json:"inputs,omitempty"`
-	// Holds are indices of earlier layers whose outputs the program still refers to while
-	// this one runs, without using them: variables of a function that has not returned.
+	// Holds lists earlier layers by index. While this layer runs, the program still
+	// references their outputs without using them, as variables of a function that has not
+	// returned.
 	Holds []int `json:"holds,omitempty"`
 	// Out is the shape of its output for one sample, without the batch.
 	Out []int64 `json:"out"`
-	// Whole: the size of the output is Out whatever the batch is (a table of
+	// Whole is set if the size of the output is Out regardless of the batch (a table of
 	// positions, a reshaped weight).
 	Whole bool `json:"whole,omitempty"`
-	// Params are the numbers of elements of its parameter tensors.
+	// Params lists the numbers of elements of its parameter tensors.
 	Params []int64 `json:"params,omitempty"`
-	// Tied: its parameters belong to another layer and are counted there.
+	// Tied is set if its parameters belong to another layer and are counted there.
 	Tied bool `json:"tied,omitempty"`
-	// Frozen: its parameters are not trained.
+	// Frozen is set if its parameters are not trained.
 	Frozen bool `json:"frozen,omitempty"`
-	// Bits of each number of its parameters: 4 or 8 (quantized; not trained), 16 or 32;
-	// the bits of the training's precision if 0.
+	// Bits is the size of each number of its parameters: 4 or 8 (quantized; not trained), 16
+	// or 32, or 0 for the training's precision.
 	Bits int `json:"bits,omitempty"`
-	// Kernel, Stride and Groups of convolutions and pools; 1 if empty.
+	// Kernel, Stride and Groups belong to convolutions and pools; empty means 1.
 	Kernel []int64 `json:"kernel,omitempty"`
 	Stride int64   `json:"stride,omitempty"`
 	Groups int64   `json:"groups,omitempty"`
-	// Heads of attention; Unfused attention keeps its score matrix.
+	// Heads is the number of attention heads. Unfused attention stores its score matrix.
 	Heads   int64 `json:"heads,omitempty"`
 	Unfused bool  `json:"unfused,omitempty"`
-	// Cell of a recurrent layer; nil for a layer of one direction, of any kind.
+	// Cell describes a recurrent layer. It is nil for any layer of one direction.
 	Cell *Cell `json:"cell,omitempty"`
-	// Cached: the model returns the layer's output for a cache; see [Train.Cache].
+	// Cached is set if the model returns the layer's output for a cache; see [Train.Cache].
 	Cached bool `json:"cached,omitempty"`
-	// InPlace: the output overwrites the first input.
+	// InPlace is set if the output overwrites the first input.
 	InPlace bool `json:"in_place,omitempty"`
-	// NoAutocast: it runs outside of autocast. Its output has the bits of its
-	// parameters, or else of its inputs.
+	// NoAutocast is set if the layer runs outside of autocast. Its output then has the bits
+	// of its parameters, or else of its inputs.
 	NoAutocast bool `json:"no_autocast,omitempty"`
 	// Block is the number of the block that checkpointing recomputes as one, from 1, or 0
 	// if the layer is in no block.
 	Block int `json:"block,omitempty"`
-	// Keeps replaces the rule for the tensors that a layer of this type keeps for the
-	// backward pass.
+	// Keeps replaces the default rule for the tensors that a layer of this type keeps for
+	// the backward pass.
 	Keeps *Keeps `json:"keeps,omitempty"`
 }
 
 // Keeps lists the tensors that a layer keeps for the backward pass. Tensors that several
 // layers keep are stored once.
 type Keeps struct {
-	// Inputs are positions in [Layer.Inputs].
+	// Inputs lists positions in [Layer.Inputs].
 	Inputs []int `json:"inputs,omitempty"`
-	// Wide are positions in [Layer.Inputs] too: of an input with 16-bit numbers, a
-	// copy with 32-bit numbers is kept.
+	// Wide also lists positions in [Layer.Inputs]: for an input of 16-bit numbers, a 32-bit
+	// copy is kept.
 	Wide []int `json:"wide,omitempty"`
 	// Output: its own output.
 	Output bool `json:"output,omitempty"`
-	// Bytes of other tensors (masks, indices, statistics), per sample and for the
-	// whole batch.
+	// Bytes is the size of other tensors (masks, indices, statistics), per sample and for
+	// the whole batch.
 	Bytes int64 `json:"bytes,omitempty"`
 	Whole int64 `json:"whole,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 
 // Error is a fault in a configuration or summary. Its text is one line.
 type Error struct {
-	File  string // or empty if there is none
+	File  string // or empty if there is no file
 	Line  int    // from 1, or 0 if unknown
 	Field string // such as layers[3].type, or empty if no single field has the error
 	What  string // the fault and what to do
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// wrong is an error about a field.
+// wrong returns an error about a field.
 func wrong(field, format string, args ...any) *Error {
 	return &Error{Field: field, What: fmt.Sprintf(format, args...)}
 }
@@ -53,7 +53,7 @@ func in(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// choose is the hint for a word that is not in list.
+// choose returns a hint for a word that is not in list.
 func choose(word string, list []string) string {
 	if near := suggest.Near(word, list); len(near) > 0 {
 		return "did you mean " + near[0] + "?"

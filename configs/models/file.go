@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// Read reads a configuration; name is the file's, for messages. It is strict: it
-// refuses unknown, missing and doubled fields, values of another type, and
-// everything that [Config.Validate] refuses. A fault in the text is an [*Error]
-// with the line and the field.
+// Read reads a configuration; name is the file's, for messages. It refuses unknown,
+// missing and duplicate fields, values of another type, and everything that
+// [Config.Validate] refuses. An error in the text is an [*Error] with the line and the
+// field.
 func Read(name string, r io.Reader) (*Config, error) {
 	data, err := all(r)
 	if err != nil {
@@ -40,7 +40,7 @@ func parse(data []byte) (*Config, error) {
 	}
 	c := new(Config)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, &Error{What: err.Error()} // check has passed it, so this is our own bug
+		return nil, &Error{What: err.Error()} // check has accepted it, so this is a bug of carma
 	}
 	c.Normalize()
 	err := c.Validate()
@@ -98,7 +98,7 @@ func (c *Config) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// some makes an empty list be written as [].
+// some returns a list that is written as [] if it is empty.
 func some(list []int64) []int64 {
 	if list == nil {
 		return []int64{}

@@ -7,19 +7,20 @@ import (
 	"carma/internal/suggest"
 )
 
-// A Setting is a setting of a training that one text can give. It is a flag of carma
-// run and carma estimate, a key of task files and of x-carma, and a key of the API's
-// train. To add one, add a field to [Overrides] and a row to the table below.
+// A Setting is a setting of a training that can be given as one text. It is a flag of
+// carma run and carma estimate, a key of task files and of x-carma, and a key of the
+// API's train. To add one, add a field to [Overrides] and a row to the table below.
 type Setting struct {
 	// Name is its name where a container image is named too. Short is its name in carma
 	// estimate and carma models, or empty if it is the same.
 	Name, Short string
 	Help        string
-	// Value is the placeholder of its value in help, or empty if it is on or off.
+	// Value is the placeholder of its value in help, or empty for an on/off setting.
 	Value string
-	// Words are the allowed values, or nil if any is allowed.
+	// Words lists the allowed values, or is nil if any value is allowed.
 	Words []string
-	// Layers: it changes layers, so a network whose layers are fixed refuses it.
+	// Layers is set if the setting changes layers, so that a network with fixed layers
+	// refuses it.
 	Layers bool
 
 	set  func(o *Overrides, text string) error
@@ -27,7 +28,7 @@ type Setting struct {
 	told func(o *Overrides) string // for people, or empty if not given
 }
 
-// settings is the table, in the order in which people see them.
+// settings is the table, in the order of help and messages.
 var settings = []Setting{
 	{
 		Name: "lora", Value: "rank", Layers: true, Help: "train adapters of this rank, the rest is frozen: 16, or r=16,targets=all-linear",
@@ -38,7 +39,7 @@ var settings = []Setting{
 		set: setTargets, text: func(o *Overrides) string { return strings.Join(o.Targets, ",") },
 		told: func(o *Overrides) string {
 			if o.LoRA > 0 || len(o.Targets) == 0 {
-				return "" // said with the rank
+				return "" // shown together with the rank
 			}
 			return "adapters on " + strings.Join(o.Targets, ", ")
 		},
@@ -102,7 +103,7 @@ var settings = []Setting{
 	},
 }
 
-// Settings returns the settings of trainings, in the order in which people see them.
+// Settings returns the settings of trainings, in the order of help and messages.
 func Settings() []Setting { return slices.Clone(settings) }
 
 // SettingNamed finds a setting by its name, its short name or its key.
@@ -114,11 +115,11 @@ func SettingNamed(name string) (Setting, bool) {
 	return settings[i], true
 }
 
-// Key is the setting's name in JSON.
+// Key returns the setting's name in JSON.
 func (s *Setting) Key() string { return strings.ReplaceAll(s.Name, "-", "_") }
 
-// Set reads a text. The error quotes it and has the nearest possible value; it does
-// not name the setting.
+// Set parses a text. The error quotes the text and contains the nearest possible value,
+// but not the setting's name.
 func (s *Setting) Set(o *Overrides, text string) error { return s.set(o, text) }
 
 // Text returns the setting in the form that [Setting.Set] reads, or empty if it is not
@@ -139,7 +140,7 @@ func Texts(o *Overrides) map[string]string {
 	return all
 }
 
-// FromTexts reads settings by key. An error is about the first that is wrong, in the
+// FromTexts parses settings by key. An error is about the first wrong setting in the
 // order of the table.
 func FromTexts(texts map[string]string) (Overrides, error) {
 	var o Overrides
@@ -171,19 +172,19 @@ func FromTexts(texts map[string]string) (Overrides, error) {
 	return o, wrong("train", "unknown setting %s; nearest: %s", Short(unknown[0]), suggest.Names(unknown[0], keys, 1)[0])
 }
 
-// WithoutLayers are the settings that change no layers.
+// WithoutLayers returns the settings that change no layers.
 func (o *Overrides) WithoutLayers() Overrides {
 	rest := Overrides{Batch: o.Batch, GPUs: o.GPUs}
 	for i := range settings {
 		if s := &settings[i]; !s.Layers && s.text(o) != "" {
-			_ = s.set(&rest, s.text(o)) // it was read before
+			_ = s.set(&rest, s.text(o)) // it has been parsed before
 		}
 	}
 	return rest
 }
 
-// Told returns the given settings in words, for people: LoRA 16 on all-linear, bf16, seq
-// 2048. It is empty if none is given.
+// Told formats the given settings for people: LoRA 16 on all-linear, bf16, seq 2048. It
+// is empty if none is given.
 func Told(o *Overrides) string {
 	var all []string
 	for i := range settings {

@@ -9,8 +9,8 @@ import (
 	"carma/internal/units"
 )
 
-// loraKeys are the keys that an adapter's text may have. Alpha and dropout do not change
-// the estimated memory; they are accepted because people copy them from their program.
+// loraKeys lists the allowed keys of an adapter's text. Alpha and dropout do not change
+// the estimated memory. They are accepted because people copy them from their program.
 var loraKeys = []string{"r", "rank", "targets", "alpha", "dropout"}
 
 // setLoRA reads a rank, or r=16,targets=q_proj,v_proj. A word without = belongs to the

@@ -11,14 +11,14 @@ import (
 	"carma/internal/units"
 )
 
-// size is a row for a number that changes layers.
+// size returns a row for a number that changes layers.
 func size(name, short, help, told string, at func(*Overrides) *int) Setting {
 	s := number(name, short, help, told, at)
 	s.Layers = true
 	return s
 }
 
-// number is a row for a whole number from 1 on.
+// number returns a row for a whole number from 1 on.
 func number(name, short, help, told string, at func(*Overrides) *int) Setting {
 	value := func(o *Overrides) int { return *at(o) }
 	return Setting{
@@ -35,8 +35,8 @@ func number(name, short, help, told string, at func(*Overrides) *int) Setting {
 	}
 }
 
-// word is a row for one of some words, whatever the case. same are other words for
-// some of them.
+// word returns a row for one of several words, in any case. same maps other spellings to
+// these words.
 func word[T ~string](name, short, help string, list func() []string, same map[string]string, at func(*Overrides) *T) Setting {
 	text := func(o *Overrides) string { return string(*at(o)) }
 	return Setting{
@@ -56,7 +56,7 @@ func word[T ~string](name, short, help string, list func() []string, same map[st
 	}
 }
 
-// after puts a number into a text. The text is empty for 0.
+// after returns a function that formats a number, or returns "" for 0.
 func after(format string, value func(*Overrides) int) func(*Overrides) string {
 	return func(o *Overrides) string {
 		if n := value(o); n > 0 {
@@ -66,7 +66,7 @@ func after(format string, value func(*Overrides) int) func(*Overrides) string {
 	}
 }
 
-// count formats a number. The text is empty for 0.
+// count formats a number, or returns "" for 0.
 func count(n int) string {
 	if n == 0 {
 		return ""
@@ -74,7 +74,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// textOf formats a bool. The text is empty for nil.
+// textOf returns a function that formats a bool, or returns "" for nil.
 func textOf(at func(*Overrides) *bool) func(*Overrides) string {
 	return func(o *Overrides) string {
 		if on := at(o); on != nil {
@@ -84,7 +84,7 @@ func textOf(at func(*Overrides) *bool) func(*Overrides) string {
 	}
 }
 
-// onOff is a row for a setting that is off if it is not given.
+// onOff returns a row for a setting that is off by default.
 func onOff(name, help string, layers bool, at func(*Overrides) *bool) Setting {
 	return Setting{
 		Name: name, Layers: layers, Help: help,
@@ -109,7 +109,7 @@ func onOff(name, help string, layers bool, at func(*Overrides) *bool) Setting {
 	}
 }
 
-// setParallel takes a word, or tp:N.
+// setParallel parses a word, or tp:N.
 func setParallel(o *Overrides, text string) error {
 	text = strings.ToLower(text)
 	if known := append(Parallels(), "tp:2"); Parallel(text).TensorParallel() == 0 && !slices.Contains(Parallels(), text) {
@@ -119,7 +119,7 @@ func setParallel(o *Overrides, text string) error {
 	return nil
 }
 
-// setOffload takes some of the names, with commas.
+// setOffload parses names, separated by commas.
 func setOffload(o *Overrides, text string) error {
 	text = strings.ToLower(text)
 	for name := range strings.SplitSeq(text, ",") {

@@ -36,7 +36,7 @@ func Plus(a, b int64) int64 {
 	return a + b
 }
 
-// Product multiplies dimensions by [Times].
+// Product multiplies dimensions with [Times].
 func Product(dims []int64) int64 {
 	n := int64(1)
 	for _, d := range dims {
@@ -45,7 +45,7 @@ func Product(dims []int64) int64 {
 	return n
 }
 
-// Sum adds numbers by [Plus].
+// Sum adds numbers with [Plus].
 func Sum(numbers []int64) int64 {
 	var n int64
 	for _, x := range numbers {
@@ -54,23 +54,23 @@ func Sum(numbers []int64) int64 {
 	return n
 }
 
-// Elements is the number of elements of one sample.
+// Elements returns the number of elements of one sample.
 func (in *Input) Elements() int64 { return Product(in.Shape) }
 
-// Elements is the number of elements of the layer's output, for one sample, or
-// for the whole batch if Whole. Like all counts here it is math.MaxInt64 on
+// Elements returns the number of elements of the layer's output, for one sample, or for
+// the whole batch if Whole is set. Like all counts here, it returns math.MaxInt64 on
 // overflow, which [Config.Validate] refuses.
 func (l *Layer) Elements() int64 { return Product(l.Out) }
 
-// Parameters is the number of the layer's parameters, tied or not.
+// Parameters returns the number of the layer's parameters, tied or not.
 func (l *Layer) Parameters() int64 { return Sum(l.Params) }
 
-// Params is the number of the model's parameters; tied ones count once.
+// Params returns the number of the model's parameters; tied parameters count once.
 func (c *Config) Params() int64 {
 	return c.count(func(l *Layer) bool { return !l.Tied })
 }
 
-// TrainableParams is the number of parameters that are neither tied nor frozen.
+// TrainableParams returns the number of parameters that are neither tied nor frozen.
 func (c *Config) TrainableParams() int64 {
 	return c.count(func(l *Layer) bool { return !l.Tied && !l.Frozen })
 }
@@ -85,8 +85,8 @@ func (c *Config) count(of func(*Layer) bool) int64 {
 	return n
 }
 
-// Activations is the number of elements of all outputs for one sample. Like the
-// summaries of PyTorch models it includes views and in-place operations.
+// Activations returns the number of elements of all outputs for one sample. Like the
+// summaries of PyTorch models, it includes views and in-place operations.
 func (c *Config) Activations() int64 {
 	var n int64
 	for i := range c.Layers {
@@ -101,8 +101,8 @@ func (c *Config) Activations() int64 {
 // and the warnings.
 func (c *Config) Hash() string { return hash(c.bare()) }
 
-// NetworkHash identifies the network. It ignores the settings of the training
-// too.
+// NetworkHash identifies the network. Unlike Hash it also ignores the settings of the
+// training.
 func (c *Config) NetworkHash() string {
 	bare := c.bare()
 	bare.Train = Train{}
@@ -123,7 +123,7 @@ func (c *Config) bare() *Config {
 func hash(c *Config) string {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(c); err != nil {
-		panic(err) // only numbers and strings, so this is our own bug
+		panic(err) // only numbers and strings, so this is a bug of carma
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

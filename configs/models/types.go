@@ -8,7 +8,7 @@ const (
 	Embedding     = "embedding"
 	EmbeddingBag  = "embedding_bag"
 	Attention     = "attention" // inputs query, key, value; fused unless Unfused
-	MatMul        = "matmul"    // of two activations
+	MatMul        = "matmul"    // product of two activations
 	Recurrent     = "recurrent" // an LSTM or GRU layer
 
 	BatchNorm    = "batch_norm"
@@ -39,17 +39,17 @@ const (
 	AvgPool  = "avg_pool"
 	Upsample = "upsample"
 	Pad      = "pad"
-	Mean     = "mean" // over dimensions; also adaptive average pooling to 1x1
+	Mean     = "mean" // mean over dimensions; also adaptive average pooling to 1x1
 
 	Pow    = "pow"
 	Add    = "add"
 	Mul    = "mul"
 	Concat = "concat"
-	Copy   = "copy" // a new tensor, for which nothing is kept: contiguous, roll, cast
-	View   = "view" // the same storage: flatten, reshape, slice, identity
+	Copy   = "copy" // a new tensor that keeps nothing for the backward pass: contiguous, roll, cast
+	View   = "view" // shares the input's storage: flatten, reshape, slice, identity
 
 	CrossEntropy = "cross_entropy"
-	Loss         = "loss" // any other loss: a number
+	Loss         = "loss" // any other loss, a scalar
 	OtherLayer   = "other"
 )
 

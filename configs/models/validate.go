@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// known has the types, for quick look-ups.
+// known contains the types, for fast look-up.
 var known = func() map[string]bool {
 	m := map[string]bool{}
 	for _, t := range Types() {
@@ -81,7 +81,7 @@ func (c *Config) totals(inputs int64) error {
 	return nil
 }
 
-// Check checks the settings of a training, whatever its network is.
+// Check checks the settings of a training independently of its network.
 func (t *Train) Check() error { return t.validate() }
 
 func (t *Train) validate() error {
@@ -128,7 +128,8 @@ func (t *Train) parallel() error {
 	return nil
 }
 
-// sequenceParallel checks over how many GPUs the tokens of a sample are spread.
+// sequenceParallel checks the number of GPUs over which the tokens of a sample are
+// spread.
 func (t *Train) sequenceParallel() error {
 	n, data := t.SequenceParallel, t.Parallel != "" && t.Parallel != NotParallel
 	switch {
@@ -171,7 +172,7 @@ func (in *Input) validate(i int) (int64, error) {
 	return in.Elements(), nil
 }
 
-// shapeFault names the error in a shape, or is empty if there is none.
+// shapeFault returns the error in a shape, or "" if there is none.
 func shapeFault(shape []int64) string {
 	if len(shape) > MaxDims {
 		return fmt.Sprintf("%d dimensions; at most %d", len(shape), MaxDims)

@@ -2,9 +2,8 @@ package models
 
 import "cmp"
 
-// With returns a copy of c with other settings of the training. It refuses sizes
-// that would change the layers, because they are fixed; only the catalogue's
-// families can have other sizes.
+// With returns a copy of c with other settings of the training. It refuses sizes that
+// would change the layers; only the catalogue's families support those.
 func (c *Config) With(o Overrides) (*Config, error) {
 	if err := o.fixed(c.Name); err != nil {
 		return nil, err
@@ -22,7 +21,7 @@ func (c *Config) With(o Overrides) (*Config, error) {
 	return &out, nil
 }
 
-// fixed refuses sizes that the layers have fixed.
+// fixed refuses settings that would change fixed layers.
 func (o *Overrides) fixed(name string) error {
 	for i := range settings {
 		if s := &settings[i]; s.Layers && s.Text(o) != "" {

@@ -22,7 +22,7 @@ func Optimizers() []string {
 // Implementations lists the ways to run an optimizer's step, the default first.
 func Implementations() []string { return []string{"foreach", "fused", "for-loop"} }
 
-// ZeroGrads lists when gradients are set to none, the default first.
+// ZeroGrads lists the times at which gradients can be set to none, the default first.
 func ZeroGrads() []string { return []string{"start", "backward", "end"} }
 
 // Attentions lists the kinds of attention.
@@ -31,13 +31,13 @@ func Attentions() []string { return []string{"eager", "sdpa", "flash"} }
 // Losses lists the ways to compute a cross-entropy, the default first.
 func Losses() []string { return []string{"full", "chunked"} }
 
-// Offloadable lists the values of offloading.
+// Offloadable lists the parts that can be offloaded.
 func Offloadable() []string {
 	return []string{OffloadOptimizer, OffloadParameters, OffloadActivations}
 }
 
 // TensorParallel returns the number of GPUs over which the kind tp:N splits each layer,
-// or 0 for another kind.
+// or 0 for other kinds.
 func (p Parallel) TensorParallel() int {
 	digits, ok := strings.CutPrefix(string(p), "tp:")
 	n, err := strconv.Atoi(digits)
@@ -60,8 +60,8 @@ func words[T ~string](list ...T) []string {
 	return out
 }
 
-// Normalize writes the words of c in lower case, like the constants. [Read] and
-// [Config.With] do so themselves.
+// Normalize converts the words of c to lower case, like the constants. [Read] and
+// [Config.With] call it.
 func (c *Config) Normalize() {
 	lower(&c.Family)
 	lower(&c.Train.Precision)

@@ -1,6 +1,6 @@
 // Package notifyfile reads notify.yaml: the channels of a user
 // (~/.config/carma/notify.yaml) or of the administrator (/etc/carma/notify.yaml).
-// docs/monitoring.md has the format.
+// docs/monitoring.md describes the format.
 //
 // The file has secrets. No error quotes a value that may be one.
 package notifyfile
@@ -56,9 +56,9 @@ func Path() string {
 // AdminPath is the administrator's file.
 const AdminPath = "/etc/carma/notify.yaml"
 
-// Read reads a file. known is false if there is none. An error is an *[Error].
+// Read reads a file. known is false if there is no file. An error is an *[Error].
 func Read(path string, admin bool) (s api.NotifySettings, known bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is refused below, not waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is refused below; do not block on it
 	if errors.Is(err, os.ErrNotExist) {
 		return s, false, nil
 	}
@@ -87,8 +87,8 @@ func Read(path string, admin bool) (s api.NotifySettings, known bool, err error)
 	return s, true, err
 }
 
-// guarded refuses an administrator's file that others could change or read: it names
-// programs, and has passwords.
+// guarded refuses an administrator's file that others could change or read: because it
+// names programs and contains passwords.
 func guarded(path string, info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
@@ -126,8 +126,8 @@ func Parse(name string, content []byte, admin bool) (api.NotifySettings, error) 
 	return p.s, nil
 }
 
-// place returns the place of YAML's own error, without the error's text, which may quote
-// a value.
+// place returns the location in an error of the YAML library, without the error's text,
+// which may quote a value.
 func place(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if at, _, ok := strings.Cut(text, ":"); ok && strings.HasPrefix(at, "line ") {
@@ -139,14 +139,14 @@ func place(err error) string {
 type parser struct {
 	file  string
 	s     api.NotifySettings
-	lines []int // of the channels
+	lines []int // lines of the channels
 }
 
 func (p *parser) errorf(line int, format string, args ...any) error {
 	return &Error{p.file, line, fmt.Sprintf(format, args...)}
 }
 
-// lineOf finds the line of the channel that a fault is about.
+// lineOf returns the line of the channel that an error is about.
 func (p *parser) lineOf(err error) int {
 	for i, c := range p.s.Channels {
 		if strings.HasPrefix(err.Error(), "channel "+c.Name+":") {
@@ -269,7 +269,7 @@ func (p *parser) text(what string, n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// list reads a list, or texts with commas between.
+// list parses a list, or texts separated by commas.
 func (p *parser) list(what string, n *yaml.Node) (list []string, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		for part := range strings.SplitSeq(n.Value, ",") {

@@ -1,8 +1,8 @@
-// Package servers describes the GPU servers that carma can simulate: their GPUs,
-// with memory, power and speed.
+// Package servers describes the GPU servers that carma can simulate: their GPUs, with
+// memory, power and speed.
 //
-// A file has this form (schema carma/server/v1). A group of equal GPUs has either
-// their UUIDs, or their count, from which UUIDs are made:
+// A file has this form (schema carma/server/v1). A group of equal GPUs has either its
+// UUIDs, or its count, from which UUIDs are generated:
 //
 //	schema: carma/server/v1
 //	name: dgx-station-a100
@@ -18,8 +18,8 @@
 //	  gb_per_s: 5               # 10^9 bytes per second
 //	  seconds: 0.2              # beside the copying, for each direction
 //
-// Comments in each file give the source of each figure. The relative speed is one
-// number for all tasks: it is right on average and wrong for each single task.
+// Comments in each file give the source of each figure. The relative speed is one number
+// for all tasks: it is right on average and wrong for each single task.
 package servers
 
 import (
@@ -56,7 +56,7 @@ type Server struct {
 // Copying is the speed at which a process is moved off a GPU, and back.
 type Copying struct {
 	Rate  float64       // bytes per second
-	Delay time.Duration // beside the copying
+	Delay time.Duration // in addition to the copying, per direction
 }
 
 // Time returns the duration of copying n bytes in one direction.
@@ -64,20 +64,20 @@ func (c Copying) Time(n units.Bytes) time.Duration {
 	return c.Delay + time.Duration(float64(n)/c.Rate*float64(time.Second))
 }
 
-// defaultCopying: 80 GB took 15 s on an H100 in one direction (cuda-checkpoint#29);
-// llm-d's programs resume in 1 to 3 s with little memory, and a helper that lives on pays
-// no cuInit. 0.2 s is assumed.
+// defaultCopying is based on two sources. 80 GB took 15 s on an H100 in one direction
+// (cuda-checkpoint#29). llm-d's programs resume in 1 to 3 s with little memory; a
+// persistent helper process needs no cuInit. 0.2 s is assumed.
 var defaultCopying = Copying{Rate: 5e9, Delay: 200 * time.Millisecond}
 
 // GPU is one device of a server.
 type GPU struct {
 	UUID  string
 	Index int
-	// Machine is the one it is in, where a replay has several; no file has it.
+	// Machine is the GPU's machine in a replay of several machines. Files never set it.
 	Machine string
 	Model   string
 	Memory  units.Bytes
-	// IdlePower is the power without load, PeakPower the board's limit, in watts.
+	// IdlePower is the power without load, PeakPower the board's power limit, in watts.
 	IdlePower, PeakPower float64
 	// Speed is the training speed relative to an A100 40 GB, which is 1.
 	Speed float64
@@ -86,11 +86,11 @@ type GPU struct {
 // schema is the only version of the format so far.
 const schema = "carma/server/v1"
 
-// Default is the simulated server if none is named and there is no NVIDIA driver.
+// Default is the simulated server used if none is named and there is no NVIDIA driver.
 const Default = "dgx-station-a100"
 
-// Find returns the shipped server with that name, in any case, or reads the YAML
-// file with that path. The error has the nearest names.
+// Find returns the shipped server with that name, ignoring case, or reads the YAML file
+// with that path. The error lists the nearest names.
 func Find(name string) (Server, error) {
 	if content, err := files.ReadFile(strings.ToLower(name) + ".yaml"); err == nil {
 		return parse(name, content)
@@ -165,8 +165,8 @@ func parse(name string, content []byte) (Server, error) {
 	return s, nil
 }
 
-// maxGPUs is more GPUs than any server has. It keeps a typing error from filling
-// the memory.
+// maxGPUs is larger than the number of GPUs of any server. It keeps a typing error from
+// exhausting memory.
 const maxGPUs = 64
 
 var uuidForm = lazyregexp.New(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -215,7 +215,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// uuid makes the UUID of a GPU. It is always the same for a server and an index.
+// uuid generates the UUID of a GPU. It depends only on the server and the index.
 func (s *Server) uuid(index int) string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%s/%d", s.Name, index))
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])

@@ -1,5 +1,5 @@
-// Package suites has the Compose files that ship with carma, for `carma suite up
-// NAME`. All but torch run simulated tasks.
+// Package suites contains the Compose files that ship with carma, for `carma suite up
+// NAME`. All except torch run simulated tasks.
 package suites
 
 import (

@@ -12,10 +12,10 @@ import (
 	"carma/runner/api"
 )
 
-// Expand makes the tasks of an array and a sweep: all combinations. The first
-// parameter changes slowest, the index fastest. A task gets a value in its
-// environment, as a label, and in place of {key} in its command and variables.
-// Without an array and a sweep it is one task.
+// Expand makes the tasks of an array and a sweep: all combinations. The first parameter
+// changes slowest, the index fastest. A task gets a parameter's value in its environment,
+// as a label, and in place of {key} in its command and variables. Without an array and a
+// sweep, Expand returns one task.
 func (t *Task) Expand() ([]api.Submit, error) {
 	n := t.Count()
 	if n > MaxTasks {
@@ -28,8 +28,8 @@ func (t *Task) Expand() ([]api.Submit, error) {
 	return tasks, nil
 }
 
-// Unused has a line for each parameter of the sweep that no word of the command, the
-// entrypoint and the variables names: it may be a slip of the pen.
+// Unused returns a line for each parameter of the sweep that no word of the command, the
+// entrypoint or the variables names. It may be a mistake.
 func (t *Task) Unused() (notes []string) {
 	given := strings.Join(slices.Concat(t.Submit.Command, t.Submit.Entrypoint, t.Submit.Env), " ")
 	for _, axis := range t.Sweep {
@@ -50,7 +50,7 @@ func (t *Task) Unused() (notes []string) {
 
 var braced = lazyregexp.New(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
 
-// element is the i-th task, from 0.
+// element returns the i-th task, from 0.
 func (t *Task) element(i int) api.Submit {
 	s := t.Submit
 	s.Parallel = max(s.Parallel, t.Array.Parallel)

@@ -43,10 +43,10 @@ type File struct {
 	Tasks []Task
 }
 
-// Task is one entry of a file. It is a submission, with parts that stand for
-// several tasks, or that have to be read where the file is used.
+// Task is one entry of a file. It is a submission, with parts that stand for several
+// tasks, or that must be read where the file is used.
 type Task struct {
-	Submit   api.Submit // the fields that the file gives directly
+	Submit   api.Submit // fields that the file sets directly
 	Line     int
 	EnvFiles []string // files with more environment
 	Volumes  []string // source:target[:ro]; they become mounts
@@ -54,12 +54,12 @@ type Task struct {
 	Sweep    []Axis
 
 	afterLine   int
-	env, labels []pair // in order, to be put over the defaults
+	env, labels []pair // in order, to be applied over the defaults
 }
 
 type pair struct{ key, value string }
 
-// Read reads a task file; name is for its errors. An error in the content is an
+// Read reads a task file; name is used in its errors. An error in the content is an
 // *[Error].
 func Read(name string, from io.Reader) (*File, error) {
 	content, err := io.ReadAll(io.LimitReader(from, MaxSize+1))
@@ -72,7 +72,7 @@ func Read(name string, from io.Reader) (*File, error) {
 	return Parse(name, content)
 }
 
-// Parse reads the content of a task file; name is for its errors, which are
+// Parse parses the content of a task file; name is used in its errors, which are
 // *[Error].
 func Parse(name string, content []byte) (*File, error) {
 	p := &parser{file: name}
@@ -96,7 +96,7 @@ func Parse(name string, content []byte) (*File, error) {
 	return f, nil
 }
 
-// tie makes the tasks of a file parts of one submission, if there are several.
+// tie combines the tasks of a file into one submission, if there are several.
 func (f *File) tie() {
 	if len(f.Tasks) == 1 {
 		return

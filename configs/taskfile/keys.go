@@ -14,9 +14,9 @@ import (
 	"carma/internal/suggest"
 )
 
-// setters are the keys of a task whose value is more than one text. All other keys are
-// fields of a submission. The names equal the flags of carma run; a flag that may be
-// repeated is a list.
+// setters contains the keys of a task whose value is more than one text. All other keys
+// are fields of a submission. The names equal the flags of carma run; a repeatable flag
+// is a list.
 var setters = map[string]func(*Task, *yaml.Node) error{
 	"image":      image,
 	"command":    words(func(t *Task) *[]string { return &t.Submit.Command }),
@@ -67,8 +67,8 @@ func set(t *Task, key string, n *yaml.Node) error {
 	return field.Set(&t.Submit, v)
 }
 
-// task reads one task over the defaults in base. besides are keys that may be
-// there but do not belong to the task.
+// task reads one task over the defaults in base. besides lists keys that are allowed but
+// do not belong to the task.
 func (p *parser) task(n *yaml.Node, key string, base Task, besides []string) (Task, error) {
 	t := base
 	t.Line = n.Line
@@ -115,7 +115,7 @@ func image(t *Task, n *yaml.Node) (err error) {
 	return err
 }
 
-// items are the values of a list. A single value counts as a list of one.
+// items returns the values of a list. A single value counts as a list of one.
 func items(n *yaml.Node) ([]string, error) {
 	if n.Kind != yaml.SequenceNode || n.Anchor != "" {
 		v, err := scalar(n)
@@ -143,8 +143,8 @@ func list(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	}
 }
 
-// words read a command: a list, or a text that is split at spaces. A text that
-// needs a shell is refused.
+// words returns a setter for a command: a list, or a text that is split at spaces. It
+// refuses a text that needs a shell.
 func words(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	return func(t *Task, n *yaml.Node) error {
 		all, err := items(n)
@@ -159,7 +159,7 @@ func words(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	}
 }
 
-// variables read a mapping, or a list of KEY=value.
+// variables returns a setter for a mapping, or a list of KEY=value.
 func variables(to func(*Task) *[]pair) func(*Task, *yaml.Node) error {
 	return func(t *Task, n *yaml.Node) error {
 		all := slices.Clone(*to(t))

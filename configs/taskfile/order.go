@@ -55,7 +55,7 @@ func (t *Task) Check() *api.FieldError {
 	return s.Check()
 }
 
-// Count is the number of tasks of an entry, at most MaxTasks+1.
+// Count returns the number of tasks of an entry, at most MaxTasks+1.
 func (t *Task) Count() int {
 	n := max(1, len(t.Array.Indices))
 	for _, axis := range t.Sweep {

@@ -11,11 +11,11 @@ import (
 	"carma/runner/api"
 )
 
-// MaxTasks is the most tasks of an array or a sweep.
+// MaxTasks is the largest number of tasks of an array or a sweep.
 const MaxTasks = api.MaxTasks
 
-// Array is an array of tasks: its indices, and how many of its tasks may run at a time,
-// all if 0.
+// Array is an array of tasks: its indices, and the number of its tasks that may run at a
+// time, or 0 for all.
 type Array struct {
 	Indices  []int
 	Parallel int
@@ -25,9 +25,9 @@ const arrayExample = "write for example 1-10, 0-20:5, 1,3,5 or 1-1000%8"
 
 var arrayRange = lazyregexp.New(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
 
-// ParseArray reads FROM-TO, FROM-TO:STEP, or a list of these and of single
-// indices; %N at the end is the limit. This is the syntax of sbatch --array. The
-// order is kept; no index may come twice.
+// ParseArray parses FROM-TO, FROM-TO:STEP, or a list of these and of single indices; %N
+// at the end is the limit. This is the syntax of sbatch --array. The order is kept. No
+// index may occur twice.
 func ParseArray(text string) (Array, error) {
 	var a Array
 	ranges, limit, limited := strings.Cut(text, "%")
@@ -72,7 +72,7 @@ func ParseArray(text string) (Array, error) {
 	return a, nil
 }
 
-// Axis is one parameter of a sweep with its values as they were written.
+// Axis is one parameter of a sweep with its values as written.
 type Axis struct {
 	Key    string
 	Values []string
@@ -119,7 +119,7 @@ func (a Axis) IsBatch() bool {
 	return false
 }
 
-// Variable is the name of the environment variable with the parameter's value.
+// Variable returns the name of the environment variable with the parameter's value.
 func (a Axis) Variable() string {
 	return "CARMA_SWEEP_" + strings.Map(func(r rune) rune {
 		if r == '-' || r == '.' {

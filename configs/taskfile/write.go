@@ -9,9 +9,9 @@ import (
 	"carma/runner/api"
 )
 
-// Write returns a submission as a task file of one task, for people to change. Parts that
-// a task file cannot express are left out: what it waits for, its place in an array, and
-// values that no text gives.
+// Write returns a submission as a task file of one task, for people to edit. It omits
+// what a task file cannot express: dependencies, the place in an array, and values
+// without a text form.
 func Write(s *api.Submit) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(key string, value any) {
@@ -38,7 +38,7 @@ func Write(s *api.Submit) ([]byte, error) {
 			list(f.Name, texts)
 		case texts != nil:
 			put(f.Name, texts[0])
-			root.Content[len(root.Content)-1].Tag = "" // as one writes it: 2, not "2"
+			root.Content[len(root.Content)-1].Tag = "" // as people write it: 2, not "2"
 			root.Content[len(root.Content)-1].Style = 0
 		}
 	}

@@ -1,14 +1,13 @@
 //go:build ignore
 
-// Convert writes the traces in this folder from tables that were made from the
-// original's submission scripts:
+// Convert writes the traces in this folder from tables that were made from the original's
+// submission scripts:
 //
 //	go run convert.go FOLDER    (in configs/traces)
 //
-// FOLDER has one CSV file per trace, with the columns arrival_s (seconds since
-// the first line of the script) and task (the original's task name). It also has
-// arrivals-philly-200.csv, whose column gap_s goes to gaps/. The result depends
-// on nothing else, so a second run writes the same bytes.
+// FOLDER has one CSV file per trace, with the columns arrival_s (seconds since the first
+// line of the script) and task (the original's task name). It also has
+// arrivals-philly-200.csv, whose column gap_s goes to gaps/. The output is deterministic.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// csvNames are further column names, besides the names of fields.
+// csvNames maps additional column names to names of fields.
 var csvNames = map[string]string{"arrival_s": "at", "task": "workload"}
 
 // passedOver are ignored columns of the original's tables. Their values follow from the
@@ -20,7 +20,7 @@ var passedOver = []string{"model", "dataset", "batch_size", "epochs"}
 
 func (p *parser) csv(content []byte) error {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(content, []byte("\ufeff"))))
-	r.FieldsPerRecord = -1 // counted here, for an error message of our own
+	r.FieldsPerRecord = -1 // counted here, for a better error message
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
 	header, err := r.Read()

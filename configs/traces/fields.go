@@ -12,7 +12,7 @@ import (
 	"carma/mapper/model"
 )
 
-// field is one property of a task, in either form.
+// field is one property of a task, in both forms.
 type field struct {
 	name string
 	set  func(p *parser, t *Task, value string) (complaint string)

@@ -18,10 +18,10 @@ import (
 type GenerateOptions struct {
 	Seed  uint64
 	Tasks int // 1 to 100,000, or 0 for 60
-	// Mix has the shares of light, medium and heavy tasks. The zero value stands for
+	// Mix contains the shares of light, medium and heavy tasks. The zero value means
 	// [mixes.Default].
 	Mix mixes.Mix
-	// Load is the wanted offered load on GPUs GPUs: the GPU time of all tasks without
+	// Load is the requested offered load on GPUs GPUs: the GPU time of all tasks without
 	// co-location, divided by the GPU time from the first arrival to the last. All gaps are
 	// scaled to reach this load. If Load is 0, they are not scaled.
 	Load float64
@@ -31,12 +31,11 @@ type GenerateOptions struct {
 // defaultTasks is the length of the original's traces.
 const defaultTasks = 60
 
-// Generate makes a trace in the way of the original's. The gaps between arrivals
-// are drawn with replacement from 200 gaps of Microsoft's Philly trace. A task's
-// class is drawn by the weights of the mix, its workload uniformly from the
-// shipped workloads of that class. The first task arrives at 0. Equal options
-// give the same trace, with any version of Go, as long as the shipped workloads
-// do not change.
+// Generate makes a trace like the original's. The gaps between arrivals are drawn with
+// replacement from 200 gaps of Microsoft's Philly trace. A task's class is drawn by the
+// weights of the mix, its workload uniformly from the shipped workloads of that class.
+// The first task arrives at 0. Equal options give the same trace, with any version of Go,
+// as long as the shipped workloads do not change.
 func Generate(o GenerateOptions) (Trace, error) {
 	if o.Tasks == 0 {
 		o.Tasks = defaultTasks
@@ -67,8 +66,8 @@ func Generate(o GenerateOptions) (Trace, error) {
 	return t, nil
 }
 
-// stretch multiplies all gaps by one factor, so that this number of GPUs has the wanted
-// load. Arrivals are rounded to milliseconds.
+// stretch multiplies all gaps by one factor to reach the offered load on that number of
+// GPUs. Arrivals are rounded to milliseconds.
 func (t *Trace) stretch(load float64, gpus int) error {
 	l, err := t.Arrivals()
 	if err != nil {
@@ -97,7 +96,7 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 		Gaps []int `yaml:"gaps_s"`
 	}
 	if err := yaml.Unmarshal(gapsFile, &f); err != nil || len(f.Gaps) == 0 {
-		panic(fmt.Sprintf("traces: gaps: %v", err)) // the file is embedded, so this is our own bug
+		panic(fmt.Sprintf("traces: gaps: %v", err)) // the file is embedded, so this is a bug of carma
 	}
 	gaps := make([]time.Duration, len(f.Gaps))
 	for i, s := range f.Gaps {
@@ -106,7 +105,7 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 	return gaps
 })
 
-// mix returns the mix to draw from.
+// mix returns the mix from which to draw.
 func (o GenerateOptions) mix() mixes.Mix {
 	if o.Mix == (mixes.Mix{}) {
 		return mixes.Default
@@ -142,7 +141,7 @@ func readGenerated(name string) (Trace, error) {
 		tasks, tasksErr = strconv.Atoi(second)
 	}
 	nearest := GenerateOptions{Seed: seed, Tasks: defaultTasks}
-	if two && tasksErr == nil || number(second) { // also for a number that is too large
+	if two && tasksErr == nil || number(second) { // also if the number is too large
 		nearest.Tasks = max(1, min(tasks, maxTasks))
 	}
 	switch {
@@ -161,7 +160,7 @@ func readGenerated(name string) (Trace, error) {
 	return Generate(GenerateOptions{Seed: seed, Tasks: tasks})
 }
 
-// number reports whether s is written as an integer, however large.
+// number reports whether s is an integer, however large.
 func number(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -31,7 +31,7 @@ func (t Trace) Arrivals() (arrivals.List, error) {
 	return l, nil
 }
 
-// MapOptions say how [Map] chooses workloads.
+// MapOptions configure how [Map] chooses workloads.
 type MapOptions struct {
 	Name, Source string
 	Campaign     string // "v1" or "v2", or "" for the default
@@ -47,8 +47,8 @@ type MapOptions struct {
 	GPUs int
 }
 
-// Map makes a trace from arrivals: each gets a workload of the catalogue. A seed
-// gives the same trace as long as the shipped workloads do not change.
+// Map makes a trace from arrivals: each gets a workload from the catalogue. A seed gives
+// the same trace as long as the shipped workloads do not change.
 func Map(l arrivals.List, o MapOptions) (Trace, error) {
 	if len(l.Arrivals) == 0 || len(l.Arrivals) > maxTasks {
 		return Trace{}, fmt.Errorf("a trace has 1 to %d tasks, not %d; cut one out with: carma trace sample --tasks %d", maxTasks, len(l.Arrivals), defaultTasks)
@@ -81,7 +81,7 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 		}
 		name := a.Job
 		if _, err := workloads.Find(name); err == nil {
-			name = "" // a workload's name, but this task has another one
+			name = "" // a workload's name, but not of this task's workload
 		}
 		t.Tasks = append(t.Tasks, Task{At: a.At, Workload: w.Name, GPUs: w.GPUs, Name: name, User: a.User})
 	}
@@ -91,7 +91,7 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 	return t, nil
 }
 
-// alike is the largest ratio of run times at which workloads count as equally near.
+// alike is the largest ratio of run times at which workloads are equally near.
 const alike = 1.1
 
 // nearestTo returns the workload that is nearest by its number of GPUs, then by the ratio
@@ -104,7 +104,7 @@ func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d m
 	list := make([]candidate, len(all))
 	least := math.Inf(1)
 	for i, w := range all {
-		c, _ := w.Campaign(campaign) // all workloads of a pool have it
+		c, _ := w.Campaign(campaign) // all workloads of a pool have this campaign
 		list[i] = candidate{w, math.Abs(float64(w.GPUs - a.GPUs)), ratio(c.RunTime, a.RunTime)}
 		least = min(least, list[i].gpus)
 	}

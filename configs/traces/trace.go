@@ -27,10 +27,10 @@ type Trace struct {
 	Name        string
 	Description string
 	Source      string
-	// Campaign is the source of its run times and memory: "v1" or "v2". Every
-	// workload of the trace was measured in it.
+	// Campaign is the source of its run times and memory: "v1" or "v2". Every workload of
+	// the trace was measured in that campaign.
 	Campaign string
-	Tasks    []Task // by arrival
+	Tasks    []Task // sorted by arrival
 }
 
 // Task is one submission.
@@ -62,9 +62,9 @@ func Names() []string {
 	return paths
 }
 
-// Read reads the trace with this path. If there is no such file, it returns the
-// shipped trace with this name, or generates the one that generated-SEED or
-// generated-SEEDxTASKS stands for (see [Generate]).
+// Read reads the trace with this path. If there is no such file, it returns the shipped
+// trace with this name, or generates the trace generated-SEED or generated-SEEDxTASKS
+// (see [Generate]).
 func Read(path string) (Trace, error) {
 	f, err := os.Open(path)
 	if err == nil {

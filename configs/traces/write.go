@@ -13,7 +13,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Write writes a trace in YAML. Parse reads it as an equal trace, except for the
+// Write writes a trace in YAML. Parse reads it back as an equal trace, except for the
 // line numbers.
 func Write(w io.Writer, t Trace) error {
 	b := bufio.NewWriter(w)
@@ -51,8 +51,8 @@ func (t Task) values() []string {
 	return list
 }
 
-// seconds writes an arrival. A fraction is written with its unit, because plain
-// numbers are rounded to microseconds when they are read.
+// seconds formats an arrival. A fraction gets a unit, because plain numbers are rounded
+// to microseconds when read.
 func seconds(t Task) string {
 	s := joblog.FormatSeconds(t.At)
 	if strings.Contains(s, ".") {
@@ -66,8 +66,8 @@ var (
 	words  = lazyregexp.New(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
 )
 
-// scalar writes a text for YAML. It quotes a text that YAML could read as
-// something else; Go's escapes are valid there.
+// scalar formats a text for YAML. It quotes a text that YAML could read as something
+// else; Go's escapes are valid there.
 func scalar(s string) string {
 	if simple().MatchString(s) && !words().MatchString(s) {
 		return s

@@ -18,7 +18,7 @@ const schema = "carma/trace/v1"
 
 var keys = []string{"schema", "name", "description", "source", "campaign", "tasks"}
 
-// yaml reads the YAML form node by node, so that every error has its line.
+// yaml parses the YAML form node by node, so that every error has its line.
 func (p *parser) yaml(content []byte) error {
 	var document, second yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(content))
@@ -124,8 +124,8 @@ func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 
 var yamlLine = lazyregexp.New(`^line (\d+): `)
 
-// syntax turns an error of the YAML library into ours. If the library knows the
-// line, its text begins with it.
+// syntax turns an error of the YAML library into a parse error with a line, if the
+// library's text begins with one.
 func (p *parser) syntax(err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1

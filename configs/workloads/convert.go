@@ -1,17 +1,16 @@
 //go:build ignore
 
-// Convert writes the workload profiles in this folder from tables of CARMA's and
-// its follow-ups' figures:
+// Convert writes the workload profiles in this folder from tables of CARMA's and its
+// follow-ups' figures:
 //
 //	go run convert.go FOLDER    (in configs/workloads)
 //
-// FOLDER has workloads.csv (one row per task and campaign) and solo-profiles.csv
-// (one row per GPU of a run alone). The result depends on nothing else, so a
-// second run writes the same bytes.
+// FOLDER has workloads.csv (one row per task and campaign) and solo-profiles.csv (one row
+// per GPU of a run alone). The output is deterministic.
 //
-// Tasks with equal model, dataset, batch size, epochs and GPUs are one profile
-// with several aliases. A solo profile without a task becomes a profile of its
-// own, measured in campaign v2 only.
+// Tasks with equal model, dataset, batch size, epochs and GPUs are one profile with
+// several aliases. A solo profile without a task becomes a profile of its own, measured
+// in campaign v2 only.
 package main
 
 import (
@@ -78,7 +77,7 @@ type profile struct {
 	aliases        []string
 	v1, v2         row   // rows of workloads.csv
 	solo           []row // rows of solo-profiles.csv, one per GPU
-	lender         row   // if it has no activity, it takes this one's
+	lender         row   // if it has no activity, the workload whose activity it uses
 	notes          []string
 }
 
@@ -196,10 +195,10 @@ func (p *profile) note(notes string) {
 	}
 }
 
-// sibling is the workload that gives its activity to one that has none.
+// sibling maps a workload without activity to the workload whose activity it uses.
 var sibling = map[string]string{"gpt2_xl": "gpt2_large_wiki_bs8_2gpu"}
 
-// spellings are more names of a model, besides the table's and our own.
+// spellings lists additional names of a model.
 var spellings = map[string][]string{
 	"bert_base":              {"bert-base-uncased"},
 	"bert_large":             {"bert-large-uncased"},
@@ -338,7 +337,7 @@ func activity(s row) string {
 	return out + ", smocc: " + s["smocc_mean"] + ", drama: " + s["drama_mean"]
 }
 
-// estimates leaves out 40000, the original's sign for "no estimate".
+// estimates omits 40000, the original's sign for "no estimate".
 func estimates(r row) string {
 	var out []string
 	for _, name := range []string{"horus", "faketensor", "gpumemnet"} {

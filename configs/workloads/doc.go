@@ -1,9 +1,9 @@
 // Package workloads is the catalogue of measured training tasks. Carma's simulated GPUs,
 // replays and estimators use it. The tasks come from the original CARMA and its
-// follow-ups, and were measured alone on an A100 40 GB.
+// follow-ups, and were measured without co-location on an A100 40 GB.
 //
-// There is one file per model. It has this form (schema carma/workload/v1; memory
-// in MiB, activity 0 to 1, all figures per GPU):
+// There is one file per model. It has this form (schema carma/workload/v1; memory in MiB,
+// activity 0 to 1, all figures per GPU):
 //
 //	schema: carma/workload/v1
 //	model: resnet50
@@ -26,11 +26,11 @@
 //	      - {peak_mib: 28330, smact: 0.84, smocc: 0.27, drama: 0.21}
 //	    notes: [...]              # contradictions between the sources
 //
-// A missing figure was not measured. A missing estimate was not given: the
-// original writes 40000 for it. The two campaigns differ in software and in
-// settings (v1 has about 1.2 GiB more memory outside the framework's allocator).
-// Never mix them in one comparison. convert.go makes the files.
+// A missing figure was not measured. A missing estimate was not given: the original
+// writes 40000 for it. The two campaigns differ in software and in settings (v1 has about
+// 1.2 GiB more memory outside the framework's allocator). Never mix them in one
+// comparison. convert.go makes the files.
 //
-// The package's tests check every profile. A broken embedded file is a bug and
-// panics at first use.
+// The package's tests check every profile. A broken embedded file is a bug and panics at
+// first use.
 package workloads

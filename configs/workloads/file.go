@@ -60,7 +60,7 @@ type fileCampaign struct {
 // schema is the only version of the format so far.
 const schema = "carma/workload/v1"
 
-// load reads every file of a folder, in the order of their names.
+// load reads every file of a folder, in order of name.
 func load(fsys fs.FS) (profiles []Profile, spellings map[string]string, err error) {
 	names, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {

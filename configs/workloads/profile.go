@@ -8,8 +8,8 @@ import (
 	"carma/internal/units"
 )
 
-// Profile is all that is known about one training task. It is shared: callers
-// must not change it.
+// Profile contains all data about one training task. It is shared: callers must not
+// change it.
 type Profile struct {
 	Name    string
 	Aliases []string // task names of the original
@@ -20,12 +20,13 @@ type Profile struct {
 
 	// WeightClass is the original's class: "light", "medium/heavy" or "heavy".
 	WeightClass string
-	// Activity is the activity of the first GPU: the mean over a run alone on an A100.
+	// Activity is the activity of the first GPU: the mean over a run without co-location on
+	// an A100.
 	Activity Activity
 	// Estimates are the estimates published with the task.
 	Estimates Estimates
 	Solo      Solo
-	// Notes are contradictions between the sources.
+	// Notes lists contradictions between the sources.
 	Notes []string
 
 	campaigns map[string]Campaign
@@ -40,19 +41,19 @@ type Activity struct {
 	DRAMA    float64 `yaml:"drama"`     // share of time the DRAM interface moves data
 }
 
-// Campaign is one measurement of the task alone on its GPUs.
+// Campaign is one measurement of the task without co-location on its GPUs.
 type Campaign struct {
 	RunTime time.Duration // of the whole task, start-up included
 	Memory  units.Bytes   // peak on the fullest GPU, as nvidia-smi prints it
 	Source  string        // origin of RunTime
 }
 
-// Estimates are peaks per GPU predicted by other systems, or 0 if there is none.
+// Estimates contains peaks per GPU predicted by other systems, or 0 if there is none.
 type Estimates struct {
 	Horus, FakeTensor, GPUMemNet units.Bytes
 }
 
-// Solo is the AEGIS run alone in which the activity was measured.
+// Solo is the AEGIS run without co-location in which the activity was measured.
 type Solo struct {
 	ID        string // the run's own name; Find accepts it
 	EndToEnd  time.Duration
@@ -66,21 +67,20 @@ type gpuProfile struct {
 	Activity `yaml:",inline"`
 }
 
-// samples is the published size of a data set's training part. WikiText-2 is
-// counted in blocks of 128 tokens: with that, 2,000 steps of the Llama profile
-// take their measured time. Criteo is a guess, because that task reads only a
-// part.
+// samples is the published size of a data set's training part. WikiText-2 is counted in
+// blocks of 128 tokens, because then 2,000 steps of the Llama profile take their measured
+// time. Criteo is a guess, because its task reads only a part.
 var samples = map[string]int{
 	"imagenet": 1_281_167, "cifar100": 50_000, "mnist": 60_000, "coco": 117_266,
 	"pascal_voc": 1_464, "wikitext2": 18_700, "criteo_terabyte": 64_000_000,
 }
 
-// StepsPerEpoch is the number of training steps in an epoch.
+// StepsPerEpoch returns the number of training steps in an epoch.
 func (p Profile) StepsPerEpoch() int {
 	return max(1, (samples[p.Dataset]+p.BatchSize-1)/p.BatchSize)
 }
 
-// StepTime is the time of one training step in the solo run.
+// StepTime returns the time of one training step in the solo run.
 func (p Profile) StepTime() time.Duration {
 	loop := p.Solo.TrainLoop
 	if loop == 0 {
@@ -89,12 +89,12 @@ func (p Profile) StepTime() time.Duration {
 	return loop / time.Duration(p.StepsPerEpoch()*p.Epochs)
 }
 
-// DefaultCampaign is the campaign if none is named.
+// DefaultCampaign is the campaign used if none is named.
 const DefaultCampaign = "v2"
 
-// Campaign returns the measurements of campaign "v1" or "v2"; "": the default. It
-// fails for an unknown campaign, and if the task was not measured in it: v1 has
-// only some.
+// Campaign returns the measurements of campaign "v1" or "v2", or of the default if name
+// is "". It fails for an unknown campaign, or if the task was not measured in it: v1 has
+// only some tasks.
 func (p Profile) Campaign(name string) (Campaign, error) {
 	if name == "" {
 		name = DefaultCampaign

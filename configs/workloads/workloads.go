@@ -10,15 +10,15 @@ import (
 )
 
 type catalogue struct {
-	profiles []Profile         // by name
-	byName   map[string]int    // lower-case name, alias or solo run to index in profiles
-	models   map[string]string // folded spelling to model
+	profiles []Profile         // sorted by name
+	byName   map[string]int    // maps a lower-case name, alias or solo run to an index in profiles
+	models   map[string]string // maps a folded spelling to a model
 }
 
 var shipped = sync.OnceValue(func() catalogue {
 	profiles, models, err := load(files)
 	if err != nil {
-		panic("workloads: " + err.Error()) // the files are embedded, so this is our own bug
+		panic("workloads: " + err.Error()) // the files are embedded, so this is a bug of carma
 	}
 	c := catalogue{profiles: profiles, byName: map[string]int{}, models: models}
 	for i, p := range profiles {
@@ -32,8 +32,8 @@ var shipped = sync.OnceValue(func() catalogue {
 // All returns every profile, sorted by name.
 func All() []Profile { return slices.Clone(shipped().profiles) }
 
-// Find returns the profile with that name, alias (a task name of the original) or
-// solo run, in any case. The error has the nearest names.
+// Find returns the profile with that name, alias (a task name of the original) or solo
+// run, ignoring case. The error lists the nearest names.
 func Find(name string) (Profile, error) {
 	c := shipped()
 	if i, ok := c.byName[strings.ToLower(strings.TrimSpace(name))]; ok {
@@ -52,9 +52,9 @@ func Nearest(name string) []string {
 	return suggest.Names(name, names, 3)
 }
 
-// ByModel returns the profiles of a model, sorted by name, or none if there is no
-// such model. Case, hyphens, underscores, dots and spaces do not matter:
-// resnet50, ResNet-50 and res_net 50 are one model.
+// ByModel returns the profiles of a model, sorted by name, or nil if there is no such
+// model. Case, hyphens, underscores, dots and spaces do not matter: resnet50, ResNet-50
+// and res_net 50 are one model.
 func ByModel(model string) []Profile {
 	c := shipped()
 	want, ok := c.models[normal(model)]

@@ -82,7 +82,7 @@ func main() {
 	}
 }
 
-// describe reads programs, of which there is at least one.
+// describe describes programs, at least one.
 func describe(version string, at time.Time, programs []string) (*document, error) {
 	if len(programs) == 0 {
 		return nil, fmt.Errorf("name the programs")
@@ -128,7 +128,8 @@ func describe(version string, at time.Time, programs []string) (*document, error
 	return doc, nil
 }
 
-// module is a linked module. sum is Go's own checksum of its files, not of one file.
+// module describes a linked module. sum is Go's own checksum of its files, not of one
+// file.
 func module(path, version, sum string) spdxPackage {
 	p := spdxPackage{
 		Name: path, ID: id("Module", path+"-"+version), Version: version, Download: unknown, License: unknown,
@@ -140,7 +141,7 @@ func module(path, version, sum string) spdxPackage {
 	return p
 }
 
-// notID are the letters that an SPDX identifier must not have.
+// notID matches the characters that an SPDX identifier must not contain.
 var notID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 func id(kind, name string) string {

@@ -68,7 +68,8 @@ func (t *translator) joins(c types.ServiceConfig) (all []api.NetworkPlace) {
 	return all
 }
 
-// within reads which service's network a service shares, including loopback and ports.
+// within determines the service whose network namespace a service shares, including
+// loopback and ports.
 func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 	of, shares := strings.CutPrefix(c.NetworkMode, "service:")
 	if !shares {
@@ -98,8 +99,8 @@ func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 
 var goodAlias = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
-// networkName returns a network's name in the suite: its key, or for a network that suites
-// share its own name.
+// networkName returns a network's name in the suite: its key, or its own name for a
+// network that suites share.
 func (t *translator) networkName(key string) string {
 	if n := t.project.Networks[key]; bool(n.External) || n.Name != "" && n.Name != t.project.Name+"_"+key {
 		return cmp.Or(n.Name, key)

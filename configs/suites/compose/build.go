@@ -6,8 +6,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// build reads how an image is built. An image without a name is named after suite
-// and service, as in Compose.
+// build reads the build settings of an image. An image without a name is named after
+// suite and service, as in Compose.
 func (t *translator) build(c types.ServiceConfig, s *Service) {
 	b := c.Build
 	if b == nil {

@@ -14,7 +14,7 @@ import (
 // Extension is the key of carma's own settings.
 const Extension = "x-carma"
 
-// checker visits the keys of a document and collects the keys that carma does not honour.
+// checker visits the keys of a document and collects the unsupported keys.
 type checker struct {
 	*document
 	warnings []*Error
@@ -28,8 +28,8 @@ func (c *checker) say(line int, key, text string) {
 	c.warnings = append(c.warnings, &Error{File: file, Line: at, Key: key, Text: text})
 }
 
-// told returns the warnings by line, without duplicates. There may be duplicates because a
-// service that several others extend is visited several times.
+// told returns the warnings by line, without duplicates. A service that several others
+// extend is visited several times.
 func (c *checker) told() []string {
 	byLine(c.warnings)
 	var all []string
@@ -53,7 +53,7 @@ func (c *checker) refuse(line int, key, why string) {
 	}
 }
 
-// err returns the first refusal in the file, with the places of the others.
+// err returns the first refusal in the file, with the places of the other refusals.
 func (c *checker) err() error {
 	if len(c.refused) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func (c *checker) depends() error {
 			waits[name] = append(waits[name], n.Value)
 		}
 	}
-	done := map[string]int{} // 1: being visited, 2: without a circle
+	done := map[string]int{} // 1: being visited, 2: part of no cycle
 	var way []string
 	var visit func(name string) error
 	visit = func(name string) error {

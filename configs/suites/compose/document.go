@@ -17,16 +17,16 @@ import (
 // Error reports a fault in a Compose file, with its place.
 type Error = taskfile.Error
 
-// Limits of a file: its size in bytes, and its number of values after aliases are
-// replaced.
+// Limits of a file: its size in bytes, and its number of values after expansion of
+// aliases.
 const (
 	MaxSize  = 1 << 20
 	maxNodes = 100_000
 	maxDepth = 64
 )
 
-// Read reads the content of a Compose file; name is for errors. A file that is
-// too large is refused.
+// Read reads the content of a Compose file and refuses a file that is too large. name is
+// used in errors.
 func Read(name string, from io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(from, MaxSize+1))
 	if err != nil {
@@ -38,15 +38,15 @@ func Read(name string, from io.Reader) ([]byte, error) {
 	return content, nil
 }
 
-// document is a Compose file as a tree, without aliases and merge keys. The nodes
+// document is a Compose file as a tree, with aliases and merge keys expanded. The nodes
 // keep their lines.
 type document struct {
 	file string
 	root *yaml.Node
-	// others are the files that are merged into the document, and the files that it
+	// others contains the files that are merged into the document, and the files that it
 	// includes or extends; see place.
 	others []string
-	// unset are the variables that are not set, where they are used.
+	// unset lists the unset variables, with the places of their use.
 	unset []*Error
 }
 
@@ -57,7 +57,7 @@ func (d *document) errorf(line int, key, format string, args ...any) error {
 
 var yamlLine = lazyregexp.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
-// parse makes the tree of a file.
+// parse parses a file into a tree.
 func parse(file string, content []byte) (*document, error) {
 	d := &document{file: file}
 	if len(content) > MaxSize {
@@ -88,7 +88,7 @@ func parse(file string, content []byte) (*document, error) {
 	return d, nil
 }
 
-// parserError matches errors of the YAML library whose line counts from 0.
+// parserError matches errors of the YAML library whose line numbers count from 0.
 var parserError = lazyregexp.New(`did not find expected (',' or|key|'-' indicator|node content|<)`)
 
 func (d *document) broken(err error) error {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// perFile is larger than the number of lines of any file. The lines of the n-th other
-	// file count from n*perFile, so that a line number identifies the file.
+	// perFile is larger than the number of lines of any file. Lines of the n-th other file
+	// count from n*perFile, so that a line number identifies the file.
 	perFile = 10 * MaxSize
 	// maxFiles is the largest number of other files that a suite may include or extend.
 	maxFiles = 32
-	// baseKey begins a key in the root. Below it are the services of another file that
-	// services of this one extend.
+	// baseKey begins a key in the root. Below it are services of another file that services
+	// of this file extend.
 	baseKey = "\x00"
 )
 
-// place is the file and the line that a number stands for.
+// place returns the file and the line that a number stands for.
 func (d *document) place(line int) (file string, at int) {
 	if n := line / perFile; n > 0 && n <= len(d.others) {
 		return d.others[n-1], line % perFile
@@ -32,7 +32,7 @@ func (d *document) place(line int) (file string, at int) {
 	return d.file, line
 }
 
-// over merges a further file over the document.
+// over merges another file over the document.
 func (d *document) over(f File) error {
 	if len(d.others) == maxFiles {
 		return &Error{File: f.Path, Text: fmt.Sprintf("more than %d files", maxFiles)}
@@ -63,7 +63,7 @@ type gatherer struct {
 	known map[string]*yaml.Node // by path
 }
 
-// read parses another file, which is named at line and key.
+// read parses another file, which the document names at line and key.
 func (g *gatherer) read(line int, key, path string) (*yaml.Node, error) {
 	if n := g.known[path]; n != nil {
 		return n, nil
@@ -101,7 +101,7 @@ func shift(n *yaml.Node, by int) {
 	}
 }
 
-// include adds the included files of a root. Relative paths count from folder.
+// include adds the included files of a root. Relative paths start at folder.
 func (g *gatherer) include(ctx context.Context, root *yaml.Node, folder string, depth int) error {
 	_, list := get(root, "include")
 	if list == nil || list.Kind != yaml.SequenceNode {
@@ -131,8 +131,8 @@ func (g *gatherer) include(ctx context.Context, root *yaml.Node, folder string, 
 	return nil
 }
 
-// included reads one entry of include: a file, or several files that are merged. Their
-// paths are relative to the folder below.
+// included reads an entry of include: a file, or several files that are merged. Their
+// paths are relative to the returned folder below.
 func (g *gatherer) included(item *yaml.Node, folder string) (other *yaml.Node, below string, err error) {
 	paths := item
 	if _, v := get(item, "path"); v != nil {
@@ -186,7 +186,8 @@ func within(outer map[string]string, item *yaml.Node, folder, below string) (map
 	return env, nil
 }
 
-// join adds what another file has below a key, unless the root has it.
+// join adds the content of another file below a key, except entries that the root already
+// has.
 func (g *gatherer) join(key string, other *yaml.Node) {
 	_, from := get(other, key)
 	if from == nil || from.Kind != yaml.MappingNode {
@@ -207,7 +208,7 @@ func (g *gatherer) join(key string, other *yaml.Node) {
 	}
 }
 
-// extend reads the files that services of a root extend.
+// extend reads the files with services that services of a root extend.
 func (g *gatherer) extend(ctx context.Context, root *yaml.Node, folder string) error {
 	_, services := get(root, "services")
 	if services == nil || services.Kind != yaml.MappingNode {
@@ -270,7 +271,7 @@ func (c *checker) lineage(name string) [][]string {
 	}
 }
 
-// placedIn adds the file of the line to an error of another reader.
+// placedIn adds the line's file to an error of another reader.
 func (d *document) placedIn(err error) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
@@ -279,7 +280,7 @@ func (d *document) placedIn(err error) error {
 	return err
 }
 
-// keyText returns a path in the form of messages.
+// keyText formats a path for messages.
 func keyText(path []string) string {
 	text := ""
 	for _, p := range path {

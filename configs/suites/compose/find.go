@@ -10,9 +10,9 @@ import (
 )
 
 // Find returns the files of a suite if the user names none: the files of COMPOSE_FILE,
-// else compose.yaml in the folder or the nearest one above it, with the file of overrides
-// beside it. Relative names of COMPOSE_FILE count from the folder. It returns nil if
-// there is none.
+// otherwise compose.yaml in the folder or the nearest one above it, with its override
+// file. Relative names in COMPOSE_FILE start at the folder. It returns nil if there is
+// none.
 func Find(o Options) ([]string, error) {
 	env, err := variables(o)
 	if err != nil {
@@ -51,9 +51,8 @@ func WithOverride(path string) []string {
 	return []string{path}
 }
 
-// chosen returns the profiles whose services run: the given ones, else the profiles of
-// COMPOSE_PROFILES. As with docker compose, the profile "" is chosen if neither names
-// one.
+// chosen returns the active profiles: the given profiles, otherwise the profiles of
+// COMPOSE_PROFILES, otherwise the profile "", as in docker compose.
 func (o *Options) chosen(env map[string]string) []string {
 	if len(o.Profiles) > 0 {
 		return o.Profiles

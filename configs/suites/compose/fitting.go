@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// fit reads the keys that mean the same as flags of docker run, by the fields of a
-// task that mean the same.
+// fit reads the keys that mean the same as flags of docker run into the corresponding
+// fields of a task.
 func (t *translator) fit(c types.ServiceConfig, r *api.Submit) {
 	set := func(key, field string, texts ...string) {
 		f, known := api.FieldNamed(field)

@@ -11,20 +11,20 @@ import (
 	"carma/runner/api"
 )
 
-// gpuAsk is a service's request for GPUs, in all spellings together.
+// gpuAsk is a service's request for GPUs, combined from all its forms.
 type gpuAsk struct {
-	// asks says that the service requests GPUs, none that it explicitly requests no GPUs.
+	// asks is set if the service requests GPUs, none if it explicitly requests no GPUs.
 	asks, none bool
-	// all says that the service requests all GPUs. Otherwise count is the requested number,
+	// all is set if the service requests all GPUs. Otherwise count is the requested number,
 	// or 0 if not given.
 	all   bool
 	count int
-	// keys is the path of the request. requests has its entries if it is a list.
+	// keys is the path of the request. requests contains its entries if it is a list.
 	keys     []string
 	requests []types.DeviceRequest
-	// twice says that the service has requests both in gpus and in reservations.devices.
+	// twice is set if the service has requests both in gpus and in reservations.devices.
 	twice bool
-	// looks names the sign that a service without a request uses GPUs, or is empty.
+	// looks is the sign that a service without a request uses GPUs, or empty.
 	looks string
 }
 
@@ -36,8 +36,8 @@ func isNVIDIA(runtime string) bool {
 // Names of the environment of NVIDIA's container runtime.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// gpusOf returns a service's request: by gpus, by reservations, by devices, or by
-// NVIDIA's runtime and its variable, which counts if the others say nothing.
+// gpusOf returns a service's request: from gpus, reservations, devices, or, if these
+// request nothing, from NVIDIA's runtime and its variable.
 func gpusOf(c types.ServiceConfig) gpuAsk {
 	a := gpuAsk{requests: c.Gpus, keys: []string{"gpus"}}
 	if d := c.Deploy; d != nil && d.Resources.Reservations != nil && len(d.Resources.Reservations.Devices) > 0 {
@@ -83,8 +83,8 @@ func gpusOf(c types.ServiceConfig) gpuAsk {
 	return a
 }
 
-// gpuDevice reports whether a device is a GPU's, by its node or in CDI's words. name is
-// its index or UUID, empty for the nodes that all GPUs share.
+// gpuDevice reports whether a device is a GPU's, by its node or its CDI name. name is its
+// index or UUID, or "" for nodes that all GPUs share.
 func gpuDevice(source string) (name string, is bool) {
 	if name, is := strings.CutPrefix(source, "nvidia.com/gpu="); is {
 		return name, true
@@ -99,7 +99,7 @@ func gpuDevice(source string) (name string, is bool) {
 	return name, true
 }
 
-// gpus reads how many GPUs a service asks for. carma decides which ones it gets.
+// gpus reads the number of GPUs that a service requests. carma selects the GPUs.
 func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 	if d := c.Deploy; d != nil && d.Mode != "" && d.Mode != "replicated" && d.Mode != "replicated-job" {
 		t.refuseAt(c.Name, d.Mode+" is for a swarm; replicas is how many tasks there are", "deploy", "mode")
@@ -132,7 +132,7 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 // maxGPUs is the largest number of GPUs of one task.
 const maxGPUs = 1024
 
-// requested reads a list of requests for devices. It returns false for a refused one.
+// requested reads a list of device requests. It returns false for a refused list.
 func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) bool {
 	for i, r := range a.requests {
 		if why, of := notGPU(r); why != "" {
@@ -168,8 +168,8 @@ func (t *translator) requested(c types.ServiceConfig, s *Service, a *gpuAsk) boo
 	return true
 }
 
-// visible warns of devices and variables that select GPUs. own says that x-carma gives the
-// number of GPUs.
+// visible warns of devices and variables that select GPUs. own is set if x-carma gives
+// the number of GPUs.
 func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	line, key := t.at(c.Name, "environment")
 	if _, given := c.Environment[visibleDevices]; given && !a.none {
@@ -198,7 +198,7 @@ func (t *translator) visible(c types.ServiceConfig, a *gpuAsk, own bool) {
 	}
 }
 
-// unsaid says how many GPUs a task gets that asks for no number.
+// unsaid warns about the number of GPUs that a task gets if it requests no number.
 func (t *translator) unsaid(c types.ServiceConfig, s *Service, a *gpuAsk) {
 	line, key := t.at(c.Name)
 	const many = "it gets as many as its command or the image's labels say, else "
@@ -234,8 +234,7 @@ func listed(text string) (n int) {
 	return n
 }
 
-// itemAt returns the line of a key in the i-th entry of a list, and the full path of the
-// key.
+// itemAt returns the line and the full path of a key in the i-th entry of a list.
 func (t *translator) itemAt(service string, keys []string, i int, below string) (int, string) {
 	line, at := t.at(service, keys...)
 	if list, _ := t.find(strings.Split(at, ".")...); list != nil && i < len(list.Content) {
@@ -247,8 +246,8 @@ func (t *translator) itemAt(service string, keys []string, i int, below string) 
 	return line, at
 }
 
-// notGPU says why carma cannot fulfil a request, and names the key, or is empty if carma
-// can.
+// notGPU returns the reason why carma cannot fulfil a request, and the key, or "" if
+// carma can.
 func notGPU(r types.DeviceRequest) (why, key string) {
 	switch {
 	case r.Driver != "" && r.Driver != "nvidia" && r.Driver != "cdi":
@@ -261,7 +260,7 @@ func notGPU(r types.DeviceRequest) (why, key string) {
 	return "", ""
 }
 
-// isCapability reports whether Docker selects NVIDIA's driver by this capability.
+// isCapability reports whether this capability makes Docker select NVIDIA's driver.
 func isCapability(name string) bool {
 	return slices.Contains([]string{"gpu", "nvidia", "compute", "compat32", "graphics", "utility", "video", "display", "ngx"}, name)
 }

@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// helperExtension are the keys that x-carma of a helper may have. They set the helper's
+// helperExtension lists the keys that x-carma of a helper may have. They set the helper's
 // share of the machine.
 var helperExtension = []string{"cpus", "cpus-reserve", "host-mem", "host-reserve", "pids", "shm-size", "pull", "stop-grace"}
 
@@ -47,8 +47,8 @@ func (t *translator) addHelper(s *Suite, c types.ServiceConfig) {
 	s.Helpers = append(s.Helpers, service)
 }
 
-// lonely checks the number of a helper's containers. It returns true if the helper gets no
-// container.
+// lonely checks the number of a helper's containers. It returns true if the helper gets
+// no container.
 func (t *translator) lonely(c types.ServiceConfig, s *Service) bool {
 	if n := s.Replicas; n < 0 || n > api.MaxHelpers {
 		t.refuseAt(c.Name, fmt.Sprintf("%d replicas; a helper can have from 0 to %d", n, api.MaxHelpers), "scale")
@@ -61,7 +61,7 @@ func (t *translator) lonely(c types.ServiceConfig, s *Service) bool {
 	return s.Replicas == 0
 }
 
-// runs reads how the helper's container runs.
+// runs reads the settings with which the helper's container runs.
 func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 	h.Hostname, h.StopSignal, h.ReadOnly, h.Terminal, h.Stdin = c.Hostname, c.StopSignal, c.ReadOnly, c.Tty, c.StdinOpen
 	h.Init = c.Init != nil && *c.Init
@@ -94,7 +94,7 @@ func (t *translator) runs(c types.ServiceConfig, h *api.Helper) {
 	t.security(c)
 }
 
-// before reads which helpers must start before this helper.
+// before reads the helpers that must start before this helper.
 func (t *translator) before(c types.ServiceConfig, h *api.Helper) {
 	for _, d := range t.comesAfter(c) {
 		if t.isTask[d.of] {
@@ -105,7 +105,7 @@ func (t *translator) before(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// again reads when the helper is restarted. As in Compose, the keys below deploy take
+// again reads the helper's restart policy. As in Compose, the keys below deploy take
 // precedence.
 func (t *translator) again(c types.ServiceConfig, h *api.Helper) {
 	h.Restart = c.Restart
@@ -126,8 +126,7 @@ func (t *translator) again(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// ports reads which ports of the helper are published. They are published on 127.0.0.1
-// only.
+// ports reads the helper's published ports. They are published only on 127.0.0.1.
 func (t *translator) ports(c types.ServiceConfig, h *api.Helper) {
 	for _, p := range c.Ports {
 		if p.HostIP != "" && p.HostIP != "0.0.0.0" && p.HostIP != "::" && !strings.HasPrefix(p.HostIP, "127.") && p.HostIP != "::1" && p.HostIP != "localhost" {
@@ -174,8 +173,8 @@ func (t *translator) health(c types.ServiceConfig, h *api.Helper) {
 	}
 }
 
-// usual are capabilities that programs request but do not need: the engine's default, and
-// the capability to set priorities.
+// usual lists capabilities that programs request but do not need: the engine's default,
+// and the capability to set priorities.
 var usual = []string{"AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_NICE"}
 
 // powers reads the helper's capabilities.
@@ -183,8 +182,8 @@ func (t *translator) powers(c types.ServiceConfig, h *api.Helper) {
 	h.CapDrop, h.CapAdd = c.CapDrop, t.capabilities(c, slices.Concat(api.HelperCapabilities, api.MoreCapabilities))
 }
 
-// capabilities returns the capabilities of cap_add that may be given. It warns of others
-// in the engine's default, and refuses the rest.
+// capabilities returns the capabilities of cap_add that may be given. It warns about
+// other capabilities in the engine's default, and refuses the rest.
 func (t *translator) capabilities(c types.ServiceConfig, may []string) (given []string) {
 	harmless := slices.Concat(usual, api.HelperCapabilities, api.MoreCapabilities)
 	for _, name := range c.CapAdd {

@@ -17,8 +17,8 @@ func over(rules, other map[string]rule) map[string]rule {
 	return all
 }
 
-// taskKeys are the keys of a service that becomes tasks, helperKeys the keys of a service
-// that becomes a helper. They differ in the needs of a long-lived container.
+// taskKeys are the keys of a service that becomes tasks, helperKeys of a service that
+// becomes a helper. helperKeys add the needs of a long-lived container.
 var (
 	taskKeys = over(bothKeys, map[string]rule{
 		"cap_add":  ok(),

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// interpolate replaces the variables in all values of the document. As under Compose, one
-// that is not set is empty, and gives a warning.
+// interpolate replaces the variables in all values of the document. As in Compose, an
+// unset variable is empty and causes a warning.
 func (d *document) interpolate(env map[string]string) error {
 	return d.interpolateNode(d.root, "", env)
 }

@@ -2,24 +2,24 @@ package compose
 
 import "carma/configs/dockerflags"
 
-// verdict says how carma treats a key.
+// verdict is carma's treatment of a key.
 type verdict int
 
 const (
-	honoured verdict = iota // or checked by the code that reads it, in translate.go
+	honoured verdict = iota // or checked by the code that reads the key, in translate.go
 	warned
 	refused
 )
 
-// rule says how carma treats a key of the Compose specification, and why. A value that
-// asks for nothing (false, empty) gives neither a warning nor a refusal.
+// rule is carma's treatment of a key of the Compose specification, and the reason. A
+// value that requests nothing (false, empty) causes neither a warning nor a refusal.
 type rule struct {
 	verdict verdict
 	why     string
-	// below are the keys below, if the value is a mapping or a list of mappings. If nil,
-	// the value is treated as a whole.
+	// below contains the rules for nested keys, if the value is a mapping or a list of
+	// mappings. If nil, the value is treated as a whole.
 	below map[string]rule
-	// named says that the value is a mapping of names to mappings with the keys below.
+	// named is set if the value maps names to mappings with the keys below.
 	named bool
 }
 
@@ -28,8 +28,8 @@ func okWith(below map[string]rule) rule { return rule{below: below} }
 func warn(why string) rule              { return rule{verdict: warned, why: why} }
 func refuse(why string) rule            { return rule{verdict: refused, why: why} }
 
-// alike adds rules for keys that mean the same as flags of docker run that carma lacks. The
-// rules use the flags' messages.
+// alike adds rules for keys that mean the same as flags of docker run that carma lacks,
+// with the flags' messages.
 func alike(rules map[string]rule) map[string]rule {
 	for _, f := range dockerflags.All() {
 		for _, key := range f.Keys {
@@ -66,8 +66,8 @@ var topKeys = map[string]rule{
 	"models":   warn("carma runs no model servers"),
 }
 
-// serviceKeys are the keys of a service. Package dockerflags has the flags of docker run
-// that carma lacks.
+// serviceKeys are the keys of a service. Package dockerflags contains the flags of docker
+// run that carma lacks.
 var serviceKeys = alike(map[string]rule{
 	"image":              ok(),
 	"build":              okWith(buildKeys),

@@ -14,11 +14,11 @@ const (
 	keyHelper = "helper"
 )
 
-// tasks returns which services are tasks; the others are helpers. A service is a task if
-// it reserves GPUs, has its own settings in x-carma, or waits for the end of a task; in the
-// last case it has no GPU. x-carma: {task: true} and {helper: true} override this. A
-// TensorBoard needs no GPU, so it is a helper although it reserves some. If no service is
-// a task by its own words, settings at the top of the file make all of them tasks.
+// tasks returns the services that are tasks; the others are helpers. A service is a task
+// if it reserves GPUs, has its own settings in x-carma, or waits for the end of a task;
+// in the last case it has no GPU. x-carma: {task: true} and {helper: true} override this.
+// A TensorBoard needs no GPU, so it is a helper even if it reserves some. If no service
+// is a task by these rules, settings at the top of the file make all of them tasks.
 func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 	is, fixed := map[string]bool{}, map[string]bool{}
 	any := false
@@ -44,7 +44,7 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 			}
 		}
 	}
-	for range active { // a task that waits for a task's end comes after it, and so on
+	for range active { // each round finds the tasks that wait for a task of an earlier round
 		for _, c := range active {
 			for of, d := range c.DependsOn {
 				if is[of] && !is[c.Name] && !fixed[c.Name] && d.Condition == types.ServiceConditionCompletedSuccessfully {
@@ -58,14 +58,14 @@ func (t *translator) tasks(active []types.ServiceConfig) map[string]bool {
 }
 
 // isTensorBoard reports whether a service runs TensorBoard, which shows the trainings of
-// other services. Compose files of projects often reserve all GPUs for it too, because it
-// uses the image of the training.
+// other services. Many Compose files reserve all GPUs for it too, because it uses the
+// training's image.
 func isTensorBoard(c types.ServiceConfig) bool {
 	words := slices.Concat(c.Entrypoint, c.Command)
 	return len(words) > 0 && filepath.Base(words[0]) == "tensorboard"
 }
 
-// kind reads task and helper of an x-carma.
+// kind reads the keys task and helper of an x-carma.
 func (t *translator) kind(n *yaml.Node, at string) (task, said bool) {
 	for _, key := range []string{keyTask, keyHelper} {
 		k, v := get(n, key)

@@ -10,8 +10,8 @@ import (
 	"carma/runner/api"
 )
 
-// limits reads a service's limits on the machine. Limits below deploy take precedence. In
-// Compose 0, and -1 for processes, means no limit; here the daemon's limit applies then.
+// limits reads a service's resource limits. Limits below deploy take precedence. In
+// Compose, 0 (and -1 for processes) means no limit; here it means the daemon's limit.
 func (t *translator) limits(c types.ServiceConfig, r *api.Submit) {
 	t.setLimits(c.Name, r, c.CPUS, c.MemLimit, c.PidsLimit, "cpus", "mem_limit", "pids_limit")
 	if memory := c.MemReservation; memory > 0 {
@@ -30,7 +30,7 @@ func (t *translator) limits(c types.ServiceConfig, r *api.Submit) {
 	t.setLimits(c.Name, r, float32(l.NanoCPUs), l.MemoryBytes, l.Pids, at+"cpus", at+"memory", at+"pids")
 }
 
-// setReserved reads the memory that is allocated for a service.
+// setReserved reads the memory to allocate for a service.
 func (t *translator) setReserved(service string, r *api.Submit, l *types.Resource) {
 	var booked api.Submit
 	at := "deploy.resources.reservations."

@@ -21,7 +21,7 @@ import (
 )
 
 // Load reads a Compose file, and the files of [Options.Over] over it. file is its path,
-// for errors. An error in the file has the type *[Error].
+// for errors. An error in the file is an *[Error].
 func Load(ctx context.Context, file string, content []byte, o Options) (*Suite, error) {
 	d, env, err := open(file, content, o)
 	if err != nil {
@@ -71,7 +71,7 @@ func Load(ctx context.Context, file string, content []byte, o Options) (*Suite, 
 	return s, nil
 }
 
-// Name reads only the name of the project from a Compose file.
+// Name reads only the project's name from a Compose file.
 func Name(file string, content []byte, o Options) (string, error) {
 	d, env, err := open(file, content, o)
 	if err != nil {
@@ -80,7 +80,7 @@ func Name(file string, content []byte, o Options) (string, error) {
 	return d.name(o, env)
 }
 
-// open parses a file, merges those over it, and collects the variables that they
+// open parses a file, merges further files over it, and collects the variables that they
 // may use.
 func open(file string, content []byte, o Options) (*document, map[string]string, error) {
 	d, err := parse(file, content)
@@ -195,7 +195,7 @@ func (c *checker) first() error {
 
 // load runs Compose's own loader.
 func (d *document) load(ctx context.Context, content []byte, name string, env map[string]string, o Options) (*types.Project, error) {
-	logrus.SetOutput(io.Discard) // this package gives these warnings, with lines
+	logrus.SetOutput(io.Discard) // this package prints these warnings itself, with lines
 	files := []types.ConfigFile{{Filename: filepath.Join(o.Folder, filepath.Base(d.file)), Content: content}}
 	for _, f := range o.Over {
 		files = append(files, types.ConfigFile{Filename: f.Path, Content: f.Content})
@@ -222,8 +222,8 @@ var (
 	waitsInText   = lazyregexp.New(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
 )
 
-// placed adds the line to an error of the loader. It finds the line by the names
-// in the error's text.
+// placed adds the line to an error of the loader. It finds the line by names in the
+// error's text.
 func (d *document) placed(err error) error {
 	text := strings.TrimSuffix(oneLine(err.Error()), ": invalid compose project")
 	text = indexInText().ReplaceAllString(strings.TrimPrefix(text, "decoding failed due to the following error(s): "), "services.$1")

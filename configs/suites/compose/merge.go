@@ -7,15 +7,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The tags of Compose for files that are merged: a value that goes, and one that
-// takes the place of the earlier one instead of being merged with it.
+// The tags of Compose for merged files: one removes a value, the other replaces the
+// earlier value instead of merging.
 const (
 	tagReset    = "!reset"
 	tagOverride = "!override"
 )
 
-// Keys whose value is not merged by its kind: replacing take the place of the earlier
-// value, nameLists may be a list of names or a mapping. * is any name.
+// Keys whose value is not merged according to its type. Values of replacing keys replace
+// the earlier value; nameLists may be a list of names or a mapping. * is any name.
 var (
 	replacing = [][]string{{"services", "*", "command"}, {"services", "*", "entrypoint"}, {"services", "*", "healthcheck", "test"}}
 	nameLists = [][]string{{"services", "*", "depends_on"}, {"services", "*", "networks"}}
@@ -30,8 +30,8 @@ func among(path []string, patterns [][]string) bool {
 }
 
 // merge overrides the keys of a file with the keys of a further file, as Compose does. It
-// changes neither. The loader merges the values themselves; this tree records where each
-// was written, and has the settings of x-carma.
+// modifies neither. The loader merges the values themselves; this tree records the place
+// of each value, and contains the settings of x-carma.
 func merge(to, from *yaml.Node, path []string) *yaml.Node {
 	switch {
 	case from.Tag == tagOverride, to == nil, among(path, replacing):
@@ -130,7 +130,7 @@ func asMapping(n *yaml.Node) *yaml.Node {
 	return m
 }
 
-// inFolderKey converts a build that is only a folder to a mapping with its key.
+// inFolderKey converts a build that is only a folder to a mapping with that folder.
 func inFolderKey(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		return n

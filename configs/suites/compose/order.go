@@ -7,7 +7,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// active returns the services that run. Each comes after the services that it waits for;
+// active returns the active services. Each comes after the services that it waits for;
 // otherwise they are in the file's order.
 func (c *checker) active(p *types.Project) ([]types.ServiceConfig, error) {
 	if len(p.Services) == 0 {
@@ -64,7 +64,7 @@ func (c *checker) at(service string, keys ...string) (line int, key string) {
 	return line, strings.Join(append([]string{"services", service}, keys...), ".")
 }
 
-// has reports whether the file gives a key of a service.
+// has reports whether the file sets a key of a service.
 func (c *checker) has(service string, keys ...string) bool {
 	for _, base := range c.lineage(service) {
 		if v, _ := c.find(append(slices.Clone(base), keys...)...); v != nil {

@@ -7,7 +7,7 @@ import (
 	"carma/runner/api"
 )
 
-// Suite is a Compose file, translated to tasks and helpers.
+// Suite is a Compose file translated to tasks and helpers.
 type Suite struct {
 	// Name is the project's name, and the name of the tasks' group.
 	Name string
@@ -17,11 +17,11 @@ type Suite struct {
 	Helpers []Service
 	// Warnings are about keys that are not honoured but harmless, one line each.
 	Warnings []string
-	// around has the settings that helpers and tasks share; see [Suite.Around].
+	// around contains the settings that helpers and tasks share; see [Suite.Around].
 	around api.Suite
 }
 
-// Around returns the suite's content besides its tasks, or nil if there is none.
+// Around returns the suite's content other than tasks, or nil if there is none.
 func (s *Suite) Around() *api.Suite {
 	all := s.around
 	for i := range s.Helpers {
@@ -36,7 +36,7 @@ func (s *Suite) Around() *api.Suite {
 	return &all
 }
 
-// join stores the tasks' part in the suite for a service.
+// join stores the suite's settings for the tasks of a service.
 func (s *Suite) join(service string, j api.Joined) {
 	if s.around.Tasks == nil {
 		s.around.Tasks = map[string]api.Joined{}
@@ -59,13 +59,13 @@ type Service struct {
 	taskfile.Task
 	// Replicas is the number of the service's tasks or containers.
 	Replicas int
-	// AllGPUs says that the service requests all GPUs of the machine.
+	// AllGPUs is set if the service requests all GPUs of the machine.
 	AllGPUs bool
-	// Helper has the settings of a helper that Submit lacks, or is nil for a task.
+	// Helper contains the settings of a helper that Submit lacks, or is nil for a task.
 	Helper *api.Helper
-	// Build says how its image is built, or is nil if it is not built.
+	// Build describes the build of the service's image, or is nil if the image is not built.
 	Build *Build
-	// Create are missing host folders that the service mounts. Like Compose, carma creates
+	// Create lists missing host folders that the service mounts. Like Compose, carma creates
 	// them.
 	Create []string
 }
@@ -78,11 +78,11 @@ type Build struct {
 	Tags                                         []string
 	ShmSize                                      int64 // bytes
 	NoCache, Pull                                bool
-	// Always says that the image is built even if it exists.
+	// Always is set if the image is built even if it exists.
 	Always bool
 }
 
-// File is a Compose file. Path is for errors.
+// File is a Compose file. Path is used in errors.
 type File struct {
 	Path    string
 	Content []byte
@@ -91,12 +91,12 @@ type File struct {
 // Options are settings from outside the file.
 type Options struct {
 	Name     string   // name of the project, or empty for the name in the file or of the folder
-	EnvFiles []string // instead of .env in the file's folder
+	EnvFiles []string // replace .env in the file's folder
 	Profiles []string // active profiles
 	Environ  []string // KEY=value
 	Folder   string   // base of relative paths
-	// Over are further files, merged over the first as Compose does, in order.
+	// Over lists further files, merged over the first as in Compose, in order.
 	Over []File
-	// UID and GID are the submitter's. Tasks run as these, except for root.
+	// UID and GID are the submitter's. Tasks run as this user, except root's tasks.
 	UID, GID int
 }

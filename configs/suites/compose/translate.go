@@ -22,8 +22,8 @@ type translator struct {
 	project *types.Project
 	options Options
 	env     map[string]string
-	isTask  map[string]bool // of the services that run
-	follows []string        // tasks only because they wait for a task's end
+	isTask  map[string]bool // whether an active service is a task
+	follows []string        // services that are tasks only because they wait for a task's end
 	err     error           // the first error in x-carma
 }
 
@@ -102,7 +102,7 @@ func (t *translator) words(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// names checks the name of the image and of the service.
+// names checks the names of the image and of the service.
 func (t *translator) names(c types.ServiceConfig, r *api.Submit) {
 	if len(c.Name) > 64 {
 		line, key := t.at(c.Name)
@@ -120,7 +120,7 @@ func (t *translator) names(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// container checks keys that carma gives every task, or gives no task.
+// container checks keys that carma sets for every task, or for no task.
 func (t *translator) container(c types.ServiceConfig, r *api.Submit) {
 	t.user(c, r)
 	t.fit(c, r)
@@ -132,8 +132,8 @@ func (t *translator) container(c types.ServiceConfig, r *api.Submit) {
 	t.capabilities(c, nil)
 }
 
-// security checks security options. Options that disable the engine's own rules are left
-// out: the rules stay, and most programs run with them.
+// security checks security options. Options that disable the engine's own rules are
+// ignored: most programs run with these rules.
 func (t *translator) security(c types.ServiceConfig) {
 	for _, o := range c.SecurityOpt {
 		switch o = strings.ReplaceAll(o, "=", ":"); {
@@ -146,7 +146,7 @@ func (t *translator) security(c types.ServiceConfig) {
 	}
 }
 
-// platform refuses images of other machines.
+// platform refuses images for other platforms.
 func (t *translator) platform(c types.ServiceConfig) {
 	here := "linux/" + runtime.GOARCH
 	asked := strings.Replace(strings.Replace(c.Platform, "x86_64", "amd64", 1), "aarch64", "arm64", 1)
@@ -193,7 +193,7 @@ func (t *translator) dependencies(c types.ServiceConfig, s *Suite, r *api.Submit
 // dependency is a service that another service waits for.
 type dependency struct{ of, condition string }
 
-// comesAfter lists the services that run and that a service waits for.
+// comesAfter lists the active services that a service waits for.
 func (t *translator) comesAfter(c types.ServiceConfig) (all []dependency) {
 	for _, name := range t.services() {
 		d, waits := c.DependsOn[name]
@@ -222,7 +222,7 @@ func (t *translator) comesAfter(c types.ServiceConfig) (all []dependency) {
 // number: Compose would rerun it without limit.
 const ownRetries = 3
 
-// retries reads how often a service that fails is run again.
+// retries reads the number of reruns of a failing service.
 func (t *translator) retries(c types.ServiceConfig, r *api.Submit) {
 	policy, limit, _ := strings.Cut(c.Restart, ":")
 	keys := []string{"restart"}
@@ -252,10 +252,10 @@ func (t *translator) retries(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// ownKeys are keys of a task for which Compose has its own key.
+// ownKeys lists keys of a task for which Compose has its own keys.
 var ownKeys = []string{"image", "command", "entrypoint", "env", "env-file", "volumes", "labels", "after"}
 
-// extensionKeys are the keys that x-carma may have: the keys of a task file, without
+// extensionKeys lists the keys that x-carma may have: the keys of a task file, without
 // ownKeys.
 var extensionKeys = slices.DeleteFunc(taskfile.Keys(), func(key string) bool { return slices.Contains(ownKeys, key) })
 
@@ -287,10 +287,10 @@ func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	s.Task = given
 	checked := given
 	if s.Replicas > 1 {
-		checked.Submit.Parallel = 0 // Parallel is the limit of the replicas here
+		checked.Submit.Parallel = 0 // Parallel limits the replicas here
 	}
 	if !s.Submit.Bare() {
-		checked.Submit.Image = cmp.Or(checked.Submit.Image, "built") // the image may be built from the service
+		checked.Submit.Image = cmp.Or(checked.Submit.Image, "built") // the image may be built for the service
 	}
 	if wrong := checked.Check(); wrong != nil {
 		t.refuseAt(c.Name, wrong.Text, Extension, wrong.Field)

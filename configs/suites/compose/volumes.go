@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// volumes reads a service's mounts: folders of the host become mounts of its container.
-// Volumes and folders in memory are in the result.
+// volumes reads a service's mounts. Folders of the host become mounts of its container.
+// Volumes and folders in memory become part of the result.
 func (t *translator) volumes(c types.ServiceConfig, s *Service) (j api.Joined) {
 	for _, v := range c.Volumes {
 		line, key := t.volumeAt(c.Name, v.Target)
@@ -50,7 +50,7 @@ func (t *translator) volumes(c types.ServiceConfig, s *Service) (j api.Joined) {
 	return j
 }
 
-// boundTo returns the host folder for which a volume is only a name, or empty for a real
+// boundTo returns the host folder that a named volume stands for, or "" for a real
 // volume. Such a folder is mounted like any other, with the same restrictions.
 func (t *translator) boundTo(volume string) string {
 	v := t.project.Volumes[volume]

@@ -11,18 +11,18 @@ import (
 	"carma/runner/api"
 )
 
-// Limits on the files of the host that are copied into a helper instead of being mounted:
-// files, and folders that are mounted read-only. In bytes and files, of one helper.
+// Limits on the host's files that are copied into a helper instead of being mounted
+// (files, and folders mounted read-only): bytes and number of files per helper.
 const (
 	maxCopied      = 256 << 10
 	maxCopiedFiles = 200
 )
 
-// wall enforces the restriction of mounts for helpers of ordinary users. A program that
-// is another user in its container could read and write mounted files as that user. So a
-// helper with a folder of the host runs as its owner. Files, and small folders that are
-// mounted read-only, need no mount: they are copied, with their owner's rights, and the
-// helper keeps the users of its image.
+// wall restricts the mounts of helpers of ordinary users. A program that is another user
+// in its container could read and write mounted files as that user. So a helper with a
+// folder of the host runs as its owner. Files, and small folders that are mounted
+// read-only, need no mount: they are copied, with their owner's rights, and the helper
+// keeps the users of its image.
 func (t *translator) wall(s *Service) {
 	r := &s.Submit
 	if t.options.UID == 0 || len(r.Mounts) == 0 {
@@ -86,7 +86,7 @@ func (t *translator) copies(s *Service) (files []api.SuiteFile, ok bool) {
 			if err != nil {
 				return err
 			}
-			// Readable by all in the container, as only its programs are there.
+			// Readable by everybody in the container, where only its own programs run.
 			files = append(files, api.SuiteFile{Path: filepath.Join(m.Target, rel), Content: content, UID: -1, GID: -1, Mode: uint32(info.Mode().Perm()) | 0o444, Writable: !m.ReadOnly})
 			return nil
 		})

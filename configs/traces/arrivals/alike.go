@@ -11,13 +11,13 @@ import (
 const alike = 1.1
 
 // Alike measures how often tasks repeat other tasks. Two tasks are alike if they have the
-// same user and number of GPUs, and their run times differ by at most a tenth. Next is the
-// share of tasks that are like their user's previous task. Pairs is the share of pairs of
-// tasks that are alike, over all pairs of tasks of one user. It is the
-// value that Next would have if users submitted their tasks in any order. Tasks whose run
+// same user and number of GPUs, and their run times differ by at most a tenth. Next is
+// the share of tasks that are like their user's previous task. Pairs is the share of
+// pairs of tasks that are alike, over all pairs of tasks of one user. Pairs is the
+// expected value of Next if users submitted their tasks in random order. Tasks whose run
 // time is unknown do not count. Both are 0 if there is nothing to compare.
 func (l List) Alike() (next, pairs float64) {
-	last := map[string]Arrival{} // look-up only
+	last := map[string]Arrival{} // only for look-up
 	same, compared := 0, 0
 	users := map[string]int{}
 	runs := map[string]map[int][]time.Duration{}
@@ -41,7 +41,7 @@ func (l List) Alike() (next, pairs float64) {
 	if compared == 0 {
 		return 0, 0
 	}
-	// Whole numbers, so the order of the maps does not matter.
+	// Integers, so the order of the maps does not matter.
 	all, close := 0, 0
 	for user, n := range users {
 		all += n * (n - 1) / 2
@@ -57,7 +57,7 @@ func near(a, b time.Duration) bool {
 	return float64(max(a, b)) <= alike*float64(min(a, b))
 }
 
-// nearPairs counts the pairs of run times that are near. It sorts them.
+// nearPairs counts the pairs of near run times. It sorts the run times.
 func nearPairs(times []time.Duration) int {
 	slices.Sort(times)
 	n, from := 0, 0

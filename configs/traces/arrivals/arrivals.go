@@ -1,6 +1,5 @@
-// Package arrivals has the load of a log: when tasks arrive, on how many GPUs,
-// and for how long. It takes samples of a log, compares them with their source,
-// and reads and writes them.
+// Package arrivals represents the load of a log: the tasks' arrival times, GPUs and run
+// times. It samples a log, compares samples with their source, and reads and writes them.
 //
 // The file is a table; lines that begin with # are comments:
 //

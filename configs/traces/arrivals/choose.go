@@ -16,9 +16,9 @@ type Choice struct {
 	User           string // or empty for all users
 }
 
-// Choose returns the tasks that may be sampled, and how many are left out for
-// which reason, as "186 failed". Suspended tasks and those without a known run
-// time are always left out.
+// Choose returns the tasks that may be sampled, and the number of tasks left out for each
+// reason, as "186 failed". Suspended tasks and tasks without a known run time are always
+// left out.
 func (l List) Choose(c Choice) (chosen List, left []string) {
 	chosen = List{First: l.First}
 	var failed, killed, other, unknown, large, others int
@@ -65,8 +65,8 @@ func (l List) Users() []string {
 	return names
 }
 
-// Starts returns the number of tasks at which the window w can begin and be full, at least
-// 1. It ignores w.Start.
+// Starts returns the number of tasks at which a full window w can begin, at least 1. It
+// ignores w.Start.
 func (l List) Starts(w Window) int {
 	n := len(l.Arrivals)
 	if w.Tasks > 0 {

@@ -14,8 +14,8 @@ type Window struct {
 	Tasks  int           // or 0 for no limit
 }
 
-// Sample returns the tasks of a window: they arrive at its start or later, and
-// before its end. The first arrival moves to 0.
+// Sample returns the tasks that arrive in a window, at its start or later, and before its
+// end. The first arrival moves to 0.
 func (l List) Sample(w Window) (List, error) {
 	from := sort.Search(len(l.Arrivals), func(i int) bool { return l.Arrivals[i].At >= w.Start })
 	to := len(l.Arrivals)

@@ -43,8 +43,8 @@ func (l List) Work() float64 {
 }
 
 // Load returns the offered load on a number of GPUs: the GPU time of all tasks divided by
-// the GPU time from the first arrival to the last. At a load of 1 the GPUs can just do the
-// work with one task at a time. Load is 0 if all tasks arrive at once.
+// the GPU time from the first arrival to the last. At a load of 1 the GPUs can just do
+// the work with one task per GPU. Load is 0 if all tasks arrive at once.
 func (l List) Load(gpus int) float64 {
 	if l.Span() == 0 {
 		return 0
@@ -57,8 +57,7 @@ func (l List) Load(gpus int) float64 {
 type Series struct {
 	Bin      time.Duration // length of one bin
 	Arrivals []int         // tasks that arrive in each bin
-	// Demand is the mean number of busy GPUs in each bin, if every task began
-	// when it arrives.
+	// Demand is the mean number of busy GPUs in each bin, if every task started on arrival.
 	Demand []float64
 }
 
@@ -69,7 +68,7 @@ func (l List) Over(bins int) Series {
 		end = max(end, l.Arrivals[i].At+max(0, l.Arrivals[i].RunTime))
 	}
 	s := Series{Bin: end/time.Duration(bins) + 1, Arrivals: make([]int, bins), Demand: make([]float64, bins)}
-	// change is the change of the busy GPUs at the bins' edges, for tasks that
+	// change is the change in the number of busy GPUs at the bins' edges, for tasks that
 	// fill whole bins.
 	change := make([]float64, bins+1)
 	for i := range l.Arrivals {

@@ -1,15 +1,15 @@
-// Package helios reads the job logs of SenseTime's Helios clusters in their
-// published form (GitHub S-Lab-System-Group/HeliosData: Earth, Saturn, Uranus and
-// Venus, each a cluster_log.csv).
+// Package helios reads the job logs of SenseTime's Helios clusters in their published
+// form (GitHub S-Lab-System-Group/HeliosData: Earth, Saturn, Uranus and Venus, each a
+// cluster_log.csv).
 //
-// The log is a table with a line for each job that Slurm got:
+// The log is a table with a line for each Slurm job:
 //
 //	job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
 //
-// Times are like 2020-06-09 18:41:01, without a zone. duration (from start to
-// end) and queue are whole seconds. state is COMPLETED, CANCELLED, FAILED,
-// TIMEOUT, NODE_FAIL or, once, SUSPENDED. More than half of the jobs ask for no
-// GPU. Columns may be in any order; other columns are ignored.
+// Times are like 2020-06-09 18:41:01, without a zone. duration (from start to end) and
+// queue are whole seconds. state is COMPLETED, CANCELLED, FAILED, TIMEOUT, NODE_FAIL or,
+// once, SUSPENDED. More than half of the jobs ask for no GPU. Columns may be in any
+// order; other columns are ignored.
 package helios
 
 import (
@@ -28,7 +28,7 @@ import (
 // end_time are there.
 var need = []string{"job_id", "gpu_num", "state", "submit_time"}
 
-// states maps Slurm's states to our states. As in the log authors' analysis, a job that
+// states maps Slurm's states to carma's. As in the log authors' analysis, a job that
 // exceeded its time limit or lost its node counts as failed.
 var states = map[string]joblog.State{
 	"COMPLETED": joblog.Done, "CANCELLED": joblog.Killed, "FAILED": joblog.Failed,

@@ -1,6 +1,6 @@
-// Package joblog has the common parts of the readers of cluster logs: jobs, times
-// as logs write them, and tables of comma-separated values that are read line by
-// line. The formats are in the packages philly, helios and arrivals.
+// Package joblog contains the common parts of the readers of cluster logs: jobs, times as
+// logs write them, and tables of comma-separated values that are read line by line. The
+// formats are in the packages philly, helios and arrivals.
 //
 // A reader calls one function for each job and another function for each broken entry. It
 // never stops at a broken entry, because the caller decides whether that is an error.
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// State says how a job ended.
+// State is the way in which a job ended.
 type State string
 
-// The states, in our own words.
+// The states, in carma's words.
 const (
 	Done   State = "done"
 	Failed State = "failed"
@@ -47,7 +47,7 @@ type Sink struct {
 
 // Limits on untrusted input.
 const (
-	MaxEntry = 1 << 20 // bytes of a line or of a job
+	MaxEntry = 1 << 20 // bytes of a line or a job
 	MaxGPUs  = 1 << 16 // of a job
 )
 
@@ -66,7 +66,7 @@ func ParseTime(s string) (time.Time, error) {
 // FormatTime is the inverse of ParseTime.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// MaxTime bounds arrivals and run times. A longer one is a mistake in the log.
+// MaxTime bounds arrivals and run times. A longer time is a mistake in the log.
 const MaxTime = 10 * 365 * 24 * time.Hour
 
 // Between returns the run time between two times of a log. It fails if one of them is not a
@@ -86,7 +86,7 @@ func Between(start, end string) (time.Duration, error) {
 	return to.Sub(from), nil
 }
 
-// ParseSeconds reads a number of seconds, at least 0, with or without a fraction,
+// ParseSeconds parses a number of seconds, at least 0, with or without a fraction,
 // exactly.
 func ParseSeconds(s string) (time.Duration, error) {
 	if s != "" && strings.Trim(s, "0123456789.") == "" {

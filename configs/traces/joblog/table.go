@@ -19,7 +19,7 @@ import (
 type Table struct {
 	r       *bufio.Reader
 	line    int
-	columns map[string]int // look-up only
+	columns map[string]int // only for look-up
 	count   int
 	values  []string
 	text    []byte
@@ -76,7 +76,7 @@ func (t *Table) Next() error {
 }
 
 // Rows reads the rest of a table. It calls add for the rows that parse accepts, in order,
-// and broken for the other rows. It fails only if reading fails.
+// and broken for all other rows. It fails only if reading fails.
 func Rows[T any](t *Table, parse func(*Table) (T, error), add func(T), broken func(line int, what string)) error {
 	for {
 		var bad *LineError

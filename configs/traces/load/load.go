@@ -1,7 +1,7 @@
-// Package load reads the arrivals of tasks from any file that has some: the
-// public logs of Philly and Helios, tables of Sia's simulator, lists of arrivals,
-// traces, and the prototype's scripts. It recognizes the format by the file's
-// ending and beginning. A file may be compressed by gzip.
+// Package load reads the arrivals of tasks from any file that contains some: the public
+// logs of Philly and Helios, tables of Sia's simulator, lists of arrivals, traces, and
+// the prototype's scripts. It recognizes the format by the file's extension and
+// beginning. A file may be compressed with gzip.
 package load
 
 import (
@@ -23,7 +23,7 @@ import (
 	"carma/configs/traces/sia"
 )
 
-// Load has the arrivals of a log, a list of arrivals or a trace.
+// Load contains the arrivals of a log, a list of arrivals or a trace.
 type Load struct {
 	Name, Format string
 	// Entries is the number of entries in the file, including entries without GPUs and
@@ -37,7 +37,7 @@ type Load struct {
 // shownFaults is the largest number of broken entries in a message.
 const shownFaults = 3
 
-// Faults are the broken entries of a file.
+// Faults lists the broken entries of a file.
 type Faults struct {
 	Count int
 	first []string
@@ -61,7 +61,7 @@ func (f *Faults) String() string {
 // Shipped returns the arrivals of a trace that ships with carma.
 func Shipped(name string) (*Load, error) { return ofTrace(traces.Read(name)) }
 
-// Read reads any file that has arrivals. path is the file's name, or - for standard input.
+// Read reads any file with arrivals. path is the file's name, or - for standard input.
 // With skipBroken, broken entries are left out; otherwise they are an error.
 func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	in := bufio.NewReaderSize(from, 256<<10)
@@ -76,7 +76,7 @@ func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 		}
 		in, path = bufio.NewReaderSize(unpacked, 256<<10), strings.TrimSuffix(path, ".gz")
 	}
-	head, err := in.Peek(64 << 10) // all of a shorter file
+	head, err := in.Peek(64 << 10) // the whole file if it is shorter
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: cannot be read: %w", l.Name, err)
 	}
@@ -103,7 +103,7 @@ func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	return l, nil
 }
 
-// traceName is the name for errors. Its ending shows the trace's form.
+// traceName returns the name for errors. Its extension shows the trace's form.
 func traceName(path string, head []byte) string {
 	switch {
 	case path != "-":
@@ -114,7 +114,7 @@ func traceName(path string, head []byte) string {
 	return "stdin.csv"
 }
 
-// The formats, as messages name them.
+// The formats, as named in messages.
 const (
 	formatPhilly   = "Philly log"
 	formatHelios   = "Helios log"
@@ -124,7 +124,7 @@ const (
 	formatScript   = "script"
 )
 
-// formatOf recognizes a file's format by its ending and beginning.
+// formatOf recognizes a file's format by its extension and beginning.
 func formatOf(path string, head []byte) string {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
 	switch strings.ToLower(filepath.Ext(path)) {

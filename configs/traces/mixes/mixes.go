@@ -1,5 +1,5 @@
-// Package mixes draws workloads of the catalogue by their weight class, in the
-// way of the original's traces.
+// Package mixes draws workloads from the catalogue by their weight class, like the
+// original's traces.
 package mixes
 
 import (
@@ -19,7 +19,7 @@ import (
 // Class is the weight of a task.
 type Class int
 
-// The classes, in the order of lists for people.
+// The classes, in the order of listings.
 const (
 	Light  Class = iota // under 10 minutes
 	Medium              // 10 to 60 minutes
@@ -32,7 +32,7 @@ var Classes = []Class{Light, Medium, Heavy}
 // String returns the name of the class.
 func (c Class) String() string { return []string{"light", "medium", "heavy"}[c] }
 
-// ClassOf returns the class of a task, from its GPUs and its run time alone.
+// ClassOf returns the class of a task, determined only by its GPUs and its run time.
 func ClassOf(gpus int, alone time.Duration) Class {
 	switch {
 	case gpus > 1 || alone > time.Hour:
@@ -46,7 +46,7 @@ func ClassOf(gpus int, alone time.Duration) Class {
 // Mix is the share of each class; the sum is 1.
 type Mix [3]float64
 
-// Default has the weights of the script that drew the original's traces t1 and t2
+// Default contains the weights of the script that drew the original's traces t1 and t2
 // (GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper).
 var Default = Mix{0.3, 0.6, 0.1}
 
@@ -100,7 +100,7 @@ func Parse(s string) (Mix, error) {
 	return m, nil
 }
 
-// String returns the shares for people.
+// String formats the shares for people.
 func (m Mix) String() string {
 	return fmt.Sprintf("%.4g %% light, %.4g %% medium, %.4g %% heavy", 100*m[Light], 100*m[Medium], 100*m[Heavy])
 }
@@ -117,7 +117,7 @@ func (m Mix) Class(d Dice) Class {
 			return c
 		}
 	}
-	for _, c := range []Class{Medium, Light} { // here only because the weights are rounded
+	for _, c := range []Class{Medium, Light} { // reached only because of rounding
 		if m[c] > 0 {
 			return c
 		}
@@ -125,7 +125,7 @@ func (m Mix) Class(d Dice) Class {
 	return Heavy
 }
 
-// Pool has the shipped workloads by class, sorted by name.
+// Pool contains the shipped workloads by class, sorted by name.
 type Pool [3][]workloads.Profile
 
 // Draw draws a class, then a workload of that class.
@@ -174,8 +174,7 @@ func (p *Pool) All() []workloads.Profile {
 // math/rand/v2 are not used, because their results may change.
 type Dice struct{ pcg *rand.PCG }
 
-// NewDice returns the dice of a seed. They give the same numbers with every
-// version of Go.
+// NewDice returns the dice of a seed. The numbers are the same with every version of Go.
 func NewDice(seed uint64) Dice { return Dice{rand.NewPCG(seed, 0)} }
 
 // Below returns a number from 0 to n-1.

@@ -19,11 +19,11 @@ type Rad struct {
 	Batch       int
 	GPUs        int
 	// Peak is the measured peak. The other values are estimates, or NoEstimate. All are in
-	// MiB per GPU, and all are 0 if the file does not have these lines.
+	// MiB per GPU, and 0 if the file lacks these lines.
 	Peak, Horus, FakeTensor, GPUMemNet float64
 }
 
-// NoEstimate stands for a missing estimate. It is the memory of a whole A100.
+// NoEstimate stands for a missing estimate. Its value is the memory of a whole A100.
 const NoEstimate = 40000
 
 // Limits on untrusted input.

@@ -20,7 +20,7 @@ type Script struct {
 // Submit is one submission.
 type Submit struct {
 	At    time.Duration // since the start of the script
-	Rad   string        // the path as the script has it
+	Rad   string        // the path in the script
 	Notes Notes
 	Line  int
 }

@@ -15,13 +15,13 @@ import (
 	"carma/mapper/model"
 )
 
-// Options say how a script is read.
+// Options configure how a script is read.
 type Options struct {
 	// Rads is a folder in which .rad files are found by their names. If empty, they are
 	// found at the path in the script, relative to the script's folder or else to the
 	// current one.
 	Rads string
-	// Campaign is the campaign for scripts that name none: "v1", "v2" or "".
+	// Campaign is the campaign for scripts that name no campaign: "v1", "v2" or "".
 	Campaign string
 }
 
@@ -40,7 +40,7 @@ func ReadScript(path string, r io.Reader, o Options) (traces.Trace, error) {
 	if t.Campaign != "v1" && t.Campaign != "v2" {
 		return traces.Trace{}, fmt.Errorf("%s:1: unknown campaign %q; v1 or v2", path, t.Campaign)
 	}
-	known := map[string]kind{} // look-up only
+	known := map[string]kind{} // only for look-up
 	for _, one := range s.Submits {
 		k, seen := known[one.Rad]
 		if !seen {
@@ -203,7 +203,7 @@ func (k kind) task(s Submit) (traces.Task, error) {
 
 var priorities = []model.Priority{model.Low, model.Normal, model.High}
 
-// Files are a trace in the original's form.
+// Files is a trace in the original's form.
 type Files struct {
 	Script Script
 	Rads   map[string]Rad // by the path in the script
@@ -265,7 +265,7 @@ func notes(t traces.Task, rad string) Notes {
 	return n
 }
 
-// newRad describes a workload. Its command must be filled in: the original's
+// newRad describes a workload. Its command must be filled in, because the original's
 // programs are not part of carma.
 func newRad(w workloads.Profile, gpus int, campaign string) (Rad, error) {
 	c, err := w.Campaign(campaign)

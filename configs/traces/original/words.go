@@ -10,8 +10,8 @@ import (
 	"carma/internal/suggest"
 )
 
-// split splits a line of shell into commands, their words, and the comment after
-// them. It refuses everything that the shell would expand or run in another way.
+// split splits a line of shell into commands, their words, and the comment after them. It
+// refuses syntax that a shell would expand or run in another way.
 func split(line string) (commands [][]string, comment string, err error) {
 	var words []string
 	var word strings.Builder
@@ -64,24 +64,24 @@ func split(line string) (commands [][]string, comment string, err error) {
 	return commands, "", nil
 }
 
-// quote writes a word for the shell.
+// quote quotes a word for the shell.
 func quote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:@,") == "" {
 		return s
 	}
-	return "'" + s + "'" // our file names have no quotation marks
+	return "'" + s + "'" // carma's file names have no quotation marks
 }
 
-// Notes has the keys and values of a comment "# carma: key=value ...". Values with special
-// characters are quoted as in Go.
+// Notes contains the keys and values of a comment "# carma: key=value ...". Values with
+// special characters are quoted as in Go.
 type Notes map[string]string
 
-// mark is the beginning of a comment with notes.
+// mark begins a comment with notes.
 const mark = "# carma:"
 
 var noteKeys = []string{"name", "campaign", "description", "source", "user", "priority", "mem", "workload"}
 
-// String returns the comment, with its keys in a fixed order.
+// String formats the comment, with its keys in a fixed order.
 func (n Notes) String() string {
 	b := strings.Builder{}
 	b.WriteString(mark)
@@ -98,7 +98,7 @@ func (n Notes) String() string {
 	return b.String()
 }
 
-// parseNotes reads a comment. It returns nothing for another comment.
+// parseNotes parses a comment. It returns nothing for other comments.
 func parseNotes(comment string) (Notes, error) {
 	rest, ours := strings.CutPrefix(comment, mark)
 	if !ours {
@@ -126,6 +126,6 @@ func parseNotes(comment string) (Notes, error) {
 			return nil, fmt.Errorf("%s %s: a quotation mark is not closed", mark, key)
 		}
 		rest = value[len(text):]
-		n[key], _ = strconv.Unquote(text) // QuotedPrefix has checked it
+		n[key], _ = strconv.Unquote(text) // QuotedPrefix has validated it
 	}
 }

@@ -1,5 +1,5 @@
-// Package philly reads the job log of Microsoft's Philly clusters in its
-// published form (GitHub msr-fiddle/philly-traces, the file cluster_job_log).
+// Package philly reads the job log of Microsoft's Philly clusters in its published form
+// (GitHub msr-fiddle/philly-traces, the file cluster_job_log).
 //
 // The log is one JSON array of jobs:
 //
@@ -8,7 +8,7 @@
 //	 "attempts": [{"start_time": "...", "end_time": "...",
 //	               "detail": [{"ip": "m47", "gpus": ["gpu0", "gpu1"]}]}]}
 //
-// status is Pass, Killed or Failed. Times name no zone. A job may have no attempts, and
+// status is Pass, Killed or Failed. Times have no zone. A job may have no attempts, and
 // an attempt no start or no end (null, "" or "None"). Then the job's GPUs or its run time
 // are unknown. A job's GPUs are the GPUs of its first attempt. Its run time is from the
 // first start to the last end, so waiting between attempts counts as running. The
@@ -49,8 +49,8 @@ type detail struct {
 
 var states = map[string]joblog.State{"Pass": joblog.Done, "Killed": joblog.Killed, "Failed": joblog.Failed}
 
-// Read reads a log. It fails if reading fails, or if this is no such log; then
-// the error begins with the number of the line.
+// Read reads a log. It fails if reading fails, or if the file is not such a log. In the
+// second case the error begins with the number of the line.
 func Read(r io.Reader, to joblog.Sink) error {
 	s := newSplitter(r)
 	for {
@@ -81,7 +81,7 @@ func Read(r io.Reader, to joblog.Sink) error {
 	}
 }
 
-// plain is a message of the JSON library in one line.
+// plain formats an error of the JSON library as one line.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "json: ")
 }
@@ -116,7 +116,7 @@ func (j *job) parse() (joblog.Job, error) {
 	return out, err
 }
 
-// absent reports whether the log gives no time: it has several forms of that.
+// absent reports whether a time is missing, which the log expresses in several ways.
 func absent(s string) bool { return s == "" || s == "None" }
 
 func between(start, end string) (time.Duration, error) {

@@ -9,10 +9,10 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// splitter splits the array into its elements, one at a time. It also finds the
-// next element after a broken one, by two rules. A string ends at the end of its
-// line at the latest. And if all jobs so far began with a brace in one column and
-// had none there inside, a brace in that column begins a job.
+// splitter splits the array into its elements, one at a time. It also finds the next
+// element after a broken one, by two rules. A string ends at the end of its line at the
+// latest. And if all jobs so far began with a brace in one column and contained no line
+// that begins with a brace in that column, such a brace begins a job.
 type splitter struct {
 	r    *bufio.Reader
 	line int // line of the next byte
@@ -22,9 +22,9 @@ type splitter struct {
 	array   bool // inside the array's brackets
 	ended   bool
 
-	column, blank int  // of the next byte; number of blanks at the beginning of its line
-	indent        int  // column of the brace that begins a job; -1: it is not first in its line
-	deepest       int  // least column of a brace that is first in its line, inside the job
+	column, blank int  // column of the next byte; number of blanks at the beginning of its line
+	indent        int  // column of the brace that begins a job, or -1 if it is not the first in its line
+	deepest       int  // least column of a line's first brace inside the job
 	resync        bool // such a brace at a job's column begins the next job
 }
 
@@ -58,7 +58,7 @@ func (s *splitter) unget() {
 }
 
 // next returns the next element and its first line. The bytes are valid until the next
-// call. The errors have the same form as in joblog.Table.Next.
+// call. The errors are as in joblog.Table.Next.
 func (s *splitter) next() (text []byte, line int, err error) {
 	if s.ended {
 		return nil, 0, io.EOF
@@ -105,7 +105,7 @@ func (s *splitter) tail() error {
 	}
 }
 
-// stray skips text that is no job, up to the end of the line or a brace.
+// stray skips text that is not a job, up to the end of the line or a brace.
 func (s *splitter) stray() error {
 	line := s.line
 	for {
@@ -122,7 +122,7 @@ func (s *splitter) stray() error {
 	}
 }
 
-// object reads up to the brace that closes the last one read.
+// object reads up to the brace that closes the last opened one.
 func (s *splitter) object() ([]byte, int, error) {
 	line, depth, quoted, escaped := s.line, 1, false, false
 	own := -1
@@ -175,7 +175,8 @@ func (s *splitter) object() ([]byte, int, error) {
 	}
 }
 
-// sound is called if the last element was a JSON object. The others have the same layout.
+// sound is called if the last element was a JSON object. It assumes that later elements
+// have the same layout.
 func (s *splitter) sound() {
 	s.resync = s.indent >= 0 && s.deepest > s.indent
 }

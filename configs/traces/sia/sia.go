@@ -1,13 +1,13 @@
 // Package sia reads job tables in the format of Sia's simulator (GitHub
-// siasosp23/artifacts, sia-simulator/traces), which other simulators use too. One of these
-// tables has 82,247 jobs of Microsoft's Philly cluster.
+// siasosp23/artifacts, sia-simulator/traces), which other simulators use too. One of
+// these tables has 82,247 jobs of Microsoft's Philly cluster.
 //
 // The table has a line for each job:
 //
 //	timestamp,duration,num_gpus,gpu_time,cluster
 //	2017-10-09 07:01:55,66.0,1,66.0,11cb48
 //
-// timestamp is the time of submission, without a zone. duration is in seconds. cluster is
+// timestamp is the submission time, without a zone. duration is in seconds. cluster is
 // the virtual cluster. It stands for the user, because the table has no users. The table
 // has no final states of jobs. gpu_time is duration times num_gpus. It and other columns
 // are ignored. Columns may be in any order; the first three are required.

@@ -47,8 +47,8 @@ func draws(o Options, first time.Time, gap time.Duration) func() job {
 
 const layout = "2006-01-02 15:04:05"
 
-// Philly writes a log in the form of cluster_job_log. Of 50 jobs one was never
-// scheduled and one is still running. One in 12 has a second attempt.
+// Philly writes a log in the form of cluster_job_log. One in 50 jobs was never scheduled,
+// and one in 50 is still running. One in 12 has a second attempt.
 func Philly(w io.Writer, o Options) error {
 	next := draws(o, time.Date(2017, 10, 3, 9, 0, 0, 0, time.UTC), 100*time.Second)
 	b := bufio.NewWriter(w)

@@ -1,4 +1,4 @@
-// Command write writes an invented log to stdout:
+// Command write writes a synthetic log to stdout:
 //
 //	go run ./configs/traces/synth/write philly|helios JOBS [SEED]
 package main
