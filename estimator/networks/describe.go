@@ -26,10 +26,10 @@ type Description struct {
 }
 
 // Describe reads the network of a file, or of a folder with a config.json, and describes
-// it. It refuses a network that cannot be built with these settings. For a config.json
-// the fields that matter are kept, with a summary of the safetensors files beside it; all
-// other files become layers. As for [Find], a safetensors file stands for the config.json
-// beside it.
+// it. It refuses a network that cannot be built with these settings. Of a config.json it
+// keeps the fields that matter, with a summary of the safetensors files next to it. All
+// other files become layers. As in [Find], a safetensors file stands for the config.json
+// next to it.
 func Describe(path string, o models.Overrides) (*Description, error) {
 	config, weights := weighed(path)
 	if IsFile(config) {
@@ -60,7 +60,7 @@ func Describe(path string, o models.Overrides) (*Description, error) {
 }
 
 // configText returns the content of a config.json of the transformers library, or nil for
-// another file.
+// other files.
 func configText(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func configText(path string) ([]byte, error) {
 	case filepath.Base(path) == "config.json" && len(text) > hf.MaxFile:
 		return nil, in(path, &models.Error{What: "larger than 1 MiB; a config.json has some kilobytes"})
 	case filepath.Base(path) == "config.json" && len(text) > 0 && !json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
-		_, err := hf.Compact(text, models.Overrides{}) // for its error
+		_, err := hf.Compact(text, models.Overrides{}) // for its error message
 		return nil, in(path, err)
 	}
 	return nil, nil

@@ -1,6 +1,6 @@
-// Package networks finds the network that a name or a file stands for. It knows
-// the names of the catalogue and of models of the hub, model configurations, and
-// config.json of the transformers library.
+// Package networks finds the network that a name or a file stands for: names of the
+// catalogue and of models of the hub, model configurations, and config.json of the
+// transformers library.
 package networks
 
 import (
@@ -17,9 +17,9 @@ import (
 	"carma/estimator/networks/named"
 )
 
-// Find returns the network of ref: of a file, of a folder with a config.json, or else
-// of a name. If ref is none of these, the error is of kind [fs.ErrNotExist]. A
-// safetensors file stands for the config.json beside it.
+// Find returns the network of ref: of a file, of a folder with a config.json, or else of
+// a name. If ref is none of these, the error is of kind [fs.ErrNotExist]. A safetensors
+// file stands for the config.json next to it.
 func Find(ref string, o models.Overrides) (*models.Config, error) {
 	if config, weights := weighed(ref); IsFile(config) {
 		return readWeighed(config, weights, o)
@@ -81,8 +81,9 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 	return c, in(name, err)
 }
 
-// notJSON says what to use instead of a file that is not JSON, such as an ONNX file or the
-// printed summary of a module. Such files say too little about the training.
+// notJSON returns an error about a file that is not JSON, such as an ONNX file or the
+// printed summary of a module, with an alternative. Such files contain too little about
+// the training.
 func notJSON(text []byte) string {
 	kind := "neither a model configuration nor a config.json of transformers"
 	if !utf8.Valid(text[:min(len(text), 512)]) || bytes.IndexByte(text[:min(len(text), 512)], 0) >= 0 || text[0] < '\t' {

@@ -9,8 +9,8 @@ import (
 	"carma/estimator/networks/safetensors"
 )
 
-// Weights returns the safetensors file, or their index, that ref names or that is in the
-// folder ref, or empty if there is none.
+// Weights returns the safetensors file or index that ref names or that is in the folder
+// ref, or "" if there is none.
 func Weights(ref string) string {
 	if safetensors.Is(ref) && IsFile(ref) {
 		return ref
@@ -18,8 +18,8 @@ func Weights(ref string) string {
 	return safetensors.In(ref)
 }
 
-// WeightsAlone is [Weights] if there is no config.json beside it, and ref is no model
-// with a name.
+// WeightsAlone returns the same as [Weights], but only if there is no config.json next to
+// it and ref is no model's name.
 func WeightsAlone(ref string) string {
 	config, weights := weighed(ref)
 	if IsFile(config) || named.Known(ref) && !IsFile(ref) {
@@ -37,7 +37,7 @@ func weighed(ref string) (config, weights string) {
 	return filepath.Join(ref, "config.json"), weights
 }
 
-// Count counts the parameters in a file of weights that has no network beside it; see
+// Count counts the parameters in a file of weights without a network next to it; see
 // [WeightsAlone]. The notes list facts that the headers lack.
 func Count(path string) (w *described.Weights, notes []string, err error) {
 	w, notes, err = weightsOf(path)
@@ -68,7 +68,7 @@ func weightsOf(path string) (w *described.Weights, notes []string, err error) {
 }
 
 // readWeighed reads a config.json, or a network in a file of that name, with the weights
-// beside it.
+// next to it.
 func readWeighed(config, weights string, o models.Overrides) (*models.Config, error) {
 	w, notes, err := weightsOf(weights)
 	if err != nil {

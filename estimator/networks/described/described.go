@@ -2,10 +2,10 @@
 // command line reads the user's files and makes descriptions from them. The daemon reads
 // only descriptions, no files.
 //
-// A description is a JSON value: the object of a config.json of the transformers
-// library, the object of a model configuration (docs/estimators.md), or a text with such
-// an object as gzip in base64. Its size is bounded, packed and unpacked. A config.json
-// may have [Weights]: what the safetensors files beside it store.
+// A description is a JSON value: the object of a config.json of the transformers library,
+// the object of a model configuration (docs/estimators.md), or a text with such an object
+// as gzip in base64. Its size is bounded, packed and unpacked. A config.json may have
+// [Weights], a summary of the safetensors files next to it.
 package described
 
 import (
@@ -24,10 +24,10 @@ import (
 const (
 	// Most is the maximum size of an encoded description in bytes.
 	Most = 64 << 10
-	// mostUnpacked is the maximum size of a description's object in bytes. The object of a
-	// network of 1,000 layers has some 100 KiB.
+	// mostUnpacked is the maximum size of a description's object in bytes. A network of
+	// 1,000 layers needs some 100 KiB.
 	mostUnpacked = 8 << 20
-	// packFrom is the size in bytes from which a config.json is packed. Layers are always
+	// packFrom is the least size in bytes of a config.json that is packed. Layers are always
 	// packed, because nobody reads them.
 	packFrom = 4 << 10
 )
@@ -115,9 +115,9 @@ func unpack(d json.RawMessage) ([]byte, error) {
 	return object, nil
 }
 
-// Read builds the network of a description. name is its name in messages. kind is the
-// model_type of a config.json with the types of its stored weights, or empty if the
-// network is described by its layers.
+// Read builds the network of a description. name is the network's name in messages. kind
+// is the model_type of a config.json with the types of its stored weights, or empty if
+// the network is described by its layers.
 func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config, kind string, err error) {
 	object, err := unpack(d)
 	if err != nil {

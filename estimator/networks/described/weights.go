@@ -9,7 +9,7 @@ import (
 )
 
 // Weights summarizes the headers of a model's safetensors files: the number of parameters
-// of each stored type. It travels in the object of a config.json as [weightsKey].
+// of each stored type. It is stored in the object of a config.json under [weightsKey].
 type Weights struct {
 	File  string   `json:"file"` // name of the file without its folder
 	Types []Stored `json:"types"`
@@ -27,7 +27,7 @@ type Stored struct {
 const weightsKey = "safetensors"
 
 // mostTypes is the largest number of number types in a description. The format has some
-// twenty types, and there are quantized types in addition.
+// twenty types, plus quantized types.
 const mostTypes = 64
 
 // Parameters returns the number of parameters of all types.
@@ -71,8 +71,8 @@ func (w *Weights) check() error {
 }
 
 // Build builds a network with o, and compares it with its weights. If adapters are
-// trained and o does not set the bits of the frozen rest, it has the bits of the weights.
-// w is nil if there are no weights.
+// trained and o does not set the bits of the frozen parameters, they have the bits of the
+// weights. w is nil if there are no weights.
 func (w *Weights) Build(o models.Overrides, build func(models.Overrides) (*models.Config, error)) (*models.Config, error) {
 	if w == nil {
 		return build(o)
@@ -117,9 +117,9 @@ func (w *Weights) compare(c *models.Config) {
 }
 
 // packed returns the number of parameters that stay packed when the transformers library
-// loads them for adapters, and the bits of most of them. MXFP4 cannot be trained on, and
-// FP8 only on GPUs of compute capability 8.9 and newer: on others they become 16-bit
-// numbers (transformers 5.23.0, quantizers/quantizer_mxfp4.py and
+// loads them for adapters, and the bits of most of these. Adapters cannot be trained on
+// MXFP4, and on FP8 only with compute capability 8.9 and newer; otherwise the library
+// converts to 16 bits (transformers 5.23.0, quantizers/quantizer_mxfp4.py and
 // quantizer_finegrained_fp8.py).
 func (w *Weights) packed() (parameters int64, bits int) {
 	var most int64
@@ -134,7 +134,7 @@ func (w *Weights) packed() (parameters int64, bits int) {
 	return parameters, bits
 }
 
-// trainedOn reports whether a form of quantization stays as it is below adapters.
+// trainedOn reports whether parameters of a quantized type keep that type below adapters.
 func trainedOn(kind string) bool {
 	for _, form := range []string{"bitsandbytes", "GPTQ", "AWQ", "compressed-tensors"} {
 		if strings.HasSuffix(kind, " bits ("+form+")") {

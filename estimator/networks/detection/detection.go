@@ -9,9 +9,9 @@ import (
 	"carma/estimator/networks/vision"
 )
 
-// An image's regions are regions; at most mostPositive of them have an object. How many
-// have depends on the images; a training with many objects reaches it. positive is a
-// middle value.
+// regions is the number of regions of an image. At most mostPositive of them contain an
+// object. The actual number depends on the images; a training with many objects reaches
+// the maximum. positive is a middle value.
 const (
 	regions      = 512
 	mostPositive = 128
@@ -21,12 +21,12 @@ const (
 // rcnn is a network of torchvision in two stages: regions are proposed, then classified.
 type rcnn struct {
 	second bool // the second version: norms are trained, and heads are deeper
-	masks  bool // outlines of the objects are learned too
-	rough  bool // all is trained; without matching, sampling and box arithmetic
+	masks  bool // the network also learns the outlines of objects
+	rough  bool // everything is trained; no matching, sampling and box arithmetic
 }
 
-// MaskRCNNs has Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature pyramid, as a
-// measured workload trains it.
+// MaskRCNNs returns Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature pyramid,
+// as trained by a measured workload.
 func MaskRCNNs() graph.Group {
 	return graph.Group{Name: "maskrcnn", Description: "detection and outlines of objects (Mask R-CNN)", Entries: []graph.Network{{
 		Name: "maskrcnn", Aliases: []string{"maskrcnn_resnet50_fpn"}, Kind: models.Detection, Batch: 8,
@@ -34,8 +34,8 @@ func MaskRCNNs() graph.Group {
 	}}}
 }
 
-// Detectors are torchvision's networks for detection (0.29, models/detection) over a
-// ResNet-50 that was trained before: its stem and first stage are frozen.
+// Detectors returns torchvision's detection networks (0.29, models/detection) over a
+// pretrained ResNet-50, whose stem and first stage are frozen.
 func Detectors() graph.Group {
 	c := graph.Group{Name: "rcnn", Description: "detection of objects (Faster R-CNN, Mask R-CNN, RetinaNet)"}
 	for _, n := range []struct {
@@ -44,8 +44,8 @@ func Detectors() graph.Group {
 	}{
 		{"fasterrcnn_resnet50_fpn", rcnn{}.build},
 		{"fasterrcnn_resnet50_fpn_v2", rcnn{second: true}.build},
-		// The library's name without _fixed is the name of a measured workload, which
-		// needs almost twice as much: all of that maskrcnn is trained.
+		// The library's name without _fixed is the name of a measured workload, which needs
+		// almost twice as much memory, because all of its maskrcnn is trained.
 		{"maskrcnn_resnet50_fpn_fixed", rcnn{masks: true}.build},
 		{"maskrcnn_resnet50_fpn_v2", rcnn{second: true, masks: true}.build},
 		{"retinanet_resnet50_fpn", retinaNet},
@@ -55,8 +55,8 @@ func Detectors() graph.Group {
 	return c
 }
 
-// scenes declares photos whose shorter side has s.image pixels, of the shape 800 x 1333.
-// The library puts them together into one tensor, with both sides a multiple of 32.
+// scenes declares photos whose shorter side has s.image pixels, in the ratio 800 x 1333.
+// The library combines them into one tensor, with both sides a multiple of 32.
 func scenes(g *graph.Graph, s graph.Sizes) (image int) {
 	side, h, w := sceneSizes(s)
 	g.Input(0, 3, s.Image, side)
@@ -64,8 +64,8 @@ func scenes(g *graph.Graph, s graph.Sizes) (image int) {
 	return g.Op(models.Copy, "transform", []int64{3, h, w}, graph.Data)
 }
 
-// sceneSizes are the longer side of such a photo, and both sides as the network takes
-// them.
+// sceneSizes returns the longer side of such a photo, and both sides as padded by the
+// network.
 func sceneSizes(s graph.Sizes) (longer, h, w int64) {
 	longer = s.Image * 1333 / 800
 	return longer, up(s.Image, 32), up(longer, 32)
@@ -73,7 +73,7 @@ func sceneSizes(s graph.Sizes) (longer, h, w int64) {
 
 func (r rcnn) build(g *graph.Graph, s graph.Sizes) {
 	x, use := graph.Data, vision.Trunk{}
-	if r.rough { // photos are as large as the network takes them
+	if r.rough { // photos have the network's input size
 		_, h, w := sceneSizes(s)
 		g.Input(0, 3, h, w)
 		g.Input(8, regions)
@@ -90,11 +90,11 @@ func (r rcnn) build(g *graph.Graph, s graph.Sizes) {
 		loss = r.outlines(g, levels[:4], s.Classes)
 	}
 	if !r.rough {
-		g.Total(loss) // the script holds no scores
+		g.Total(loss) // the script keeps no scores
 	}
 }
 
-// block is a convolution, in the second version with a batch norm instead of its bias.
+// block adds a convolution, with a bias or, in the second version, with a batch norm.
 func (r rcnn) block(g *graph.Graph, name string, in int, w graph.Window) int {
 	w.Bias = !r.second
 	x := g.Conv(name+".0", in, w)
@@ -120,9 +120,9 @@ func (r rcnn) pyramid(g *graph.Graph, stages []int) []int {
 	return append(levels, pool)
 }
 
-// features is a pyramid (arXiv 1612.03144) whose convolutions block adds. held are the
-// tensors that the library's function refers to until it returns: the stages, and the
-// last sum with both its terms.
+// features adds a feature pyramid (arXiv 1612.03144), with convolutions added by block.
+// held lists the tensors that the library's function references until it returns: the
+// stages, and the last sum with both its terms.
 func features(g *graph.Graph, stages []int, block func(name string, in int, w graph.Window) int) (levels, held []int) {
 	defer g.Module("backbone.fpn")()
 	levels = make([]int, len(stages))
@@ -140,21 +140,22 @@ func features(g *graph.Graph, stages []int, block func(name string, in int, w gr
 	return levels, append(held, coarse)
 }
 
-// shared marks the layers from first on as users of the weights of an earlier level.
+// shared marks the layers from index first on as users of the weights of an earlier
+// level.
 func shared(g *graph.Graph, level, first int) {
 	for j := first; level > 0 && j < len(g.Layers); j++ {
 		g.Layers[j].Tied = len(g.Layers[j].Params) > 0
 	}
 }
 
-// rows copies an image of n numbers for each of k anchors into one row for each anchor.
+// rows copies an image with n numbers for each of k anchors into one row per anchor.
 func rows(g *graph.Graph, name string, in int, n int64) int {
 	s := g.Shape(in)
 	return g.CopyOf(name, in, s[0]/n*s[1]*s[2], n)
 }
 
-// crop cuts features of size x size for n regions out of the levels. Here the
-// regions form one tall image, which has the same number of elements.
+// crop crops features of size x size for n regions from the levels. Here the regions form
+// one tall image with the same number of elements.
 func crop(g *graph.Graph, name string, levels []int, n, size int64) int {
 	return g.Add(models.Layer{
 		Name: name, Type: models.OtherLayer, Inputs: slices.Clone(levels), Out: []int64{256, n * size, size},
@@ -182,7 +183,7 @@ func (r rcnn) propose(g *graph.Graph, levels []int) {
 		}
 		scores, boxes = append(scores, score), append(boxes, box)
 	}
-	if r.rough { // the loss reads few of all numbers, and keeps those
+	if r.rough { // the loss reads and keeps few of the numbers
 		g.Keeping(g.Loss("loss", g.Concat("objectness", scores...), g.Concat("deltas", boxes...)), models.Keeps{})
 		return
 	}
@@ -214,7 +215,7 @@ func (r rcnn) boxes(g *graph.Graph, levels []int, classes int64) (loss int) {
 	return loss
 }
 
-// outlines learns the outline of the regions that have an object.
+// outlines learns the outlines of the regions with an object.
 func (r rcnn) outlines(g *graph.Graph, levels []int, classes int64) (loss int) {
 	defer g.Module("roi_heads")()
 	of, relu := int64(mostPositive), 2
@@ -227,6 +228,6 @@ func (r rcnn) outlines(g *graph.Graph, levels []int, classes int64) (loss int) {
 	}
 	x = g.InPlace(models.ReLU, "mask_predictor.relu", doubled(g, "mask_predictor.conv5_mask", x, 256))
 	logits := g.Conv("mask_predictor.mask_fcn_logits", x, graph.Window{Out: classes, Bias: true})
-	// For each region: one class, and the outline to learn.
+	// For each region: one class, and the target outline.
 	return g.Keeping(g.Loss("loss_mask", logits), models.Keeps{Bytes: 2 * 4 * of * 28 * 28})
 }

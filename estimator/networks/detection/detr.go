@@ -8,8 +8,8 @@ import (
 	"carma/estimator/networks/vision"
 )
 
-// DETR finds objects by learned queries over the features of a network of convolutions
-// (arXiv 2005.12872), as the transformers library builds it. All batch norms are fixed.
+// DETR finds objects by learned queries over the features of a convolutional network
+// (arXiv 2005.12872), as built by the transformers library. All batch norms are fixed.
 type DETR struct {
 	Name           string
 	Width, Queries int64
@@ -17,47 +17,47 @@ type DETR struct {
 	Decoder        QueryLayers
 	Activation     string
 	Dropout        bool
-	InnerDrop      bool // between the projections of the feed-forward part
-	Learned        bool // a table of positions in each direction, else sines
-	EachLayer      bool // the loss takes the output of each layer of the decoder
+	InnerDrop      bool // dropout between the projections of the feed-forward part
+	Learned        bool // positions come from a table for each direction, otherwise from sines
+	EachLayer      bool // the loss uses the output of each decoder layer
 	Backbone       Backbone
 	Channels       int64
 
 	Head    string
 	Classes int64
 
-	one, cast bool // each GPU has one image; the training is under autocast
+	one, cast bool // one: each GPU has one image; cast: the training uses autocast
 }
 
 // QueryLayers are the sizes of an encoder or a decoder.
 type QueryLayers struct{ Depth, Heads, Inner int64 }
 
-// Backbone is the network of convolutions: of the timm library, or of the transformers
-// library. The latter is frozen, as the library's DETR does with it.
+// Backbone is the convolutional network, from the timm library or from the transformers
+// library. The latter is frozen, as in the library's DETR.
 type Backbone struct {
-	Name   string                // in the timm library; else Own
-	Own    *vision.ResNetEncoder // the last of its stages counts
+	Name   string                // name in the timm library, otherwise Own
+	Own    *vision.ResNetEncoder // only its last stage is used
 	Dilate bool                  // the last stage does not halve the image
 }
 
-// Trunks lists the names that [Backbone] may have: the residual networks of the timm
-// library that are built as torchvision's.
+// Trunks lists the names that [Backbone] may have: the timm library's residual networks
+// with torchvision's structure.
 func Trunks() []string { return []string{"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"} }
 
-// detrImage is the default side of images in pixels. The library makes their shorter side
-// 800 pixels, and puts the images of a batch into one tensor. Photos of COCO, 4 to 3,
+// detrImage is the default side of images in pixels. The library scales the shorter side
+// to 800 pixels, and combines a batch's images into one tensor. COCO's photos, 4 to 3,
 // some of them upright, need a square of 1066 pixels.
 const detrImage = 1066
 
-// Config is the training of the model, by default with a batch of 1.
+// Config returns the training of the model, by default with a batch of 1.
 func (d *DETR) Config(o models.Overrides) (*models.Config, error) {
 	e := graph.Network{Name: d.Name, Kind: models.Detection, Batch: 1, Size: graph.Sizes{Image: detrImage, Classes: d.Classes}, Build: d.build}
 	d.one, d.cast = max(o.Batch, 1) <= max(o.GPUs, 1), o.Precision == models.AMP
 	return e.Config("", o)
 }
 
-// build makes the network. In a photo some pixels may be of another, larger one: a number
-// for each pixel says so.
+// build makes the network. A photo may be padded to the size of a larger one; a number
+// for each pixel marks the padding.
 func (d *DETR) build(g *graph.Graph, s graph.Sizes) {
 	g.Input(0, d.Channels, s.Image, s.Image)
 	g.Input(8, s.Image, s.Image)
@@ -95,20 +95,21 @@ func (d *DETR) build(g *graph.Graph, s graph.Sizes) {
 	}
 }
 
-// constant are numbers for each sample that need no gradient.
+// constant adds numbers for each sample that need no gradient.
 func constant(g *graph.Graph, name string, shape ...int64) int {
 	return g.Op(models.OtherLayer, name, shape, graph.Data)
 }
 
-// lastNorm is the norm after the decoder, or with the loss of each layer after each.
+// lastNorm adds the norm after the decoder or, with a loss for each layer, after each
+// layer.
 func (d *DETR) lastNorm(g *graph.Graph, y int, again bool) int {
 	i := g.LayerNorm("decoder.layernorm", y)
 	g.Layers[i].Tied = again
 	return i
 }
 
-// features are the outputs of the stages of a backbone with fixed norms. It is not
-// checkpointed.
+// features adds a backbone with fixed norms and returns the outputs of its stages. It is
+// not checkpointed.
 func (b *Backbone) features(g *graph.Graph) []int {
 	from := len(g.Layers)
 	leave := g.Module("backbone.model")
@@ -131,12 +132,12 @@ func (b *Backbone) features(g *graph.Graph) []int {
 	return features
 }
 
-// positions are numbers for each place of the features. Sines need no gradient.
+// positions adds numbers for each position of the features. Sines need no gradient.
 func (d *DETR) positions(g *graph.Graph, rows, columns int64) int {
 	if !d.Learned {
 		return constant(g, "position_embedding", rows*columns, d.Width)
 	}
-	const most = 50 // rows and columns of features that the library has places for
+	const most = 50 // rows and columns of features for which the library has positions
 	if max(rows, columns) > most {
 		g.Fail("features of %d x %d have more than the %d learned positions; take a smaller image", rows, columns, most)
 	}
@@ -147,12 +148,12 @@ func (d *DETR) positions(g *graph.Graph, rows, columns int64) int {
 	return g.PerSample(g.CopyOf("repeat", both, rows*columns, d.Width))
 }
 
-// repeated is a table of rows, once for each sample.
+// repeated adds a table of rows, copied for each sample.
 func repeated(g *graph.Graph, name string, rows, width int64) int {
 	return g.PerSample(g.CopyOf("repeat", g.Table(name, rows, width), rows, width))
 }
 
-// encode is one layer of the encoder. Positions are added to queries and keys.
+// encode adds one layer of the encoder. Positions are added to queries and keys.
 func (d *DETR) encode(g *graph.Graph, name string, x, positions int) int {
 	defer g.StartBlock(name)()
 	at := g.Plus("self_attn.add", x, positions)
@@ -160,7 +161,8 @@ func (d *DETR) encode(g *graph.Graph, name string, x, positions int) int {
 	return d.sum(g, "final_layer_norm", x, d.feedForward(g, x, d.Encoder.Inner))
 }
 
-// decode is one layer of the decoder, whose queries see each other and the image.
+// decode adds one layer of the decoder, whose queries attend to each other and to the
+// image.
 func (d *DETR) decode(g *graph.Graph, name string, y, queries, image, positions int) int {
 	defer g.StartBlock(name)()
 	at := g.Plus("self_attn.add", y, queries)
@@ -170,7 +172,7 @@ func (d *DETR) decode(g *graph.Graph, name string, y, queries, image, positions 
 	return d.sum(g, "final_layer_norm", y, d.feedForward(g, y, d.Decoder.Inner))
 }
 
-// sum adds a part's output to its input, and norms that.
+// sum adds a part's output to its input, and a norm.
 func (d *DETR) sum(g *graph.Graph, norm string, in, x int) int {
 	return g.LayerNorm(norm, g.Plus("add", in, g.DropIf(d.Dropout, "dropout", x)))
 }
@@ -187,8 +189,8 @@ func (d *DETR) feedForward(g *graph.Graph, x int, inner int64) int {
 	return g.Linear("fc2", g.DropIf(d.InnerDrop, "activation_dropout", x), d.Width, true)
 }
 
-// answer is a class and a box for each query, with their losses. again: its weights are
-// counted already.
+// answer adds a class and a box for each query, with their losses. again is set if its
+// weights are already counted.
 func (d *DETR) answer(g *graph.Graph, y int, classes int64, again bool) {
 	from := len(g.Layers)
 	g.Trained(func() {

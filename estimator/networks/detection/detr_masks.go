@@ -7,9 +7,9 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// masks is the part of a DETR that makes a mask of each query: small convolutions over the
-// features, once for each query. The queries of an image form one tall image here, which
-// has the same number of elements. The library copies all features for each query.
+// masks adds the part of a DETR that makes a mask for each query: small convolutions over
+// the features, once per query. Here the queries of an image form one tall image with the
+// same number of elements. The library copies all features for each query.
 func (d *DETR) masks(g *graph.Graph, queries, tokens, image int, features []int) int {
 	size := g.Shape(image)
 	area, n := size[1]*size[2], d.Queries
@@ -17,10 +17,10 @@ func (d *DETR) masks(g *graph.Graph, queries, tokens, image int, features []int)
 	each := func(name string, x int) int {
 		s := g.Shape(x)
 		switch {
-		case d.one && d.cast: // autocast copies them, and their gradient returns in 32 bits
+		case d.one && d.cast: // autocast copies the features, and their gradient returns in 32 bits
 			x = g.Keeping(g.Op(models.MatMul, name, []int64{s[0], n * s[1], s[2]}, g.View(name+".expand", x, s[0], n*s[1], s[2])), models.Keeps{})
 			return x
-		case d.one: // of one image they need no copies
+		case d.one: // a single image needs no copies
 			return g.View(name, x, s[0], n*s[1], s[2])
 		}
 		return g.CopyOf(name, x, s[0], n*s[1], s[2])

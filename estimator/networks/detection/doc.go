@@ -1,4 +1,4 @@
-// Package detection has networks that find objects and their masks: Faster and Mask R-CNN
-// and RetinaNet of torchvision, YOLO of ultralytics, DETR, MaskFormer, Mask2Former and SAM
-// of the transformers library.
+// Package detection contains networks that find objects and their masks: torchvision's
+// Faster R-CNN, Mask R-CNN and RetinaNet, ultralytics' YOLO, and the transformers
+// library's DETR, MaskFormer, Mask2Former and SAM.
 package detection

@@ -9,19 +9,19 @@ import (
 )
 
 // Mask2Former finds masks by learned queries over features of several sizes (arXiv
-// 2112.01527), as the transformers library builds it over a Swin.
+// 2112.01527), as built by the transformers library over a Swin.
 type Mask2Former struct {
 	Name                  string
 	Backbone              *transformer.SwinEncoder
 	Features, MaskWidth   int64       // channels of the features, and of the features for masks
-	Encoder, Decoder      QueryLayers // of the features, and of the queries
+	Encoder, Decoder      QueryLayers // layers for the features, and for the queries
 	Width, Queries        int64
 	Activation            string
 	Dropout, NormFirst    bool
-	Projected             bool // features are projected for the decoder although their width fits
-	EachLayer             bool // the loss takes the output of each layer of the decoder
+	Projected             bool // features are projected for the decoder even if their width fits
+	EachLayer             bool // the loss uses the output of each decoder layer
 	Points, PointsSampled int64
-	Coarse                bool // masks have an eighth of the image's side, else a quarter
+	Coarse                bool // masks have an eighth of the image's side, otherwise a quarter
 
 	Classes int64
 }
@@ -31,12 +31,12 @@ const (
 	maskImage = 512
 	// maskObjects is the number of objects in an image, the average in COCO.
 	maskObjects = 7
-	// maskLevels is the number of feature sizes that a query looks at, maskPoints the
-	// number of points in each.
+	// maskLevels is the number of feature sizes that a query samples, maskPoints the number
+	// of points in each.
 	maskLevels, maskPoints = 3, 4
 )
 
-// Config is the training of the model, by default with a batch of 1.
+// Config returns the training of the model, by default with a batch of 1.
 func (m *Mask2Former) Config(o models.Overrides) (*models.Config, error) {
 	e := graph.Network{Name: m.Name, Kind: models.Transformer, Batch: 1, Size: graph.Sizes{Image: maskImage, Classes: m.Classes}, Build: m.build}
 	return e.Config("", o)
@@ -44,8 +44,8 @@ func (m *Mask2Former) Config(o models.Overrides) (*models.Config, error) {
 
 func (m *Mask2Former) build(g *graph.Graph, s graph.Sizes) {
 	g.Input(0, m.Backbone.Channels, s.Image, s.Image)
-	g.Input(8, s.Image, s.Image)              // which pixels are of the photo
-	g.Input(4, maskObjects, s.Image, s.Image) // masks to learn
+	g.Input(8, s.Image, s.Image)              // which pixels belong to the photo
+	g.Input(4, maskObjects, s.Image, s.Image) // target masks
 	leave := g.Module("pixel_level_module.encoder")
 	maps := m.Backbone.Maps(g)
 	leave()
@@ -60,8 +60,8 @@ func (m *Mask2Former) build(g *graph.Graph, s graph.Sizes) {
 	m.losses(g, masks, tokens, s)
 }
 
-// pixels returns features of three sizes, the coarsest first, which attend to each other,
-// and the fine features for masks.
+// pixels returns the features of three sizes, the coarsest first, which attend to each
+// other, and the fine features for masks.
 func (m *Mask2Former) pixels(g *graph.Graph, maps []int) (levels []int, fine int) {
 	var parts, places []int
 	var sizes [][]int64
@@ -94,8 +94,8 @@ func (m *Mask2Former) normed(g *graph.Graph, name string, in int, w graph.Window
 	return g.GroupNorm(name+".1", g.Conv(name+".0", in, w))
 }
 
-// encode is one layer of the pixel decoder. Each token looks at some points of each level
-// (deformable attention, arXiv 2010.04159).
+// encode adds one layer of the pixel decoder. Each token samples some points of each
+// level (deformable attention, arXiv 2010.04159).
 func (m *Mask2Former) encode(g *graph.Graph, name string, x, at int, sizes [][]int64) int {
 	defer g.StartBlock(name)()
 	y := deformable(g, "self_attn", g.Plus("add_positions", x, at), x, m.Encoder.Heads, sizes)
@@ -104,14 +104,14 @@ func (m *Mask2Former) encode(g *graph.Graph, name string, x, at int, sizes [][]i
 	return m.sum(g, "final_layer_norm", x, g.Linear("fc2", y, m.Features, true))
 }
 
-// sum adds a part's output to its input, and norms that.
+// sum adds a part's output to its input, and a norm.
 func (m *Mask2Former) sum(g *graph.Graph, norm string, in, x int) int {
 	return g.LayerNorm(norm, g.Plus("add", in, g.DropIf(m.Dropout, "dropout", x)))
 }
 
-// deformable is attention of tokens to points of features of several sizes. The points
-// and their weights are made of the tokens alone. It takes as much as all values at all
-// points: they are put together before they are weighed.
+// deformable adds attention of tokens to points of features of several sizes. The points
+// and their weights are computed from the tokens alone. It needs memory for all values at
+// all points, because they are concatenated before they are weighted.
 func deformable(g *graph.Graph, name string, query, source int, heads int64, sizes [][]int64) int {
 	defer g.Module(name)()
 	n, width := g.Shape(query)[0], g.Last(source)
@@ -120,7 +120,7 @@ func deformable(g *graph.Graph, name string, query, source int, heads int64, siz
 	value = g.CopyOf("masked_fill", value, g.Shape(value)...)
 	offsets := g.Linear("sampling_offsets", query, heads*points*2, true)
 	weights := g.Unary(models.Softmax, "softmax", g.Linear("attention_weights", query, heads*points, true))
-	// Where the points are has 32 bits, as the places of the tokens have.
+	// The positions of the points have 32 bits, like the positions of the tokens.
 	places := g.Op(models.Add, "sampling_locations", g.Shape(offsets), g.Scale("div", offsets), constant(g, "reference_points", 1))
 	grids := g.Unary(models.Copy, "sampling_grids", g.Unary(models.Copy, "times", places))
 	var parts []int

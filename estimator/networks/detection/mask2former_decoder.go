@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// decode makes masks of the queries, before the first layer of the decoder and after
-// each. tokens are the queries that each mask is made of.
+// decode makes masks from the queries, before the first layer of the decoder and after
+// each layer. tokens lists the queries from which each mask is made.
 func (m *Mask2Former) decode(g *graph.Graph, levels []int, pixels int) (masks, tokens []int) {
 	defer g.Module("transformer_module")()
 	queries, x := repeated(g, "queries_embedder", m.Queries, m.Width), repeated(g, "queries_features", m.Queries, m.Width)
@@ -38,7 +38,8 @@ func (m *Mask2Former) decode(g *graph.Graph, levels []int, pixels int) (masks, t
 	return masks, tokens
 }
 
-// maskEmbedder is three layers that make of each query what its mask is multiplied with.
+// maskEmbedder adds three layers that compute from each query the vector with which its
+// mask is multiplied.
 func maskEmbedder(g *graph.Graph, name string, y int, width, out int64) int {
 	defer g.Module(name)()
 	for i, n := range []int64{width, width, out} {
@@ -50,7 +51,8 @@ func maskEmbedder(g *graph.Graph, name string, y int, width, out int64) int {
 	return y
 }
 
-// layer is one of the decoder. Queries see the image within their masks, then each other.
+// layer adds a layer of the decoder. Queries attend to the image within their masks, then
+// to each other.
 func (m *Mask2Former) layer(g *graph.Graph, name string, x, queries, image, places int) int {
 	defer g.StartBlock(name)()
 	part := func(norm string, run func(y int) int) {
@@ -75,7 +77,7 @@ func (m *Mask2Former) layer(g *graph.Graph, name string, x, queries, image, plac
 	return x
 }
 
-// attend is attention in single operations. A mask is as large as the scores.
+// attend adds attention in single operations. A mask has the size of the scores.
 func (m *Mask2Former) attend(g *graph.Graph, name string, query, key, value int, masked bool) int {
 	defer g.Module(name)()
 	n, of := g.Shape(query)[0], g.Shape(key)[0]
@@ -91,7 +93,7 @@ func (m *Mask2Former) attend(g *graph.Graph, name string, query, key, value int,
 	return g.Linear("out_proj", x, m.Width, true)
 }
 
-// losses compare each mask with the objects at points drawn at random. The library first
+// losses compares each mask with the objects at randomly drawn points. The library first
 // finds the query for each object, image by image, at the same number of points.
 func (m *Mask2Former) losses(g *graph.Graph, masks, tokens []int, s graph.Sizes) {
 	classes := make([]int, len(tokens))
@@ -112,18 +114,17 @@ func (m *Mask2Former) losses(g *graph.Graph, masks, tokens []int, s graph.Sizes)
 		loss = m.loss(g, masks[i], s)
 		g.CrossEntropy("loss_cross_entropy", classes[i], graph.Second)
 	}
-	g.Layers[loss].Holds = masks // they are there until the model returns
+	g.Layers[loss].Holds = masks // the masks exist until the model returns
 	g.Total(len(g.Layers) - 1)
 }
 
-// loss adds the loss of one prediction: for each object its mask, its points and its
-// class.
+// loss adds the loss of one prediction: for each object a mask, its points and a class.
 func (m *Mask2Former) loss(g *graph.Graph, mask int, s graph.Sizes) int {
-	// While costs are computed there are the points and five numbers for each.
+	// While costs are computed, the points and five numbers for each exist.
 	costs := constant(g, "costs", 6, m.Queries, m.Points)
 	g.Layers[costs].Whole = true
-	// The masks to learn, put together and in the order of the queries; more points than
-	// are taken, and what is there.
+	// The target masks, concatenated, and again in the order of the queries; the oversampled
+	// points and their values.
 	targets := constant(g, "targets", maskObjects, 2*s.Image*s.Image+5*m.PointsSampled)
 	area := g.Shape(mask)[1] * g.Shape(mask)[2]
 	kept := 4 * maskObjects * (area + 5*m.Points)

@@ -10,18 +10,18 @@ import (
 )
 
 // MaskFormer finds masks by learned queries over the coarsest features of an image (arXiv
-// 2107.06278), as the transformers library builds it over a Swin or a residual network.
+// 2107.06278), as built by the transformers library over a Swin or a residual network.
 type MaskFormer struct {
 	Name                string
-	Swin                *transformer.SwinEncoder // the network below, or
-	ResNet              *vision.ResNetEncoder    // this one
-	Features, MaskWidth int64                    // channels of the pyramid, and of what masks are made of
-	Queries             DETR                     // its decoder counts
+	Swin                *transformer.SwinEncoder // the backbone, or
+	ResNet              *vision.ResNetEncoder    // this backbone
+	Features, MaskWidth int64                    // channels of the pyramid, and of the features for masks
+	Queries             DETR                     // only its decoder is used
 
 	Classes int64
 }
 
-// Config is the training of the model, by default with a batch of 1.
+// Config returns the training of the model, by default with a batch of 1.
 func (m *MaskFormer) Config(o models.Overrides) (*models.Config, error) {
 	e := graph.Network{Name: m.Name, Kind: models.Transformer, Batch: 1, Size: graph.Sizes{Image: maskImage, Classes: m.Classes}, Build: m.build}
 	return e.Config("", o)
@@ -54,7 +54,7 @@ func (m *MaskFormer) build(g *graph.Graph, s graph.Sizes) {
 	m.losses(g, masks, classes, s)
 }
 
-// maps are the features of the network below, the finest first.
+// maps adds the backbone and returns its features, the finest first.
 func (m *MaskFormer) maps(g *graph.Graph, s graph.Sizes) []int {
 	channels := int64(0)
 	if m.Swin != nil {
@@ -63,16 +63,16 @@ func (m *MaskFormer) maps(g *graph.Graph, s graph.Sizes) []int {
 		channels = m.ResNet.Channels
 	}
 	g.Input(0, channels, s.Image, s.Image)
-	g.Input(8, s.Image, s.Image)              // which pixels are of the photo
-	g.Input(4, maskObjects, s.Image, s.Image) // masks to learn
+	g.Input(8, s.Image, s.Image)              // which pixels belong to the photo
+	g.Input(4, maskObjects, s.Image, s.Image) // target masks
 	if m.Swin != nil {
 		return m.Swin.Maps(g)
 	}
 	return m.ResNet.Stages(g)[1:]
 }
 
-// pyramid adds the coarse features to the finer ones, and makes of the finest what masks
-// are made of.
+// pyramid adds the coarse features to the finer ones, and computes from the finest the
+// features for masks.
 func (m *MaskFormer) pyramid(g *graph.Graph, maps []int) int {
 	defer g.Module("pixel_level_module.decoder")()
 	block := func(name string, in int) int {
@@ -88,8 +88,8 @@ func (m *MaskFormer) pyramid(g *graph.Graph, maps []int) int {
 	return g.Conv("mask_projection", x, graph.W3Biased(m.MaskWidth))
 }
 
-// losses compare the masks of the objects with theirs, at the size of the image. The
-// library first finds the query for each object, image by image.
+// losses compares the masks of the objects with the targets, at the size of the image.
+// The library first finds the query for each object, image by image.
 func (m *MaskFormer) losses(g *graph.Graph, masks, classes int, s graph.Sizes) {
 	area := g.Shape(masks)[1] * g.Shape(masks)[2]
 	costs := constant(g, "costs", 6, m.Queries.Queries, area) // numbers for each pixel of each query's mask
@@ -98,8 +98,9 @@ func (m *MaskFormer) losses(g *graph.Graph, masks, classes int, s graph.Sizes) {
 	g.Total(g.CrossEntropy("loss_cross_entropy", classes, graph.Second))
 }
 
-// maskLosses are the focal and the dice loss of the masks of an image's objects, in single
-// operations at the size of the image. Each keeps what its gradient needs.
+// maskLosses adds the focal and the dice loss of the masks of an image's objects, in
+// single operations at the size of the image. Each operation keeps the tensors for its
+// gradient.
 func maskLosses(g *graph.Graph, masks int, side int64) {
 	size := []int64{maskObjects, side, side}
 	x := g.Op(models.Upsample, "interpolate", size, masks)

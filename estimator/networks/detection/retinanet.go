@@ -8,8 +8,8 @@ import (
 	"carma/estimator/networks/vision"
 )
 
-// retinaNet is of Lin et al. 2017 (arXiv 1708.02002): each anchor of each level is
-// classified, so its loss takes as many scores as there are anchors times classes.
+// retinaNet adds the network of Lin et al. 2017 (arXiv 1708.02002). It classifies each
+// anchor of each level, so its loss has as many scores as anchors times classes.
 func retinaNet(g *graph.Graph, s graph.Sizes) {
 	x := scenes(g, s)
 	leave := g.Module("backbone.body")
@@ -35,8 +35,8 @@ func retinaNet(g *graph.Graph, s graph.Sizes) {
 	leave()
 }
 
-// tower applies four convolutions and a last one to each level, and joins n numbers for
-// each anchor.
+// tower applies four convolutions and a last one to each level, and concatenates the n
+// numbers of each anchor.
 func tower(g *graph.Graph, name, last string, levels []int, anchors, n int64) int {
 	defer g.Module(name)()
 	var all []int
@@ -52,28 +52,28 @@ func tower(g *graph.Graph, name, last string, levels []int, anchors, n int64) in
 	return g.Concat("cat", all...)
 }
 
-// focalLoss is torchvision's sigmoid_focal_loss, in single operations. Each keeps what
-// its gradient needs: p, the targets and their complement, the cross-entropy, 1 - p_t,
-// its square, and the weights of the targets.
+// focalLoss adds torchvision's sigmoid_focal_loss, in single operations. They keep the
+// tensors for their gradients: p, the targets and their complement, the cross-entropy, 1
+// - p_t, its square, and the weights of the targets.
 func focalLoss(g *graph.Graph, scores int) int {
 	s := g.Shape(scores)
 	x := g.CopyOf("valid", scores, s...)
-	// Numbers that need no gradient, of as many bits as the scores.
+	// These numbers need no gradient, and have as many bits as the scores.
 	targets := g.Keeping(g.Op(models.MatMul, "targets", s, graph.Data), models.Keeps{})
 	constant := func(name string) int { return g.Op(models.OtherLayer, name, s, targets) }
 	p := g.Unary(models.Sigmoid, "p", x)
-	// In 32 bits, as a power is.
+	// In 32 bits, like a power.
 	ce := g.Keeping(g.Op(models.Pow, "ce_loss", s, x, targets), models.Keeps{Wide: []int{0, 1}})
 	a := g.Keeping(g.Times("p_t.1", p, targets), models.Keeps{Inputs: []int{1}})
 	not := g.Keeping(g.Unary(models.OtherLayer, "1-p", p), models.Keeps{})
 	b := g.Keeping(g.Times("p_t.2", not, constant("1-targets")), models.Keeps{Inputs: []int{1}})
 	rest := g.Keeping(g.Unary(models.OtherLayer, "1-p_t", g.Plus("p_t", a, b)), models.Keeps{})
 	loss := g.Times("loss", ce, g.Unary(models.Pow, "square", rest))
-	// The library goes image by image, so its memory at a time is less than the count for
-	// all images. In place accounts for that.
+	// The library processes one image at a time, so its memory at any time is less than the
+	// count for all images. In-place operations account for that.
 	loss = g.Keeping(g.Times("weighted", loss, constant("alpha_t")), models.Keeps{Inputs: []int{1}})
 	g.Layers[loss].InPlace = true
 	i := g.Keeping(g.Loss("classification", loss), models.Keeps{})
-	g.Layers[i].Holds = []int{scores} // the outputs of all images, of which the loss takes copies
+	g.Layers[i].Holds = []int{scores} // the outputs of all images, which the loss copies
 	return i
 }

@@ -9,8 +9,8 @@ import (
 	"carma/estimator/networks/transformer"
 )
 
-// SAM makes masks of images (Segment Anything, arXiv 2304.02643) as the transformers
-// library builds it. A training has one box in each image, and learns one mask of a
+// SAM makes masks of images (Segment Anything, arXiv 2304.02643), as built by the
+// transformers library. A training has one box per image, and learns one mask with a
 // quarter of the image's side.
 type SAM struct {
 	Name string
@@ -20,18 +20,18 @@ type SAM struct {
 	Depth        int64
 	Image, Patch int64
 	Channels     int64
-	Window       int64   // side in patches of the windows of attention, or 0 if there are none
-	Global       []int64 // blocks whose attention sees the whole image
-	Relative     bool    // scores of the distances in both directions
-	Absolute     bool    // a table of positions
-	Features     int64   // sines of a position, and as many cosines
+	Window       int64   // side of the attention windows in patches, or 0 without windows
+	Global       []int64 // blocks whose attention covers the whole image
+	Relative     bool    // scores are added for the distances in both directions
+	Absolute     bool    // positions come from a table
+	Features     int64   // number of sines of a position, and of cosines
 	Output       int64   // channels of the encoder's features
 
 	Points, MaskChannels int64 // kinds of points, and channels of masks, in prompts
 	Decoder              SAMDecoder
 }
 
-// Config is the training of the model, by default with a batch of 1. Images have the
+// Config returns the training of the model, by default with a batch of 1. Images have the
 // model's size.
 func (m *SAM) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: m.Name, Kind: models.Transformer, Batch: 1, Build: m.build}.Config("", o)
@@ -48,7 +48,7 @@ func (m *SAM) build(g *graph.Graph, _ graph.Sizes) {
 	}
 	if from := len(g.Layers); m.frozen(g) {
 		g.Unused(encode)
-		g.Unblocked(from) // what runs without a gradient is not recomputed
+		g.Unblocked(from) // operations without a gradient are not recomputed
 	} else {
 		encode()
 	}
@@ -56,19 +56,20 @@ func (m *SAM) build(g *graph.Graph, _ graph.Sizes) {
 	g.Loss("loss", m.Decoder.masks(g, image, dense, positions, box, side, nil), graph.Second)
 }
 
-// frozen reports whether the encoders are. With adapters all else is frozen, and a
-// gradient goes through.
+// frozen reports whether the encoders are frozen and need no gradient. With adapters,
+// everything else is frozen, but the gradient passes through.
 func (m *SAM) frozen(g *graph.Graph) bool { return m.Head == graph.MaskDecoder && g.Rank == 0 }
 
-// positions are sines and cosines of the patches' places, through a learned matrix.
+// positions adds sines and cosines of the patches' positions, multiplied by a learned
+// matrix.
 func (m *SAM) positions(g *graph.Graph, side int64) int {
 	defer g.Module("shared_image_embedding")()
 	x := g.Table("positional_embedding", 2, m.Features)
 	return waves(g, x, side, m.Features)
 }
 
-// waves are sines and cosines of the places of side x side features: so many of each, of
-// products of the places with what in is.
+// waves adds sines and cosines of the positions of side x side features, multiplied by
+// in: the number of each is features.
 func waves(g *graph.Graph, in int, side, features int64) int {
 	x := g.Op(models.MatMul, "matmul", []int64{side * side, features}, in)
 	x = g.Scale("times", x)
@@ -77,26 +78,26 @@ func waves(g *graph.Graph, in int, side, features int64) int {
 	return g.PerSample(g.CopyOf("repeat", x, side*side, 2*features))
 }
 
-// prompt is a table of rows for the decoder.
+// prompt adds a table of rows for the decoder.
 func prompt(g *graph.Graph, name string, rows, width int64) int {
 	defer g.Module("prompt_encoder")()
 	return g.Table(name, rows, width)
 }
 
-// otherPrompts are the weights for points and masks, which a box does not use.
+// otherPrompts adds the weights for points and masks, which a box does not use.
 func (m *SAM) otherPrompts(g *graph.Graph) {
 	defer g.Module("prompt_encoder")()
-	g.Table("point_embed", max(m.Points-2, 0)+1, m.Decoder.Width) // and that for none
+	g.Table("point_embed", max(m.Points-2, 0)+1, m.Decoder.Width) // and the vector for no point
 	maskPrompt(g, m.Decoder.Width, m.MaskChannels)
 }
 
-// maskPrompt is the weights for masks of c channels in prompts.
+// maskPrompt adds the weights for masks with c channels in prompts.
 func maskPrompt(g *graph.Graph, width, c int64) {
 	n := c / 4
 	g.Stored("mask_embed", graph.Data, []int64{4 * n, n, 4 * n * c, c, c * width, width, 2 * n, 2 * 4 * n})
 }
 
-// encode makes features of the image.
+// encode computes the features of the image.
 func (m *SAM) encode(g *graph.Graph, side int64) int {
 	defer g.Module("vision_encoder")()
 	x := g.Conv("patch_embed.projection", graph.Data, graph.Window{Out: m.Width, Kernel: m.Patch, Stride: m.Patch, Bias: true})
@@ -113,7 +114,7 @@ func (m *SAM) encode(g *graph.Graph, side int64) int {
 	return g.LayerNorm2d("layer_norm2", g.Conv("conv2", x, graph.Window{Out: m.Output, Kernel: 3, Pad: 1}))
 }
 
-// layer is one block of the image's encoder. An image whose side is no multiple of the
+// layer adds one block of the image encoder. An image whose side is not a multiple of the
 // window's is padded.
 func (m *SAM) layer(g *graph.Graph, name string, in int, side int64, global bool) int {
 	defer g.StartBlock(name)()
@@ -139,9 +140,9 @@ func (m *SAM) layer(g *graph.Graph, name string, in int, side int64, global bool
 	return g.Plus("add2", in, m.FeedForward(g, m.Norm(g, "layer_norm2", in), 0))
 }
 
-// within is attention within windows of so many patches on a side. The scores of
-// distances are products with the queries, and added up for each pair of patches: a mask
-// for each head and image.
+// within adds attention within windows of side x side patches. The scores of distances
+// are products with the queries, and are added for each pair of patches: a mask for each
+// head and image.
 func (m *SAM) within(g *graph.Graph, x int, side int64) int {
 	defer g.Module("attn")()
 	n := g.Shape(x)[0]
@@ -152,23 +153,23 @@ func (m *SAM) within(g *graph.Graph, x int, side int64) int {
 		rows := m.distances(g, "rel_pos_h", g.CopyOf("q.contiguous", q, n, m.Width), side)
 		columns := m.distances(g, "rel_pos_w", q, side)
 		sum := g.Op(models.Add, "decomposed_rel_pos", []int64{m.Heads * n, side, side}, rows, columns)
-		// Rows come first in the sum, so it is copied; the gradient is not.
+		// The sum has its rows first, so it is copied; its gradient is not.
 		masks = append(masks, g.Op(models.Concat, "reshape", []int64{m.Heads * n, side * side}, sum))
 	}
 	if m.frozen(g) {
-		masks = append(masks, x, qkv) // variables of the program hold these
+		masks = append(masks, x, qkv) // variables of the program reference these
 	}
 	a := g.Attend("sdpa", q, k, v, m.Heads)
 	g.Layers[a].Inputs = append(g.Layers[a].Inputs, masks...)
 	return g.Linear("proj", a, m.Width, true)
 }
 
-// distances are the scores of the queries with the distances in one direction.
+// distances adds the scores of the queries with the distances in one direction.
 func (m *SAM) distances(g *graph.Graph, name string, q int, side int64) int {
 	table := g.CopyOf(name+".resized", g.Table(name, 2*side-1, m.Key), m.Key, 2*side-1)
 	table = g.CopyOf(name+".pairs", table, side, side, m.Key)
 	x := g.Op(models.MatMul, name+".scores", []int64{m.Heads * g.Shape(q)[0], side}, q, table)
-	if g.Rank > 0 { // the table is frozen: it needs no queries for its gradient
+	if g.Rank > 0 { // the table is frozen, so its gradient needs no queries
 		g.Keeping(x, models.Keeps{Inputs: []int{1}})
 	}
 	return x

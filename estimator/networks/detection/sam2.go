@@ -10,31 +10,31 @@ import (
 
 // SAM2 makes masks of images (SAM 2, arXiv 2408.00714) as Sam2Model of the transformers
 // library builds it: Hiera (arXiv 2306.00989), a pyramid of features, and a decoder of
-// masks. Its memory of earlier images of a video is no part of that. A training has one
-// box in each image, and learns one mask of a quarter of the image's side.
+// masks. The memory of a video's earlier images is not included. A training has one box
+// per image, and learns one mask with a quarter of the image's side.
 type SAM2 struct {
 	Name, Head string
 
 	Image, Channels     int64
 	Kernel, Stride, Pad int64 // of the first convolution
 	Stages              []HieraStage
-	Global              []int64 // blocks whose attention sees the whole image
+	Global              []int64 // blocks whose attention covers the whole image
 	Pools               int64   // number of stages after the first that halve the image
 	Background          int64   // side of the table of positions that is enlarged to the image
-	Ratio               float64 // of a block's inner width to its width
+	Ratio               float64 // ratio of a block's inner width to its width
 	Activation          string
 
 	Output  int64   // channels of the features
-	TopDown []int64 // stages whose features the coarser ones are added to
+	TopDown []int64 // stages to whose features the coarser ones are added
 
 	Points, MaskChannels int64
 	Decoder              SAMDecoder
 }
 
-// HieraStage is a stage of the image's encoder.
+// HieraStage is a stage of the image encoder.
 type HieraStage struct{ Blocks, Width, Heads, Window int64 }
 
-// Config is the training of the model, by default with a batch of 1. Images have the
+// Config returns the training of the model, by default with a batch of 1. Images have the
 // model's size.
 func (m *SAM2) Config(o models.Overrides) (*models.Config, error) {
 	finish := func(c *models.Config) { onlyUnderAutocast(c, narrowPositions) }
@@ -42,12 +42,12 @@ func (m *SAM2) Config(o models.Overrides) (*models.Config, error) {
 }
 
 func (m *SAM2) build(g *graph.Graph, _ graph.Sizes) {
-	// Three levels of features go to the decoder, the finest first. It takes them as four
-	// times, twice and once as large as what it sees.
+	// The decoder takes three levels of features, the finest first, with four times, twice
+	// and once the side of the coarsest.
 	side := m.Image / m.Stride / 4
 	g.Input(0, m.Channels, m.Image, m.Image)
 	g.Input(4, 4*side, 4*side)
-	// The library keeps the positions that it made last, for the finest features.
+	// The library caches the last computed positions, of the finest features.
 	kept := g.NewInput(0, m.Output, 4*side, 4*side)
 	positions := m.positions(g, side)
 	var levels []pyramidLevel
@@ -57,7 +57,7 @@ func (m *SAM2) build(g *graph.Graph, _ graph.Sizes) {
 	}
 	if from := len(g.Layers); m.Head == graph.MaskDecoder && g.Rank == 0 {
 		g.Unused(encode)
-		g.Unblocked(from) // what runs without a gradient is not recomputed
+		g.Unblocked(from) // operations without a gradient are not recomputed
 	} else {
 		encode()
 	}
@@ -71,24 +71,24 @@ func (m *SAM2) build(g *graph.Graph, _ graph.Sizes) {
 	for _, level := range levels {
 		g.Layers[masks].Holds = append(g.Layers[masks].Holds, level.positions)
 	}
-	g.Loss("loss", masks, graph.Second, fine[0], fine[1], image) // the script has what the model returns
+	g.Loss("loss", masks, graph.Second, fine[0], fine[1], image) // the script keeps the model's outputs
 }
 
-// positions are sines and cosines of the places of the coarsest features.
+// positions adds sines and cosines of the positions of the coarsest features.
 func (m *SAM2) positions(g *graph.Graph, side int64) int {
 	defer g.Module("shared_image_embedding")()
 	x := g.Add(models.Layer{Name: "grid", Type: models.OtherLayer, Inputs: []int{graph.Second}, Out: []int64{side * side, 2}, Whole: true, Keeps: &models.Keeps{}})
 	return waves(g, x, side, m.Output/2)
 }
 
-// corners are two corners of a box, and a row that is no point.
+// corners adds two corners of a box, and a row for "no point".
 func (m *SAM2) corners(g *graph.Graph) int {
 	x := prompt(g, "corners", 3, m.Decoder.Width)
 	g.Layers[x].Params = []int64{m.Points * m.Decoder.Width, m.Decoder.Width}
 	return x
 }
 
-// encode gives the features of each stage.
+// encode returns the features of each stage.
 func (m *SAM2) encode(g *graph.Graph) []int {
 	defer g.Module("vision_encoder.backbone")()
 	x := g.Conv("patch_embed.projection", graph.Data, graph.Window{Out: m.Stages[0].Width, Kernel: m.Kernel, Stride: m.Stride, Pad: m.Pad, Bias: true})
@@ -107,7 +107,8 @@ func (m *SAM2) encode(g *graph.Graph) []int {
 	return out
 }
 
-// hiera is the encoder being built: the side of the image, and how many blocks there are.
+// hiera is the encoder while it is built: the side of the image, and the number of
+// blocks.
 type hiera struct {
 	*SAM2
 	side, blocks int64
@@ -133,8 +134,8 @@ func (h *hiera) stage(g *graph.Graph, i int, x int) int {
 	return x
 }
 
-// hieraBlock is a block of attention within windows. The first of a stage may halve the
-// image: then the queries are the largest of four.
+// hieraBlock is a block of attention within windows. The first block of a stage may halve
+// the image; its queries are then the largest of four.
 type hieraBlock struct {
 	HieraStage
 	side, stride int64
@@ -171,10 +172,10 @@ func (b *hieraBlock) build(g *graph.Graph, name string, in int) int {
 	return g.Plus("add2", sum, x)
 }
 
-// up is the next multiple.
+// up returns the next multiple.
 func up(n, of int64) int64 { return (n + of - 1) / of * of }
 
-// halved takes the largest of four of an image of tokens.
+// halved adds the maxima of each four of an image of tokens.
 func (b *hieraBlock) halved(g *graph.Graph, name string, x int, side int64) int {
 	if b.stride == 1 {
 		return x
@@ -185,8 +186,8 @@ func (b *hieraBlock) halved(g *graph.Graph, name string, x int, side int64) int 
 	return g.View(name+".tokens", x, s[1]*s[2], b.Width)
 }
 
-// attention works within windows of this number of tokens on a side. The library computes
-// scores between the heads of each token too, and drops them.
+// attention adds attention within windows with a side of this number of tokens. The
+// library also computes scores between the heads of each token, and drops them.
 func (b *hieraBlock) attention(g *graph.Graph, x int, of int64) int {
 	defer g.Module("attn")()
 	n := g.Shape(x)[0]
@@ -198,7 +199,7 @@ func (b *hieraBlock) attention(g *graph.Graph, x int, of int64) int {
 	dropped := g.Keeping(g.Op(models.Copy, "heads.softmax", []int64{n, b.Heads, b.Heads}, q), models.Keeps{})
 	q = b.halved(g, "query.pool", q, n/of)
 	n /= b.stride * b.stride
-	// Windows are as heads: each has scores of its own.
+	// Windows count as heads: each has its own scores.
 	a := g.Attend("sdpa", g.View("query.windows", q, n/windows, windows*b.Width), k, v, windows*b.Heads)
 	g.Layers[a].Holds = []int{x, scaled, dropped}
 	x = g.Linear("proj", g.View("tokens", a, n, b.Width), b.Width, true)
@@ -209,11 +210,11 @@ func (b *hieraBlock) attention(g *graph.Graph, x int, of int64) int {
 // pyramidLevel is a level of the pyramid: its features and their positions.
 type pyramidLevel struct{ features, positions int }
 
-// narrowPositions is the name of positions as the features' numbers.
+// narrowPositions is the name of the positions in the features' precision.
 const narrowPositions = "position_encoding.to"
 
-// pyramid makes features of the finest three stages, the finest first. kept are the
-// positions of these.
+// pyramid makes features of the three finest stages, the finest first. kept are their
+// positions.
 func (m *SAM2) pyramid(g *graph.Graph, stages []int, kept int) []pyramidLevel {
 	defer g.Module("vision_encoder.neck")()
 	levels := make([]pyramidLevel, len(stages))

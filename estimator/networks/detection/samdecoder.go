@@ -8,23 +8,24 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// SAMDecoder makes masks of the features of an image and the tokens of prompts. In each
-// layer the tokens see each other and the image, and then the image sees the tokens.
+// SAMDecoder makes masks from the features of an image and the tokens of prompts. In each
+// layer the tokens attend to each other and to the image, then the image attends to the
+// tokens.
 type SAMDecoder struct {
 	Width, Inner, Heads, Depth int64
 	Activation                 string
 	Narrow                     int64 // width of the attention between tokens and image
-	Masks                      int64 // for each prompt, beside the one
-	// QualityInner and QualityDepth are the width and the layers of the part that judges
-	// masks, which the loss does not take.
+	Masks                      int64 // masks for each prompt, in addition to one
+	// QualityInner and QualityDepth are the width and the number of layers of the part that
+	// scores masks, which the loss does not use.
 	QualityInner, QualityDepth int64
-	// Scored: a token says whether there is an object (SAM 2). The layers are blocks of
-	// checkpointing then, and their perceptrons are as deep as there are layers.
+	// Scored is set if a token scores whether there is an object (SAM 2). The layers are
+	// then blocks of checkpointing, and their perceptrons are as deep as there are layers.
 	Scored bool
 }
 
-// masks makes the mask that the loss takes, from features of side x side numbers. fine
-// are features of four times and twice that side, or none.
+// masks makes the mask for the loss from side x side features. fine lists features with
+// four times and twice that side, or is empty.
 func (d *SAMDecoder) masks(g *graph.Graph, image, dense, positions, box int, side int64, fine []int) int {
 	defer g.Module("mask_decoder")()
 	area, all := side*side, d.Masks+1
@@ -60,8 +61,8 @@ func (d *SAMDecoder) masks(g *graph.Graph, image, dense, positions, box int, sid
 	return g.View("mask", x, 1, 4*side, 4*side)
 }
 
-// layer is one of the two-way layers. The first has no input to add to, and no positions
-// of the tokens.
+// layer adds one of the two-way layers. The first has no input to add to, and no
+// positions of the tokens.
 func (d *SAMDecoder) layer(g *graph.Graph, name string, queries, keys, prompts, positions int, first bool) (q, k int) {
 	if d.Scored {
 		defer g.StartBlock(name)()
@@ -90,7 +91,7 @@ func (d *SAMDecoder) feedForward(g *graph.Graph, x int) int {
 	return g.Linear("mlp.lin2", g.Unary(d.Activation, "mlp.act", g.Linear("mlp.lin1", x, d.Inner, true)), d.Width, true)
 }
 
-// toImage is attention of the tokens to the image.
+// toImage adds attention of the tokens to the image.
 func (d *SAMDecoder) toImage(g *graph.Graph, name string, queries, keys, prompts, positions int) int {
 	q, k := g.Plus(name+".add_positions", queries, prompts), g.Plus(name+".add_place", keys, positions)
 	return d.attention(g, name, q, k, keys, d.Narrow)
@@ -106,8 +107,7 @@ func (d *SAMDecoder) attention(g *graph.Graph, name string, q, k, v int, width i
 	return g.Linear(out, g.Attend("sdpa", q, k, v, d.Heads), d.Width, true)
 }
 
-// upscale makes the image four times as large on each side, with an eighth of the
-// channels.
+// upscale enlarges both sides of the image four times, with an eighth of the channels.
 func (d *SAMDecoder) upscale(g *graph.Graph, x int, fine []int) int {
 	x = doubled(g, "upscale_conv1", x, d.Width/4)
 	if len(fine) == 2 {
@@ -120,7 +120,7 @@ func (d *SAMDecoder) upscale(g *graph.Graph, x int, fine []int) int {
 	return g.Unary(models.GELU, "act2", x)
 }
 
-// doubled is a transposed convolution that doubles both sides.
+// doubled adds a transposed convolution that doubles both sides.
 func doubled(g *graph.Graph, name string, in int, out int64) int {
 	s := g.Shape(in)
 	return g.Add(models.Layer{

@@ -9,21 +9,21 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// yolo is a network of the ultralytics package: the multiples of depth and
-// width of a size, and the most channels of a stage.
+// yolo is a network of the ultralytics package: the depth and width multiples of a size,
+// and the largest number of channels of a stage.
 type yolo struct {
 	version      int // 8, 10 or 11
 	depth, width float64
 	most         int64
 	masks        bool
-	// compact are the stages of compact blocks, large is whether these have kernels of 7 in
+	// compact lists the stages of compact blocks. large is set if these have kernels of 7 in
 	// the last level (YOLOv10).
 	compact []string
 	large   bool
 }
 
-// YOLOs are YOLOv8, YOLOv9, YOLOv10 and YOLO11 (Jocher et al. 2023 and 2024, Wang et al.
-// 2024), as the package's configurations have them. With -seg they make masks too.
+// YOLOs returns YOLOv8, YOLOv9, YOLOv10 and YOLO11 (Jocher et al. 2023 and 2024, Wang et
+// al. 2024), with the package's configurations. With -seg they also make masks.
 func YOLOs() graph.Group {
 	c := graph.Group{Name: "yolo", Description: "detection in one pass, with masks (YOLO)"}
 	add := func(name string, build func(*graph.Graph, graph.Sizes)) *graph.Network {
@@ -74,7 +74,7 @@ func (y yolo) repeats(n int64) int64 {
 	return max(int64(math.Round(float64(n)*y.depth)), 1)
 }
 
-// unit is a convolution, a batch norm and SiLU in place.
+// unit adds a convolution, a batch norm and SiLU in place.
 func unit(g *graph.Graph, name string, in int, out, kernel, stride, groups int64, act bool) int {
 	x := g.ConvNorm(name+".conv", name+".bn", in, graph.Window{Out: out, Kernel: kernel, Pad: kernel / 2, Stride: stride, Groups: groups})
 	if act {
@@ -83,7 +83,7 @@ func unit(g *graph.Graph, name string, in int, out, kernel, stride, groups int64
 	return x
 }
 
-// square declares images, and boxes of 8 objects in each.
+// square declares images, and boxes of 8 objects per image.
 func square(g *graph.Graph, s graph.Sizes) graph.Sizes {
 	if s.Image%32 != 0 {
 		g.Fail("the image has %d pixels, not a multiple of 32", s.Image)
@@ -122,7 +122,7 @@ func (y yolo) build(g *graph.Graph, s graph.Sizes) {
 }
 
 // neck joins the features of three levels on the way up to the finest and down again.
-// last are the coarsest features, levels the backbone's.
+// last is the index of the coarsest features, levels of the backbone's features.
 func neck(g *graph.Graph, last int, levels [4]int, stage, shrink func(name string, in int) int) []int {
 	p4 := stage("up4", g.Concat("cat4", g.Upsample("upsample4", last), levels[2]))
 	p3 := stage("up3", g.Concat("cat3", g.Upsample("upsample3", p4), levels[1]))
@@ -130,7 +130,7 @@ func neck(g *graph.Graph, last int, levels [4]int, stage, shrink func(name strin
 	return []int{p3, p4, stage("out5", g.Concat("cat5b", shrink("down5", p4), last))}
 }
 
-// shrink halves the image. late: YOLOv10 does it by a convolution of single channels.
+// shrink halves the image. late selects a depthwise convolution in YOLOv10.
 func (y yolo) shrink(g *graph.Graph, name string, in int, out int64, late bool) int {
 	if y.version == 10 && late {
 		return apart(g, name, in, out)
@@ -138,7 +138,7 @@ func (y yolo) shrink(g *graph.Graph, name string, in int, out int64, late bool) 
 	return unit(g, name, in, out, 3, 2, 1, true)
 }
 
-// back is stage i of the backbone.
+// back adds stage i of the backbone.
 func (y yolo) back(g *graph.Graph, name string, in, i int) int {
 	if y.version == 11 {
 		out := y.channels([]int64{256, 512, 512, 1024}[i])
@@ -151,10 +151,10 @@ func (y yolo) back(g *graph.Graph, name string, in, i int) int {
 	return splitBlock(g, name, in, out, n, true)
 }
 
-// wide sizes of YOLO11 have the deeper blocks everywhere.
+// wide reports whether a size of YOLO11 has the deeper blocks everywhere.
 func (y yolo) wide() bool { return y.width >= 1 }
 
-// stage is one behind the backbone.
+// stage adds a stage after the backbone.
 func (y yolo) stage(g *graph.Graph, name string, in int, out int64) int {
 	switch out = y.channels(out); {
 	case y.version == 11:
@@ -165,8 +165,7 @@ func (y yolo) stage(g *graph.Graph, name string, in int, out int64) int {
 	return splitBlock(g, name, in, out, y.repeats(3), false)
 }
 
-// splitBlock is C2f: n bottlenecks one after the other, all of whose outputs are
-// joined.
+// splitBlock adds a C2f: n bottlenecks in sequence, whose outputs are all concatenated.
 func splitBlock(g *graph.Graph, name string, in int, out, n int64, add bool) int {
 	defer g.Module(name)()
 	return split(g, in, out, out/2, n, func(i int64, x int) int {
@@ -174,7 +173,7 @@ func splitBlock(g *graph.Graph, name string, in int, out, n int64, add bool) int
 	})
 }
 
-// crossBlock is C3k2, with bottlenecks or with pairs of them (C3k).
+// crossBlock adds a C3k2, with bottlenecks or with pairs of them (C3k).
 func crossBlock(g *graph.Graph, name string, in int, out, n int64, deep, quarter bool) int {
 	defer g.Module(name)()
 	c := out / 2
@@ -206,7 +205,7 @@ func split(g *graph.Graph, in int, out, c, n int64, block func(i int64, x int) i
 	return unit(g, "cv2", g.Concat("cat", parts...), out, 1, 1, 1, true)
 }
 
-// narrow is a bottleneck of two 3 x 3 convolutions.
+// narrow adds a bottleneck of two 3 x 3 convolutions.
 func narrow(g *graph.Graph, name string, in int, out, inner int64, add bool) int {
 	defer g.Module(name)()
 	x := unit(g, "cv2", unit(g, "cv1", in, inner, 3, 1, 1, true), out, 3, 1, 1, true)
@@ -216,7 +215,7 @@ func narrow(g *graph.Graph, name string, in int, out, inner int64, add bool) int
 	return x
 }
 
-// fastPool is SPPF.
+// fastPool adds an SPPF.
 func fastPool(g *graph.Graph, name string, in int, out int64) int {
 	defer g.Module(name)()
 	parts := []int{unit(g, "cv1", in, g.Shape(in)[0]/2, 1, 1, 1, false)}
@@ -226,7 +225,7 @@ func fastPool(g *graph.Graph, name string, in int, out int64) int {
 	return unit(g, "cv2", g.Concat("cat", parts...), out, 1, 1, 1, true)
 }
 
-// splitAttention is C2PSA: half of the channels go through n blocks of attention.
+// splitAttention adds a C2PSA: half of the channels go through n blocks of attention.
 func splitAttention(g *graph.Graph, name string, in int, n int64) int {
 	defer g.Module(name)()
 	c := g.Shape(in)[0] / 2
@@ -242,7 +241,7 @@ func splitAttention(g *graph.Graph, name string, in int, n int64) int {
 	return unit(g, "cv2", g.Concat("cat", a, b), 2*c, 1, 1, 1, true)
 }
 
-// pixelAttention is attention between all pixels, in single operations. Keys are half
+// pixelAttention adds attention between all pixels, in single operations. Keys are half
 // as wide as values.
 func pixelAttention(g *graph.Graph, name string, in int) int {
 	defer g.Module(name)()

@@ -7,9 +7,9 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// yolo10s are YOLOv10 (Wang et al. 2024, arXiv 2405.14458) as the ultralytics package has
-// it: YOLOv8 whose later stages are of convolutions of single channels, with a head that
-// learns one anchor for each object beside the usual one.
+// yolo10s lists the sizes of YOLOv10 (Wang et al. 2024, arXiv 2405.14458) as in the
+// ultralytics package: a YOLOv8 whose later stages have depthwise convolutions, with a
+// second head that learns one anchor for each object.
 var yolo10s = map[string]yolo{
 	"n": {depth: 0.33, width: 0.25, most: 1024, compact: []string{"out5"}, large: true},
 	"s": {depth: 0.33, width: 0.5, most: 1024, compact: []string{"model.8", "out5"}, large: true},
@@ -19,12 +19,12 @@ var yolo10s = map[string]yolo{
 	"x": {depth: 1, width: 1.25, most: 512, compact: []string{"model.6", "model.8", "up4", "out4", "out5"}},
 }
 
-// apart halves the image by a convolution of single channels (SCDown).
+// apart halves the image with a depthwise convolution (SCDown).
 func apart(g *graph.Graph, name string, in int, out int64) int {
 	return unit(g, name+".cv2", unit(g, name+".cv1", in, out, 1, 1, 1, true), out, 3, 2, out, false)
 }
 
-// compactBlock is C2fCIB: C2f of blocks of single channels and of single pixels.
+// compactBlock adds a C2fCIB: a C2f with depthwise and pointwise blocks.
 func compactBlock(g *graph.Graph, name string, in int, out, n int64, large bool) int {
 	defer g.Module(name)()
 	c := out / 2

@@ -7,19 +7,19 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// yolo9 is YOLOv9 (Wang et al. 2024) as the ultralytics package has it: the channels of
-// the first two convolutions, of the four stages, of their outputs where these differ,
-// and the repeats within a block.
+// yolo9 is YOLOv9 (Wang et al. 2024) as in the ultralytics package: the channels of the
+// first two convolutions, of the four stages, of their outputs if different, and the
+// repeats within a block.
 type yolo9 struct {
 	stem    [2]int64
 	inner   [4]int64 // channels within a stage
 	out     [4]int64 // channels of its output
-	down    [2]int64 // channels of the convolutions that go down in the neck, multiples of 8
+	down    [2]int64 // channels of the neck's downsampling convolutions, multiples of 8
 	neck    [3]int64 // channels at a third, a quarter and a fifth of the levels
 	repeats int64
-	first   bool // the first stage is of plain convolutions (ELAN1)
+	first   bool // the first stage has plain convolutions (ELAN1)
 	masks   bool
-	halved  bool // going down is by a convolution and a pool, each of half of the channels (ADown)
+	halved  bool // downsampling uses a convolution and a pool, each for half of the channels (ADown)
 }
 
 var yolo9s = map[string]yolo9{
@@ -66,7 +66,7 @@ func (y yolo9) shrink(g *graph.Graph, name string, in int, out int64) int {
 	return g.Concat("cat", a, unit(g, "cv2", b, out/2, 1, 1, 1, true))
 }
 
-// stage is RepNCSPELAN4, or ELAN1 of plain convolutions.
+// stage adds a RepNCSPELAN4, or an ELAN1 of plain convolutions.
 func (y yolo9) stage(g *graph.Graph, name string, in int, inner, out int64, plain bool) int {
 	defer g.Module(name)()
 	x := unit(g, "cv1", in, inner, 1, 1, 1, true)
@@ -82,7 +82,7 @@ func (y yolo9) stage(g *graph.Graph, name string, in int, inner, out int64, plai
 	return unit(g, "cv4", g.Concat("cat", parts...), out, 1, 1, 1, true)
 }
 
-// repBlock is RepCSP: bottlenecks whose first convolution has two branches (RepConv).
+// repBlock adds a RepCSP: bottlenecks whose first convolution has two branches (RepConv).
 func repBlock(g *graph.Graph, name string, in int, out, n int64) int {
 	defer g.Module(name)()
 	c := out / 2
@@ -90,14 +90,14 @@ func repBlock(g *graph.Graph, name string, in int, out, n int64) int {
 	for i := range n {
 		leave := g.Module(fmt.Sprintf("m.%d", i))
 		y := g.Plus("cv1.add", unit(g, "cv1.conv1", x, c, 3, 1, 1, false), unit(g, "cv1.conv2", x, c, 1, 1, 1, false))
-		y = g.InPlace(models.SiLU, "cv1.act", g.CopyOf("cv1.identity", y, g.Shape(y)...)) // zero is added
+		y = g.InPlace(models.SiLU, "cv1.act", g.CopyOf("cv1.identity", y, g.Shape(y)...)) // the sum with zero
 		x = g.Plus("add", x, unit(g, "cv2", y, c, 3, 1, 1, true))
 		leave()
 	}
 	return unit(g, "cv3", g.Concat("cat", x, unit(g, "cv2", in, c, 1, 1, 1, true)), out, 1, 1, 1, true)
 }
 
-// poolPyramid is SPPELAN.
+// poolPyramid adds an SPPELAN.
 func poolPyramid(g *graph.Graph, name string, in int, out int64) int {
 	defer g.Module(name)()
 	parts := []int{unit(g, "cv1", in, out/2, 1, 1, 1, true)}

@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// yolo9e is YOLOv9 e as the ultralytics package has it: two backbones, of which the
-// second takes the first one's features on all levels.
+// yolo9e is YOLOv9 e as in the ultralytics package: two backbones, the second of which
+// takes the first one's features on all levels.
 type yolo9e struct{ masks bool }
 
 func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {
@@ -24,7 +24,7 @@ func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {
 		x = plan.stage(g, fmt.Sprintf("model.%d", 2*i+3), x, plan.inner[i], plan.out[i], false)
 		first[i+1] = x
 	}
-	// parts[i][j] are features of the first backbone's level i for the second's level j.
+	// parts[i][j] is the first backbone's features of level i for the second's level j.
 	var parts [5][]int
 	var held []int
 	for i, x := range first {
@@ -49,12 +49,12 @@ func (y yolo9e) build(g *graph.Graph, s graph.Sizes) {
 	}, func(name string, in int) int {
 		return plan.shrink(g, name, in, map[string]int64{"down4": 256, "down5": 512}[name])
 	})
-	g.Layers[outs[2]].Holds = held // the list of outputs has them until all are known
+	g.Layers[outs[2]].Holds = held // the list of outputs references them until all are known
 	yoloHead{classes: s.Classes, masks: y.masks}.train(g, outs)
 }
 
-// fuse adds to x the parts for its level of all levels from its own on, as large as it is
-// (CBFuse). Under autocast these have 32 bits.
+// fuse adds to x the first backbone's parts for this level, upsampled to its size
+// (CBFuse). Under autocast they have 32 bits.
 func fuse(g *graph.Graph, name string, level int, parts [][]int, x int) int {
 	defer g.Module(name)()
 	s := g.Shape(x)

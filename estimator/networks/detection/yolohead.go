@@ -8,25 +8,27 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// The trainer puts four images together into one. So many objects are in an image
-// then at most; anchors times objects are held while anchors are assigned.
+// yoloObjects is the largest number of objects in an image; the trainer combines four
+// images into one. While anchors are assigned, tables of anchors times objects are held.
 const yoloObjects = 50
 
-// So many anchors of an image learn a mask: ten for each object (tal_topk), of 25 objects.
+// yoloOwn is the number of an image's anchors that learn a mask: ten for each of 25
+// objects (tal_topk).
 const yoloOwn = 250
 
-// Each object's mask is a sum of this number of masks, which exist once for the image.
+// yoloMasks is the number of masks of an image. Each object's mask is a weighted sum of
+// them.
 const yoloMasks = 32
 
-// outputs are the outputs of a head: for each anchor the distributions of the distances
-// of its box, the scores of the classes, and the factors of the masks, or 0 if it has no
-// masks. The masks belong to the image.
+// outputs contains the outputs of a head: for each anchor the distributions of its box's
+// distances, the scores of the classes, and the factors of the masks, or 0 without masks.
+// The masks belong to the image.
 type outputs struct{ boxes, scores, factors, masks int }
 
-// yoloHead gives the outputs for three levels.
+// yoloHead computes the outputs for three levels.
 type yoloHead struct {
 	classes int64
-	light   bool // scores are by convolutions of single channels (from YOLO11 and YOLOv10 on)
+	light   bool // scores use depthwise convolutions (YOLO11 and YOLOv10 on)
 	masks   bool // objects have masks (Segment)
 	twice   bool // a second head learns one anchor for each object, on features without a gradient (YOLOv10)
 }
@@ -42,7 +44,7 @@ func (h yoloHead) train(g *graph.Graph, levels []int) {
 		if h.masks {
 			loss = maskLoss(g, o)
 		}
-		g.Total(loss) // the script holds no outputs
+		g.Total(loss) // the script keeps no outputs
 		return
 	}
 	single := h.outputs(g, "one2one_", levels)
@@ -50,7 +52,7 @@ func (h yoloHead) train(g *graph.Graph, levels []int) {
 	g.Total(yoloLoss(g, "one2one_loss", single, true, o.held()))
 }
 
-// held are the outputs that the program refers to until the losses are known.
+// held returns the outputs that the program references until the losses are known.
 func (o outputs) held() []int {
 	held := []int{o.boxes, o.scores}
 	if o.factors > 0 {
@@ -59,7 +61,7 @@ func (o outputs) held() []int {
 	return held
 }
 
-// outputs are joined over the levels.
+// outputs adds the outputs, concatenated over the levels.
 func (h yoloHead) outputs(g *graph.Graph, prefix string, levels []int) (o outputs) {
 	defer g.Module("detect")()
 	const bins = 4 * 16
@@ -83,8 +85,8 @@ func (h yoloHead) outputs(g *graph.Graph, prefix string, levels []int) (o output
 	return o
 }
 
-// everyLevel makes a number of values for each anchor of each level by two units and a
-// convolution.
+// everyLevel computes a number of values for each anchor of each level with two units and
+// a convolution.
 func everyLevel(g *graph.Graph, name string, levels []int, numbers int64, units func(name string, x int) int) int {
 	var all []int
 	anchors := int64(0)
@@ -102,7 +104,7 @@ func twoUnits(g *graph.Graph, name string, x int, out int64) int {
 	return unit(g, name+".1", unit(g, name+".0", x, out, 3, 1, 1, true), out, 3, 1, 1, true)
 }
 
-// sharedMasks are the masks of an image (Proto), of a quarter of its sides.
+// sharedMasks adds the masks of an image (Proto), with a quarter of its sides.
 func sharedMasks(g *graph.Graph, x int) int {
 	defer g.Module("detect.proto")()
 	width := g.Shape(x)[0]
@@ -111,18 +113,18 @@ func sharedMasks(g *graph.Graph, x int) int {
 	return unit(g, "cv3", x, yoloMasks, 1, 1, 1, true)
 }
 
-// narrowTargets is the name of the targets as the scores' numbers.
+// narrowTargets is the name of the targets in the scores' precision.
 const narrowTargets = "target_scores.to"
 
-// asUltralytics sets the training of the package: a copy of the weights follows them.
-// Without autocast the targets have the scores' numbers, so there is no copy.
+// asUltralytics sets the package's training settings, with an average of the weights
+// (EMA). Without autocast the targets have the scores' precision, so there is no copy.
 func asUltralytics(c *models.Config) {
 	c.Train.EMA = true
 	onlyUnderAutocast(c, narrowTargets)
 }
 
-// onlyUnderAutocast makes a view of the layer before it of each layer whose name ends
-// so, unless autocast gives that other numbers.
+// onlyUnderAutocast replaces each layer whose name ends with name by a view of the layer
+// before it, unless autocast changes the precision.
 func onlyUnderAutocast(c *models.Config, name string) {
 	for i := range c.Layers {
 		if l := &c.Layers[i]; strings.HasSuffix(l.Name, name) && c.Train.Precision != models.AMP {
@@ -132,7 +134,8 @@ func onlyUnderAutocast(c *models.Config, name string) {
 }
 
 // yoloLoss compares boxes and scores with the targets of the anchors that belong to an
-// object. The program holds the outputs, and a function's variables until it returns.
+// object. The program holds the outputs, and the variables of a function until the
+// function returns.
 func yoloLoss(g *graph.Graph, name string, o outputs, single bool, held []int) int {
 	defer g.Module(name)()
 	b, s := g.Shape(o.boxes), g.Shape(o.scores)
@@ -143,8 +146,8 @@ func yoloLoss(g *graph.Graph, name string, o outputs, single bool, held []int) i
 	// The distances are the means of their distributions.
 	shares := g.Unary(models.Softmax, "softmax", distances)
 	means := g.Keeping(g.Op(models.OtherLayer, "decode", []int64{n, 4}, shares), models.Keeps{})
-	// Three tables of 32-bit numbers and two of bytes, anchors by objects; for a single
-	// anchor an object one more.
+	// Three tables of 32-bit numbers and two of bytes, anchors by objects. With a single
+	// anchor per object, one more.
 	tables := int64(7)
 	if single {
 		tables = 9
@@ -166,7 +169,7 @@ func maskLoss(g *graph.Graph, o outputs) int {
 	factors := g.CopyOf("pred_masks", o.factors, f[1], f[0])
 	area := m[1] * m[2]
 	own := min(yoloOwn, f[1])
-	// Kept are each mask and the one it is compared with, in 32 bits.
+	// Each mask and its target are kept, in 32 bits.
 	each := g.Keeping(g.Op(models.OtherLayer, "single_mask_loss", []int64{own}, factors, o.masks, graph.Second), models.Keeps{Inputs: []int{0, 1}, Bytes: 2 * 4 * own * area})
 	// The losses of one image's pixels.
 	g.Keeping(g.Add(models.Layer{Name: "pixels", Type: models.OtherLayer, Inputs: []int{graph.Second}, Out: []int64{own, area}, Whole: true}), models.Keeps{})

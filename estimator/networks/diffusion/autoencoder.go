@@ -15,7 +15,7 @@ type Autoencoder struct {
 	Quant    bool // 1 x 1 convolutions at the latents
 }
 
-// stableVAE is the autoencoder of Stable Diffusion and Flux.
+// stableVAE returns the autoencoder of Stable Diffusion and Flux.
 func stableVAE(latent int64, quant bool) *Autoencoder {
 	return &Autoencoder{Channels: []int64{128, 256, 512, 512}, Depth: 2, Latent: latent, Quant: quant}
 }

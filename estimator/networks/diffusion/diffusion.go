@@ -21,9 +21,9 @@ type Diffusion struct {
 	// VAE encodes the images of each step to latents. It is nil if the latents were
 	// computed before the training.
 	VAE *Autoencoder
-	// WideVAE says that the VAE has 32 bits even with mixed precision.
+	// WideVAE is set if the VAE has 32 bits even with mixed precision.
 	WideVAE bool
-	// Text are the encoders of the prompts. It is empty if the prompts were encoded before
+	// Text lists the encoders of the prompts. It is empty if the prompts were encoded before
 	// the training.
 	Text []*PromptEncoder
 	// Image is the default side of an image in pixels.
@@ -153,7 +153,7 @@ func (d *Diffusion) finish(c *models.Config) {
 	}
 }
 
-// held keeps values alive until layer i, as variables of the program do. It applies to
+// held keeps values alive until layer i, like variables of the program. It applies to
 // frozen layers, because nothing else keeps values without a gradient.
 func held(g *graph.Graph, i int, values ...int) {
 	if g.Frozen != nil {

@@ -2,7 +2,7 @@ package diffusion
 
 import "carma/estimator/networks/graph"
 
-// Diffusions are networks that make images from noise. Their structures follow the
+// Diffusions returns networks that make images from noise. Their structures follow the
 // classes of diffusers 0.42.1; the sizes come from the models' configurations.
 func Diffusions() graph.Group {
 	sd15 := func() *UNet { return stableUNet(768, 8, 8, 8, 8) }
@@ -33,7 +33,7 @@ func Diffusions() graph.Group {
 	return c
 }
 
-// stableUNet is the U-Net of Stable Diffusion 1 and 2.
+// stableUNet returns the U-Net of Stable Diffusion 1 and 2.
 func stableUNet(text int64, heads ...int64) *UNet {
 	return &UNet{
 		In: 4, Out: 4, Channels: []int64{320, 640, 1280, 1280}, Depth: 2, Text: text, Heads: heads, Transformers: []int64{1, 1, 1, 1},
@@ -54,7 +54,7 @@ func unetXL() *UNet {
 	}
 }
 
-// Tokens of a prompt: CLIP's and 256 of T5, and 512 of T5, as the scripts have them.
+// Tokens of a prompt: CLIP's plus 256 of T5, and 512 of T5, as in the scripts.
 const (
 	SD3Tokens  = clipTokens + 256
 	FluxTokens = 512

@@ -1,3 +1,4 @@
-// Package diffusion has networks that make images from noise, as the diffusers library
-// trains them: the U-Net, MMDiT and Flux with their autoencoder and encoders of prompts.
+// Package diffusion contains networks that make images from noise, as trained with the
+// diffusers library: the U-Net, MMDiT and Flux with their autoencoder and prompt
+// encoders.
 package diffusion

@@ -39,7 +39,7 @@ func (m *MMDiT) build(g *graph.Graph, latents, text, pooled int) int {
 	return g.Linear("proj_out", x, 4*m.Channels, true)
 }
 
-// block is a JointTransformerBlock. The last one leaves the prompt as it is.
+// block adds a JointTransformerBlock. The last block leaves the prompt unchanged.
 func (m *MMDiT) block(g *graph.Graph, name string, x, context, time int, i int64) (int, int) {
 	defer g.StartBlock(name)()
 	last := i == m.Depth-1
@@ -74,8 +74,8 @@ type joint struct {
 }
 
 // attention adds the attention of the tokens x and the prompt c. If c is negative, there
-// is no prompt. out says that the prompt's tokens, or without a prompt the image's tokens,
-// get an output projection.
+// is no prompt. out is set if the prompt's tokens, or without a prompt the image's
+// tokens, get an output projection.
 func (j joint) attention(g *graph.Graph, name string, x, c int, out bool) (int, int) {
 	defer g.Module(name)()
 	width, n := g.Last(x), g.Shape(x)[0]

@@ -9,14 +9,14 @@ import (
 	"carma/configs/models"
 )
 
-// allLinear selects every linear layer but the last for adapters.
+// allLinear selects every linear layer except the last for adapters.
 const allLinear = "all-linear"
 
-// heads are names of last layers. Like PEFT, all-linear selects no layer with such a name.
+// heads lists names of last layers. Like PEFT, all-linear selects no layer with such a
+// name.
 var heads = []string{"lm_head", "decoder", "classifier", "head", "heads", "fc", "score"}
 
-// Adapted adds a linear layer that gets an adapter by default, if the user names no
-// layers.
+// Adapted adds a linear layer that gets an adapter if the user names no layers.
 func (g *Graph) Adapted(name string, in int, out int64, bias bool) int {
 	if g.Rank == 0 || len(g.Targets) > 0 {
 		return g.Linear(name, in, out, bias)
@@ -42,7 +42,8 @@ func (g *Graph) targeted(name string) bool {
 }
 
 // adapter adds a linear layer and its adapter (LoRA): two small linear layers, whose
-// scaled output is added. PEFT keeps an adapter in 32 bits, whatever the network has.
+// scaled output is added. PEFT keeps an adapter in 32 bits, regardless of the network's
+// precision.
 func (g *Graph) adapter(name string, in int, out int64, bias bool) int {
 	base := g.Plain(name, in, out, bias)
 	defer g.Module(name)()
@@ -85,9 +86,9 @@ func (g *Graph) checkAdapters() error {
 	return fmt.Errorf("has no layer %s for adapters (LoRA); it has %s, and %s is every one but the last", strings.Join(g.Targets, ", "), strings.Join(names, ", "), allLinear)
 }
 
-// quantize stores the frozen matrices of linear layers with 4 or 8 bits a number. Other
-// frozen parameters have 32 bits then, unless the training has 16-bit weights: PEFT's
-// preparation does that.
+// quantize stores the frozen matrices of linear layers with 4 or 8 bits a number. PEFT's
+// preparation converts other frozen parameters to 32 bits, unless the training has 16-bit
+// weights.
 func quantize(c *models.Config, bits int) {
 	for i := range c.Layers {
 		l := &c.Layers[i]

@@ -1,12 +1,13 @@
 // Package graph builds the layer list of a network. A builder gets a [Graph], declares
 // the inputs of a batch, and adds the operations of the forward pass with the methods of
-// the graph: graph.go has operations on any tensor, images.go on images, tokens.go on
-// tokens. adapters.go has the linear layers that may get adapters (LoRA). The graph's
-// methods refer to layers and inputs by index; the indexes of inputs are negative.
+// the graph: graph.go contains operations on any tensor, images.go on images, tokens.go
+// on tokens. adapters.go contains the linear layers that may get adapters (LoRA). The
+// graph's methods refer to layers and inputs by index; the indexes of inputs are
+// negative.
 //
-// A [Network] is a builder with its default sizes. [Network.Config] applies the changes
-// that a user asks for, runs the builder and returns the configuration.
+// A [Network] is a builder with its default sizes. [Network.Config] applies the user's
+// changes, runs the builder and returns the configuration.
 //
-// The packages vision, transformer, detection and diffusion have the builders of each
-// family; package zoo has the catalogue of their names.
+// The packages vision, transformer, detection and diffusion contain the builders of each
+// family; package zoo is the catalogue of their names.
 package graph

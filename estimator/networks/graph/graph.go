@@ -29,12 +29,12 @@ type Graph struct {
 	linears       map[string]bool // names of all linear layers, collected if there are targets
 	dora          bool            // adapters have a magnitude
 	adapts        int             // adapters added so far
-	// err is the first thing that could not be built. Later layers get dimensions of 1, and
-	// the result is dropped.
+	// err is the first error. Later layers then get dimensions of 1, and the result is
+	// dropped.
 	err error
 }
 
-// Fail records why the network cannot be built. Only the first call counts.
+// Fail records the reason why the network cannot be built. Only the first call counts.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.err == nil {
 		g.err = fmt.Errorf(format, args...)
@@ -48,8 +48,8 @@ func (g *Graph) Module(name string) (leave func()) {
 	return func() { g.Scope = before }
 }
 
-// StartBlock enters a module that checkpointing recomputes as one. Operations without a
-// gradient are not recomputed.
+// StartBlock enters a module that checkpointing recomputes as a unit. Operations without
+// a gradient are not recomputed.
 func (g *Graph) StartBlock(name string) (leave func()) {
 	leaveModule := g.Module(name)
 	if g.Frozen != nil {
@@ -92,8 +92,8 @@ func (g *Graph) Last(i int) int64 {
 
 func (g *Graph) whole(i int) bool { return i >= 0 && g.Layers[i].Whole }
 
-// Add appends a layer; its name is relative to the current module. With adapters
-// the network's own parameters are frozen.
+// Add appends a layer; its name is relative to the current module. If adapters are
+// trained, the network's own parameters are frozen.
 func (g *Graph) Add(l models.Layer) int {
 	l.Name = g.path(l.Name)
 	l.Block = g.block
@@ -140,13 +140,13 @@ func (g *Graph) InPlace(kind, name string, in int) int {
 	return i
 }
 
-// Keeping sets what layer i keeps for the backward pass.
+// Keeping sets the tensors that layer i keeps for the backward pass.
 func (g *Graph) Keeping(i int, k models.Keeps) int {
 	g.Layers[i].Keeps = &k
 	return i
 }
 
-// Scale multiplies by a constant, which keeps nothing.
+// Scale multiplies by a constant, and keeps nothing.
 func (g *Graph) Scale(name string, in int) int {
 	return g.Keeping(g.Unary(models.Mul, name, in), models.Keeps{})
 }
@@ -178,7 +178,8 @@ func (g *Graph) CopyOf(name string, in int, shape ...int64) int {
 	return g.Op(models.Copy, name, shape, in)
 }
 
-// PerSample marks layer i as existing once for each sample, although its inputs do not.
+// PerSample marks layer i as existing once for each sample, although its inputs exist
+// once.
 func (g *Graph) PerSample(i int) int {
 	g.Layers[i].Whole = false
 	return i
@@ -240,8 +241,8 @@ func (g *Graph) Loss(name string, inputs ...int) int {
 	return g.Add(models.Layer{Name: name, Type: models.Loss, Inputs: inputs, Out: []int64{1}, Whole: true})
 }
 
-// NarrowCrossEntropy ends a network. Without autocast it computes in the 16 bits of
-// its logits: the model gives them to the loss as they are.
+// NarrowCrossEntropy ends a network. Without autocast it computes in the 16 bits of its
+// logits, because the model passes them to the loss unconverted.
 func (g *Graph) NarrowCrossEntropy(name string, logits, labels int) int {
 	i := g.CrossEntropy(name, logits, labels)
 	g.Layers[i].Bits = 16

@@ -13,13 +13,13 @@ const (
 	PreTraining            = "pre-training"
 	BaseModel              = "model" // no head: a loss of the mean of the tokens
 	ImageClassification    = "image-classification"
-	Contrastive            = "contrastive"            // of texts and images (CLIP)
-	ObjectDetection        = "object-detection"       // by learned queries (DETR)
+	Contrastive            = "contrastive"            // contrastive loss of texts and images (CLIP)
+	ObjectDetection        = "object-detection"       // detection by learned queries (DETR)
 	Segmentation           = "segmentation"           // object detection with masks (DETR)
 	MaskGeneration         = "mask-generation"        // SAM with trained image and prompt encoders
 	MaskDecoder            = "mask-decoder"           // SAM with frozen encoders
 	Seq2SeqLM              = "conditional-generation" // from text or sound to text: the next token of the target
-	CTC                    = "ctc"                    // speech to text, by the connectionist temporal classification
+	CTC                    = "ctc"                    // speech to text with connectionist temporal classification
 	InstanceSegmentation   = "instance-segmentation"  // MaskFormer
 	UniversalSegmentation  = "universal-segmentation" // Mask2Former
 )

@@ -139,7 +139,7 @@ func (g *Graph) ChannelsLast(in int) int {
 	return g.View("permute", in, s[1], s[2], s[0])
 }
 
-// ChannelsFirst undoes [Graph.ChannelsLast].
+// ChannelsFirst reverses [Graph.ChannelsLast].
 func (g *Graph) ChannelsFirst(in int) int {
 	s := g.Shape(in)
 	return g.View("permute", in, s[2], s[0], s[1])

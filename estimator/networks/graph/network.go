@@ -19,7 +19,7 @@ type Network struct {
 	Kind    models.Family
 	Batch   int
 	Size    Sizes // the defaults
-	Longest int64 // longest sequence that the network has positions for, or 0 for no limit
+	Longest int64 // longest sequence for which the network has positions, or 0 for no limit
 	Build   func(*Graph, Sizes)
 	// With applies the sizes after a colon in the name. Values maps the names of these
 	// sizes to their largest values.
@@ -29,7 +29,7 @@ type Network struct {
 	Finish func(*models.Config)
 }
 
-// Called returns the network with further names.
+// Called returns the network with additional names.
 func (e Network) Called(aliases ...string) Network {
 	e.Aliases = aliases
 	return e
@@ -43,8 +43,8 @@ func (e Network) Headed(head string, classes int64) Network {
 	return e
 }
 
-// Config returns the configuration of the network's training. The data set, unless empty,
-// and o change its sizes and settings.
+// Config returns the configuration of the network's training. set, if not empty, and o
+// change its sizes and settings.
 func (e Network) Config(set string, o models.Overrides) (*models.Config, error) {
 	size, err := e.sized(set, o)
 	if err != nil {
@@ -81,9 +81,9 @@ func (e Network) Config(set string, o models.Overrides) (*models.Config, error) 
 	return cfg, nil
 }
 
-// Sizes are the sizes for which a network is built. A size is 0 if the network does not
-// have it.
+// Sizes contains the sizes for which a network is built. A size is 0 if the network does
+// not have it.
 type Sizes struct {
 	Image, Sequence, Classes, Vocabulary int64
-	Target                               int64 // tokens that a decoder beside an encoder writes
+	Target                               int64 // tokens written by an encoder-decoder's decoder
 }

@@ -5,8 +5,8 @@ import "strings"
 // roomSize is the number of numbers, or bytes of names, that share one Go allocation.
 const roomSize = 4096
 
-// room stores the shapes, inputs and names of layers in few Go allocations. A large network
-// has some ten thousand of them. As separate allocations they caused most of the garbage
+// room stores the shapes, inputs and names of layers in few Go allocations. A large
+// network has some ten thousand of them. Separate allocations caused most of the garbage
 // collector's work after an estimate.
 type room struct {
 	numbers []int64
@@ -41,7 +41,7 @@ func kept[T any](all *[]T, list, more []T) []T {
 func (r *room) name(scope, name string) string {
 	n := len(scope) + 1 + len(name)
 	if r.names.Cap()-r.names.Len() < n {
-		r.names = strings.Builder{} // the names in the old one stay
+		r.names = strings.Builder{} // names in the old buffer stay valid
 		r.names.Grow(max(4*roomSize, n))
 	}
 	start := r.names.Len()

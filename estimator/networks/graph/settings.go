@@ -10,7 +10,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// dataset has the settings that a data set changes. If image or sequence is 0, the
+// dataset contains the settings that a data set changes. If image or sequence is 0, the
 // network's own size applies.
 type dataset struct {
 	text           bool
@@ -35,8 +35,7 @@ var datasets = map[string]dataset{
 	"criteo":       {},
 }
 
-// Limits of the sizes. A larger value is a typing error, and products with it would
-// overflow.
+// Limits of the sizes. A larger value is a typing error, and its products would overflow.
 const (
 	mostPixels  = 1 << 16
 	mostTokens  = 1 << 20
@@ -134,7 +133,7 @@ func (e Network) train(o models.Overrides) (models.Train, error) {
 	return t, t.Check()
 }
 
-// Fold makes names equal that differ only in case and in the characters - _ . and space.
+// Fold makes names equal that differ only in case and the characters - _ . and space.
 func Fold(name string) string {
 	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
 }

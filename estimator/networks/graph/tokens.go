@@ -7,7 +7,7 @@ import (
 )
 
 // Linear adds a fully connected layer over the last dimension. The layer gets an adapter
-// if the user requests one by the layer's name.
+// if the user names the layer.
 func (g *Graph) Linear(name string, in int, out int64, bias bool) int {
 	if g.targeted(name) {
 		return g.adapter(name, in, out, bias)
@@ -95,7 +95,7 @@ func (g *Graph) ThreeWay(in int, width int64) (q, k, v int) {
 	return g.View("query", in, shape...), g.View("key", in, shape...), g.View("value", in, shape...)
 }
 
-// Text declares token ids, and a label for each.
+// Text declares token ids, and a label for each token.
 func (g *Graph) Text(s Sizes) {
 	g.Input(8, s.Sequence)
 	g.Input(8, s.Sequence)

@@ -65,7 +65,7 @@ func kebab(class string) string {
 	return b.String()
 }
 
-// classes is the number of classes of the configuration: the library's default is 2.
+// classes returns the number of classes of the configuration: the library's default is 2.
 // Names of labels count before num_labels, which says as much from then on.
 func (f *fields) classes() int64 {
 	if labels, ok := f.values["id2label"].(map[string]any); ok && len(labels) > 0 {

@@ -73,7 +73,7 @@ func (f *fields) hiera(m *detection.SAM2) {
 	}
 }
 
-// bothSides is a whole number, or one for both sides of an image that are the same.
+// bothSides returns a whole number, or one for both sides of an image that are the same.
 func (f *fields) bothSides(name string, otherwise int64) int64 {
 	if v, _ := f.value(name); v != nil {
 		if _, list := v.([]any); list {

@@ -11,8 +11,8 @@ import (
 // Known reports whether [Build] knows a name.
 func Known(name string) bool { return zoo.Known(name) || hf.Known(name) }
 
-// Build makes the network of a name. Those of the hub come first, because the
-// catalogue takes what is behind a slash as a data set.
+// Build builds the network with a name. Models of the hub take precedence, because the
+// catalogue treats the text after a slash as a data set.
 func Build(name string, o models.Overrides) (*models.Config, error) {
 	if hf.Known(name) {
 		return hf.Build(name, o)

@@ -13,10 +13,10 @@ type Weights struct {
 	// Parameters is the number of the model's parameters of all types. Buffers such as
 	// tables and counters are not counted.
 	Parameters int64
-	// Types has the number of parameters of each stored type, such as BF16 or 4 bits
+	// Types lists the number of parameters of each stored type, such as BF16 or 4 bits
 	// (bitsandbytes), the most frequent first.
 	Types []Stored
-	// Notes are sentences about facts that a header lacks.
+	// Notes lists facts that a header lacks, a sentence each.
 	Notes []string
 }
 
@@ -63,8 +63,8 @@ func count(all map[string]tensor) *Weights {
 
 func (c *counter) has(name string) bool { _, ok := c.all[name]; return ok }
 
-// tensor counts one tensor. It knows the quantized formats of bitsandbytes, GPTQ, AWQ and
-// the transformers library.
+// tensor counts one tensor. It recognizes the quantized formats of bitsandbytes, GPTQ,
+// AWQ and the transformers library.
 func (c *counter) tensor(name string, t tensor) {
 	module, last := "", name
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {

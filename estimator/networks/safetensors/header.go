@@ -28,8 +28,8 @@ type tensor struct {
 	numbers int64
 }
 
-// bits has the number of bits of each type. The types below one byte are in the format
-// since version 0.6.
+// bits contains the number of bits of each type. The types below one byte are in the
+// format since version 0.6.
 var bits = map[string]int64{
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E5M2FNUZ": 8, "F8_E4M3FNUZ": 8,
 	"I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
@@ -105,8 +105,8 @@ func header(name string, r io.Reader, size int64, all map[string]tensor) error {
 	return nil
 }
 
-// check returns what is wrong with a tensor, or empty. room is the size of the file's data
-// in bytes. check also counts the tensor's numbers.
+// check returns the fault of a tensor, or "". room is the size of the file's data in
+// bytes. check also counts the tensor's numbers.
 func (t *tensor) check(room int64) string {
 	each, ok := bits[t.Type]
 	if !ok {

@@ -22,8 +22,8 @@ type archive struct {
 	Chunks     []chunk
 }
 
-// chunk has the tables of some models, sorted by name, as deflated gob values. Models with
-// similar names have similar tables, which compress better together.
+// chunk contains the tables of some models, sorted by name, as deflated gob values.
+// Models with similar names have similar tables, which compress better together.
 type chunk struct {
 	Names  []string
 	Tables []byte
@@ -35,7 +35,7 @@ const perChunk = 4
 var tables = sync.OnceValue(func() *archive {
 	var a archive
 	if err := gob.NewDecoder(bytes.NewReader(embedded)).Decode(&a); err != nil {
-		panic("timm's tables: " + err.Error()) // a test makes sure that this cannot happen
+		panic("timm's tables: " + err.Error()) // a test ensures that this cannot happen
 	}
 	return &a
 })
@@ -97,8 +97,8 @@ func Write(w io.Writer, provenance string, all []Table) error {
 	return gob.NewEncoder(w).Encode(a)
 }
 
-// turn makes numbers of layers before of the inputs, which take less in the file, or the
-// inputs of these.
+// turn converts indexes of inputs to distances from their layer, which need less space in
+// the file, or converts distances back.
 func turn(layers []models.Layer) {
 	for i := range layers {
 		for k, in := range layers[i].Inputs {

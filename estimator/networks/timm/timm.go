@@ -1,13 +1,12 @@
-// Package timm has the layer tables of the image models of the timm library.
+// Package timm contains the layer tables of the timm library's image models.
 //
-// A table lists the operations of a forward pass in training mode, the shapes of
-// their outputs, and what autograd keeps for the backward pass.
-// estimator/training/trace_timm.py traced them without weights and without a GPU,
-// at each model's default input size; [Provenance] has the versions. timm is
-// under Apache-2.0; no code of it is here.
+// A table lists the operations of a forward pass in training mode, the shapes of their
+// outputs, and the tensors that autograd keeps for the backward pass.
+// estimator/training/trace_timm.py traced them without weights and without a GPU, at each
+// model's default input size; [Provenance] returns the versions. timm is under
+// Apache-2.0; this package contains none of its code.
 //
-// Every layer has its Keeps. A table ends at the model's output, without the
-// loss.
+// Every layer has its Keeps. A table ends at the model's output, without the loss.
 package timm
 
 import (
@@ -25,7 +24,7 @@ type Table struct {
 	Layers []models.Layer `json:"layers"`
 }
 
-// ErrNotFound reports that there is no table of a model.
+// ErrNotFound means that there is no table of a model.
 var ErrNotFound = errors.New("no such timm model")
 
 // Names lists the models, sorted.
@@ -65,7 +64,7 @@ func Build(name string, batch int) (*models.Config, error) {
 	}, nil
 }
 
-// family is transformer for networks with attention, otherwise convolutional.
+// family returns transformer for networks with attention, otherwise convolutional.
 func family(layers []models.Layer) models.Family {
 	var attention, softmax, product, conv bool
 	for _, l := range layers {

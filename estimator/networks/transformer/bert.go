@@ -5,8 +5,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// BERTs are of Devlin et al. 2019: cased, trained to fill in masked tokens, with
-// fused attention and a dropout of 0.1.
+// BERTs returns the networks of Devlin et al. 2019: cased, trained to fill in masked
+// tokens, with fused attention and a dropout of 0.1.
 func BERTs() graph.Group {
 	named := func(name string, batch int, t *TextEncoder) graph.Network {
 		return graph.Network{Name: name, Aliases: []string{name + "_cased"}, Kind: models.Transformer, Batch: batch, Size: graph.Sizes{Sequence: 512, Vocabulary: 28996}, Longest: 512, Build: t.build}

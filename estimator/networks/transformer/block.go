@@ -5,64 +5,64 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Block is one layer of a Transformer: attention and a feed-forward part. Each is added
-// to its input. Its fields say how the kinds of models differ.
+// Block is one layer of a Transformer: attention and a feed-forward part, each added to
+// its input. Its fields contain the differences between kinds of models.
 type Block struct {
 	// Width is the width of a token, Inner the width of the feed-forward part. Heads have
 	// Key numbers each; Groups is the number of heads of keys and values.
 	Width, Inner, Heads, Groups, Key int64
 
-	LayerNorm  bool   // else RMS norms
+	LayerNorm  bool   // otherwise RMS norms
 	NarrowNorm bool   // RMS norms multiply the 16-bit tokens by a 32-bit number (T5)
 	OffsetNorm bool   // RMS norms multiply by 1 + weight in 32 bits (Gemma)
-	Activation string // type of the layer: silu, gelu, relu, or new_gelu and quick_gelu in single operations
-	Gated      bool   // the activation of one projection times another one
-	Rotary     bool   // queries and keys are turned by their position
-	// Prefix is the number of first tokens that are not turned. If there are some, the
-	// factors have the numbers of the image (DINOv3).
+	Activation string // type of the activation layer: silu, gelu, relu, or new_gelu and quick_gelu in single operations
+	Gated      bool   // one projection's activation is multiplied by another projection
+	Rotary     bool   // queries and keys have rotary positions
+	// Prefix is the number of first tokens without rotary positions. If it is not 0, the
+	// factors have the image's precision (DINOv3).
 	Prefix  int64
 	BiasQKV bool
-	// With BiasQKV: queries, keys or values have no bias nevertheless.
+	// Queries, keys or values without a bias despite BiasQKV.
 	PlainQuery, PlainKey, PlainValue bool
-	BiasOut                          bool // of the attention's last projection
-	BiasInner                        bool // of the feed-forward part
-	NormHeads                        bool // queries and keys are normed by head
+	BiasOut                          bool // bias of the attention's last projection
+	BiasInner                        bool // bias of the feed-forward part
+	NormHeads                        bool // queries and keys are normed per head
 	NormWidth                        bool // queries and keys are normed as a whole
 	Sandwich                         bool // norms before and after each part (Gemma 2)
 	PostNorm                         bool // norms only after each part (OLMo 2)
 	SumNorm                          bool // norms only after each sum (BERT)
 	FirstBare                        bool // the first block has no norm before its attention (ModernBERT)
 	PlainNorm                        bool // layer norms have no bias
-	Scaled                           bool // each part is multiplied by learned numbers before it is added (DINOv2)
-	SkipPath                         bool // each part is left out at random before it is added (BEiT)
-	Parallel                         bool // attention and feed-forward side by side
-	OneNorm                          bool // with Parallel: both take the same norm
-	JointQKV                         bool // one projection for queries, keys and values
-	JointGate                        bool // one projection for both halves of a gated part
+	Scaled                           bool // each part is multiplied by learned numbers before the addition (DINOv2)
+	SkipPath                         bool // each part is randomly dropped before the addition (BEiT)
+	Parallel                         bool // attention and feed-forward part in parallel
+	OneNorm                          bool // with Parallel: both parts use the same norm
+	JointQKV                         bool // one joint projection for queries, keys and values
+	JointGate                        bool // one joint projection for both halves of a gated part
 	Sinks                            bool // each head has a learned score that no token takes (gpt-oss)
-	Unfused                          bool // the scores of the attention are kept
-	// CopiesHeads: queries, keys and values are copied head by head (OPT). Single: the
-	// attention is in single operations on copies of its operands (GPT-Neo).
+	Unfused                          bool // the attention's scores are kept
+	// CopiesHeads is set if queries, keys and values are copied head by head (OPT). Single
+	// is set if the attention uses single operations on copies of its operands (GPT-Neo).
 	CopiesHeads, Single bool
-	// Window is the distance that tokens see by a mask, except in every Global-th block,
-	// or 0 if they see all tokens (ModernBERT).
+	// Window is the distance of the attention mask in tokens, except in every Global-th
+	// block, or 0 for all tokens (ModernBERT).
 	Window, Global int64
-	OrderedQKV     bool // queries are scaled, and all three copied so that heads are one after the other (Whisper)
-	OrderedOut     bool // heads are one after the other in memory, so the attention's output is copied
-	Dropout        bool // after embeddings and both parts
-	InnerDrop      bool // before the last projection of the feed-forward part
+	OrderedQKV     bool // queries are scaled, and queries, keys and values copied to be contiguous per head (Whisper)
+	OrderedOut     bool // heads are contiguous in memory, so the attention's output is copied
+	Dropout        bool // dropout after embeddings and both parts
+	InnerDrop      bool // dropout before the last projection of the feed-forward part
 
-	Distances   *Distances // nil if no scores have distances
-	PatchBias   *PatchBias // nil if pairs of patches have no scores
+	Distances   *Distances // nil if scores do not depend on distances
+	PatchBias   *PatchBias // nil if pairs of patches have no bias
 	Experts     *Experts   // nil for one feed-forward part for all tokens
-	Latent      *Latent    // nil if queries, keys and values are projected from the token
+	Latent      *Latent    // nil if queries, keys and values are projected from the tokens
 	Projections Projections
 }
 
-// Projections are the names of the projections, for adapters.
+// Projections contains the names of the projections, for adapters.
 type Projections struct{ Q, K, V, QKV, Out, Gate, Up, GateUp, Down string }
 
-// llamaNames are the names in most decoders.
+// llamaNames contains the names in most decoders.
 var llamaNames = Projections{
 	Q: "q_proj", K: "k_proj", V: "v_proj", QKV: "qkv_proj", Out: "o_proj",
 	Gate: "gate_proj", Up: "up_proj", GateUp: "gate_up_proj", Down: "down_proj",
@@ -87,13 +87,13 @@ func (d *Block) Norm(g *graph.Graph, name string, x int) int {
 	return rmsNorm(g, name, x)
 }
 
-// beside has the inputs of a decoder's blocks besides the tokens; 0 is none.
+// beside contains the inputs of a decoder's blocks other than the tokens; 0 means none.
 type beside struct {
 	encoded int // the encoder's last tokens
-	bias    int // added to the scores of the attention
+	bias    int // added to the attention's scores
 }
 
-// block adds one layer; i counts them from 0.
+// block adds layer i, from 0.
 func (d *Block) block(g *graph.Graph, name string, in int, i int64) int {
 	return d.blockBeside(g, name, in, i, beside{})
 }
@@ -191,14 +191,14 @@ func (d *Block) attention(g *graph.Graph, name string, x, source, bias int, i in
 	}
 	var masks []int
 	if n := g.Shape(q)[0]; d.Window > 0 && n >= d.Window && i%d.Global != 0 {
-		// The kernel takes a mask of numbers. Each block and sample makes one.
+		// The kernel takes a numeric mask. Each block and sample makes one.
 		masks = append(masks, g.Op(models.Copy, "mask", []int64{n, n}, graph.Data))
 	}
 	if d.PatchBias != nil {
 		bias = d.PatchBias.scores(g, d.Heads)
 	}
 	if bias > 0 {
-		// The kernel has a gradient of it for each sample.
+		// The kernel computes a gradient of the bias for each sample.
 		masks = append(masks, g.PerSample(g.View("bias", g.CopyOf("bias.contiguous", bias, g.Shape(bias)...), g.Shape(bias)...)))
 	}
 	a := g.Attend("sdpa", q, k, v, d.Heads)
@@ -220,7 +220,7 @@ func (d *Block) queries(g *graph.Graph, x, source int) (q, k, v int) {
 	return g.View("query", all, tokens, wide), g.View("key", all, tokens, narrow), g.View("value", all, tokens, narrow)
 }
 
-// FeedForward is the second part of block i.
+// FeedForward adds the second part of block i.
 func (d *Block) FeedForward(g *graph.Graph, x int, i int64) int {
 	defer g.Module("mlp")()
 	if d.Experts != nil && i >= d.Experts.First {
@@ -255,8 +255,8 @@ func (d *Block) activation(g *graph.Graph, x int) int {
 	return g.Unary(d.Activation, "act_fn", x)
 }
 
-// singleAttention adds attention in single operations: the products take copies of
-// query, key and value with the heads one after the other, and keep them.
+// singleAttention adds attention in single operations. The products take copies of query,
+// key and value, contiguous per head, and keep them.
 func singleAttention(g *graph.Graph, q, k, v int, heads int64) int {
 	n, m := g.Shape(q)[0], g.Shape(k)[0]
 	wide, narrow := g.Shape(q)[1], g.Shape(v)[1]
@@ -268,8 +268,8 @@ func singleAttention(g *graph.Graph, q, k, v int, heads int64) int {
 	return g.CopyOf("transpose", a, n, narrow)
 }
 
-// cache marks outputs that a language model returns for its cache. Those of views are
-// the tensors behind them.
+// cache marks the outputs that a language model returns for its cache. For views it marks
+// the tensors that they share.
 func cache(g *graph.Graph, layers ...int) {
 	for _, i := range layers {
 		if i >= 0 {

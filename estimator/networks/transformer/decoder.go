@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Decoder is a causal language model as the transformers library builds it: a table
-// of tokens, blocks, a norm, and the head.
+// Decoder is a causal language model as built by the transformers library: a table of
+// tokens, blocks, a norm, and the head.
 type Decoder struct {
 	Name string
 	Block
@@ -23,19 +23,19 @@ type Decoder struct {
 	Tied        bool // the head shares the table of tokens
 	ScaledInput bool // embeddings are multiplied by a constant
 	SoftCap     bool // logits go through tanh
-	// Outer is the width of the table of tokens and of the head if it is not Width; then
-	// two projections are between.
+	// Outer is the width of the table of tokens and of the head if it differs from Width.
+	// Two projections then convert between them.
 	Outer int64
-	// Masks is bytes of tables of booleans that stay on the GPU: which tokens attend to
-	// which, for each block.
+	// Masks is the size in bytes of boolean attention masks of all blocks that stay on the
+	// GPU.
 	Masks int64
 
-	Head    string // causal-lm if empty
+	Head    string // empty for causal-lm
 	Classes int64
 }
 
-// Config is the training of a decoder on the next token, by default with a batch of 1
-// and at most 1024 tokens.
+// Config returns the training of a decoder on the next token, by default with a batch of
+// 1 and at most 1024 tokens.
 func (d *Decoder) Config(o models.Overrides) (*models.Config, error) {
 	longest := d.Longest
 	if d.Positions > 0 && (longest == 0 || longest > d.Positions) {
@@ -77,7 +77,7 @@ func (d *Decoder) build(g *graph.Graph, s graph.Sizes) {
 	if d.Outer > 0 {
 		x = g.Linear("model.project_out", x, d.Outer, false)
 	}
-	if d.Head == graph.SequenceClassification { // all tokens are scored, the last one's classes count
+	if d.Head == graph.SequenceClassification { // all tokens are scored; only the last one's classes count
 		g.Trained(func() { x = g.Plain("score", x, s.Classes, false) })
 		g.Classify(g.View("last", x, s.Classes))
 		return

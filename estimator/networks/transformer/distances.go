@@ -5,13 +5,13 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Distances is attention with scores between tokens and their distances, each in single
+// Distances is attention with scores between tokens and relative distances, in single
 // operations (DeBERTa, arXiv 2006.03654).
 type Distances struct {
 	Span    int64 // distances on each side
 	Norm    bool  // the table of distances is normed
-	Dropout bool  // of the scores
-	Shared  bool  // distances are projected as tokens are
+	Dropout bool  // dropout of the scores
+	Shared  bool  // distances use the tokens' projections
 	// TokenToDistance and DistanceToToken are the kinds of scores (c2p, p2c).
 	TokenToDistance, DistanceToToken bool
 }
@@ -25,7 +25,7 @@ func (d *Distances) table(g *graph.Graph, width int64) int {
 	return x
 }
 
-// distant is the attention of a block before its last projection.
+// distant adds the attention of a block, without its last projection.
 func (d *Block) distant(g *graph.Graph, x, table int) int {
 	n, wide := g.Shape(x)[0], d.Heads*d.Key
 	q := g.CopyOf("q.contiguous", g.Adapted(d.Projections.Q, x, wide, d.BiasQKV), n, wide)
@@ -40,7 +40,7 @@ func (d *Block) distant(g *graph.Graph, x, table int) int {
 	if d.Distances.DistanceToToken {
 		a = d.toDistances(g, "p2c", d.Projections.Q, a, k, rel)
 	}
-	// A byte for each pair says whether it is masked.
+	// A byte for each pair marks masked pairs.
 	a = g.Keeping(g.Unary(models.Copy, "mask", a), models.Keeps{Bytes: n * n})
 	a = g.Unary(models.Softmax, "softmax", a)
 	a = g.DropIf(d.Distances.Dropout, "dropout", a)
@@ -48,7 +48,8 @@ func (d *Block) distant(g *graph.Graph, x, table int) int {
 	return g.CopyOf("transpose", a, n, wide)
 }
 
-// toDistances adds the scores of tokens with all distances, of which each pair takes one.
+// toDistances adds the scores of tokens with all distances, from which each pair takes
+// one.
 func (d *Block) toDistances(g *graph.Graph, name, projection string, scores, tokens, rel int) int {
 	defer g.Module(name)()
 	n, wide, rows := g.Shape(tokens)[0], d.Heads*d.Key, 2*d.Distances.Span

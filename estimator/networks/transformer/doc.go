@@ -1,5 +1,5 @@
-// Package transformer has networks of attention: [Block] is one layer with all the ways
-// in which models differ. [Decoder], [TextEncoder], [Seq2Seq], [ImageEncoder], [SwinEncoder],
-// [WaveEncoder] and [Towers] stack it as the transformers library does; the other files
-// have the catalogue's networks of texts and photos.
+// Package transformer contains networks of attention: [Block] is one layer with all
+// differences between models. [Decoder], [TextEncoder], [Seq2Seq], [ImageEncoder],
+// [SwinEncoder], [WaveEncoder] and [Towers] stack it as in the transformers library. The
+// other files contain the catalogue's networks for texts and photos.
 package transformer

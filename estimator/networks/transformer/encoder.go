@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// TextEncoder is a model that sees all tokens of a text at once, as the transformers
-// library builds it: tables of tokens and positions, blocks, and a head.
+// TextEncoder is a model that attends to all tokens of a text, as built by the
+// transformers library: tables of tokens and positions, blocks, and a head.
 type TextEncoder struct {
 	Name string
 	Block
@@ -19,14 +19,14 @@ type TextEncoder struct {
 	Longest, Positions, Types int64
 	// Embedding is the width of the tables, or 0 for the width of the tokens (ELECTRA).
 	Embedding int64
-	// OwnPositions: each sample looks up its own positions, as they are computed from
-	// its tokens (RoBERTa).
+	// OwnPositions is set if each sample looks up its own positions, computed from its
+	// tokens (RoBERTa).
 	OwnPositions bool
 	FinalNorm    bool
 	Bare         bool // embeddings are not normed (CLIP)
-	PlainProject bool // their projection has no bias, and comes before the norm (DeBERTa)
-	// Convolved is the kernel of a convolution of the embeddings that is added after the
-	// first block, or 0 (DeBERTa).
+	PlainProject bool // the embeddings' projection has no bias, and comes before the norm (DeBERTa)
+	// Convolved is the kernel size of a convolution of the embeddings whose output is added
+	// after the first block, or 0 (DeBERTa).
 	Convolved int64
 
 	Head    string
@@ -34,19 +34,19 @@ type TextEncoder struct {
 	Top     Top
 }
 
-// Top says how the heads of encoders differ.
+// Top contains the differences between encoders' heads.
 type Top struct {
 	Pooler     bool   // the bare model has a dense layer over the first token (BERT)
-	Activation string // after the dense layer before the classes; no such layer if empty
+	Activation string // activation after the dense layer before the classes, or empty without such a layer
 	Plain      bool   // dense layers have no bias (ModernBERT)
-	Norm       bool   // a norm after that dense layer, and that layer before token classes too (ModernBERT)
-	Mean       bool   // the classes come from the mean of the tokens, else from the first token
-	Wide       bool   // the loss over the vocabulary is computed in 32 bits, whatever the logits have
-	Narrow     bool   // the dense layer before the vocabulary gives the width of the tables (ELECTRA)
-	Joint      bool   // the dense layer is a part of the classifier, and so trained beside adapters (RoBERTa)
+	Norm       bool   // a norm after the dense layer, which token classification also has (ModernBERT)
+	Mean       bool   // the classes come from the mean of the tokens, otherwise from the first token
+	Wide       bool   // the loss over the vocabulary is computed in 32 bits, regardless of the logits' precision
+	Narrow     bool   // the dense layer before the vocabulary reduces to the width of the tables (ELECTRA)
+	Joint      bool   // the dense layer belongs to the classifier, so it is trained in addition to adapters (RoBERTa)
 }
 
-// Config is the training of an encoder with its head, by default with a batch of 1
+// Config returns the training of an encoder with its head, by default with a batch of 1
 // and at most 512 tokens.
 func (t *TextEncoder) Config(o models.Overrides) (*models.Config, error) {
 	e := graph.Network{
@@ -72,7 +72,7 @@ func (t *TextEncoder) build(g *graph.Graph, s graph.Sizes) {
 	t.head(g, t.tokens(g, graph.Data, s), s)
 }
 
-// tokens adds the encoder of a text up to its last tokens.
+// tokens adds the encoder of a text up to its output tokens.
 func (t *TextEncoder) tokens(g *graph.Graph, ids int, s graph.Sizes) int {
 	x := t.embed(g, ids, s)
 	var with beside
@@ -132,7 +132,7 @@ func (t *TextEncoder) convolve(g *graph.Graph, in, x int) int {
 	return g.Scale("masked", t.Norm(g, "LayerNorm", g.Plus("add", x, c)))
 }
 
-// head ends the network with the head that is trained.
+// head ends the network with the trained head.
 func (t *TextEncoder) head(g *graph.Graph, x int, s graph.Sizes) {
 	switch t.Head {
 	case graph.MaskedLM:
@@ -157,7 +157,7 @@ func (t *TextEncoder) head(g *graph.Graph, x int, s graph.Sizes) {
 		}
 		g.Trained(func() { x = g.Plain("classifier", x, classes, true) })
 		g.NarrowCrossEntropy("loss", x, graph.Second)
-	case graph.PreTraining: // which tokens were replaced (ELECTRA)
+	case graph.PreTraining: // classifies which tokens were replaced (ELECTRA)
 		x = g.Unary(models.GELU, "activation", g.Linear("dense", x, t.Width, true))
 		g.Loss("loss", g.Plain("dense_prediction", x, 1, true), graph.Second)
 	default:
@@ -168,7 +168,7 @@ func (t *TextEncoder) head(g *graph.Graph, x int, s graph.Sizes) {
 	}
 }
 
-// pooled is one vector for each text. A mean is a sum of the tokens times a mask.
+// pooled adds one vector for each text. A mean is the sum of the tokens times a mask.
 func (t *TextEncoder) pooled(g *graph.Graph, x int) int {
 	if t.Top.Mean {
 		return g.Op(models.Mean, "mean", []int64{t.Width}, g.Scale("masked", x))
@@ -176,7 +176,7 @@ func (t *TextEncoder) pooled(g *graph.Graph, x int) int {
 	return g.View("first", x, t.Width)
 }
 
-// beforeClasses is the dense layer before the classes.
+// beforeClasses adds the dense layer before the classes.
 func (t *TextEncoder) beforeClasses(g *graph.Graph, name string, x int, norm bool) int {
 	if t.Top.Activation == "" {
 		return x
@@ -188,7 +188,7 @@ func (t *TextEncoder) beforeClasses(g *graph.Graph, name string, x int, norm boo
 	return x
 }
 
-// predict is the head that fills in masked tokens.
+// predict adds the head that fills in masked tokens.
 func (t *TextEncoder) predict(g *graph.Graph, x int, s graph.Sizes) {
 	leave := g.Module("predictions")
 	width := t.Width

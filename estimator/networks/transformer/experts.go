@@ -5,20 +5,20 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Experts are feed-forward parts of which each token takes some (mixture of experts).
+// Experts is a mixture of experts: feed-forward parts, some of which each token uses.
 type Experts struct {
 	Number, Active int64
-	Inner          int64 // width of each
-	First          int64 // blocks before this one have one dense part
-	SharedInner    int64 // width of the part that all tokens take, or 0
-	SharedGate     bool  // its output is weighed by the token
-	Biased         bool  // all products have biases, and gates are cut off (gpt-oss)
-	Bias           int64 // numbers of the router beside its matrix
+	Inner          int64 // width of each expert
+	First          int64 // number of first blocks with one dense part
+	SharedInner    int64 // width of the part that all tokens use, or 0
+	SharedGate     bool  // a gate computed from the token scales that part's output
+	Biased         bool  // all products have biases, and gates are clamped (gpt-oss)
+	Bias           int64 // number of the router's parameters in addition to its matrix
 }
 
-// experts adds the router and the experts. Tokens are sorted by expert, so one layer
-// with the weights of all stands for them, over as many rows as tokens take experts.
-// The weights of all are one tensor, as in transformers 5.
+// experts adds the router and the experts. Tokens are sorted by expert. So one layer with
+// the weights of all experts represents them, with one row for each token and expert that
+// it uses. As in transformers 5, the weights of all are one tensor.
 func (d *Block) experts(g *graph.Graph, x int) int {
 	e := d.Experts
 	tokens := g.Shape(x)[0]
@@ -49,7 +49,7 @@ func (d *Block) experts(g *graph.Graph, x int) int {
 	return g.Plus("add", out, shared)
 }
 
-// perExpert is a linear layer with a matrix for each expert.
+// perExpert adds a linear layer with a matrix for each expert.
 func perExpert(g *graph.Graph, name string, in int, out int64, e *Experts) int {
 	i := g.Plain(name, in, out, e.Biased)
 	for k := range g.Layers[i].Params {
@@ -58,7 +58,7 @@ func perExpert(g *graph.Graph, name string, in int, out int64, e *Experts) int {
 	return i
 }
 
-// cutOff bounds numbers, which keeps its input.
+// cutOff clamps numbers, and keeps its input.
 func cutOff(g *graph.Graph, name string, in int) int {
 	return g.Keeping(g.Unary(models.OtherLayer, name, in), models.Keeps{Inputs: []int{0}})
 }

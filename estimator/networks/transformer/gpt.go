@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// GPTs are of Radford et al. 2019, trained on the next token. They have fused
-// attention and a dropout of 0.1. GELU consists of single operations, as in the
+// GPTs returns the networks of Radford et al. 2019, trained on the next token. They have
+// fused attention and a dropout of 0.1. GELU consists of single operations, as in the
 // transformers library.
 func GPTs() graph.Group {
 	gpt := func(name string, width, depth, heads int64, batch int) graph.Network {
@@ -45,7 +45,7 @@ func gpt2Block(g *graph.Graph, name string, in int, heads int64) int {
 	return g.Plus("add2", in, x)
 }
 
-// newGELU is 0.5 x (1 + tanh(c (x + 0.0447 x^3))), one operation at a time.
+// newGELU adds 0.5 x (1 + tanh(c (x + 0.0447 x^3))), one operation at a time.
 func newGELU(g *graph.Graph, name string, in int) int {
 	defer g.Module(name)()
 	x := g.Unary(models.Pow, "pow", in)
@@ -55,8 +55,8 @@ func newGELU(g *graph.Graph, name string, in int) int {
 	return g.Times("mul3", half, g.Unary(models.Add, "one", x))
 }
 
-// nextToken ends a causal language model. It copies the logits of all tokens but
-// the last, and the labels of all but the first.
+// nextToken ends a causal language model. It copies the logits of all tokens except the
+// last, and the labels of all except the first.
 func nextToken(g *graph.Graph, logits int) {
 	s := g.Shape(logits)
 	if s[0] < 2 {

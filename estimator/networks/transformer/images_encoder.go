@@ -7,32 +7,32 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// ImageEncoder is a Transformer of the patches of an image, as the transformers library
-// builds it.
+// ImageEncoder is a Transformer on the patches of an image, as built by the transformers
+// library.
 type ImageEncoder struct {
 	Name string
 	Block
 	Depth int64
-	// Image is the side of the images for which the table of positions is made. Patch is
-	// the side of a patch.
+	// Image is the side of the images for which the table of positions is made. Patch is the
+	// side of a patch.
 	Image, Patch, Channels int64
 	PlainPatch             bool  // the projection of the patches has no bias
 	ClassToken             bool  // a learned token before the patches' tokens
-	Distilled              bool  // another one after it (DeiT)
+	Distilled              bool  // another learned token after it (DeiT)
 	NoPositions            bool  // no table of positions (BEiT, DINOv3)
 	MaskToken              bool  // a learned token that this training does not use
-	Registers              int64 // further learned tokens
+	Registers              int64 // number of additional learned tokens
 	EntryNorm              bool  // a norm before the blocks (CLIP)
-	FinalNorm              bool  // a norm after them
-	PathRises              bool  // with SkipPath: nothing is left out of the first block
-	MeanNorm               bool  // a norm of the mean that the classes come from (BEiT)
+	FinalNorm              bool  // a norm after the blocks
+	PathRises              bool  // with SkipPath: nothing is dropped in the first block
+	MeanNorm               bool  // a norm of the mean from which the classes are computed (BEiT)
 	Pooler                 bool  // the bare model has a dense layer over the first token
 	Probe                  bool  // the bare model ends with attention by one learned token (SigLIP)
 	LastNorm               bool  // the bare model norms the vector of the image (CLIP)
-	Beside                 bool  // a model with classes has the bare model's end too, which they do not take
+	Beside                 bool  // a model with classes also has the bare model's end, which the classes do not use
 
-	// Shared is the same bias for all blocks, or nil. Its Side is counted in patches of
-	// the model's own image size.
+	// Shared is the common bias of all blocks, or nil. Its Side is counted in patches of the
+	// model's own image size.
 	Shared *PatchBias
 
 	Head    string
@@ -40,17 +40,17 @@ type ImageEncoder struct {
 	Pool    Pool
 }
 
-// Pool is the vector of an image that its classes come from.
+// Pool is the vector of an image from which its classes are computed.
 type Pool string
 
-// Pools.
+// The pools.
 const (
-	PoolFirst Pool = "first"      // of the first token
+	PoolFirst Pool = "first"      // the first token
 	PoolMean  Pool = "mean"       // the mean of the patches
-	PoolBoth  Pool = "first+mean" // one after the other (DINOv2)
+	PoolBoth  Pool = "first+mean" // the first token and the mean, concatenated (DINOv2)
 )
 
-// Config is the training of an encoder with its head, by default with a batch of 1
+// Config returns the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (v *ImageEncoder) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: v.Name, Kind: models.Transformer, Batch: 1, Size: graph.Sizes{Image: v.Image}, Build: v.build}.Headed(v.Head, v.Classes).Config("", o)
@@ -82,7 +82,7 @@ func (v *ImageEncoder) build(g *graph.Graph, s graph.Sizes) {
 	g.NewClasses("classifier", x, s)
 }
 
-// tokens adds the encoder of an image up to its last tokens.
+// tokens adds the encoder of an image up to its output tokens.
 func (v *ImageEncoder) tokens(g *graph.Graph, pixels int, image int64) int {
 	x := v.patches(g, pixels, image)
 	for _, b := range []*PatchBias{v.PatchBias, v.Shared} {
@@ -142,7 +142,7 @@ func (v *ImageEncoder) patches(g *graph.Graph, pixels int, image int64) int {
 	return v.drop(g, "dropout", x)
 }
 
-// pooled is one vector for each image.
+// pooled adds one vector for each image.
 func (v *ImageEncoder) pooled(g *graph.Graph, x int) int {
 	switch {
 	case v.Probe:
@@ -157,7 +157,7 @@ func (v *ImageEncoder) pooled(g *graph.Graph, x int) int {
 	return g.View("first", x, v.Width)
 }
 
-// probe is attention of one learned token to all others, and a feed-forward part.
+// probe adds attention of one learned token to all others, and a feed-forward part.
 func (v *ImageEncoder) probe(g *graph.Graph, x int) int {
 	defer g.Module("head")()
 	token := g.PerSample(g.Table("probe", 1, v.Width))

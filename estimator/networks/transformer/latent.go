@@ -5,16 +5,16 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Latent is attention whose queries, keys and values come from narrow tokens
+// Latent is attention whose queries, keys and values are projected from narrow tokens
 // (multi-head latent attention, DeepSeek V2).
 type Latent struct {
-	Query, KeyValue int64 // width of the narrow tokens; Query 0: none
+	Query, KeyValue int64 // width of the narrow tokens; Query 0 means no narrow queries
 	Nope, Rope      int64 // numbers of a head's key without and with a position
 	Value           int64 // numbers of a head's value
 }
 
-// latentAttention projects down, norms, and projects up for each head. Keys are put
-// together from a part by head and a part that all heads share.
+// latentAttention projects down, norms, and projects up for each head. Keys are
+// concatenated from a part per head and a part that all heads share.
 func (d *Block) latentAttention(g *graph.Graph, x int) int {
 	l := d.Latent
 	tokens := g.Shape(x)[0]

@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Llamas are of Touvron et al. 2023 and the Llama 3 herd of 2024. They have RMS
-// norms, rotary positions, grouped queries, gated linear units and fused
+// Llamas returns the networks of Touvron et al. 2023 and the Llama 3 herd of 2024. They
+// have RMS norms, rotary positions, grouped queries, gated linear units and fused
 // attention. Mistral (Jiang et al. 2023) has the same structure.
 func Llamas() graph.Group {
 	c := graph.Group{Name: "llama", Description: "decoders of 1 to 8 billion parameters (Llama, Mistral)"}
@@ -75,23 +75,23 @@ func rotate(g *graph.Graph, name string, in int) int {
 	return g.Plus("add", g.Scale("cos", in), g.Scale("sin", turned))
 }
 
-// rmsNorm adds the root mean square norm as two operations. The division is done in
-// 32 bits and keeps its input so, and the divisors; the weight keeps the division's
+// rmsNorm adds the root mean square norm as two operations. The division computes in 32
+// bits, and keeps its 32-bit input and the divisors. The weight keeps the division's
 // output.
 func rmsNorm(g *graph.Graph, name string, in int) int { return headNorm(g, name, in, g.Last(in)) }
 
-// headNorm is an RMS norm of each head of key numbers.
+// headNorm adds an RMS norm of each head of key numbers.
 func headNorm(g *graph.Graph, name string, in int, key int64) int {
 	return divided(g, name, in, key, models.Keeps{Wide: []int{0}})
 }
 
-// narrowNorm is an RMS norm that keeps its input as it is as well.
+// narrowNorm adds an RMS norm that also keeps its unconverted input.
 func narrowNorm(g *graph.Graph, name string, in int) int {
 	return divided(g, name, in, g.Last(in), models.Keeps{Inputs: []int{0}, Wide: []int{0}})
 }
 
-// offsetNorm is an RMS norm that multiplies by 1 + weight before it goes back to 16
-// bits, as Gemma's.
+// offsetNorm adds an RMS norm that multiplies by 1 + weight before the conversion to 16
+// bits, as in Gemma.
 func offsetNorm(g *graph.Graph, name string, in int) int {
 	i := rmsNorm(g, name, in)
 	if k := g.Layers[i].Keeps; len(k.Inputs) > 0 {
@@ -100,7 +100,8 @@ func offsetNorm(g *graph.Graph, name string, in int) int {
 	return i
 }
 
-// divided divides each key numbers by their root mean square, and multiplies by a weight.
+// divided divides each group of key numbers by its root mean square, and multiplies by a
+// weight.
 func divided(g *graph.Graph, name string, in int, key int64, keeps models.Keeps) int {
 	defer g.Module(name)()
 	s := g.Shape(in)

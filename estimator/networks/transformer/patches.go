@@ -9,23 +9,23 @@ import (
 // for the pairs with the first token. It is added to the scores of the attention (BEiT,
 // arXiv 2106.08254; BeitRelativePositionBias of the transformers library).
 type PatchBias struct {
-	Own  int64 // patches on a side of the model's own images, which the table is for
-	Side int64 // and of the images of the training
+	Own  int64 // patches per side of the model's own images, for which the table is made
+	Side int64 // patches per side of the training's images
 }
 
-// scores is the bias of each pair of tokens. The table is always interpolated.
+// scores adds the bias of each pair of tokens. The table is always interpolated.
 func (b *PatchBias) scores(g *graph.Graph, heads int64) int {
 	defer g.Module("relative_position_bias")()
 	square := func(side int64) int64 { return (2*side - 1) * (2*side - 1) }
-	const firstToken = 3 // from it, to it, and with itself
+	const firstToken = 3 // from the first token, to it, and with itself
 	table := g.Table("table", square(b.Own)+firstToken, heads)
 	table = g.CopyOf("interpolated", table, square(b.Side)+firstToken, heads)
 	n := b.Side*b.Side + 1
 	return g.CopyOf("scores", table, heads, n, n)
 }
 
-// turnPatches turns queries or keys by the positions of their patches. The first tokens
-// stay. Under autocast the factors have 32 bits, and so has the result.
+// turnPatches adds rotary positions to the queries or keys of patches. The first tokens
+// stay unchanged. Under autocast the factors and the result have 32 bits.
 func (d *Block) turnPatches(g *graph.Graph, name string, in int) int {
 	defer g.Module("rotary_" + name)()
 	n, width := g.Shape(in)[0], g.Last(in)

@@ -7,37 +7,37 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Seq2Seq is an encoder and a decoder, which takes the encoder's tokens, as the
-// transformers library builds it.
+// Seq2Seq is an encoder and a decoder that attends to the encoder's tokens, as built by
+// the transformers library.
 type Seq2Seq struct {
 	Name             string
 	Encoder, Decoder Block
 	// EncoderDepth and DecoderDepth are the numbers of blocks.
 	EncoderDepth, DecoderDepth int64
 	Vocabulary                 int64
-	// Longest is the largest number of tokens of the target, and of a source of text, or
-	// 0 for no limit. Positions is the number of rows of each table of positions.
+	// Longest is the largest number of tokens of the target, and of a text source, or 0 for
+	// no limit. Positions is the number of rows of each table of positions.
 	Longest, Positions int64
-	FixedPositions     bool  // they are not trained
+	FixedPositions     bool  // positions are not trained
 	Buckets            int64 // rows of the table of distances, for a bias of the scores (T5)
-	EntryNorm          bool  // after the embeddings (BART)
-	FinalNorm          bool  // after the blocks of each
-	FinalDrop          bool  // and a dropout
+	EntryNorm          bool  // a norm after the embeddings (BART)
+	FinalNorm          bool  // a norm after the blocks of encoder and decoder
+	FinalDrop          bool  // and a dropout after the norm
 	ScaledInput        bool  // embeddings are multiplied by a constant
-	ScaledOutput       bool  // the decoder's last tokens are
+	ScaledOutput       bool  // the decoder's output tokens are multiplied by a constant
 	Tied               bool  // the head shares the table of tokens
-	LogitsBias         bool  // numbers that are added to the logits and not trained (BART)
-	Sound              Sound // the source; its zero value: text
+	LogitsBias         bool  // untrained numbers are added to the logits (BART)
+	Sound              Sound // the source is sound, if not zero; otherwise text
 }
 
 // Sound is a spectrum as the source of a model (Whisper).
 type Sound struct {
-	Bins   int64 // bands of the spectrum
-	Frames int64 // moments of it that are tokens, half of all
+	Bins   int64 // frequency bands of the spectrum
+	Frames int64 // number of tokens, half the spectrum's time steps
 }
 
-// Config is the training on pairs of a source and a target, by default with a batch of 1,
-// a source of at most 512 tokens and a target of at most 128.
+// Config returns the training on pairs of a source and a target, by default with a batch
+// of 1, a source of at most 512 tokens and a target of at most 128.
 func (m *Seq2Seq) Config(o models.Overrides) (*models.Config, error) {
 	e := graph.Network{
 		Name: m.Name, Kind: models.Transformer, Batch: 1, Longest: m.Longest,
@@ -60,7 +60,7 @@ func (m *Seq2Seq) build(g *graph.Graph, s graph.Sizes) {
 		g.Input(8, s.Sequence)
 	}
 	g.Input(8, s.Target) // labels
-	g.Input(8, s.Target) // the same, shifted: what the decoder reads
+	g.Input(8, s.Target) // the labels, shifted: the decoder's input
 	if m.Sound.Bins > 0 {
 		source = m.spectrum(g)
 	} else {
@@ -79,14 +79,14 @@ func (m *Seq2Seq) build(g *graph.Graph, s graph.Sizes) {
 	}
 	if m.LogitsBias {
 		bias := g.Table("final_logits_bias", s.Vocabulary)
-		g.Layers[bias].Params = nil // a buffer
+		g.Layers[bias].Params = nil // a buffer, not trained
 		x = g.Plus("add_bias", x, bias)
 	}
 	g.NarrowCrossEntropy("loss", x, graph.Second)
 }
 
-// embed looks up tokens and their positions. The decoder's table of tokens is the
-// encoder's.
+// embed looks up tokens and their positions. Encoder and decoder share the table of
+// tokens.
 func (m *Seq2Seq) embed(g *graph.Graph, name string, ids int, length, words int64) int {
 	x := g.Embedding(name, ids, words, m.Decoder.Width)
 	g.Layers[x].Tied = ids != graph.Data && m.Sound.Bins == 0
@@ -101,7 +101,7 @@ func (m *Seq2Seq) embed(g *graph.Graph, name string, ids int, length, words int6
 	return x
 }
 
-// spectrum adds the two convolutions over time and the positions, which are fixed.
+// spectrum adds the two convolutions over time and the fixed positions.
 func (m *Seq2Seq) spectrum(g *graph.Graph) int {
 	defer g.Module("encoder")()
 	width := m.Encoder.Width
@@ -114,7 +114,7 @@ func (m *Seq2Seq) spectrum(g *graph.Graph) int {
 	return g.Plus("add", x, p)
 }
 
-// stack adds the blocks of the encoder, or the decoder's if encoded is a layer.
+// stack adds the blocks of the encoder, or of the decoder if encoded is a layer.
 func (m *Seq2Seq) stack(g *graph.Graph, name string, b *Block, depth int64, x, encoded int) int {
 	defer g.Module(name)()
 	if m.EntryNorm {

@@ -7,11 +7,11 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// side is the length of a window of attention.
+// side is the side of a window of attention.
 const side = 7
 
-// Swins are of Liu et al. 2021, as in torchvision: attention within windows, in
-// single operations, with a learned bias.
+// Swins returns the networks of Liu et al. 2021, as in torchvision: attention within
+// windows, in single operations, with a learned bias.
 func Swins() graph.Group {
 	named := func(letter, long string, width, heads, third int64) graph.Network {
 		e := graph.Classifier("swin_"+letter, "head", func(g *graph.Graph) int { return swin(g, width, heads, [4]int64{2, 2, third, 2}) })

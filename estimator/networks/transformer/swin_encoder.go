@@ -8,28 +8,28 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// SwinEncoder is a Transformer of shifted windows as the transformers library builds it:
-// attention in one kernel, whose scores get a learned bias. The catalogue's has single
-// operations, as torchvision's.
+// SwinEncoder is a Transformer of shifted windows as built by the transformers library:
+// attention in one kernel, whose scores get a learned bias. The catalogue's Swin has
+// single operations, as in torchvision.
 type SwinEncoder struct {
 	Name string
-	// Block is a block of the first stage. Each further stage has half of the pixels in
-	// each direction, and twice the width and heads.
+	// Block is a block of the first stage. Each further stage has half of the side in
+	// pixels, and twice the width and heads.
 	Block
 	Depths, HeadsOf []int64 // of each stage
-	Ratio           int64   // of the feed-forward part's width to the token's
+	Ratio           int64   // ratio of the feed-forward part's width to the token's
 	Image, Patch    int64
 	Channels        int64
 	Window          int64
-	Always          bool // windows also in images that are no larger than one
+	Always          bool // windows are used even if the image is no larger than one
 	Single          bool // attention in single operations (MaskFormer's)
-	SkipPath        bool // whole branches are left out at random, but in the first block
+	SkipPath        bool // whole branches are randomly dropped, except in the first block
 
 	Head    string
 	Classes int64
 }
 
-// Config is the training of an encoder with its head, by default with a batch of 1
+// Config returns the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (w *SwinEncoder) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: w.Name, Kind: models.Transformer, Batch: 1, Size: graph.Sizes{Image: w.Image}, Build: w.build}.Headed(w.Head, w.Classes).Config("", o)
@@ -48,7 +48,7 @@ func (w *SwinEncoder) build(g *graph.Graph, s graph.Sizes) {
 	g.NewClasses("classifier", mean, s)
 }
 
-// stages are the outputs of the stages, before pixels are joined.
+// stages adds the stages and returns their outputs, before pixels are merged.
 func (w *SwinEncoder) stages(g *graph.Graph) (stages []int) {
 	x := g.Conv("patch_embeddings.projection", graph.Data, graph.Window{Out: w.Width, Kernel: w.Patch, Stride: w.Patch, Pad: 0, Bias: true})
 	side := g.Shape(x)[1]
@@ -70,8 +70,8 @@ func (w *SwinEncoder) stages(g *graph.Graph) (stages []int) {
 	return stages
 }
 
-// Maps are the normed outputs of the stages as images, for a network above. Where
-// attention is one kernel, the library makes an image of each first and takes it back.
+// Maps adds the normed outputs of the stages as images, for a network on top. If
+// attention is one kernel, the library first makes an image of each and reverts it.
 func (w *SwinEncoder) Maps(g *graph.Graph) (maps []int) {
 	w.Always = true
 	leave := g.Module("swin")
@@ -90,7 +90,7 @@ func (w *SwinEncoder) Maps(g *graph.Graph) (maps []int) {
 	return maps
 }
 
-// sideAt is the side of a square of n pixels.
+// sideAt returns the side of a square of n pixels.
 func (w *SwinEncoder) sideAt(n int64) int64 { return int64(math.Round(math.Sqrt(float64(n)))) }
 
 // merge joins squares of four pixels; an odd image is padded.
@@ -101,7 +101,7 @@ func (w *SwinEncoder) merge(g *graph.Graph, name string, x int, side int64) (int
 	return g.Linear("reduction", w.Norm(g, "norm", x), 2*width, false), half
 }
 
-// layer is one block of a stage, on an image of side x side pixels.
+// layer adds one block of a stage, on an image of side x side pixels.
 func (w *SwinEncoder) layer(g *graph.Graph, b *Block, name string, in int, side int64, shifted, skipped bool) int {
 	defer g.StartBlock(name)()
 	of := w.Window
@@ -130,8 +130,8 @@ func (w *SwinEncoder) layer(g *graph.Graph, b *Block, name string, in int, side 
 	return g.Plus("add2", in, b.drop(g, "dropout", x))
 }
 
-// windows is attention within windows of a side of pixels. The bias is a table that all
-// windows share. For shifted windows it is added to a mask of each.
+// windows adds attention within windows of side x side pixels. The bias is a table that
+// all windows share. For shifted windows it is added to each window's mask.
 func (w *SwinEncoder) windows(g *graph.Graph, b *Block, x int, side int64, shifted bool) int {
 	defer g.Module("attention")()
 	area := side * side
@@ -153,8 +153,8 @@ func (w *SwinEncoder) windows(g *graph.Graph, b *Block, x int, side int64, shift
 	return b.drop(g, "dropout", g.Linear(b.Projections.Out, a, b.Width, b.BiasOut))
 }
 
-// windowScores is attention within windows of area pixels in single operations, on copies
-// with the heads one after the other.
+// windowScores adds attention within windows of area pixels in single operations, on
+// copies that are contiguous per head.
 func windowScores(g *graph.Graph, q, k, v, bias int, heads, area int64, shifted bool) int {
 	n, width := g.Shape(q)[0], g.Last(q)
 	each := []int64{heads, n, area}

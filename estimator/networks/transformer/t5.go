@@ -8,9 +8,9 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// T5s are of Raffel et al. 2020 (version 1.0), with attention in single
-// operations, a learned bias by distance, and a dropout of 0.1. Encoder and
-// decoder have sequences of the same length.
+// T5s returns the networks of Raffel et al. 2020 (version 1.0), with attention in single
+// operations, a learned bias by distance, and a dropout of 0.1. Encoder and decoder have
+// sequences of the same length.
 func T5s() graph.Group {
 	named := func(name string, t t5) graph.Network {
 		return graph.Network{Name: name, Kind: models.Transformer, Batch: 8, Size: graph.Sizes{Sequence: 512, Vocabulary: 32128}, Build: t.build}

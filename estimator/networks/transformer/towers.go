@@ -5,19 +5,19 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Towers are an encoder of texts and one of images whose vectors are compared (CLIP,
-// SigLIP).
+// Towers contains an encoder of texts and an encoder of images whose output vectors are
+// compared (CLIP, SigLIP).
 type Towers struct {
 	Name  string
 	Text  TextEncoder
 	Image ImageEncoder
-	// Projection is the width that both vectors are projected to, without bias. If it is
-	// 0, only the text's is projected, with a bias (SigLIP).
+	// Projection is the width to which both vectors are projected, without bias. If it is 0,
+	// only the text's vector is projected, with a bias (SigLIP).
 	Projection int64
 	Scalars    int64 // learned numbers of the comparison
 }
 
-// Config is the training of both encoders on pairs, by default with one pair and the
+// Config returns the training of both encoders on pairs, by default with one pair and the
 // longest texts.
 func (t *Towers) Config(o models.Overrides) (*models.Config, error) {
 	pairs := int64(max(o.Batch, 1))

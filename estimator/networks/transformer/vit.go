@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// VisionTransformers are of Dosovitskiy et al. 2021 with patches of 16 pixels, as
-// in timm: no dropout, joint query, key and value, fused attention.
+// VisionTransformers returns the networks of Dosovitskiy et al. 2021 with patches of 16
+// pixels, as in timm: no dropout, joint query, key and value, fused attention.
 func VisionTransformers() graph.Group {
 	named := func(size string, width, depth, heads int64) graph.Network {
 		e := graph.Classifier("vit_"+size, "head", func(g *graph.Graph) int { return vit(g, width, depth, heads) })

@@ -7,30 +7,31 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// WaveEncoder is a Transformer of a sound's samples, as the transformers library builds
-// it: convolutions over time, positions by a convolution, blocks, and a head (wav2vec 2).
+// WaveEncoder is a Transformer on a sound's samples, as built by the transformers
+// library: convolutions over time, positions from a convolution, blocks, and a head
+// (wav2vec 2).
 type WaveEncoder struct {
 	Name string
 	Block
 	Depth                   int64
 	Channels, Kernel, Steps []int64 // of each convolution of the samples
-	LayerNorms              bool    // a norm after each of these; else one after the first, by channel
+	LayerNorms              bool    // a norm after each of these convolutions, otherwise one after the first, per channel
 	ConvBias                bool
 	ProjectionDrop          bool
-	PositionKernel, Groups  int64 // of the convolution of positions
-	SpecEmbed               bool  // a learned vector for what is masked
+	PositionKernel, Groups  int64 // of the convolution for positions
+	SpecEmbed               bool  // a learned vector for masked tokens
 
 	Head                string
 	Vocabulary, Classes int64
-	ClassWidth          int64 // of the layer before the classes
+	ClassWidth          int64 // width of the layer before the classes
 	FinalDrop           bool
 }
 
 // wave is the default length of a sound: ten seconds at 16,000 samples a second.
 const wave = 160_000
 
-// Config is the training of an encoder with its head, by default with one sound of ten
-// seconds.
+// Config returns the training of an encoder with its head, by default with one sound of
+// ten seconds.
 func (w *WaveEncoder) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: w.Name, Kind: models.Transformer, Batch: 1, Size: graph.Sizes{Sequence: wave}, Build: w.build}.Headed(w.Head, w.Classes).Config("", o)
 }
@@ -58,7 +59,7 @@ func (w *WaveEncoder) build(g *graph.Graph, s graph.Sizes) {
 	}
 }
 
-// features are the convolutions of the samples and the projection to tokens.
+// features adds the convolutions of the samples and the projection to tokens.
 func (w *WaveEncoder) features(g *graph.Graph, x int) int {
 	defer g.Module("feature_extractor")()
 	for i, channels := range w.Channels {
@@ -66,7 +67,7 @@ func (w *WaveEncoder) features(g *graph.Graph, x int) int {
 		x = g.Conv("conv", x, graph.Window{Out: channels, Kernel: 1, Width: w.Kernel[i], Stride: w.Steps[i], Bias: w.ConvBias})
 		shape := g.Shape(x)
 		switch {
-		case w.LayerNorms: // over the channels, of a copy with these last
+		case w.LayerNorms: // a norm over the channels, on a copy with the channels last
 			x = g.LayerNorm("layer_norm", g.CopyOf("transpose", x, shape[2], channels))
 			x = g.View("back", x, shape...)
 		case i == 0:
@@ -87,8 +88,8 @@ func (w *WaveEncoder) features(g *graph.Graph, x int) int {
 	return x
 }
 
-// positions adds the output of a grouped convolution over the tokens. Its weight is made
-// of a direction and a length for each place in the kernel.
+// positions adds the output of a grouped convolution over the tokens. Its weight is
+// computed from a direction, and a length for each position in the kernel.
 func (w *WaveEncoder) positions(g *graph.Graph, x int) int {
 	defer g.Module("encoder")()
 	n := g.Shape(x)[0]

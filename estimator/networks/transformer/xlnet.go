@@ -7,9 +7,9 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// XLNets are of Yang et al. 2019, cased, for classifying sequences. Their
-// attention has a term for the content and one for the relative position. Each is
-// a matrix of all pairs of tokens.
+// XLNets returns the networks of Yang et al. 2019, cased, for classifying sequences.
+// Their attention has a term for the content and a term for the relative position, each a
+// matrix over all pairs of tokens.
 func XLNets() graph.Group {
 	named := func(name string, width, depth, heads int64, batch int) graph.Network {
 		return graph.Network{

@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// ConvNeXts are of Liu et al. 2022.
+// ConvNeXts returns the networks of Liu et al. 2022.
 func ConvNeXts() graph.Group {
 	named := func(size string, third int, width int64) graph.Network {
 		return graph.Classifier("convnext_"+size, "classifier.2", func(g *graph.Graph) int {

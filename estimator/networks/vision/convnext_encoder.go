@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// ConvNeXtEncoder is a ConvNeXt, or ConvNeXt V2 (arXiv 2301.00808), as the transformers
-// library builds it: sums are not in place.
+// ConvNeXtEncoder is a ConvNeXt, or ConvNeXt V2 (arXiv 2301.00808), as built by the
+// transformers library: additions are not in place.
 type ConvNeXtEncoder struct {
 	Name           string
 	Depths, Widths []int64 // of each stage
@@ -17,13 +17,13 @@ type ConvNeXtEncoder struct {
 	Activation     string
 	Scaled         bool // a block's output is multiplied by learned numbers
 	Response       bool // channels are normed by their response over the image (V2)
-	SkipPath       bool // blocks are left out at random, but the first
+	SkipPath       bool // blocks except the first are randomly dropped
 
 	Head    string
 	Classes int64
 }
 
-// Config is the training of an encoder with its head, by default with a batch of 1
+// Config returns the training of an encoder with its head, by default with a batch of 1
 // and images as the model has them.
 func (c *ConvNeXtEncoder) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: c.Name, Kind: models.Conv, Batch: 1, Size: graph.Sizes{Image: c.Image}, Build: c.build}.Headed(c.Head, c.Classes).Config("", o)
@@ -75,7 +75,7 @@ func (c *ConvNeXtEncoder) block(g *graph.Graph, name string, in int, skipped boo
 }
 
 // responseNorm multiplies each channel by its norm over the image, relative to the other
-// channels' norms. Under autocast norms have 32 bits, and so has everything after them.
+// channels' norms. Under autocast the norms and everything after them have 32 bits.
 func responseNorm(g *graph.Graph, name string, in int) int {
 	defer g.Module(name)()
 	width := g.Last(in)

@@ -7,9 +7,10 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// LabelNetworks give each pixel a class, as torchvision has them (0.29,
-// models/segmentation). Their references train on images of 480 pixels, with a second
-// classifier on features of the middle of the backbone (aux_loss), but LR-ASPP.
+// LabelNetworks returns torchvision's networks that classify each pixel (0.29,
+// models/segmentation). The reference scripts train on images of 480 pixels, with a
+// second classifier on features from the middle of the backbone (aux_loss), except
+// LR-ASPP.
 func LabelNetworks() graph.Group {
 	c := graph.Group{Name: "deeplab", Description: "segmentation of images (DeepLabV3, FCN, LR-ASPP)"}
 	for _, n := range []struct {
@@ -28,14 +29,14 @@ func LabelNetworks() graph.Group {
 	return c
 }
 
-// AsReferences sets gradients to none when torchvision's reference scripts do: before the
-// backward pass, so that the previous step's gradients exist during the forward pass.
+// AsReferences sets gradients to none before the backward pass, as torchvision's
+// reference scripts do. So the previous step's gradients exist during the forward pass.
 func AsReferences(c *models.Config) { c.Train.ZeroGrad = "backward" }
 
-// A head gives scores of the classes for features.
+// A head computes the scores of the classes from features.
 type head func(g *graph.Graph, name string, in int, classes int64) int
 
-// dilated is a network over a ResNet whose last two stages do not halve the image.
+// dilated returns a network over a ResNet whose last two stages do not halve the image.
 func dilated(resNet string, h head) func(*graph.Graph, graph.Sizes) {
 	return func(g *graph.Graph, s graph.Sizes) {
 		labelled(g, s)
@@ -46,7 +47,7 @@ func dilated(resNet string, h head) func(*graph.Graph, graph.Sizes) {
 	}
 }
 
-// mobileDilated are the rows of a MobileNetV3 whose last halving is dilated instead.
+// mobileDilated returns the rows of a MobileNetV3 whose last halving is dilated instead.
 func mobileDilated() []mobileRow {
 	rows := slices.Clone(mobileLarge)
 	rows[12].stride = 1
@@ -67,8 +68,8 @@ func labelled(g *graph.Graph, s graph.Sizes) {
 	g.Input(8, s.Image, s.Image)
 }
 
-// labels are the scores of both classifiers, enlarged to the image, and their losses.
-// The script holds both scores.
+// labels adds the scores of both classifiers, enlarged to the image, and their losses.
+// The script keeps both scores.
 func labels(g *graph.Graph, s graph.Sizes, out, aux int, h head) {
 	image := []int64{s.Classes, s.Image, s.Image}
 	first := g.Op(models.Upsample, "interpolate", image, h(g, "classifier", out, s.Classes))
@@ -77,24 +78,24 @@ func labels(g *graph.Graph, s graph.Sizes, out, aux int, h head) {
 	g.Total(g.CrossEntropy("aux_loss", second, labelsInput), first, second)
 }
 
-// labelsInput is the input that has the classes of the pixels.
+// labelsInput is the input with the classes of the pixels.
 const labelsInput = graph.Second
 
-// normed is a convolution without bias, its batch norm and ReLU.
+// normed adds a convolution without bias, its batch norm and ReLU.
 func normed(g *graph.Graph, name string, in int, w graph.Window) int {
 	return g.Unary(models.ReLU, name+".2", g.ConvNorm(name+".0", name+".1", in, w))
 }
 
-// plainHead is torchvision's FCNHead: two convolutions.
+// plainHead adds torchvision's FCNHead: two convolutions.
 func plainHead(g *graph.Graph, name string, in int, classes int64) int {
 	defer g.Module(name)()
 	x := normed(g, "0", in, graph.W3(g.Shape(in)[0]/4))
 	return g.Conv("4", g.Drop("3", x), graph.Window{Out: classes, Bias: true})
 }
 
-// atrous is DeepLabV3's head (arXiv 1706.05587): the features as they are, seen three
-// times through dilated convolutions, and their mean; then two convolutions. A dilated
-// convolution has the sizes of a plain one.
+// atrous adds DeepLabV3's head (arXiv 1706.05587): the features, three dilated
+// convolutions of them, and their mean; then two convolutions. A dilated convolution has
+// the sizes of a plain one.
 func atrous(g *graph.Graph, name string, in int, classes int64) int {
 	defer g.Module(name)()
 	const wide = 256
@@ -110,8 +111,8 @@ func atrous(g *graph.Graph, name string, in int, classes int64) int {
 	return g.Conv("4", x, graph.Window{Out: classes, Bias: true})
 }
 
-// mobileLite is LR-ASPP (arXiv 1905.02244, section 6.4): the last features, scaled by
-// their mean, and finer ones, each with scores, which are added.
+// mobileLite adds LR-ASPP (arXiv 1905.02244, section 6.4): the last features, scaled by
+// their mean, and finer ones. The scores of both are added.
 func mobileLite(g *graph.Graph, s graph.Sizes) {
 	labelled(g, s)
 	leave := g.Module("backbone")

@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// DenseNets are of Huang et al. 2017: each layer takes the outputs of all layers
-// before it.
+// DenseNets returns the networks of Huang et al. 2017: each layer takes the outputs of
+// all layers before it.
 func DenseNets() graph.Group {
 	c := graph.Group{Name: "densenet", Description: "densely connected convolutions (DenseNet)"}
 	for _, d := range []struct {

@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Digits are small networks for MNIST: the convolutional one of PyTorch's
+// Digits returns small networks for MNIST: the convolutional network of PyTorch's
 // example, and fully connected networks.
 func Digits() graph.Group {
 	c := graph.Group{Name: "mnist", Description: "small networks for MNIST; also mlp_NxD: D hidden layers of N neurons"}
@@ -30,8 +30,8 @@ func mnistCNN(g *graph.Graph, s graph.Sizes) {
 	g.Classify(g.Linear("fc2", g.Drop("dropout2", x), s.Classes, true))
 }
 
-// MLP is a fully connected network with depth hidden layers. neurons is the width of
-// each.
+// MLP returns a fully connected network with depth hidden layers, each with this number
+// of neurons.
 func MLP(neurons, depth int64) graph.Network {
 	name := fmt.Sprintf("mlp_%dx%d", neurons, depth)
 	return graph.Network{

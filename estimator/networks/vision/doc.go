@@ -1,4 +1,4 @@
-// Package vision has networks of convolutions: classifiers as torchvision and timm have
-// them, the ResNet and ConvNeXt of the transformers library, and networks that give each
-// pixel a class.
+// Package vision contains convolutional networks: classifiers of torchvision and timm,
+// the ResNet and ConvNeXt of the transformers library, and networks that classify each
+// pixel.
 package vision

@@ -8,7 +8,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// EfficientNets are of Tan and Le 2019, each with its own image size.
+// EfficientNets returns the networks of Tan and Le 2019, each with its own image size.
 func EfficientNets() graph.Group {
 	c := graph.Group{Name: "efficientnet", Description: "scaled inverted residuals with squeeze and excitation (EfficientNet)"}
 	for i, v := range []struct {

@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// Inceptions are the networks of Szegedy et al. 2016 (Inception v3) and Chollet 2017
+// Inceptions returns the networks of Szegedy et al. 2016 (Inception v3) and Chollet 2017
 // (Xception), for images of 299 pixels.
 func Inceptions() graph.Group {
 	of299 := func(e graph.Network) graph.Network {
@@ -39,7 +39,7 @@ func branch(g *graph.Graph, name string, in int, windows ...graph.Window) int {
 	return in
 }
 
-// across is a long and narrow kernel, 1 high and n wide.
+// across returns a long and narrow kernel, 1 high and n wide.
 func across(out, n int64) graph.Window {
 	return graph.Window{Out: out, Kernel: 1, Width: n, PadWidth: n / 2}
 }
@@ -48,8 +48,8 @@ func down(out, n int64) graph.Window { return graph.Window{Out: out, Kernel: n, 
 // shrink halves an image, without padding.
 func shrink(out int64) graph.Window { return graph.Window{Out: out, Kernel: 3, Stride: 2} }
 
-// inceptionV3 is the vector of each photo, and the features that the second classifier
-// takes.
+// inceptionV3 adds the network and returns the vector of each photo, and the features for
+// the second classifier.
 func inceptionV3(g *graph.Graph) (vector, side int) {
 	x := basic(g, "Conv2d_1a_3x3", graph.Data, shrink(32))
 	x = basic(g, "Conv2d_2a_3x3", x, graph.Window{Out: 32, Kernel: 3})
@@ -168,7 +168,7 @@ func xceptionBlock(g *graph.Graph, number, in int, outs []int64, shrinks bool) i
 		switch {
 		case i > 0:
 			x = g.InPlace(models.ReLU, fmt.Sprintf("rep.relu%d", i+1), x)
-		case number > 1: // the shortcut needs the block's input too, so not in place
+		case number > 1: // the shortcut also needs the block's input, so this is not in place
 			x = g.Unary(models.ReLU, "rep.relu1", x)
 		}
 		x = separable(g, fmt.Sprintf("rep.conv%d", i+1), x, out)

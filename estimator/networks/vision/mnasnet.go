@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// MnasNets are of Tan et al. 2019, in torchvision's widths.
+// MnasNets returns the networks of Tan et al. 2019, in torchvision's widths.
 func MnasNets() graph.Group {
 	return graph.Group{Name: "mnasnet", Description: "searched inverted residuals for phones (MnasNet)", Entries: []graph.Network{
 		graph.Classifier("mnasnet0_5", "classifier.1", mnasNet(0.5)), graph.Classifier("mnasnet0_75", "classifier.1", mnasNet(0.75)),

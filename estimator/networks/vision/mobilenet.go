@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// MobileNets are of Sandler et al. 2018 and Howard et al. 2019.
+// MobileNets returns the networks of Sandler et al. 2018 and Howard et al. 2019.
 func MobileNets() graph.Group {
 	return graph.Group{Name: "mobilenet", Description: "inverted residuals for small devices (MobileNet)", Entries: []graph.Network{
 		graph.Classifier("mobilenet_v2", "classifier.1", mobileNetV2).Called("mobilenet"),
@@ -16,7 +16,7 @@ func MobileNets() graph.Group {
 	}}
 }
 
-// inverted is an inverted residual: channels are widened, seen one by one by a
+// inverted is an inverted residual: channels are widened, processed by a depthwise
 // convolution of kernel pixels, and narrowed. Its layers' names begin with prefix.
 type inverted struct {
 	prefix                    string
@@ -43,7 +43,8 @@ func (b inverted) build(g *graph.Graph, name string, in int) int {
 	return x
 }
 
-// only is a stride that only the first of several blocks has.
+// only returns the stride of block i of several blocks, of which only the first has a
+// stride.
 func only(stride int64, i int) int64 {
 	if i > 0 {
 		return 1
@@ -79,10 +80,9 @@ func mobileNetV2(g *graph.Graph) int {
 	return g.Drop("classifier.0", g.Flatten(g.Mean("avgpool", x)))
 }
 
-// activated adds a convolution, its batch norm and an activation in place. ReLU6
-// is added as not in place: its gradient needs its input, so in place it would
-// keep a copy of that, which is the same memory. ReLU is different; it needs only
-// its output.
+// activated adds a convolution, its batch norm and an activation in place. ReLU6 is added
+// as not in place: its gradient needs its input, so in place it would keep a copy, which
+// is the same memory. ReLU needs only its output.
 func activated(g *graph.Graph, name string, in int, w graph.Window, activation string) int {
 	x := g.ConvNorm(name+".0", name+".1", in, w)
 	switch activation {

@@ -8,16 +8,16 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// regnet is a network of Radosavovic et al. 2020: widths grow in a straight line by
-// block, from first by slope, and are rounded to powers of step times first.
+// regnet is a network of Radosavovic et al. 2020: widths grow linearly by block, from
+// first by slope, and are rounded to powers of step times first.
 type regnet struct {
 	depth              int
 	first, slope, step float64
 	group              int64
-	squeeze            bool // squeeze and excite with a quarter of the block's input
+	squeeze            bool // squeeze-and-excite with a quarter of the block's input
 }
 
-// RegNets have the settings of torchvision.
+// RegNets returns the networks with torchvision's settings.
 func RegNets() graph.Group {
 	c := graph.Group{Name: "regnet", Description: "residual networks of searched widths (RegNet)"}
 	for _, v := range []struct {
@@ -62,7 +62,7 @@ func (r regnet) build(g *graph.Graph) int {
 	return g.Flatten(g.Mean("avgpool", x))
 }
 
-// block is a bottleneck without narrowing. The first one of a width halves the image.
+// block adds a bottleneck without narrowing. The first one of a width halves the image.
 func (r regnet) block(g *graph.Graph, name string, in int, width int64, i int) int {
 	defer g.StartBlock(name)()
 	from, stride := g.Shape(in)[0], int64(1)

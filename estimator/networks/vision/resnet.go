@@ -8,7 +8,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// resNet is a residual network: how often each stage repeats its block. Bottlenecks have
+// resNet is a residual network: the number of blocks of each stage. Bottlenecks have
 // narrow 3 x 3 convolutions, with a number of groups, and a number of channels in each
 // group of the first stage.
 type resNet struct {
@@ -18,9 +18,10 @@ type resNet struct {
 	groups, channel int64
 }
 
-// resNets are of He et al. 2016, "Deep Residual Learning". As in torchvision, the
-// stride of a bottleneck is in its 3 x 3 convolution. ResNeXt (Xie et al. 2017)
-// and wide networks (Zagoruyko and Komodakis 2016) have other 3 x 3 convolutions.
+// resNets lists the networks of He et al. 2016, "Deep Residual Learning". As in
+// torchvision, the stride of a bottleneck is in its 3 x 3 convolution. ResNeXt (Xie et
+// al. 2017) and wide networks (Zagoruyko and Komodakis 2016) have other 3 x 3
+// convolutions.
 var resNets = []resNet{
 	{"resnet18", [4]int{2, 2, 2, 2}, false, 1, 64},
 	{"resnet34", [4]int{3, 4, 6, 3}, false, 1, 64},
@@ -33,7 +34,7 @@ var resNets = []resNet{
 	{"wide_resnet101_2", [4]int{3, 4, 23, 3}, true, 1, 128},
 }
 
-// ResNets are the residual networks.
+// ResNets returns the residual networks.
 func ResNets() graph.Group {
 	c := graph.Group{Name: "resnet", Description: "residual networks (ResNet, ResNeXt, wide ResNet)"}
 	for _, r := range resNets {
@@ -48,11 +49,11 @@ func ResNets() graph.Group {
 type Trunk struct {
 	Dilated int  // number of last stages that have dilated convolutions instead of a stride
 	Frozen  int  // number of stages that, with the stem, are not trained, or 0 if all is trained
-	Fixed   bool // batch norms are fixed factors and sums (FrozenBatchNorm2d)
+	Fixed   bool // batch norms are fixed (FrozenBatchNorm2d)
 }
 
-// ResNet builds the convolutions of the network of that name and returns the outputs of
-// the stem and of the four stages.
+// ResNet builds the convolutions of the named network and returns the outputs of the stem
+// and of the four stages.
 func ResNet(g *graph.Graph, in int, name string, use Trunk) [5]int {
 	r := resNets[slices.IndexFunc(resNets, func(r resNet) bool { return r.name == name })]
 	from := len(g.Layers)

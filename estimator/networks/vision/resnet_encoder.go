@@ -7,23 +7,23 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// ResNetEncoder is a residual network as the transformers library builds it:
-// activations are not in place.
+// ResNetEncoder is a residual network as built by the transformers library: activations
+// are not in place.
 type ResNetEncoder struct {
 	Name           string
 	Depths, Widths []int64 // of each stage
 	Stem, Channels int64
 	Image          int64
 	Activation     string
-	Bottleneck     bool // blocks of three convolutions, the second of them with a quarter of the channels
-	FirstHalves    bool // the first stage halves the image too
-	EarlyHalves    bool // a bottleneck's first convolution halves it, else the second
+	Bottleneck     bool // blocks have three convolutions, the second with a quarter of the channels
+	FirstHalves    bool // the first stage also halves the image
+	EarlyHalves    bool // a bottleneck's first convolution halves the image, otherwise the second
 
 	Head    string
 	Classes int64
 }
 
-// Config is the training of an encoder with its head, by default with a batch of 1.
+// Config returns the training of an encoder with its head, by default with a batch of 1.
 func (r *ResNetEncoder) Config(o models.Overrides) (*models.Config, error) {
 	return graph.Network{Name: r.Name, Kind: models.Conv, Batch: 1, Size: graph.Sizes{Image: r.Image}, Build: r.build}.Headed(r.Head, r.Classes).Config("", o)
 }
@@ -40,7 +40,7 @@ func (r *ResNetEncoder) build(g *graph.Graph, s graph.Sizes) {
 	g.NewClasses("classifier.1", x, s)
 }
 
-// Stages are the outputs of the stem and of each stage.
+// Stages adds the stages and returns the outputs of the stem and of each stage.
 func (r *ResNetEncoder) Stages(g *graph.Graph) []int {
 	x := r.unit(g, "embedder", graph.Data, graph.Window{Out: r.Stem, Kernel: 7, Stride: 2, Pad: 3})
 	x = g.MaxPool("embedder.pooler", g.Unary(r.Activation, "embedder.activation", x), graph.Window{Kernel: 3, Stride: 2, Pad: 1})
@@ -58,7 +58,7 @@ func (r *ResNetEncoder) Stages(g *graph.Graph) []int {
 	return stages
 }
 
-// unit is a convolution and its norm.
+// unit adds a convolution and its norm.
 func (r *ResNetEncoder) unit(g *graph.Graph, name string, in int, w graph.Window) int {
 	return g.ConvNorm(name+".convolution", name+".normalization", in, w)
 }

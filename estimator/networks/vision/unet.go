@@ -7,8 +7,8 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// UNets has the U-Net (Ronneberger et al. 2015) over a ResNet-34. Its
-// decoder doubles the image five times.
+// UNets returns the U-Net (Ronneberger et al. 2015) over a ResNet-34. Its decoder doubles
+// the image five times.
 func UNets() graph.Group {
 	return graph.Group{Name: "unet", Description: "segmentation of images (U-Net)", Entries: []graph.Network{{
 		Name: "unet", Aliases: []string{"unet_resnet34"}, Kind: models.Conv, Batch: 8,

@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// VGGs are of Simonyan and Zisserman 2015, without batch norm.
+// VGGs returns the networks of Simonyan and Zisserman 2015, without batch norm.
 func VGGs() graph.Group {
 	return graph.Group{Name: "vgg", Description: "plain deep convolutions (VGG)", Entries: []graph.Network{
 		graph.Classifier("vgg11", "classifier.6", vgg(1, 1, 2, 2, 2)),

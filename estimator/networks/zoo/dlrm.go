@@ -7,7 +7,7 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// recommenders has the deep learning recommendation model of Naumov et al. 2019. Its
+// recommenders returns the deep learning recommendation model of Naumov et al. 2019. Its
 // layer sizes and its three small tables come from the measured run.
 func recommenders() graph.Group {
 	return graph.Group{Name: "dlrm", Description: "recommendation from numbers and categories (DLRM)", Entries: []graph.Network{{

@@ -8,15 +8,15 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// gnn is a network on one whole graph, as torch_geometric.nn.models has them (2.8.1),
-// with edges as pairs of nodes. Between layers are ReLU and dropout.
+// gnn is a network on one whole graph, as in torch_geometric.nn.models (2.8.1), with
+// edges as pairs of nodes. Between layers are ReLU and dropout.
 type gnn struct {
 	nodes, edges, features, hidden, layers, classes, heads int64
 }
 
-// graphNetworks are networks on graphs: GCN (Kipf and Welling 2017), GraphSAGE (Hamilton
-// et al. 2017) and GAT (Velickovic et al. 2018). The default sizes come from OGB's
-// examples on ogbn-arxiv.
+// graphNetworks returns networks on graphs: GCN (Kipf and Welling 2017), GraphSAGE
+// (Hamilton et al. 2017) and GAT (Velickovic et al. 2018). The default sizes come from
+// OGB's examples on ogbn-arxiv.
 func graphNetworks() graph.Group {
 	c := graph.Group{Name: "graph", Description: "networks on one whole graph (GCN, GraphSAGE, GAT)"}
 	for _, n := range []struct {
@@ -48,7 +48,7 @@ func graphNetworks() graph.Group {
 	return c
 }
 
-// gnnValues are the sizes that a name can give, with their limits.
+// gnnValues returns the sizes that a name can set, with their limits.
 func gnnValues(heads bool) map[string]int64 {
 	v := map[string]int64{"nodes": 1 << 34, "edges": 1 << 36, "features": 1 << 24, "hidden": 1 << 20, "layers": 1000, "classes": 1 << 24}
 	if heads {
@@ -85,17 +85,18 @@ func (n *gnn) build(g *graph.Graph, layer func(n *gnn, g *graph.Graph, x int, ou
 // edgesInput is the index of the pairs of nodes.
 const edgesInput = -3
 
-// gathered has a row for each edge. Its gradient needs the pairs of nodes.
+// gathered adds a row for each edge. Its gradient needs the pairs of nodes.
 func gathered(g *graph.Graph, name string, x int, edges, width, indices int64) int {
 	return g.Keeping(g.Op(models.OtherLayer, name, []int64{edges, width}, x), models.Keeps{Bytes: indices})
 }
 
-// summed adds the rows of the edges up at their nodes.
+// summed adds the sums of the edges' rows at their nodes.
 func summed(g *graph.Graph, name string, x int, nodes int64) int {
 	return g.Keeping(g.Op(models.OtherLayer, name, []int64{nodes, g.Last(x)}, x), models.Keeps{})
 }
 
-// until says that variables of the program hold values until here.
+// until adds an operation that keeps values alive up to here, like variables of the
+// program.
 func until(g *graph.Graph, name string, values ...int) {
 	g.Keeping(g.Op(models.OtherLayer, name, []int64{1}, values...), models.Keeps{})
 }
@@ -120,7 +121,7 @@ func shifted(g *graph.Graph, name string, x int) int {
 	return i
 }
 
-// sage is the mean of the neighbours beside the node itself.
+// sage adds the mean of a node's neighbours, in addition to the node itself.
 func (n *gnn) sage(g *graph.Graph, x int, out int64, _ bool) int {
 	y := gathered(g, "index_select", x, n.edges, g.Last(x), 0)
 	all := y
@@ -130,15 +131,15 @@ func (n *gnn) sage(g *graph.Graph, x int, out int64, _ bool) int {
 	return g.Plus("add", g.Linear("lin_l", y, out, true), g.Linear("lin_r", x, out, false))
 }
 
-// gat weighs each edge by attention, with a self-loop at each node. The messages of
-// all edges are kept, because the weights need them.
+// gat weights each edge by attention, with a self-loop at each node. The messages of all
+// edges are kept, because the weights need them.
 func (n *gnn) gat(g *graph.Graph, x int, out int64, last bool) int {
 	all := n.edges + n.nodes
 	heads := n.heads
 	pairs := g.Op(models.OtherLayer, "add_self_loops", []int64{4 * all}, edgesInput)
 	g.Layers[pairs].Keeps = &models.Keeps{}
 	width := out
-	if last { // each head has all classes, and the mean is taken
+	if last { // each head has all classes, and their mean is taken
 		width *= heads
 	}
 	x = g.Linear("lin", x, width, false)
@@ -146,7 +147,7 @@ func (n *gnn) gat(g *graph.Graph, x int, out int64, last bool) int {
 	g.Layers[scores].Params = []int64{width, width}
 	e := g.Add(models.Layer{Name: "edge", Type: models.OtherLayer, Inputs: []int{scores, pairs}, Out: []int64{all, heads}, Keeps: &models.Keeps{Inputs: []int{1}}})
 	e = g.Unary(models.LeakyReLU, "leaky_relu", e)
-	// The exponentials and the sums of each node are kept, and the quotients.
+	// The exponentials, the sums per node and the quotients are kept.
 	e = g.Keeping(g.Unary(models.Softmax, "softmax", e), models.Keeps{Bytes: 2 * 4 * all * heads})
 	e = g.Drop("dropout_alpha", e)
 	y := gathered(g, "index_select", x, all, width, 0)

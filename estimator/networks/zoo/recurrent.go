@@ -7,17 +7,17 @@ import (
 	"carma/estimator/networks/graph"
 )
 
-// recurrent is a network of one nn.LSTM or nn.GRU: a model of language, or of a series
-// of numbers of which the last step is classified.
+// recurrent is a network of one nn.LSTM or nn.GRU: a language model, or a classifier of a
+// numeric series by its last step.
 type recurrent struct {
 	cell     models.Cell
 	input    int64 // width of the table of tokens
-	features int64 // numbers of each step of a series, or 0 for tokens
+	features int64 // numbers per step of a series, or 0 for tokens
 	classes  int64
 	dropout  bool
 }
 
-// recurrents are networks of recurrent layers. The default sizes come from PyTorch's
+// recurrents returns networks of recurrent layers. The default sizes come from PyTorch's
 // example word_language_model (WikiText-2 has 33,278 words).
 func recurrents() graph.Group {
 	c := graph.Group{Name: "recurrent", Description: "recurrent networks of any size (LSTM, GRU), of tokens or of a series"}
@@ -47,14 +47,14 @@ func recurrents() graph.Group {
 	return c
 }
 
-// sayReserve adds a warning about the part of the figure that was not measured; see
+// sayReserve adds a warning about the part of the estimate that was not measured; see
 // [models.Cell.Reserve].
 func sayReserve(c *models.Config) {
 	c.Warnings = append(c.Warnings, "what cuDNN keeps of recurrent layers is inferred from one report of 2017, and was not measured")
 }
 
-// take sets the sizes that a name gives. The input is as wide as the state, and there
-// is no dropout, if the name does not say.
+// take sets the sizes given in a name. By default the input is as wide as the state, and
+// there is no dropout.
 func (r *recurrent) take(values map[string]int64) {
 	take(values, map[string]*int64{
 		"hidden": &r.cell.Hidden, "layers": &r.cell.Layers, "directions": &r.cell.Directions, "projection": &r.cell.Projection,
@@ -88,7 +88,7 @@ func (r recurrent) build(g *graph.Graph, s graph.Sizes) {
 	}
 	x = recurrentLayer(g, "rnn", x, r.cell)
 	if r.features > 0 {
-		last := g.CopyOf("last", x, g.Last(x)) // a view, but its gradient is as large as all steps
+		last := g.CopyOf("last", x, g.Last(x)) // a view, but its gradient has the size of all steps
 		last = g.DropIf(r.dropout, "drop", last)
 		g.NarrowCrossEntropy("loss", g.Linear("decoder", last, s.Classes, true), graph.Second)
 		return

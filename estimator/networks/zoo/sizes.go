@@ -11,7 +11,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// findSized is a network whose name gives its sizes: gcn:nodes=2708,edges=10556.
+// findSized returns a network whose name contains its sizes: gcn:nodes=2708,edges=10556.
 func findSized(network, given string) (graph.Network, error) {
 	e, err := find(network)
 	if err != nil {
@@ -41,7 +41,7 @@ func findSized(network, given string) (graph.Network, error) {
 	return e, nil
 }
 
-// take sets the sizes that a name gives.
+// take sets the sizes given in a name.
 func take(values map[string]int64, sizes map[string]*int64) {
 	for name, to := range sizes {
 		if v, ok := values[name]; ok {

@@ -4,9 +4,8 @@
 // implementations in torchvision, timm and transformers, including which operations are
 // in place, because that decides what stays in memory.
 //
-// With adapters (LoRA) the network is frozen, and the query and value projections
-// get adapters. If query, key and value are one projection, that one gets an
-// adapter.
+// With adapters (LoRA) the network is frozen, and the query and value projections get
+// adapters. If query, key and value are one projection, that projection gets an adapter.
 package zoo
 
 import (
@@ -25,7 +24,7 @@ import (
 	"carma/internal/suggest"
 )
 
-// Family is a group of networks of one kind, as tables show it.
+// Family is a group of networks of one kind, as listed in tables.
 type Family struct {
 	Name        string
 	Description string
@@ -62,12 +61,12 @@ func Families() []Family {
 	return families
 }
 
-// Build returns the configuration of a network, with its defaults changed by o.
-// Case and the characters - _ . in the name do not matter. A data set after a
-// slash sets the size of images, the classes or the length of sequences.
+// Build returns the configuration of a network, with its defaults changed by o. Case and
+// the characters - _ . in the name do not matter. A data set after a slash sets the size
+// of images, the classes or the length of sequences.
 //
-// timm/NAME is a model of the timm library at its own image size. The error for
-// an unknown name has the nearest one.
+// timm/NAME is a model of the timm library at its own image size. The error for an
+// unknown name contains the nearest name.
 func Build(name string, o models.Overrides) (*models.Config, error) {
 	if name, ok := strings.CutPrefix(name, traced); ok {
 		return buildTraced(name, o)
@@ -121,8 +120,8 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
 }
 
-// Known reports whether [Build] knows a name, with or without a data set, and whatever
-// its sizes are.
+// Known reports whether [Build] knows a name, with or without a data set, regardless of
+// its sizes.
 func Known(name string) bool {
 	if name, ok := strings.CutPrefix(name, traced); ok {
 		return timm.Known(name)

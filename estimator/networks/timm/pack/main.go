@@ -22,7 +22,7 @@ type trace struct {
 	Error string `json:"error"`
 	// Params is the number of elements of all parameters.
 	Params int64 `json:"params"`
-	// Unused are the sizes of parameters that the forward pass does not read.
+	// Unused lists the sizes of parameters that the forward pass does not read.
 	Unused []int64 `json:"unused"`
 }
 
