@@ -15,15 +15,15 @@ import (
 
 // Entry is one measured workload.
 type Entry struct {
-	// Name of the workload, and other names for it. A name with an @ (the figure
-	// of another campaign for the same workload) is accepted but never suggested.
+	// Name is the name of the workload, Aliases are other names. A name with an @ (the
+	// figure of another campaign for the same workload) is accepted but never suggested.
 	Name    string
 	Aliases []string
 	Model   string
 	Dataset string
 	Batch   int
 	GPUs    int
-	// Memory is the measured peak per GPU; an entry with 0 is left out.
+	// Memory is the measured peak per GPU. Entries with 0 are left out.
 	Memory units.Bytes
 	// Loads are the workload's loads on each of its GPUs, and RunTime is its run time,
 	// both without co-located tasks. They are empty and 0 if not measured.
@@ -53,15 +53,15 @@ func NewCatalogue(entries []Entry) *Catalogue {
 			c.entries = append(c.entries, e)
 		}
 	}
-	// Ascending by batch, so that the first one that is large enough is the
-	// nearest. The other keys make the order independent of the input's.
+	// Sorted by batch, so that the first sufficient entry is the nearest. The other keys
+	// make the order independent of the input's.
 	slices.SortStableFunc(c.entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Name, b.Name))
 	})
 	return c
 }
 
-// UnknownModelError reports a name that is in no catalogue.
+// UnknownModelError reports a name that is not in the catalogue.
 type UnknownModelError struct {
 	Name string
 	// Nearest are similar known names, the likeliest first.
@@ -222,7 +222,7 @@ func (c *Catalogue) nearest(name string) []string {
 		name     string
 		distance int
 	}
-	if len(name) > 64 { // no name is that long; this bounds the work
+	if len(name) > 64 { // no name is that long; the limit bounds the work
 		return nil
 	}
 	var near []candidate
@@ -231,7 +231,7 @@ func (c *Catalogue) nearest(name string) []string {
 		switch {
 		case d <= max(2, len(name)/3) && d < len(fold(name)):
 		case len(name) >= 3 && strings.HasPrefix(fold(n), fold(name)):
-			d = max(2, len(name)/3) // after the misspellings
+			d = max(2, len(name)/3) // prefix matches sort after misspellings
 		default:
 			continue
 		}

@@ -33,9 +33,9 @@ const (
 
 // FromRuns estimates a program at a batch size only from its runs at other batch sizes.
 // ok is false if there are none. It assumes that memory is a fixed part plus a part in
-// proportion to the batch. Two runs give both parts. After one run the bound is its peak
-// for a smaller batch, and in proportion for a larger one. far is the distance of batch
-// from the range of the runs' batch sizes, in doublings.
+// proportion to the batch. Two runs determine both parts. After one run the bound is its
+// peak for a smaller batch, and in proportion for a larger one. far is the distance of
+// batch from the range of the runs' batch sizes, in doublings.
 func FromRuns(batch int, runs []Run) (e Estimate, far float64, ok bool) {
 	runs = usable(runs)
 	if len(runs) == 0 || batch <= 0 {

@@ -19,11 +19,11 @@ const (
 	splitRest    = 1 << 20  // the large pool splits a block only if more than this is left
 )
 
-// MaxRequest bounds one request, so that no sum of requests overflows.
+// MaxRequest is the largest request, so that no sum of requests overflows.
 const MaxRequest = 1 << 50
 
-// Options are the settings of PYTORCH_CUDA_ALLOC_CONF and the memory of the GPU.
-// The zero value is PyTorch's default on a GPU of unlimited memory.
+// Options contains the settings of PYTORCH_CUDA_ALLOC_CONF and the memory of the GPU. The
+// zero value is PyTorch's default on a GPU of unlimited memory.
 type Options struct {
 	// Limit is the limit of reserved bytes, or 0 for none. Before a request fails, the
 	// allocator returns all completely free segments to the driver.
@@ -31,8 +31,8 @@ type Options struct {
 	// MaxSplit is max_split_size_mb in bytes, or 0 for no bound. Larger blocks are not
 	// split, and are not used for much smaller requests.
 	MaxSplit int64
-	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to one of
-	// this number of steps between two powers of two. 0 and 1 mean off.
+	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to one of this
+	// many steps between two powers of two. 0 and 1 mean off.
 	RoundupDivisions int64
 	// Expandable is expandable_segments: one growing segment per pool.
 	Expandable bool
@@ -40,10 +40,10 @@ type Options struct {
 	Async bool
 }
 
-// ErrOutOfMemory reports that a request failed even after the cache was flushed.
+// ErrOutOfMemory means that a request failed even after the cache was flushed.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// Stats has some figures of torch.cuda.memory_stats, in bytes.
+// Stats contains some figures of torch.cuda.memory_stats, in bytes.
 type Stats struct {
 	Allocated, PeakAllocated int64
 	Reserved, PeakReserved   int64

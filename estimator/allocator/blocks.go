@@ -45,7 +45,7 @@ func (a *Allocator) split(i int32, size int64) {
 	a.insert(j)
 }
 
-// join merges the block right into left; right follows left.
+// join merges the block right into its predecessor left.
 func (a *Allocator) join(left, right int32) {
 	r := a.blocks[right]
 	a.blocks[left].size += r.size

@@ -1,5 +1,5 @@
-// Package allocator simulates PyTorch's caching allocator. From the allocations
-// and frees of a training it computes how much GPU memory the process takes.
+// Package allocator simulates PyTorch's caching allocator. From the allocations and frees
+// of a training it computes the GPU memory of the process.
 //
 // The rules come from c10/cuda/CUDACachingAllocator.cpp (PyTorch 1.13 to 2.x):
 //

@@ -2,9 +2,9 @@ package allocator
 
 import "slices"
 
-// pool has the free blocks by their size. A training has few sizes and many blocks of
-// each: with Llama-3.1-70B and adapters at all linear layers there are 10 sizes and 286
-// free blocks on average, and 6 of 10 requests find a block of their own size.
+// pool contains the free blocks by their size. A training has few sizes and many blocks
+// of each: with Llama-3.1-70B and adapters at all linear layers there are 10 sizes and
+// 286 free blocks on average, and 6 of 10 requests find a block of their own size.
 type pool struct {
 	sizes   []int64 // sizes of the classes, the smallest first
 	classes []int32 // indexes of the classes in all, in the same order
@@ -13,7 +13,7 @@ type pool struct {
 }
 
 // class has the free blocks of one size, as a binary heap ordered by address: the block
-// with the lowest address is the first. Each block stores its index in the heap, so that
+// with the lowest address comes first. Each block stores its index in the heap, so that
 // removing a block that is merged into another needs no search.
 type class struct{ free []place }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Training has the facts that a trace lacks: the optimizer and the workspaces.
+// Training contains the facts that a trace lacks: the optimizer and the workspaces.
 type Training struct {
 	// CuBLAS is the size of cuBLAS's workspace in bytes. It is allocated first.
 	CuBLAS int64

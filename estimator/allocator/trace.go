@@ -20,8 +20,8 @@ type Event struct {
 	// need a workspace.
 	In, Out, Weight, Calls int64
 	Dense                  bool
-	// Name of a mark: model, iterN, bwdN, stepN, end. At stepN the optimizer
-	// runs.
+	// Name is the name of a mark: model, iterN, bwdN, stepN, end. The optimizer runs at
+	// stepN.
 	Name string
 }
 
@@ -76,7 +76,7 @@ func ReadTrace(r io.Reader) ([]Event, error) {
 	return events, nil
 }
 
-// fields has the number of fields of each operation, including its letter.
+// fields contains the number of fields of each operation, including its letter.
 var fields = map[Op]int{Parameter: 2, Allocate: 3, Release: 2, Mark: 2, Convolution: 6}
 
 func parseEvent(f []string) (Event, error) {

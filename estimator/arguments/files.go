@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFile is the size of a file that is read, in bytes.
+// MaxFile is the largest size in bytes of a file that is read.
 const MaxFile = 1 << 20
 
 // table is a file of names and values, one level or more deep.
@@ -64,8 +64,8 @@ func decode(name string, data []byte) (t table, err error) {
 // deepest bounds the levels of a YAML file.
 const deepest = 4
 
-// mapping are the names and values of a node. Anchors and aliases are left out: a file
-// of some lines could name itself a million times.
+// mapping returns the names and values of a node. It omits anchors and aliases, because a
+// file of some lines could reference itself a million times.
 func mapping(n *yaml.Node, depth int) table {
 	t := table{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -115,7 +115,7 @@ func (t table) text(name string) string {
 func (t table) on(name string) bool { return strings.EqualFold(t.text(name), "true") }
 
 // argumentsFile reads a file of arguments. The files of HfArgumentParser, TRL,
-// LLaMA-Factory and Axolotl use the same names as a command line.
+// LLaMA-Factory and Axolotl use the names of command line arguments.
 func (r *reader) argumentsFile(name string) {
 	t := r.open(name)
 	var all []argument

@@ -15,7 +15,7 @@ func (r *reader) launcher(words []string) {
 		}
 	}
 	if !accelerate {
-		return // the others say how many processes there are, no more
+		return // the other launchers' options only set the number of processes
 	}
 	t := table{}
 	for _, a := range parsed(words) {
@@ -52,7 +52,7 @@ func (r *reader) accelerateFile(name string) {
 	r.parallelism(t.within("parallelism_config"), name)
 }
 
-// accelerate reads the settings of FSDP and DeepSpeed in accelerate's words.
+// accelerate reads the settings of FSDP and DeepSpeed in accelerate's notation.
 func (r *reader) accelerate(fsdp, deep table, from string) {
 	r.mixed(fsdp.text("mixed_precision"))
 	switch strategy := strings.ToUpper(fsdp.text("fsdp_sharding_strategy")); strategy {
@@ -81,7 +81,7 @@ func (r *reader) accelerate(fsdp, deep table, from string) {
 	r.deepspeedFile(deep.text("deepspeed_config_file"))
 }
 
-// stages are DeepSpeed's stages of ZeRO in carma's words.
+// stages maps DeepSpeed's stages of ZeRO to carma's words.
 var stages = map[string]models.Parallel{"0": "", "1": models.ZeRO1, "2": models.ZeRO2, "3": models.ZeRO3}
 
 func (r *reader) stage(word string) {
@@ -90,8 +90,8 @@ func (r *reader) stage(word string) {
 	}
 }
 
-// offloaded reads the devices that DeepSpeed offloads to. With the parameters go the
-// states.
+// offloaded reads the devices to which DeepSpeed offloads. Offloading the parameters also
+// offloads the optimizer's states.
 func (r *reader) offloaded(optimizer, parameters, from string) {
 	away := func(device string) bool { return device == "cpu" || device == "nvme" }
 	switch {
@@ -102,10 +102,11 @@ func (r *reader) offloaded(optimizer, parameters, from string) {
 	}
 }
 
-// deepspeedFile reads DeepSpeed's configuration. For auto the Trainer's arguments count.
+// deepspeedFile reads DeepSpeed's configuration. auto means the value of the Trainer's
+// arguments.
 func (r *reader) deepspeedFile(name string) {
 	if !isData(name) {
-		return // --deepspeed alone is a switch
+		return // --deepspeed without a value is a switch
 	}
 	t := r.open(name)
 	if t == nil {

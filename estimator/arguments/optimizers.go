@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// optimizers are the names of optimizers in transformers and DeepSpeed, with carma's
-// and the implementation of the step. Those of bitsandbytes have carma's own names.
+// optimizers maps names of optimizers in transformers and DeepSpeed to carma's names and
+// the implementation of the step. For bitsandbytes, the names are carma's own.
 var optimizers = map[string][2]string{
 	"adamw_torch": {"adamw", ""}, "adamw": {"adamw", ""}, "adam": {"adam", ""}, "adamw_hf": {"adamw", "for-loop"},
 	"adamw_torch_fused": {"adamw", "fused"}, "adamw_apex_fused": {"adamw", "fused"}, "fusedadam": {"adamw", "fused"}, "adamw_bnb_32bit": {"adamw", "fused"},
@@ -18,7 +18,7 @@ var optimizers = map[string][2]string{
 	"muon": {"muon", ""},
 }
 
-// optimizer reads the name of an optimizer. One that carma does not know is noted.
+// optimizer reads the name of an optimizer. An unknown name becomes a note.
 func (r *reader) optimizer(name, from string) {
 	name = strings.ToLower(clean(name))
 	known, ok := optimizers[name]

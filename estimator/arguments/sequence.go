@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Over how many GPUs the tokens of a sample are spread has many names: context
-// parallelism of Megatron-LM, torchtitan, Axolotl and accelerate (cp), sequence
-// parallelism of DeepSpeed-Ulysses, ms-swift and accelerate (sp).
+// sizesOfSequences lists names of the number of GPUs over which a sample's tokens are
+// spread: context parallelism of Megatron-LM, torchtitan, Axolotl and accelerate (cp),
+// sequence parallelism of DeepSpeed-Ulysses, ms-swift and accelerate (sp).
 const sizesOfSequences = "context_parallel_size context_parallel_degree parallelism.context_parallel_degree experimental.context_parallel_degree " +
 	"sequence_parallel_size sequence_parallel_degree ulysses_sequence_parallel_size ulysses_degree"
 
@@ -18,8 +18,8 @@ func init() {
 	trainer["sequence_parallel"] = (*reader).megatron
 }
 
-// spread reads a number of GPUs that the tokens of a sample are spread over. One is
-// none.
+// spread reads a number of GPUs over which a sample's tokens are spread. One means no
+// spreading.
 func (r *reader) spread(word, from string) {
 	if n := number(word); n > 1 {
 		r.set("sequence-parallel", strconv.Itoa(n), from)
@@ -30,7 +30,8 @@ func (r *reader) spread(word, from string) {
 
 // megatron reads Megatron-LM's switch --sequence-parallel. It splits the activations
 // between the layers that tensor parallelism splits, and is unrelated to sequence
-// parallelism over a number of GPUs. A number after the switch is that number.
+// parallelism over a number of GPUs. If a number follows the switch, it is that number of
+// GPUs.
 func (r *reader) megatron(a *argument) {
 	if number(a.value()) > 1 {
 		r.spread(a.value(), "--"+a.name)
@@ -39,7 +40,7 @@ func (r *reader) megatron(a *argument) {
 	}
 }
 
-// parallelism reads accelerate's ParallelismConfig. Its names have a prefix or none.
+// parallelism reads accelerate's ParallelismConfig, whose names may have a prefix.
 func (r *reader) parallelism(t table, from string) {
 	for _, name := range []string{"cp_size", "sp_size"} {
 		for _, prefix := range []string{"", "parallelism_config_"} {

@@ -9,14 +9,14 @@ import (
 	"carma/configs/models"
 )
 
-// trainer are the arguments of programs, by name. Several names stand for one thing,
-// because every program has its own.
+// trainer maps the arguments of programs to functions that read them. Several names mean
+// the same, because programs differ.
 var trainer = map[string]func(*reader, *argument){}
 
 func init() {
 	for names, read := range map[string]func(*reader, *argument){
 		"model_name_or_path base_model pretrained_model_name_or_path": func(r *reader, a *argument) { r.model = clean(a.value()) },
-		"model_name model_id model": func(r *reader, a *argument) { // of the hub only: other programs have models of these names too
+		"model_name model_id model": func(r *reader, a *argument) { // models of the hub only, because other programs use these names too
 			if name := clean(a.value()); strings.Contains(name, "/") {
 				r.model = name
 			}
@@ -56,13 +56,13 @@ func init() {
 	}
 }
 
-// ofTraining are arguments that only trainings have. They set nothing of the memory, or
+// ofTraining lists arguments that only trainings have. They have no effect on memory, or
 // are in the table above.
 var ofTraining = strings.Fields("per_device_train_batch_size per_gpu_train_batch_size micro_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps " +
 	"gradient_checkpointing optim learning_rate num_train_epochs max_train_steps do_train warmup_ratio warmup_steps lr_scheduler_type use_peft lora_r lora_rank finetuning_type")
 
-// program reads a program's words: the file that stands behind the script or --config
-// first, then the arguments over it.
+// program reads a program's words: first the file that follows the script or --config,
+// then the arguments, which override the file.
 func (r *reader) program(words []string) {
 	all := parsed(words)
 	for i, w := range words {
@@ -94,7 +94,7 @@ func isData(word string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(word))
 }
 
-// counted reads a number into a setting.
+// counted returns a function that reads a number into a setting.
 func counted(name string) func(*reader, *argument) {
 	return func(r *reader, a *argument) {
 		if n := number(a.value()); n > 0 {
@@ -103,7 +103,7 @@ func counted(name string) func(*reader, *argument) {
 	}
 }
 
-// switched reads a switch into a setting.
+// switched returns a function that reads a switch into a setting.
 func switched(name, text string) func(*reader, *argument) {
 	return func(r *reader, a *argument) {
 		if a.on() {
@@ -112,7 +112,8 @@ func switched(name, text string) func(*reader, *argument) {
 	}
 }
 
-// autocast reads a switch for 16-bit arithmetic over weights of 32 bits.
+// autocast returns a function that reads a switch for 16-bit arithmetic with 32-bit
+// weights.
 func autocast(half models.Precision) func(*reader, *argument) {
 	return func(r *reader, a *argument) {
 		if a.on() {
@@ -123,7 +124,7 @@ func autocast(half models.Precision) func(*reader, *argument) {
 	}
 }
 
-// mixed reads accelerate's word for that.
+// mixed reads accelerate's word for mixed precision.
 func (r *reader) mixed(word string) {
 	switch strings.ToLower(word) {
 	case "bf16":
@@ -135,8 +136,8 @@ func (r *reader) mixed(word string) {
 	}
 }
 
-// dtype reads the type of the weights. auto means the type in the files, which are not
-// read.
+// dtype reads the type of the weights. auto means the type in the model's files, which
+// are not read.
 func (r *reader) dtype(word string) {
 	switch strings.TrimPrefix(strings.ToLower(clean(word)), "torch.") {
 	case "bfloat16", "bf16":
@@ -165,7 +166,7 @@ func (r *reader) attention(word string) {
 }
 
 // compile reads a switch, a backend or a mode of torch.compile. Modes that record CUDA
-// graphs have a pool of memory for them.
+// graphs need a memory pool for them.
 func (r *reader) compile(a *argument) {
 	word := strings.ToLower(a.value())
 	if slices.Contains([]string{"0", "false", "no", "none", "n", "f", "off", "eager"}, word) {
@@ -196,7 +197,7 @@ func (r *reader) rank(a *argument) {
 	}
 }
 
-// targets reads names as words, between commas, or as a list of Python.
+// targets reads names as separate words, separated by commas, or as a Python list.
 func (r *reader) targets(words []string) {
 	var names []string
 	for _, w := range words {
@@ -244,7 +245,7 @@ func (r *reader) fsdp(words string, on bool) {
 	}
 }
 
-// clean takes quotes off a word.
+// clean removes quotes around a word.
 func clean(word string) string { return strings.Trim(word, " \t'\"") }
 
 // number parses a whole number from 1 on. It returns 0 for any other word.

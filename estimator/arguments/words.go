@@ -7,8 +7,8 @@ import (
 	"carma/estimator/shell"
 )
 
-// flat is the command that trains, of the commands of a line: the one with the most
-// words, of several the last.
+// flat returns the training command among the commands of a line: the command with the
+// most words, the last of several.
 func flat(argv []string) (best []string) {
 	line := shell.Parse(argv, nil)
 	for i := range line.Commands {
@@ -21,7 +21,7 @@ func flat(argv []string) (best []string) {
 
 // argument is one argument of a program: --name value, --name=value or --name.
 type argument struct {
-	name   string // in small letters, with _ for -
+	name   string // in lower case, with _ for -
 	values []string
 }
 
@@ -33,7 +33,7 @@ func (a *argument) value() string {
 	return a.values[0]
 }
 
-// on reports whether a switch is on. A switch without a value is.
+// on reports whether a switch is on. A switch without a value is on.
 func (a *argument) on() bool {
 	switch strings.ToLower(a.value()) {
 	case "", "1", "true", "yes", "y", "t", "on":
@@ -42,7 +42,7 @@ func (a *argument) on() bool {
 	return false
 }
 
-// parsed are the arguments among words. Words in front of the first are left out.
+// parsed returns the arguments in words. It omits words before the first argument.
 func parsed(words []string) (all []argument) {
 	for _, w := range words {
 		name, value, assigned := strings.Cut(w, "=")
@@ -63,8 +63,8 @@ func parsed(words []string) (all []argument) {
 
 func normal(name string) string { return strings.ToLower(strings.ReplaceAll(name, "-", "_")) }
 
-// split divides a command line into the launcher's words and the program's, from the
-// script on. A python script has no launcher.
+// split divides a command line into the launcher's words and the program's words, which
+// begin with the script. A python script has no launcher.
 func split(words []string) (launcher, program []string) {
 	for i, w := range words {
 		base := path.Base(w)

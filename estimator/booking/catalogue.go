@@ -39,13 +39,12 @@ func Loads(p workloads.Profile) []interference.Load {
 	return all
 }
 
-// Estimate answers q. It knows more spellings of a model than its embedded
-// catalogue.
+// Estimate answers q. It accepts more spellings of a model than its embedded catalogue.
 func (c Catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	return c.Catalogue.Estimate(spelled(q))
 }
 
-// Expect answers q. It knows more spellings of a model too.
+// Expect answers q. It accepts more spellings of a model too.
 func (c Catalogue) Expect(q estimator.Query) model.Expected { return c.Catalogue.Expect(spelled(q)) }
 
 func spelled(q estimator.Query) estimator.Query {

@@ -1,7 +1,7 @@
 // Package booking decides how much GPU memory is allocated to a task.
 //
 // [Predictor.Estimate] has these steps; the function of each step is in parentheses. The
-// first of the steps 1 to 4 that gives an estimate counts:
+// first of steps 1 to 4 with an estimate counts:
 //
 //  1. the figure that the user declares (Catalogue.Estimate);
 //  2. the measurement of a workload or model, moved to this environment (here);

@@ -74,7 +74,7 @@ func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Es
 	return e
 }
 
-// whose describes the runs that a correction is based on.
+// whose describes the runs on which a correction is based.
 func whose(c correct.Correction) string {
 	of := func(n int, what string) string {
 		if n == 1 {

@@ -21,7 +21,7 @@ type memo struct {
 	keys []memoKey // oldest first
 }
 
-// memoKey has the hash of a query and the environment of the estimate.
+// memoKey contains the hash of a query and the environment of the estimate.
 type memoKey struct {
 	environment *environments.Environment
 	query       [32]byte

@@ -22,7 +22,7 @@ import (
 // layers.
 type Predictor struct {
 	Catalogue
-	environment atomic.Pointer[environments.Environment] // Use changes it while others estimate
+	environment atomic.Pointer[environments.Environment] // Use changes it concurrently with estimates
 	method      methods.Method
 	memo        memo
 }
@@ -66,8 +66,8 @@ func (p *Predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	return p.memo.estimate(p.Environment(), q, p.answer)
 }
 
-// answer answers q. Earlier runs at other batch sizes correct the estimate. If
-// nothing else is known, they are the estimate.
+// answer answers q. Earlier runs at other batch sizes correct the estimate. If nothing
+// else is known, the estimate is based only on them.
 func (p *Predictor) answer(q estimator.Query) (estimator.Estimate, error) {
 	e, err := p.unseen(q)
 	switch {
@@ -170,9 +170,9 @@ func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estima
 	}
 }
 
-// lineFar is the largest distance, in doublings of the batch size, at which a line through
-// two runs is used outside their range. At larger distances, correcting an estimate by one
-// run is more accurate.
+// lineFar is the largest distance, in doublings of the batch size, at which a line
+// through two runs is used outside their range. At larger distances, an estimate
+// corrected by one run is more accurate.
 const lineFar = 1
 
 // corrected returns an estimate that earlier runs at other batch sizes correct.

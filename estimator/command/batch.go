@@ -13,7 +13,7 @@ import (
 // BATCH_SIZE=64 in the environment.
 const batchWord = `(?:(?:train|micro|per[-_]device|per[-_]gpu|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?(?:[-_](?:training|per[-_](?:gpu|device)))?|samples_per_gpu|bs|bsz`
 
-// section matches the sections before a name, such as data. in data.batch_size.
+// section matches the section prefixes of a name, such as data. in data.batch_size.
 const section = `(?:[a-z_][\w-]*\.)*`
 
 var (

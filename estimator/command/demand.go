@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind says how a demand names its GPUs.
+// Kind is the way in which a demand names its GPUs.
 type Kind int
 
 // The kinds of demands.
@@ -21,22 +21,22 @@ const (
 // Demand is the number of GPUs that a command names.
 type Demand struct {
 	Kind Kind
-	// Count is the number of GPUs. All says that the command uses all GPUs that it sees.
+	// Count is the number of GPUs. All is set if the command uses all visible GPUs.
 	Count int
 	All   bool
 	// Highest is the highest index, or -1 if none is named.
 	Highest int
-	// Default says that Count is the launcher's default and that no argument sets it.
+	// Default is set if Count is the launcher's default and no argument sets it.
 	Default bool
-	// From has the words of the command that make the demand.
+	// From contains the words of the command that make the demand.
 	From string
 	Certainty
-	// set has the indexes. write returns the words that demand fewer GPUs.
+	// set contains the indexes. write returns the words that demand fewer GPUs.
 	set   []int
 	write func(gpus int) string
 }
 
-// gap reports whether the indexes skip some GPU, so that no number of GPUs fits them.
+// gap reports whether the indexes skip a GPU, so that no number of GPUs fits them.
 func (d *Demand) gap() bool { return d.Highest >= d.Count }
 
 // beyond reports whether a demand needs more than a number of GPUs.
@@ -83,7 +83,7 @@ func relisted(like string, n int) string {
 	return front + strings.Join(all, by) + behind
 }
 
-// maxGPUs is the largest word that is read as a number of GPUs.
+// maxGPUs is the largest number that counts as a number of GPUs.
 const maxGPUs = 1024
 
 // number parses a number of GPUs from 0 to maxGPUs.

@@ -8,15 +8,15 @@ import (
 	"carma/internal/lazyregexp"
 )
 
-// Names of arguments with a number of GPUs or with indexes. A number of GPUs with a
-// prefix, such as --vllm_num_gpus, may count the GPUs of one component, so the demand is
-// only [Possible].
+// Names of arguments with a number of GPUs or with indexes. With a prefix, such as
+// --vllm_num_gpus, the number may belong to one component, so the demand is only
+// [Possible].
 var (
 	numberName = lazyregexp.New(`^(?:(?:n|num|nr|nb)_?gpus?|gpus?_(?:num|nums|count)|n?gpus_per_node|(?:n|num)_gpus?_per_node|num_devices|n_devices|devices_per_node|nproc_per_node|gpus|devices|tensor_parallel_size|tp_size|distributed_world_size)$`)
 	otherName  = lazyregexp.New(`^\w+_(?:(?:n|num)_?gpus?|n?gpus_per_node|(?:n|num)_gpus?_per_node)$`)
 	indexName  = lazyregexp.New(`^(?:gpu|gpu_?ids?|gpu_?idx|gpu_?index|gpu_?list|devices?|device_ids?|device_index|device_indices|device_list|g|cuda_device|cuda_devices|cuda_id|cuda_visible_devices|visible_gpus|visible_devices|main_gpu)$`)
 	cudaWord   = lazyregexp.New(`^(?:cuda|gpu):(\d{1,4})$`)
-	// anyDevices matches the value by which Ultralytics picks several idle GPUs.
+	// anyDevices matches the value with which Ultralytics selects several idle GPUs.
 	anyDevices = lazyregexp.New(`^-1(?:, ?-1)+$`)
 	keyValue   = lazyregexp.New(`^\+{0,2}[A-Za-z_][\w.-]*=`)
 )
@@ -57,7 +57,7 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 	if r.special(c, p) {
 		return
 	}
-	weaker := func(certain Certainty) Certainty { // lower for an unknown program
+	weaker := func(certain Certainty) Certainty { // lowers the certainty for an unknown program
 		if !p.python && !consoleScript(p.name) {
 			return max(Possible, certain-1)
 		}
@@ -106,8 +106,9 @@ func (r *reader) devices(c *shell.Command, p *program, launched ...Kind) {
 	}
 }
 
-// indexCertainty returns how certainly a single number after an argument's name is a GPU
-// index, or -1 if it is not. --gpu 2 may be a number of GPUs, and --device 2 a camera.
+// indexCertainty returns the certainty with which a single number after an argument's
+// name is a GPU index, or -1 if it is not. --gpu 2 may be a number of GPUs, and --device
+// 2 a camera.
 func indexCertainty(p *program, name string) Certainty {
 	switch {
 	case name == "g":
@@ -120,7 +121,8 @@ func indexCertainty(p *program, name string) Certainty {
 	return Possible
 }
 
-// scriptVariables are environment variables that scripts often read a number of GPUs from.
+// scriptVariables lists environment variables from which scripts often read a number of
+// GPUs.
 var scriptVariables = strings.Fields("NPROC_PER_NODE NGPUS NGPU N_GPUS N_GPU NUM_GPUS NUM_GPU GPUS GPUS_PER_NODE NGPUS_PER_NODE N_GPUS_PER_NODE NUM_PROCESSES GPU_NUM GPU_COUNT")
 
 // inVariables reads the number of GPUs in scriptVariables.

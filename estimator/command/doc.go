@@ -3,8 +3,8 @@
 // server that takes a share of a GPU; the folder for checkpoints; and pipelines that hide
 // a failure.
 //
-// [Read] returns these facts, the words of the command line that state them, and how
-// certain they are. [Reading.Fit] compares them with the GPUs that a task requests.
+// [Read] returns these facts, the words of the command line that state them, and their
+// certainty. [Reading.Fit] compares them with the GPUs that a task requests.
 //
 // The launchers, inference servers and names of arguments are tables: launchers.go,
 // parallel.go, devices.go, folders.go. The package uses estimator/shell, which splits the

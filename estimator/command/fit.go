@@ -9,8 +9,8 @@ import (
 type Asked struct {
 	// GPUs is the requested number of GPUs, or the default number.
 	GPUs int
-	// Given says that the submitter gave the number. None says that the submitter
-	// requested no GPUs.
+	// Given is set if the submitter gave the number, None if the submitter requested no
+	// GPUs.
 	Given, None bool
 	// Most is the largest number of GPUs that a task can have here, or 0 if unknown.
 	Most int
@@ -20,11 +20,12 @@ type Asked struct {
 type Fit struct {
 	// GPUs is the number of GPUs, as requested or as read from the command.
 	GPUs int
-	// Taken has the words of the command that GPUs was read from, or is empty.
+	// Taken contains the words of the command from which GPUs was read, or is empty.
 	Taken string
-	// Refusal says why the command cannot work and what to write instead, or is empty.
+	// Refusal is the reason why the command cannot work, with an alternative, or empty.
 	Refusal string
-	// Lines are messages to the submitter: where GPUs was read, and what may be wrong.
+	// Lines are messages to the submitter: the words from which GPUs was read, and possible
+	// mistakes.
 	Lines []string
 }
 
@@ -141,7 +142,7 @@ func (d *Demand) machines() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(d.set), " ", ","), "[]")
 }
 
-// refusal says why a demand cannot be met by n GPUs, and what to write.
+// refusal returns the reason why n GPUs cannot meet a demand, and an alternative.
 func (d *Demand) refusal(n int) string {
 	what := d.From + " " + d.does() + ", and "
 	switch {
@@ -168,7 +169,7 @@ func (d *Demand) refusal(n int) string {
 	return what + fmt.Sprintf("the task gets %s: write --gpus %d, or %s", gpus(n), d.Count, d.write(n))
 }
 
-// doubt is like refusal for a demand that is not sure.
+// doubt returns the same as refusal, but for a demand that is not sure.
 func (d *Demand) doubt(n int) string {
 	if d.gap() {
 		return fmt.Sprintf("%s may name a GPU by its index, and %s; write %s, or --gpus %d", d.From, sees(n), d.write(d.Count), d.Highest+1)

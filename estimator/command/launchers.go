@@ -12,29 +12,29 @@ import (
 
 // launcher is a program that starts several processes of another program.
 type launcher struct {
-	// names are the first one or two words of the launcher's command. modules are
+	// names lists the first one or two words of the launcher's command. modules are
 	// arguments of python -m.
 	names, modules []string
-	// switches are the options without a value. pairs are the options with two values.
+	// switches lists the options without a value, pairs the options with two values.
 	switches, pairs string
-	// processes are the options, and variables the environment variables, with the number
-	// of processes. nodes are the options with the number of machines.
+	// processes lists the options, and variables the environment variables, that set the
+	// number of processes. nodes lists the options that set the number of machines.
 	processes, variables, nodes []string
-	// devices are the options with indexes or a number of GPUs.
+	// devices lists the options with GPU indexes or a number of GPUs.
 	devices []string
-	// cpu are the options that make the processes run without GPUs.
+	// cpu lists the options that make the processes run without GPUs.
 	cpu []string
-	// single says that the launcher starts one process by default. Other launchers start
-	// one process per GPU.
+	// single is set if the launcher starts one process by default. Other launchers start one
+	// process per GPU.
 	single bool
-	// shares says that the processes often share a GPU unless they are Python programs.
+	// shares is set if the processes often share a GPU unless they are Python programs.
 	shares bool
-	// own says that the launcher is the training program too: all arguments are its own,
+	// own is set if the launcher is also the training program: all arguments are its own,
 	// and no other program follows.
 	own bool
 }
 
-// The options are those in the tools' documentation in November 2026.
+// launchers has the options that the tools' documentation listed in November 2026.
 var launchers = []launcher{
 	{
 		names: []string{"torchrun"}, modules: []string{"torch.distributed.run", "torch.distributed.launch", "torch.distributed.launcher", "oneflow.distributed.launch", "bagua.distributed.launch", "torch_npu.distributed.launch"},
@@ -167,7 +167,7 @@ func (r *reader) cpuOnly(l *launched) bool {
 	return slices.ContainsFunc(argumentsOf(l.rest), onCPU)
 }
 
-// onCPU reports whether an argument says that a program uses no GPU.
+// onCPU reports whether an argument makes a program use no GPU.
 func onCPU(a option) bool {
 	value := strings.ToLower(a.value)
 	switch a.name {
@@ -181,7 +181,7 @@ func onCPU(a option) bool {
 	return false
 }
 
-// processes reads how many processes a launcher starts.
+// processes reads the number of processes that a launcher starts.
 func (r *reader) processes(c *shell.Command, l *launched) {
 	certain := Sure
 	if l.shares {

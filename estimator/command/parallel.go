@@ -9,14 +9,14 @@ import (
 	"carma/estimator/shell"
 )
 
-// parallelism describes how an inference server is distributed over GPUs.
+// parallelism is the way in which an inference server is distributed over GPUs.
 type parallelism struct {
 	name string
-	// commands are the first one or two words of the server's command. modules are
+	// commands lists the first one or two words of the server's command. modules are
 	// arguments of python -m.
 	commands, modules []string
-	// sizes has a group of synonymous options for each parallel size. The number of GPUs
-	// is the product of the sizes.
+	// sizes contains a group of synonymous options for each parallel size. The number of
+	// GPUs is the product of the sizes.
 	sizes [][]string
 	// variables are environment variables with the number of GPUs.
 	variables []string
@@ -24,9 +24,9 @@ type parallelism struct {
 	split, indexes []string
 	// devices are options with device names, such as CUDA0,CUDA1.
 	devices []string
-	// nodes are options with the number of machines that the sizes are spread over.
+	// nodes lists options with the number of machines over which the sizes are spread.
 	nodes []string
-	// within are options that make the last size part of the first, so that it adds no
+	// within lists options that make the last size part of the first, so that it adds no
 	// GPUs.
 	within []string
 }
@@ -70,7 +70,7 @@ func parallelOf(p *program, found *servers.Found) *parallelism {
 	return &inferenceServers[i]
 }
 
-// parallel reads how many GPUs an inference server is spread over.
+// parallel reads the number of GPUs over which an inference server is spread.
 func (r *reader) parallel(c *shell.Command, s *parallelism, p *program) {
 	all := argumentsOf(append([]string{p.name}, p.args...))
 	title := p.title

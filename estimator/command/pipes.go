@@ -7,7 +7,7 @@ import (
 	"carma/estimator/shell"
 )
 
-// feeders are programs whose failure in a pipeline is not worth a warning.
+// feeders lists programs whose failure in a pipeline needs no warning.
 var feeders = strings.Fields("echo printf yes cat zcat gzip gunzip ls find seq head tail curl wget tar true : grep sed awk sort date env nvidia-smi")
 
 // pipes records the pipelines that hide a failure: their exit status is the exit status

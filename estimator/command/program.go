@@ -53,7 +53,7 @@ func programOf(words []string) program {
 	return program{name: name, title: name, python: true}
 }
 
-// wrapModules are modules that only run another program.
+// wrapModules lists modules that only run another program.
 var wrapModules = []string{"cProfile", "profile", "trace", "pdb", "debugpy", "torch.utils.bottleneck", "coverage", "scalene", "memory_profiler", "kernprof"}
 
 func moduleOf(name string, args []string) program {
@@ -67,7 +67,7 @@ func moduleOf(name string, args []string) program {
 	return program{name: name, module: true, python: true, args: args, title: "python -m " + name}
 }
 
-// ordinary are programs that use no GPU, whatever the names of their arguments.
+// ordinary lists programs that use no GPU, regardless of their arguments' names.
 var ordinary = strings.Fields("[ : true false test echo printf cat cp mv rm mkdir ln ls cd pwd find grep egrep sed awk sort uniq head tail tee wc cut tr date sleep wait kill trap source . export ulimit which touch chmod chown tar gzip gunzip zcat unzip zip curl wget git pip pip3 conda mamba apt apt-get yum dnf apk make cmake gcc g++ nvcc ninja ldconfig ssh scp rsync mount umount hostname whoami id env exit return yes seq nvidia-smi nvtop huggingface-cli hf wandb tensorboard jupyter jupyter-lab jupyter-notebook less more logger ts tqdm pv xargs")
 
 func harmless(name string) bool { return slices.Contains(ordinary, name) }

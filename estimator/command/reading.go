@@ -12,20 +12,21 @@ import (
 
 // Program is the image and command of a task.
 type Program struct {
-	Image string // the reference
+	Image string // image reference
 	// Entrypoint and Command are the task's own. If one is empty, the image's applies.
 	Entrypoint, Command []string
 	// ImageEntrypoint and ImageCommand are the image's, or empty if unknown.
 	ImageEntrypoint, ImageCommand []string
-	// Env are the variables of the task, KEY=value, ImageEnv the variables of the image.
+	// Env contains the variables of the task as KEY=value, ImageEnv the variables of the
+	// image.
 	Env, ImageEnv []string
-	// Grows: the settings of frameworks make them take memory as they need it.
+	// Grows is set if the settings of frameworks make them allocate memory on demand.
 	Grows bool
 	// File reads the files that the command names, or is nil.
 	File arguments.File
 }
 
-// Argv returns the whole command line, as an engine puts it together.
+// Argv returns the whole command line, as an engine combines it.
 func (p *Program) Argv() []string {
 	entrypoint, command := p.Entrypoint, p.Command
 	if len(entrypoint) == 0 {
@@ -54,7 +55,7 @@ func runs(name string) bool {
 		slices.ContainsFunc(inferenceServers, func(s parallelism) bool { return slices.ContainsFunc(s.commands, is) })
 }
 
-// Certainty says how reliable a fact is.
+// Certainty is the reliability of a fact.
 type Certainty int
 
 const (
@@ -66,27 +67,28 @@ const (
 	Sure
 )
 
-// Fact is a value in a command line. From has the words that state it.
+// Fact is a value in a command line. From contains the words that state it.
 type Fact struct{ Value, From string }
 
-// Reading has the facts in a command line.
+// Reading contains the facts in a command line.
 type Reading struct {
-	// Training has the model, the batch size of each GPU, the precision and other settings.
+	// Training contains the model, the batch size of each GPU, the precision and other
+	// settings.
 	Training *arguments.Found
 	// Batch is the batch size that the command or the environment names, or 0.
 	Batch int
-	// Server is the program that takes a share of a GPU by design, or nil. Share is the
-	// error if the setting of the share is invalid.
+	// Server is the program that by design takes a share of a GPU, or nil. Share is the
+	// error of an invalid setting of the share.
 	Server *servers.Found
 	Share  error
-	// Demands are the commands' demands for GPUs, the most certain first.
+	// Demands lists the commands' demands for GPUs, the most certain first.
 	Demands []Demand
 	// Nodes is a launcher's number of machines, or nil unless it is more than one.
 	Nodes *Fact
 	// Resume is the checkpoint from which the program resumes. Checkpoints is the folder
 	// for its checkpoints. Each is nil if the command line names none.
 	Resume, Checkpoints *Fact
-	// Pipes are the pipelines that hide the failure of a program.
+	// Pipes lists the pipelines that hide the failure of a program.
 	Pipes []string
 	// NoGPU is the variable setting that hides all GPUs from the commands, or empty.
 	NoGPU string

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Run is a measurement of an estimate.
+// Run is an estimate's measured error.
 type Run struct {
-	// Model names what was estimated. Two runs of a model are at other settings.
+	// Model names the estimated model. Two runs of a model have different settings.
 	Model string
 	// Log is the logarithm of measured over estimated memory.
 	Log float64
@@ -25,38 +25,38 @@ type Correction struct {
 }
 
 const (
-	// priorRuns is the weight of the shipped spread, as a number of runs. Chosen: after
-	// as many runs here, the observed spread counts for half.
+	// priorRuns is the weight of the shipped spread, as a number of runs: after that many
+	// runs here, the observed spread counts for half. The value was chosen, not measured.
 	priorRuns = 8
-	// runSpread is the standard deviation of the settings of one model around the
-	// model's own error, before it was learned here. Measured: 0.047 in the 65 runs of
-	// real models of estimates.csv, 0.062 in the 3,290 of the timm collection.
+	// runSpread is the standard deviation of one model's settings around the model's own
+	// error, before runs here. Measured: 0.047 in the 65 runs of real models of
+	// estimates.csv, 0.062 in the 3,290 of the timm collection.
 	runSpread = 0.05
-	// leastSpread bounds what identical runs can do: samples miss short spikes.
+	// leastSpread is the smallest spread, even of identical runs: samples miss short spikes.
 	leastSpread = 0.01
-	// leastBound is the smallest learned ln(bound / point); a shipped bound below it
-	// stays. The mapper allocates the same above the peak of earlier runs
+	// leastBound is the smallest learned ln(bound / point). A smaller shipped bound stays as
+	// it is. The mapper allocates the same amount above the peak of earlier runs
 	// (learnedFactor).
 	leastBound = 0.03
-	// tails are the degrees of freedom of the errors. Their tails are heavy: in the
-	// runs of runSpread, half of the settings are within 0.017 of their model's mean,
-	// and one in twenty is off by 0.12. So what is far off counts little, and the
-	// bound is farther from the point than a normal distribution's would be.
+	// tails are the degrees of freedom of the errors. Their tails are heavy: in the runs of
+	// runSpread, half of the settings are within 0.017 of their model's mean, and one in
+	// twenty is off by 0.12. So outliers count little, and the bound is farther from the
+	// point than with a normal distribution.
 	tails = 4
-	// farthest is the largest error that is one of the estimate. A run that is
-	// off by more than a factor of 3 was not of that model or those settings.
+	// farthest is the largest plausible error of an estimate. A run that is off by more than
+	// a factor of 3 was of another model or other settings.
 	farthest = 1.0986
-	// Kept is the number of runs of a model that count, keptModels the number of models:
-	// the newest.
+	// Kept is the largest number of runs of a model that count, keptModels the number of
+	// models; the newest are used.
 	Kept, keptModels = 32, 64
 )
 
-// Measures reports whether an error can be one of the estimate.
+// Measures reports whether an error is plausible for an estimate.
 func Measures(log float64) bool { return math.Abs(log) <= farthest }
 
 // Of returns the correction of an estimate of model. runs are the runs of its group,
-// oldest first. bound is ln(shipped bound / point estimate) at 95 %. Without runs the
-// estimate is not changed: it returns 0 and bound.
+// oldest first. bound is ln(shipped bound / point estimate) at 95 %. Without runs it
+// returns 0 and bound, which change nothing.
 func Of(runs []Run, model string, bound float64) Correction {
 	bound = min(max(bound, 1e-4), 3)
 	groups := byModel(runs, model)
@@ -66,7 +66,7 @@ func Of(runs []Run, model string, bound float64) Correction {
 	}
 	s := shipped(bound)
 	machine, own := s.machine(groups, model)
-	for range 2 { // spreads bound how much an outlier adds to them
+	for range 2 { // the spreads limit the effect of an outlier on themselves
 		s = s.learn(shipped(bound), groups, machine)
 		machine, own = s.machine(groups, model)
 	}
@@ -83,16 +83,17 @@ func Of(runs []Run, model string, bound float64) Correction {
 	return c
 }
 
-// group are the errors of one model's runs.
+// group contains the errors of one model's runs.
 type group struct {
 	model string
 	logs  []float64
 }
 
-// byModel sorts runs by model, and a model's by size: their order does not count,
-// but only the newest models do, and this one, and of each the newest runs.
+// byModel groups the newest runs by model, and sorts each group by size, so that the
+// order of runs does not matter. It keeps the newest models and the given one, and the
+// newest runs of each.
 func byModel(runs []Run, model string) []group {
-	at := map[string]int{} // look-up only
+	at := map[string]int{} // only for look-up
 	var groups []group
 	for _, r := range slices.Backward(runs) {
 		if !Measures(r.Log) || math.IsNaN(r.Log) {
@@ -117,19 +118,20 @@ func byModel(runs []Run, model string) []group {
 	return groups
 }
 
-// spreads are the variances of the three parts of an error.
+// spreads contains the variances of the three parts of an error.
 type spreads struct{ shift, model, run float64 }
 
-// shipped splits the spread that a bound stands for. Calibration does not separate the
-// machine's part from the model's, so each is half of the part that is not the run's.
+// shipped splits the spread that a bound implies. Calibration does not separate the
+// machine's part from the model's, so each is half of the part that does not belong to
+// the run.
 func shipped(bound float64) spreads {
 	all := bound / quantile95(tails)
 	run := min(runSpread*runSpread, all*all/2)
 	return spreads{shift: (all*all - run) / 2, model: (all*all - run) / 2, run: run}
 }
 
-// machine returns the part of all estimates that the runs of models other than
-// this one show, and the errors of this one's runs.
+// machine returns the machine's part of all errors, from the runs of models other than
+// this one, and the errors of this model's runs.
 func (s spreads) machine(groups []group, model string) (normal, []float64) {
 	var others []normal
 	var own []float64
@@ -145,8 +147,8 @@ func (s spreads) machine(groups []group, model string) (normal, []float64) {
 	return settle(normal{0, s.shift}, others), own
 }
 
-// learn returns the spreads that the runs show, shrunk towards the spreads in before. s
-// are the present spreads: a deviation of more than three of them counts as three.
+// learn returns the spreads observed in the runs, shrunk towards the spreads in before. s
+// are the present spreads: larger deviations than three of them count as three.
 func (s spreads) learn(before spreads, groups []group, machine normal) spreads {
 	run, runs := priorRuns*before.run, float64(priorRuns)
 	model, models := priorRuns*before.model, float64(priorRuns)

@@ -8,7 +8,7 @@ import (
 // normal is a mean and a variance.
 type normal struct{ mean, variance float64 }
 
-// observed are errors, each with the same variance.
+// observed returns errors that all have the same variance.
 func observed(logs []float64, variance float64) []normal {
 	all := make([]normal, len(logs))
 	for i, x := range logs {
@@ -18,10 +18,10 @@ func observed(logs []float64, variance float64) []normal {
 }
 
 // settle returns the mean of a quantity from its prior and from the observations, and the
-// variance of that mean. All of them have heavy tails: a value that is far from the
+// variance of that mean. Their distributions have heavy tails: a value far from the
 // others has less weight (Student's t by reweighting; Lange, Little and Taylor, "Robust
-// statistical modeling using the t distribution", 1989). So a single run that is far off
-// changes little, and a few that agree overrule the prior.
+// statistical modeling using the t distribution", 1989). So a single outlier changes
+// little, and a few consistent runs overrule the prior.
 func settle(prior normal, seen []normal) normal {
 	if len(seen) == 0 {
 		return prior
@@ -47,8 +47,8 @@ func settle(prior normal, seen []normal) normal {
 	return is
 }
 
-// middle returns the median of the means; of two middle ones, the one nearer to the
-// prior.
+// middle returns the median of the means. Of two middle values it returns the one nearer
+// to the prior.
 func middle(all []normal, before float64) float64 {
 	means := make([]float64, len(all))
 	for i, x := range all {
@@ -65,8 +65,8 @@ func middle(all []normal, before float64) float64 {
 // normal95 is the 95 % quantile of the normal distribution.
 const normal95 = 1.6449
 
-// quantile95 is the 95 % quantile of Student's t with this number of degrees of freedom,
-// at least 4, to 0.01 (the expansion in Abramowitz and Stegun, 26.7.5).
+// quantile95 returns the 95 % quantile of Student's t with this number of degrees of
+// freedom, at least 4, to 0.01 (the expansion in Abramowitz and Stegun, 26.7.5).
 func quantile95(freedom float64) float64 {
 	const z = normal95
 	return z + (z*z*z+z)/(4*freedom) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*freedom*freedom)

@@ -1,8 +1,8 @@
-// Package environment has the software and hardware that the memory of a training
-// depends on besides its model: the memory of a process before its first tensor,
-// the workspaces of the libraries, the allocator's settings. The constants are
-// fitted to measurements or probed. Each says where it comes from, and no
-// estimator has constants of its own.
+// Package environment describes the software and hardware on which a training's memory
+// depends in addition to its model: the memory of a process before its first tensor, the
+// workspaces of the libraries, the allocator's settings. The constants are fitted to
+// measurements or probed. Each names its source, and no estimator has constants of its
+// own.
 package environment
 
 import (
@@ -22,8 +22,8 @@ import (
 //go:embed environments.json
 var shipped []byte
 
-// Default is the environment of a server without a configured one: the newest
-// software that was measured.
+// Default is the environment of a server without a configured one: the newest measured
+// software.
 const Default = "a100-2025-09"
 
 // Environment is one generation of software on one kind of GPU.
@@ -35,16 +35,16 @@ type Environment struct {
 	// NCCL is the memory of a communicator on each GPU of a training on several GPUs, or 0
 	// if not measured.
 	NCCL int64 `json:"nccl,omitempty"`
-	// GPUs are parts of the names of GPU models. A machine with such GPUs uses this
-	// environment if none is configured. If GPUs is empty, only machines that configure
-	// the environment use it.
+	// GPUs lists parts of the names of GPU models. A machine with such GPUs uses this
+	// environment by default. If GPUs is empty, only machines that configure the environment
+	// use it.
 	GPUs []string `json:"gpus,omitempty"`
 }
 
 var all = sync.OnceValue(func() []Environment {
 	es, err := Read(strings.NewReader(string(shipped)))
 	if err != nil {
-		panic("environments.json: " + err.Error()) // a test makes sure that this cannot happen
+		panic("environments.json: " + err.Error()) // a test ensures that this cannot happen
 	}
 	return es
 })

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// Measured are the figures of a machine, as the program of carma doctor --calibrate
+// Measured contains the figures of a machine, as the program of carma doctor --calibrate
 // prints them after [Mark]. Memory is in bytes.
 type Measured struct {
 	// Context is the memory of a process before its first tensor. CuDNN is the memory
@@ -30,7 +30,7 @@ type Measured struct {
 	// Torch and CUDA are versions, for messages.
 	Torch string `json:"torch,omitempty"`
 	CUDA  string `json:"cuda,omitempty"`
-	// Error says why nothing was measured, or is empty.
+	// Error is the reason why nothing was measured, or empty.
 	Error string `json:"error,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (m Measured) Of(base Environment, models []string, capacity int64, at time.
 	return e, e.check()
 }
 
-// keptIn returns the file in a data folder that stores the machine's own environment.
+// keptIn returns the path of the machine's own environment in a data folder.
 func keptIn(folder string) string { return filepath.Join(folder, "environment.json") }
 
 // Keep writes the machine's own environment into a data folder. The write is atomic.

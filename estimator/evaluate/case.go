@@ -16,12 +16,12 @@ import (
 type Case struct {
 	// Set is the kind of file: real, cnn, mlp, timm or xmem.
 	Set string
-	// Name is the row's name in messages. Rows of one Group, such as a model at all its
+	// Name is the row's name in messages. Rows of one Group, such as a model at several
 	// batch sizes, must not be split between fitting and testing.
 	Name, Group string
 	// Row is the row's line in the file.
 	Row int
-	// Config is the model, or nil if carma does not know it.
+	// Config is the model, or nil if unknown.
 	Config *models.Config
 	// Batch is the batch size in the file.
 	Batch int
@@ -31,9 +31,9 @@ type Case struct {
 	Environment string
 	// Measured is the measured peak in bytes, as nvidia-smi prints it.
 	Measured int64
-	// Truncated says that the run ended out of memory, so that Measured is not its peak.
+	// Truncated is set if the run ended out of memory, so that Measured is not its peak.
 	Truncated bool
-	// Published are estimates in the file, by estimator, in bytes.
+	// Published contains the file's estimates in bytes, by estimator.
 	Published map[string]int64
 }
 
@@ -54,7 +54,7 @@ type Lookup func(model string, with models.Overrides) (*models.Config, error)
 // format is one kind of file.
 type format struct {
 	set     string
-	columns []string // these columns distinguish it from the other formats
+	columns []string // the columns that distinguish it from the other formats
 	read    func(row, Lookup) (Case, bool, error)
 }
 
@@ -66,10 +66,9 @@ var formats = []format{
 	{MLP, []string{"input_size", "batch_size", "layers", "max_gpu_mem_mib"}, mlpCase},
 }
 
-// Read reads a file in one of the formats, which it recognizes by the columns.
-// skipped counts rows without a measurement or without layers, and repeated
-// measurements of a real model, of which the last counts. An error names the
-// line.
+// Read reads a file in one of the formats, which it recognizes by the columns. skipped
+// counts rows without a measurement or without layers, and repeated measurements of a
+// real model, the last of which counts. An error names the line.
 func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

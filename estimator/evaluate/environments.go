@@ -7,12 +7,12 @@ import (
 	"carma/estimator/methods"
 )
 
-// Scored are the scores on the trainings of one environment.
+// Scored contains the scores on the trainings of one environment.
 type Scored struct {
 	Environment string  `json:"environment"` // empty if the file does not state it
 	Trainings   int     `json:"trainings"`
 	Scores      []Score `json:"scores"`
-	// Seen are scores of estimates from runs of the same training at other batch sizes:
+	// Seen contains scores of estimates from runs of the same training at other batch sizes:
 	// with carma's own method, and from these runs alone.
 	Seen      []Score `json:"-"`
 	Published []Score `json:"published,omitempty"`

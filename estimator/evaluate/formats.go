@@ -56,7 +56,7 @@ func mlpCase(r row, _ Lookup) (Case, bool, error) {
 	return c, true, err
 }
 
-// network reads the columns that all generated networks have.
+// network reads the columns common to all generated networks.
 func network(r row) (Case, bool, error) {
 	measured, err := r.mib("max_gpu_mem_mib")
 	if err != nil {
@@ -100,7 +100,7 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 	return c, true, nil
 }
 
-// usualSettings are the settings of tables without such columns.
+// usualSettings contains the settings assumed for tables without such columns.
 var usualSettings = map[string]bool{string(models.Adam): true, string(models.FP32): true}
 
 // realCase reads a measured real model.
@@ -135,7 +135,7 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	}
 	c.FakeTensor = c.Published["faketensor"]
 	with := j.at(int(batch), int(gpus))
-	for _, name := range []string{"optimizer", "precision"} { // later tables have these
+	for _, name := range []string{"optimizer", "precision"} { // only later tables have these columns
 		text := r.text(name)
 		if text == "" {
 			continue

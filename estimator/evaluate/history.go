@@ -8,8 +8,8 @@ import (
 	"carma/estimator/methods"
 )
 
-// historyMost is the largest number of trainings of an environment that are corrected by
-// all others, because the work grows with the square of the number.
+// historyMost is the largest number of an environment's trainings that are each corrected
+// by all others. The work grows with the square of the number.
 const historyMost = 500
 
 // RunHistory scores a method whose estimates are corrected by earlier runs on the machine.

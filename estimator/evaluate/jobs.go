@@ -11,7 +11,7 @@ import (
 type job struct {
 	name string
 	with models.Overrides
-	// each says that the table has the batch size of one GPU.
+	// each is set if the table contains the batch size of one GPU.
 	each bool
 }
 
@@ -49,7 +49,7 @@ func jobOf(model string) (job, bool) {
 		s, _, _ = strings.Cut(strings.ToLower(s), "/")
 		return strings.NewReplacer("-", "", "_", "", ".", "").Replace(s)
 	}
-	for name, j := range jobs { // jobs of one model are equal, so any will do
+	for name, j := range jobs { // jobs of one model have equal settings, so any job serves
 		if fold(j.name) == fold(model) || strings.Contains(name, "_cased/") && fold(name) == fold(model) {
 			return j, true
 		}

@@ -8,7 +8,7 @@ import (
 	"carma/configs/models"
 )
 
-// layerTypes are the names of layers in the networks' tables.
+// layerTypes maps layer names in the networks' tables to types.
 var layerTypes = map[string]string{
 	"conv2d": models.Convolution, "linear": models.Linear, "bn2d": models.BatchNorm, "bn": models.BatchNorm,
 	"dropout": models.Dropout, "avgpool": models.Mean, "softmax": models.Softmax, "identity": models.View,
@@ -17,8 +17,8 @@ var layerTypes = map[string]string{
 	"selu": models.SELU, "mish": models.Mish,
 }
 
-// chain turns a list of type:outputs:parameters into layers. Outputs are for one
-// sample. Each layer takes the output of the one before.
+// chain turns a list of type:outputs:parameters into layers. Outputs are for one sample.
+// Each layer takes the output of its predecessor.
 func chain(list string, channels, side int64) ([]models.Layer, error) {
 	var layers []models.Layer
 	in := channels

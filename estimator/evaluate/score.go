@@ -14,7 +14,7 @@ import (
 // to the measured peak.
 type Score struct {
 	Method string `json:"estimator"`
-	// Rows is the number of rows that the method answered. Of is the number of all rows.
+	// Rows is the number of rows that the method answered, Of the number of all rows.
 	Rows int `json:"rows"`
 	Of   int `json:"of"`
 	// Mean and Median are the mean and the median of |point / measured - 1|.

@@ -13,8 +13,8 @@ import (
 	"carma/estimator/methods"
 )
 
-// RunSeen scores a method that knows one measured run of the same training at
-// another batch size: the next smaller one, or the next larger one. Trainings
+// RunSeen scores a method that uses one measured run of the same training at another
+// batch size: the next smaller or, if there is none, the next larger one. Trainings
 // without such a run are left out.
 func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64) (Score, error) {
 	score := Score{Method: m.Name() + ", one other batch size seen"}

@@ -20,9 +20,9 @@ const (
 	A100Xmem    = "xmem-a100"
 )
 
-// xmemNames maps the file's names of networks to names of the catalogue, where they differ.
-// The catalogue's T5 fits, because the library of that time computed T5's attention without
-// a fused kernel.
+// xmemNames maps the file's names of networks to different names in the catalogue. The
+// catalogue's T5 fits, because the library of that time computed T5's attention without a
+// fused kernel.
 var xmemNames = map[string]string{
 	"MobeNetV3Small": "mobilenet_v3_small", "MobeNetV3Large": "mobilenet_v3_large",
 	"T5-small": "t5_small", "T5-base": "t5_base",
@@ -66,7 +66,7 @@ func xmemCase(r row, look Lookup) (Case, bool, error) {
 	}
 	with := models.Overrides{Batch: int(batch), Optimizer: models.Optimizer(strings.ToLower(optimizer)), Sequence: 128, Padded: true}
 	if with.Optimizer == models.Adafactor {
-		with.Implementation = "for-loop" // torch.optim's, by its default
+		with.Implementation = "for-loop" // the default of torch.optim
 	}
 	cfg, err := look(name, with)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Package figures estimates a training of which only a few figures are known: the
-// number of parameters, the family and the batch size; perhaps the size of a
-// sample and the number of layers. The model is learned from measured trainings
-// (estimator/training/figures.py; card.json has its errors). If the layers are
-// known, estimator carma is far better.
+// Package figures estimates a training from only a few figures: the number of parameters,
+// the family and the batch size; perhaps the size of a sample and the number of layers.
+// The model is learned from measured trainings (estimator/training/figures.py; card.json
+// contains its errors). If the layers are known, estimator carma is far better.
 //
 // Gradient-boosted trees predict the memory beyond the context, relative to the
 // parameters: its median and an upper quantile, which was widened until it held for 95 %
-// of networks that were not learned from. They were learned with Adam in FP32 on one GPU;
-// other optimizers' states, autocast's copies of the weights and DDP's buckets are
-// computed, and half precision is taken as FP32. Beyond the largest batch or sample that
-// was measured, the memory that is not parameters grows in proportion, and a note says
-// so. Among transformers, only networks for images were measured.
+// of the networks outside the training data. The data used Adam in FP32 on one GPU. Other
+// optimizers' states, autocast's copies of the weights and DDP's buckets are computed,
+// and half precision is treated as FP32. Beyond the largest measured batch or sample, the
+// memory that is not parameters grows in proportion, and a note says so. Among
+// transformers, only networks for images were measured.
 package figures
 
 import (
@@ -23,9 +22,9 @@ import (
 	"carma/estimator/step"
 )
 
-// Figures are the known figures of a training.
+// Figures contains the known figures of a training.
 type Figures struct {
-	// Family of the network: mlp, cnn or transformer.
+	// Family is the family of the network: mlp, cnn or transformer.
 	Family models.Family
 	// Params is the number of parameters, all of them trained; at least 1.
 	Params int64
@@ -35,15 +34,14 @@ type Figures struct {
 	Input int64
 	// Layers is the number of convolutions and linear layers, or 0 if unknown.
 	Layers int
-	// Optimizer and Precision are adam and fp32 if empty, as in the measured trainings.
+	// Optimizer and Precision default to adam and fp32, as in the measured trainings.
 	Optimizer models.Optimizer
 	Precision models.Precision
-	// GPUs share the batch; one if 0.
+	// GPUs is the number of GPUs that share the batch, or 0 for one.
 	GPUs int
 }
 
-// families are the learned families, in the order of their number in the
-// features.
+// families lists the learned families, in the order of their codes in the features.
 var families = []models.Family{models.MLP, models.Conv, models.Transformer}
 
 // Families returns the names of the learned families.
@@ -55,7 +53,7 @@ func Families() []string {
 	return out
 }
 
-// Limits of the figures: a larger one is a typing error.
+// Limits of the figures; a larger figure is a typing error.
 const (
 	mostParams = 1 << 43
 	mostBatch  = 1 << 30
@@ -63,7 +61,7 @@ const (
 	mostLayers = 1 << 20
 )
 
-// ErrFamily: no model was learned for this family of networks.
+// ErrFamily means that there is no learned model for this family of networks.
 var ErrFamily = errors.New("no few-figures model of this family")
 
 // Check returns an error of one line, or nil. The error of an unknown family is
@@ -102,8 +100,7 @@ func Of(c *models.Config) Figures {
 	return f
 }
 
-// names are the features' names, in order. An unknown figure has the value
-// unknown.
+// names lists the features' names, in order. An unknown figure has the value unknown.
 var names = []string{"family_code", "log_params", "log_batch", "log_input", "log_batch_input", "log_layers", "log_params_layer"}
 
 const unknown = -1
@@ -125,21 +122,20 @@ func Features(f Figures) []float32 {
 	}
 	out := make([]float32, len(x))
 	for i, v := range x {
-		// Rounded, so that single precision cannot move a value across a tree's
-		// cut.
+		// Rounded, so that single precision cannot move a value across a tree's threshold.
 		out[i] = float32(math.Round(v*1000) / 1000)
 	}
 	return out
 }
 
-// batch is the number of samples on one GPU.
+// batch returns the number of samples on one GPU.
 func (f Figures) batch() int {
 	gpus := max(f.GPUs, 1)
 	return (f.Batch-1)/gpus + 1
 }
 
-// Context is the memory of a process of this family before its first tensor, in
-// bytes. The learned memory comes on top.
+// Context is the memory of a process of this family before its first tensor, in bytes.
+// The learned memory is added to it.
 func Context(family models.Family, env *step.Environment) int64 {
 	return env.ContextFor(family != models.MLP)
 }
@@ -149,5 +145,5 @@ func Context(family models.Family, env *step.Environment) int64 {
 // answers are relative to it.
 const learned = 20
 
-// Scale is the memory in bytes that the trees' answers are relative to.
+// Scale returns the memory in bytes to which the trees' answers are relative.
 func Scale(f Figures) int64 { return learned * f.Params }

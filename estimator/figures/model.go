@@ -19,14 +19,14 @@ var trees []byte
 //go:embed card.json
 var cardText []byte
 
-// card is the file that the training wrote beside the trees.
+// card is the file that the training wrote with the trees.
 type card struct {
 	Features []string `json:"features"`
 	Groups   []group  `json:"groups"`
 }
 
-// group is a family with a set of known optional figures. Its bounds were
-// calibrated on rows that the trees had not seen.
+// group is a family with a set of known optional figures. Its bounds were calibrated on
+// rows outside the trees' training data.
 type group struct {
 	Family models.Family `json:"family"`
 	Input  bool          `json:"input"`
@@ -34,7 +34,7 @@ type group struct {
 	// Least and Most are the range of each feature in the training data.
 	Least []float32 `json:"least"`
 	Most  []float32 `json:"most"`
-	// Bounds are on the logarithm of measured over the upper trees' answer.
+	// Bounds are on the logarithm of measured memory over the upper trees' answer.
 	Bounds []struct {
 		Confidence float64 `json:"confidence"`
 		Log        float64 `json:"log"`
@@ -58,12 +58,11 @@ type Result struct {
 	// Context and Weights are the computed parts of Point. Weights includes
 	// gradients and the optimizer's states.
 	Context, Weights int64
-	// Warnings are a sentence each.
+	// Warnings contains a sentence each.
 	Warnings []string
 }
 
-// Model is the learned model. It is loaded at its first use. It is safe for
-// concurrent use.
+// Model is the learned model, loaded at its first use. It is safe for concurrent use.
 type Model struct{ session *onnx.Session }
 
 // NewModel returns the model that ships with carma.
@@ -126,9 +125,9 @@ func (g group) bound(confidence float64) float64 {
 	return math.Ln2
 }
 
-// within cuts batch size and sample size to the largest ones learned from, and
-// returns the factor between. The trees' answer does not grow beyond that range,
-// but activations do.
+// within reduces batch size and sample size to the largest in the training data, and
+// returns the factor. The trees' answer does not grow beyond that range, but activations
+// do.
 func (g group) within(x []float32) float64 {
 	beyond := 0.0
 	if len(g.Most) != len(x) {
@@ -159,7 +158,7 @@ func (g group) outside(x []float32) []string {
 	return out
 }
 
-// short prints the number of a logarithm; a large one with three digits.
+// short formats the number of a logarithm, a large number with three digits.
 func short(log float32) string {
 	if x := math.Exp(float64(log)); x < 1e5 {
 		return fmt.Sprintf("%.0f", x)

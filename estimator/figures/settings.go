@@ -2,8 +2,8 @@ package figures
 
 import "carma/configs/models"
 
-// perParameter is the memory in bytes of weight, gradient and optimizer's states
-// per parameter in FP32 (docs/estimators.md).
+// perParameter returns the memory in bytes per parameter in FP32 of weight, gradient and
+// optimizer's states (docs/estimators.md).
 func perParameter(o models.Optimizer) float64 {
 	switch o {
 	case models.NoOptimizer, models.SGD, models.Adafactor, models.PagedAdamW, models.PagedAdamW8:
@@ -22,7 +22,7 @@ func perParameter(o models.Optimizer) float64 {
 // and two states.
 const adam = 16
 
-// least is the memory of the parameters alone, in bytes.
+// least returns the memory of the parameters alone, in bytes.
 func (f Figures) least() float64 {
 	if f.halfWeights() {
 		return perParameter(f.Optimizer) / 2 * float64(f.Params)
@@ -32,10 +32,10 @@ func (f Figures) least() float64 {
 
 func (f Figures) halfWeights() bool { return f.Precision == models.BF16 || f.Precision == models.FP16 }
 
-// settings is the memory in bytes that other settings add to a training with Adam
-// in FP32 on one GPU: the optimizer's states, autocast's copies of the weights,
-// DDP's buckets. It is computed, not measured. The savings of half precision are
-// left out, because they depend on the operators.
+// settings returns the memory in bytes that other settings add to a training with Adam in
+// FP32 on one GPU: the optimizer's states, autocast's copies of the weights, DDP's
+// buckets. It is computed, not measured. The savings of half precision are left out,
+// because they depend on the operators.
 func (f Figures) settings() float64 {
 	each := perParameter(f.Optimizer) - adam
 	if f.Precision == models.AMP {
@@ -47,7 +47,7 @@ func (f Figures) settings() float64 {
 	return each * float64(f.Params)
 }
 
-// notes name the settings that were not measured.
+// notes names the settings without measurements.
 func (f Figures) notes() []string {
 	var out []string
 	if o := f.Optimizer; o != "" && o != models.Adam && o != models.AdamW {

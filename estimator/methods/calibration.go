@@ -15,8 +15,8 @@ import (
 //go:embed calibration.json
 var calibrationFile []byte
 
-// calibration has the errors of estimates on measured trainings that they were
-// not fitted to. estimator/training/residual.py writes it.
+// calibration contains the errors of estimates on measured trainings to which the
+// estimates were not fitted. estimator/training/residual.py writes it.
 type calibration struct {
 	Groups  []group `json:"groups"`
 	Tracker struct {
@@ -31,9 +31,10 @@ type calibration struct {
 type group struct {
 	Environment string        `json:"environment"`
 	Family      models.Family `json:"family"`
-	// Environments whose trainings are used if the group has none of its own.
+	// Environments lists environments whose trainings are used if the group has none of its
+	// own.
 	Environments []string `json:"environments,omitempty"`
-	// Rows and Models are the numbers of those it was calibrated on.
+	// Rows and Models count the rows and models used for calibration.
 	Rows   int `json:"rows"`
 	Models int `json:"models"`
 	// Plain are bounds on log(measured / point).
@@ -42,8 +43,8 @@ type group struct {
 	Other string `json:"-"`
 }
 
-// Bounds are logarithms of upper bound over point by batch size and confidence. Those of
-// a batch size are from trainings at batch sizes near it.
+// Bounds contains logarithms of upper bound over point, by batch size and confidence.
+// Those for a batch size come from trainings at similar batch sizes.
 type Bounds []struct {
 	Batch     int        `json:"batch"`
 	Quantiles []quantile `json:"quantiles"`
@@ -62,8 +63,8 @@ var calibrated = sync.OnceValue(func() *calibration {
 	return &c
 })
 
-// groupOf finds the group of an environment and a family: their own, or the
-// family's real models in any environment, or all real models.
+// groupOf returns the group of an environment and a family. If there is none, it returns
+// the family's real models in any environment, or else all real models.
 func groupOf(environment string, family models.Family) group {
 	for _, want := range []group{{Environment: environment, Family: family}, {Family: family}, {}} {
 		for _, g := range calibrated().Groups {
@@ -80,8 +81,8 @@ func groupOf(environment string, family models.Family) group {
 	return group{}
 }
 
-// Log returns the bound of the batch size that is the fewest doublings away, for the next
-// higher calibrated confidence. Beyond the highest one the bound is doubled.
+// Log returns the bound at the nearest batch size (in doublings), for the next higher
+// calibrated confidence. Beyond the highest confidence the bound is doubled.
 func (all Bounds) Log(confidence float64, batch int) float64 {
 	var quantiles []quantile
 	least := math.Inf(1)

@@ -12,20 +12,20 @@ import (
 // Carma simulates the training step on the allocator. The bound comes from the errors of
 // such estimates of measured trainings (split-conformal prediction).
 type Carma struct {
-	// Figures estimates from a few figures. If it is nil, Why says why.
+	// Figures estimates from a few figures. If it is nil, Why is the reason.
 	Figures *figures.Model
 	Why     string
 }
 
-// Name is carma.
+// Name returns "carma".
 func (*Carma) Name() string { return "carma" }
 
-// Source of the method.
+// Source names the source of the method.
 func (*Carma) Source() string {
 	return "this project: simulated allocator, conformal bound (docs/estimators.md)"
 }
 
-// DefaultConfidence is the confidence of a subject that names none.
+// DefaultConfidence is the confidence for a subject that names none.
 const DefaultConfidence = 0.95
 
 // Estimate simulates the training if its layers are known. Otherwise it scales a
@@ -69,14 +69,15 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 	return a, nil
 }
 
-// Check reports why the training of a configuration cannot be simulated.
+// Check returns the reason why the training of a configuration cannot be simulated, or
+// nil.
 func Check(c *models.Config) error {
 	_, err := step.Prepare(c)
 	return err
 }
 
-// without answers for a training that does not fit: the memory that it would need
-// on a larger GPU.
+// without answers for a training that does not fit: the memory that it would need on a
+// larger GPU.
 func (c *Carma) without(s Subject, p *step.Plan, g group, confidence float64) (Answer, error) {
 	vast := *s.Environment
 	vast.Capacity, vast.Allocator.Limit = 0, 0
@@ -90,7 +91,7 @@ func (c *Carma) without(s Subject, p *step.Plan, g group, confidence float64) (A
 	return a, nil
 }
 
-// bound returns the upper bound whose logarithm over the point is log.
+// bound returns the upper bound at which ln(bound / point) is log.
 func (a *Answer) bound(log float64) int64 { return int64(float64(a.Point) * math.Exp(log)) }
 
 // fromTracker scales the peak of a FakeTensor tracker. The tracker misses the

@@ -8,8 +8,7 @@ import (
 	"carma/estimator/onnx"
 )
 
-// fromFigures estimates from a few figures. It knows neither the layers nor their
-// widths.
+// fromFigures estimates from a few figures, without the layers or their widths.
 func (c *Carma) fromFigures(s Subject, confidence float64) (Answer, error) {
 	if s.Figures == nil {
 		return Answer{}, fmt.Errorf("%w: neither the model's layers nor a tracked peak are known", ErrNotApplicable)

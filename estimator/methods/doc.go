@@ -1,4 +1,4 @@
-// Package methods defines a method: a way to estimate a training's GPU memory, for one
-// GPU, in bytes. The package has carma's own method; estimator/rivals has the methods
-// that it is compared with.
+// Package methods defines a method: a way to estimate a training's memory on one GPU, in
+// bytes. The package contains carma's own method; estimator/rivals contains the methods
+// with which it is compared.
 package methods

@@ -9,14 +9,14 @@ type Seen struct {
 	Batch           int
 }
 
-// seenSpread bounds the logarithm of a corrected point's error, per doubling of
-// the batch size between the runs. Nineteen of twenty pairs of runs stay below
-// it, among real models and in the timm collection.
+// seenSpread bounds the logarithm of a corrected point's error, per doubling between the
+// runs' batch sizes. Nineteen of twenty pairs of runs stay below it, among real models
+// and in the timm collection.
 const seenSpread = 0.08
 
-// Given corrects an answer at a batch size by a run at another one: it assumes
-// that the method's error, as a factor, is the same here. The bound narrows to
-// the error that is left at this distance. It never widens.
+// Given corrects an answer at a batch size by a run at another batch size. It assumes
+// that the method's relative error is the same at both. The bound narrows to the
+// remaining error at this distance. It never widens.
 func (a Answer) Given(batch int, s Seen) Answer {
 	if s.Measured <= 0 || s.Point <= 0 || s.Batch <= 0 || batch <= 0 || a.Point <= 0 {
 		return a

@@ -12,16 +12,16 @@ import (
 type Subject struct {
 	// Config is the model, or nil if unknown.
 	Config *models.Config
-	// Figures are a few known figures if Config is nil, or nil.
+	// Figures contains a few known figures if Config is nil, or is nil.
 	Figures *figures.Figures
-	// Environment is the software and GPU on which it will run.
+	// Environment is the software and GPU on which the training will run.
 	Environment *step.Environment
 	// FakeTensor is the peak that a FakeTensor tracker reported for exactly this
 	// configuration, in bytes, or 0.
 	FakeTensor int64
-	// Confidence that the bound holds; [DefaultConfidence] if 0.
+	// Confidence is the probability that the bound holds, or 0 for [DefaultConfidence].
 	Confidence float64
-	// Capacity of the GPU in bytes, or 0 if unknown.
+	// Capacity is the memory of the GPU in bytes, or 0 if unknown.
 	Capacity int64
 }
 
@@ -30,9 +30,9 @@ type Answer struct {
 	// Point is the likeliest value. Upper is a bound, at least Point. A method
 	// without a bound repeats the point.
 	Point, Upper int64
-	// Parts are the components of Point, if the method knows them.
+	// Parts lists the components of Point, if the method determines them.
 	Parts []Part
-	// Warnings are a sentence each.
+	// Warnings contains a sentence each.
 	Warnings []string
 }
 
@@ -45,15 +45,15 @@ type Part struct {
 
 // Method is one way to estimate.
 type Method interface {
-	// Name is its name on the command line.
+	// Name returns the method's name on the command line.
 	Name() string
 	// Source names the publication of the method.
 	Source() string
-	// Estimate answers for one subject. If it cannot, the error wraps
-	// [ErrNotApplicable] and has the reason.
+	// Estimate answers for one subject. If it cannot, the error wraps [ErrNotApplicable] and
+	// contains the reason.
 	Estimate(Subject) (Answer, error)
 }
 
-// ErrNotApplicable: a method has no answer for a subject. It has no data for that
-// family of networks, an input is missing, or a library is missing.
+// ErrNotApplicable means that a method has no answer for a subject: it has no data for
+// that family of networks, an input is missing, or a library is missing.
 var ErrNotApplicable = errors.New("not applicable")

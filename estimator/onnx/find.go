@@ -20,8 +20,8 @@ type rejection struct {
 	err  error
 }
 
-// find returns the usable libraries, the preferred one first, and the reasons
-// against others. If the user has chosen a path, it looks at no other.
+// find returns the usable libraries, the preferred one first, and the reasons against
+// others. If the user has set a path, it checks no other.
 func find() (found []candidate, rejected []rejection) {
 	chosen := os.Getenv(Variable)
 	paths := []string{chosen}
@@ -51,7 +51,7 @@ func find() (found []candidate, rejected []rejection) {
 	return found, rejected
 }
 
-// CacheDir returns the folder in which make onnxruntime puts the library, or empty if the
+// CacheDir returns the folder into which make onnxruntime puts the library, or "" if the
 // user has no home.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()
@@ -92,7 +92,7 @@ func places(env func(string) string) []string {
 	return out
 }
 
-// libraryDirs are the folders in which the system's linker looks.
+// libraryDirs returns the folders in which the system's linker looks.
 func libraryDirs(env func(string) string) []string {
 	dirs := filepath.SplitList(env("LD_LIBRARY_PATH"))
 	dirs = append(dirs, "/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64", "/opt/onnxruntime/lib")

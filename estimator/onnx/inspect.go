@@ -27,12 +27,11 @@ func trusted(path string) error {
 	return nil
 }
 
-// inspect checks, without loading, that the file is a whole library for this
-// architecture, and reads its version, which is empty if unknown. The linker does not
-// check the file: loading a truncated one kills the process.
+// inspect checks, without loading, that the file is a complete library for this
+// architecture, and returns its version, or "" if unknown. The linker does not check the
+// file: loading a truncated one kills the process.
 func inspect(path string) (version string, err error) {
-	// debug/elf returns errors for damaged files, but versions of it have
-	// panicked.
+	// debug/elf returns errors for damaged files, but some versions have panicked.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("not a library: %v", r)
@@ -75,8 +74,8 @@ func inspect(path string) (version string, err error) {
 	return "", errors.New("not ONNX Runtime: it has no OrtGetApiBase")
 }
 
-// old reports whether a version is before [Oldest]; a text that is no version is
-// not.
+// old reports whether a version is before [Oldest]. It returns false for text that is not
+// a version.
 func old(version string) bool {
 	major, minor, ok := number(version)
 	oldMajor, oldMinor, _ := number(Oldest)

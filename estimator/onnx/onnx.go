@@ -1,9 +1,9 @@
 // Package onnx runs small ONNX models in this process with ONNX Runtime, a shared
-// library. The library is found and loaded when the first model runs, so a
-// process that runs no model pays nothing. Without a suitable library every run
-// returns an error, and carma works without the models.
+// library. The library is found and loaded when the first model runs, so it costs nothing
+// before. Without a suitable library every run returns an error, and carma works without
+// the models.
 //
-// The package knows nothing about the meaning of the models.
+// The package does not depend on the meaning of the models.
 package onnx
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Oldest is the first version of ONNX Runtime that has the functions used here.
+// Oldest is the first version of ONNX Runtime with the functions used here.
 const Oldest = "1.24"
 
-// ErrUnavailable is wrapped by every error that means: there is no usable
-// library, whatever the model. [Status] has the remedy.
+// ErrUnavailable is wrapped by every error that means that there is no usable library,
+// for any model. [Status] contains the remedy.
 var ErrUnavailable = errors.New("ONNX Runtime is off")
 
 // Tensor is a dense array of numbers. The last dimension varies fastest.
@@ -46,8 +46,8 @@ func (t Tensor) check() error {
 	return nil
 }
 
-// Session is one model. It is safe for concurrent use, computes only on the
-// caller's thread, and lives as long as the process.
+// Session is one model. It is safe for concurrent use, computes only on the caller's
+// thread, and exists as long as the process.
 type Session struct {
 	name    string
 	model   []byte
@@ -64,8 +64,8 @@ type runner interface {
 	run(inputs []Tensor) ([]Tensor, error)
 }
 
-// New returns a session for a model with these inputs and outputs. It reads and
-// loads nothing: the first [Session.Run] does. The session keeps model.
+// New returns a session for a model with these inputs and outputs. It reads and loads
+// nothing before the first [Session.Run]. The session keeps model.
 func New(name string, model []byte, inputs, outputs []string) *Session {
 	return &Session{name: name, model: model, inputs: slices.Clone(inputs), outputs: slices.Clone(outputs)}
 }
@@ -116,22 +116,24 @@ func (s *Session) open() (runner, error) {
 
 // State is the state of ONNX Runtime in this process.
 type State struct {
-	// On: a library is loaded, or a suitable one was found.
+	// On is set if a library is loaded, or a suitable one was found.
 	On bool
-	// Loaded: the library is loaded into this process.
+	// Loaded is set if the library is loaded into this process.
 	Loaded bool
-	// Path and Version of the library, as far as they are known.
+	// Path and Version describe the library, as far as known.
 	Path    string
 	Version string
-	// Why is one sentence: why it is off, and how to get it; empty if On.
+	// Why is one sentence: the reason why ONNX Runtime is off, and how to get it, or empty
+	// if On.
 	Why string
 }
 
-// Status returns what the first run would find, or has found. It loads nothing.
+// Status returns the result of the search for the library, which the first run uses. It
+// loads nothing.
 func Status() State { return lib.status() }
 
-// again is the time for which a failed search is remembered. Somebody may install the
-// library while the daemon runs.
+// again is the time for which a failed search is cached. Somebody may install the library
+// while the daemon runs.
 const again = 10 * time.Second
 
 // library is the library of this process. It is never unloaded, because that is
@@ -184,7 +186,7 @@ func (l *library) status() State {
 	return State{On: true, Path: found[0].path, Version: found[0].version}
 }
 
-// HowToGet says how to get the library.
+// HowToGet describes how to get the library.
 const HowToGet = "get it with make onnxruntime, npm install -g onnxruntime-node or pip install onnxruntime, " +
 	"or set CARMA_ONNXRUNTIME to a libonnxruntime.so of version " + Oldest + " or newer"
 

@@ -10,7 +10,8 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// possible says why this build could never load a library, or returns nil if it could.
+// possible returns the reason why this build could never load a library, or nil if it
+// could.
 func possible() error { return nil }
 
 // start loads the library at path into this process.

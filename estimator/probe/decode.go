@@ -17,8 +17,8 @@ const (
 	maxWarnings = 40
 )
 
-// decode reads a configuration that a program sent. It is the only place where untrusted
-// text becomes a configuration.
+// decode reads a configuration that a program sent. Only decode turns untrusted text into
+// a configuration.
 func decode(data []byte) (*models.Config, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -97,7 +97,7 @@ func checkLayer(l models.Layer, at, inputs int, types []string) error {
 	return nil
 }
 
-// elements is the product of a shape's dimensions.
+// elements returns the product of a shape's dimensions.
 func elements(shape []int64) (int64, error) {
 	n := int64(1)
 	for _, d := range shape {

@@ -13,9 +13,9 @@ import (
 //go:embed python/sitecustomize.py python/carma_probe/*.py
 var python embed.FS
 
-// install writes the probe's Python files to a sub-folder of folder, and returns
-// it. Each version of the files has its own sub-folder and is written once.
-// Everybody may read it: the program runs as its submitter.
+// install writes the probe's Python files to a sub-folder of folder, and returns it. Each
+// version of the files has its own sub-folder and is written once. Everybody may read it,
+// because the program runs as its submitter.
 func install(folder string) (string, error) {
 	sum := sha256.New()
 	files := map[string][]byte{}
@@ -53,7 +53,7 @@ func install(folder string) (string, error) {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return "", err
 		}
-		if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { // whatever the umask
+		if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { // regardless of the umask
 			return "", err
 		}
 		if err := os.Chmod(path, 0o644); err != nil {

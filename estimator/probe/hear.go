@@ -18,7 +18,7 @@ import (
 
 // Limits of the output that is read from an untrusted program.
 const (
-	maxRecord = 4 << 20  // bytes of a record as it is sent
+	maxRecord = 4 << 20  // bytes of an encoded record
 	maxOpen   = 64       // records with missing pieces
 	maxPlain  = 32 << 20 // bytes of an unpacked record
 	maxReason = 600
@@ -40,7 +40,7 @@ type hearer struct {
 	mu      sync.Mutex
 	result  *record
 	partial *record
-	failed  string // the reason of a failure
+	failed  string // the reason of the failure
 	ended   string
 	spoke   bool
 }
@@ -144,7 +144,8 @@ func sentence(s string) string {
 	return s
 }
 
-// ending says how the container ended. late: it was ended because its time was up.
+// ending is the way in which the container ended. late is set if it was ended because its
+// time was up.
 type ending struct {
 	containers.Exit
 	late bool

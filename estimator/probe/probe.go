@@ -17,12 +17,12 @@ import (
 	"carma/containers"
 )
 
-// Request is the task to probe and the resources of the probe.
+// Request contains the task to probe and the resources of the probe.
 type Request struct {
-	// Name of the container; random if empty.
+	// name of the container, or empty for a random name
 	Name   string
 	Labels map[string]string
-	// The same as of the task's own container, but mounts become read-only.
+	// The same as for the task's own container, but mounts become read-only.
 	Image      string
 	Entrypoint []string
 	Command    []string
@@ -31,7 +31,7 @@ type Request struct {
 	User       string
 	Mounts     []containers.Mount
 	ShmSize    int64
-	// GPUs is the number of GPUs that the program sees; one if 0.
+	// GPUs is the number of GPUs visible to the program, or 0 for one.
 	GPUs int
 	// Folder is a folder of the host for the probe's files. The files are the
 	// same for all probes and stay there.
@@ -39,7 +39,7 @@ type Request struct {
 	Limits Limits
 }
 
-// Limits bound a probe. 0 means the default that is given beside the field.
+// Limits bound a probe. 0 means the default, given after the field.
 type Limits struct {
 	Timeout   time.Duration // 2 min
 	Memory    int64         // bytes; 8 GiB
@@ -56,7 +56,7 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// FailedError says why a probe that ran gave no configuration. The task itself
+// FailedError is the reason why a probe that ran found no configuration. The task itself
 // may be fine and can be estimated in another way.
 type FailedError struct {
 	Reason string // one sentence
@@ -65,20 +65,20 @@ type FailedError struct {
 // Error returns the reason.
 func (e *FailedError) Error() string { return e.Reason }
 
-// Label is set on every probe's container. If carma is killed, such a container
-// stays; it ends at its time limit and may be removed.
+// Label is set on every probe's container. If carma is killed, such a container remains.
+// It ends at its time limit and may be removed.
 const Label = "carma.probe"
 
 // Target is the folder of the probe's files in the container.
 const Target = "/carma-probe"
 
 const (
-	starting = 30 * time.Second // the most time that engine and Python take to start
+	starting = 30 * time.Second // the longest time that engine and Python take to start
 	cleaning = time.Minute
 	draining = 5 * time.Second
 )
 
-// Run probes a task. The error is a *[FailedError] if the program gave no
+// Run probes a task. The error is a *[FailedError] if the program produced no
 // configuration, otherwise the engine's. When Run returns, the container is gone.
 func Run(ctx context.Context, driver containers.Driver, r Request) (*models.Config, error) {
 	limits := r.Limits.withDefaults()
@@ -116,7 +116,7 @@ func Run(ctx context.Context, driver containers.Driver, r Request) (*models.Conf
 	return conclude(heard, ending{exit, late}, limits)
 }
 
-// listen reads the output until the result has come or the container has ended.
+// listen reads the output until the result has arrived or the container has ended.
 func listen(ctx context.Context, driver containers.Driver, id, mark string) (*hearer, containers.Exit, error) {
 	h := newHearer(mark)
 	logCtx, endLog := context.WithCancel(ctx)
@@ -163,7 +163,7 @@ func listen(ctx context.Context, driver containers.Driver, id, mark string) (*he
 	}
 }
 
-// spec is the task's container, in a sandbox.
+// spec returns the task's container, in a sandbox.
 func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) containers.Spec {
 	path := Target
 	var env []string

@@ -7,8 +7,8 @@ import (
 	"carma/estimator/methods"
 )
 
-// most bounds every size that a method computes with, in elements or bytes.
-// Products and sums of smaller sizes do not overflow.
+// most is the largest size that a method computes with, in elements or bytes. Products
+// and sums of smaller sizes do not overflow.
 const most = int64(1) << 56
 
 // sum adds sizes. The sum is out of range if one of the sizes is.
@@ -37,7 +37,7 @@ func (s *sum) add(factors ...int64) {
 	}
 }
 
-// counts are totals over a table of layers.
+// counts contains totals over a table of layers.
 type counts struct {
 	batch   int64 // samples on one GPU
 	gpus    int64

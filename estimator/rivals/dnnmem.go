@@ -14,8 +14,8 @@ const (
 	convContextBytes = 250 << 20
 )
 
-// DNNMem follows Gao et al., ESEC/FSE '20 (DOI 10.1145/3368089.3417050). It
-// analyses the computation graph and the framework's runtime. As in the paper:
+// DNNMem follows Gao et al., ESEC/FSE '20 (DOI 10.1145/3368089.3417050). It analyses the
+// computation graph and the framework's runtime. As in the paper:
 //
 //   - Weights, their gradients and the optimizer's states stay.
 //   - Inputs and outputs of operators live while an operator needs them.
@@ -24,7 +24,7 @@ const (
 //   - The framework's allocator rounds to blocks of 512 B in segments of 2 MiB and
 //     more.
 //
-// The paper's full text was not available. This is our interpretation:
+// The paper's full text was not available. This is carma's interpretation:
 //
 //   - An operator's gradient needs all its inputs and its output, so both live
 //     until it is computed. Masks and indices are not counted.

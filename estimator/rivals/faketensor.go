@@ -8,19 +8,19 @@ import (
 	"carma/estimator/step"
 )
 
-// FakeTensor simulates a memory tracker over PyTorch's fake tensors. The tracker
-// counts the bytes of a storage from its first tensor until the last tensor
-// object that Python knows dies. The answer is the peak over one forward pass and
-// one backward pass of the summed output.
+// FakeTensor simulates a memory tracker over PyTorch's fake tensors. The tracker counts
+// the bytes of a storage from its first tensor until its last Python tensor object is
+// destroyed. The answer is the peak over one forward pass and one backward pass of the
+// summed output.
 //
-// It counts no optimizer, no rounding, no workspace and no context. It also
-// misses tensors that only the autograd graph holds. These are results saved by
-// the layer that made them (ReLU's output, masks), because autograd saves them as
-// detached copies. Inputs saved by a layer are counted, because the graph keeps
-// their tensor object alive. The indices of max pooling are counted too.
+// It counts no optimizer, no rounding, no workspace and no context. It also misses
+// tensors that only the autograd graph holds. These are results saved by the layer that
+// made them (ReLU's output, masks), because autograd saves them as detached copies.
+// Inputs saved by a layer are counted, because the graph keeps their tensor object alive.
+// The indices of max pooling are counted too.
 //
-// If a tracker was run on exactly this configuration, the answer is its number. We
-// inferred from the published numbers which tensors Python still knows.
+// If a tracker was run on exactly this configuration, the answer is its number. The
+// tensors with a Python object were inferred from the published numbers.
 type FakeTensor struct{}
 
 // Name returns faketensor.
@@ -79,7 +79,8 @@ func closed(layers []models.Layer, kind string) []models.Layer {
 	return append(layers, models.Layer{Type: models.Loss, Out: []int64{1}, Whole: true})
 }
 
-// trackedKeeps lists the tensors known to Python that a layer keeps for its gradient.
+// trackedKeeps lists the tensors with a Python object that a layer keeps for its
+// gradient.
 func trackedKeeps(l *models.Layer) *models.Keeps {
 	k := &models.Keeps{}
 	switch l.Type {

@@ -13,8 +13,8 @@ import (
 // GPUMemNet is the published classifier, retrained by this project. It predicts a class of
 // memory. The estimate is the upper edge of the class.
 type GPUMemNet struct {
-	// Design is the design that answers. The zero value stands for the family's design
-	// with the higher accuracy on the held-out folds.
+	// Design is the design to use. The zero value stands for the family's design with the
+	// higher accuracy on the held-out folds.
 	Design gpumemnet.Design
 }
 
@@ -24,7 +24,7 @@ func Classifiers() []methods.Method {
 	return []methods.Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
 }
 
-// Name returns gpumemnet, and the design's name if g.Design names one.
+// Name returns gpumemnet, plus the design's name if g.Design is set.
 func (g GPUMemNet) Name() string {
 	if g.Design == gpumemnet.Better {
 		return "gpumemnet"

@@ -8,24 +8,24 @@ import (
 )
 
 // Horus is the estimate of Horus (Yeung et al., TPDS 33(1), DOI
-// 10.1109/TPDS.2021.3079202): the sum of activations, weights and gradients, as
-// tabulated by the authors of GPUMemNet:
+// 10.1109/TPDS.2021.3079202): the sum of activations, weights and gradients, as tabulated
+// by the authors of GPUMemNet:
 //
 //	800 MiB + 4 B x (A x B + P + B x G)
 //
-// A is the number of elements of a sample's outputs, B the batch, P the
-// parameters, and G = P the gradients, which it multiplies with the batch. A
-// leaves out max pooling, views and additions.
+// A is the number of elements of a sample's outputs, B the batch, P the parameters, and G
+// = P the gradients, which the formula multiplies by the batch. A leaves out max pooling,
+// views and additions.
 type Horus struct {
-	// Constant is the CUDA context in bytes. In the published tables it is 800
-	// MiB; for UNet, Mask R-CNN and DLRM they leave it out.
+	// Constant is the CUDA context in bytes. It is 800 MiB in the published tables, which
+	// omit it for UNet, Mask R-CNN and DLRM.
 	Constant int64
 }
 
-// Name is horus.
+// Name returns "horus".
 func (Horus) Name() string { return "horus" }
 
-// Source names its publication.
+// Source names the method's publication.
 func (Horus) Source() string {
 	return "Yeung et al., TPDS 33(1), DOI 10.1109/TPDS.2021.3079202; constant as tabulated in itu-rad/GPUMemNet"
 }

@@ -7,30 +7,30 @@ import (
 	"carma/estimator/methods"
 )
 
-// LLMem follows Kim et al., IJCAI '24 (arXiv 2404.10933), for fine-tuning
-// decoder-only transformers, in bytes on one GPU:
+// LLMem follows Kim et al., IJCAI '24 (arXiv 2404.10933), for fine-tuning decoder-only
+// transformers, in bytes on one GPU:
 //
 //	context + w ceil(P / C) C + s P' + w outputs + (w + 8) T V
 //
 // w is the size of a weight (2 in 16 bits and with autocast, else 4), P the number of
-// parameters, P' the number of trained ones, C the size of a chunk, s the optimizer's
-// states per parameter, T the tokens of a batch, V the vocabulary. The parts are taken
-// from the paper's abstract and from summaries of it: a base with the CUDA context;
-// parameters in chunks, whose memory the gradients take over; optimizer states; outputs
-// of the transformer layers; the lm-head apart.
+// parameters, P' the number of trained parameters, C the size of a chunk, s the
+// optimizer's states per parameter, T the tokens of a batch, V the vocabulary. The parts
+// are taken from the paper's abstract and from summaries of it: a base with the CUDA
+// context; parameters in chunks, whose memory the gradients reuse; optimizer states;
+// outputs of the transformer layers; and the lm-head.
 //
-// The paper's formulas were not at hand. Our reading: a chunk is as large as the
-// largest layer. s is 12 for Adam in 16 bits (a copy and two moments of 4 bytes
-// each) and 8 in 32. The outputs of all operators except views count. The lm-head
-// has logits, their copy in 4 bytes, and its gradient. ZeRO divides the states by
-// the number of GPUs, and stage 3 the chunks too. Tensor parallelism is left out,
-// because configurations do not have it.
+// The paper's formulas were not available. carma's interpretation: a chunk is as large as
+// the largest layer. s is 12 for Adam in 16 bits (a copy and two moments of 4 bytes each)
+// and 8 in 32. The outputs of all operators except views count. The lm-head has logits,
+// their copy in 4 bytes, and its gradient. ZeRO divides the states by the number of GPUs,
+// and stage 3 the chunks too. Tensor parallelism is left out, because configurations do
+// not have it.
 type LLMem struct{}
 
-// Name is llmem.
+// Name returns "llmem".
 func (LLMem) Name() string { return "llmem" }
 
-// Source names its publication.
+// Source names the method's publication.
 func (LLMem) Source() string {
 	return "Kim et al., IJCAI '24, arXiv 2404.10933; formulas partly our reading"
 }
@@ -95,7 +95,7 @@ func (LLMem) Estimate(s methods.Subject) (methods.Answer, error) {
 
 // llmemStates adds the optimizer's states of the trained parameters.
 func llmemStates(c *models.Config, w int64, states *sum) error {
-	per := 16 - 2*w // Adam: 12 in 16 bits, 8 in 32
+	per := 16 - 2*w // with Adam: 12 in 16 bits, 8 in 32
 	switch c.Train.Optimizer {
 	case "", models.Adam, models.AdamW:
 	case models.SGD:
@@ -122,9 +122,9 @@ func keepsOutput(l *models.Layer) bool {
 	return !l.InPlace
 }
 
-// languageHead is the index of the lm-head: the last linear layer, as wide as an
-// embedding is long, in a network of attention over tokens. Labels may be the
-// only other input; encoders and pairs have more.
+// languageHead returns the index of the lm-head: the last linear layer, as wide as an
+// embedding has rows, in a network of attention over tokens. Labels may be the only other
+// input; encoders and pairs have more.
 func languageHead(c *models.Config) (int, error) {
 	head, attention := -1, false
 	for i, l := range c.Layers {

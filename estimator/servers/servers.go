@@ -11,27 +11,27 @@ import (
 	"carma/estimator/shell"
 )
 
-// Program has the known facts about a task's program.
+// Program contains the known facts about a task's program.
 type Program struct {
-	Image string // the reference
+	Image string // image reference
 	// Entrypoint and Command are the task's own. If one is empty, the image's applies.
 	Entrypoint, Command []string
-	// Env has the variables of the image and of the task as KEY=value. If a name occurs
+	// Env contains the variables of the image and of the task as KEY=value. If a name occurs
 	// several times, the last value counts.
 	Env []string
-	// Grows: the settings of frameworks make them take memory as they need it, if neither
-	// the task nor its image sets that.
+	// Grows is set if the settings of frameworks make them allocate memory on demand, unless
+	// the task or its image overrides that.
 	Grows bool
 }
 
 // Found is a recognised program.
 type Found struct {
-	// Name is the program's name. By names what it was recognised by, such as "command
-	// vllm serve".
+	// Name is the program's name. By is the evidence by which it was recognised, such as
+	// "command vllm serve".
 	Name, By string
-	// Share is the part of a GPU's whole memory that the program takes, from 0 to 1, or 0
-	// if unknown. Beside is the memory that it takes in addition, in bytes. From names the
-	// setting or the default that Share comes from.
+	// Share is the part of a GPU's whole memory that the program takes, from 0 to 1, or 0 if
+	// unknown. Beside is additional memory that it takes, in bytes. From names the setting
+	// or the default from which Share comes.
 	Share  float64
 	Beside int64
 	From   string
@@ -39,7 +39,7 @@ type Found struct {
 	// the caller may add. The caller subtracts Less from the share before it sets Flag.
 	Flag, Variable string
 	Less           float64
-	// Note is a sentence for the case that no share is allocated.
+	// Note is a sentence for the case in which no share is allocated.
 	Note string
 }
 
@@ -69,8 +69,8 @@ func Recognise(p Program) (f Found, ok bool, err error) {
 	return Found{}, false, nil
 }
 
-// words returns the words of all commands in entrypoint and command. plain reports
-// whether a flag can be added at the end of the command line.
+// words returns the words of all commands in entrypoint and command. plain is set if a
+// flag can be added at the end of the command line.
 func (p *Program) words() (words []string, plain bool) {
 	line := shell.Parse(slices.Concat(p.Entrypoint, p.Command), p.Env)
 	plain = true
@@ -81,7 +81,7 @@ func (p *Program) words() (words []string, plain bool) {
 	return words, plain
 }
 
-// recognised returns what identifies the program as k, or empty if nothing does.
+// recognised returns the evidence that the program is k, or "" if there is none.
 func (k *kind) recognised(p *Program, words []string) string {
 	for i, w := range words {
 		w = path.Base(w)
@@ -103,7 +103,7 @@ func (k *kind) recognised(p *Program, words []string) string {
 		}
 	}
 	if len(p.Entrypoint) > 0 && !k.library {
-		return "" // another program of its image
+		return "" // another program of k's image
 	}
 	if repository := repositoryOf(p.Image); slices.ContainsFunc(k.images, func(part string) bool { return named(repository, part) }) {
 		return "image " + repository

@@ -7,14 +7,14 @@ import (
 	"carma/estimator/shell"
 )
 
-// kind is a row of the table: a program and how it is recognised.
+// kind is a row of the table: a program and the signs by which it is recognised.
 type kind struct {
 	name string
-	// images are names in the image's repository. commands are the first one or two words
-	// of a command. modules are arguments of python -m. variables are environment
-	// variables that only this program reads.
+	// images lists names in the image's repository, commands the first one or two words of a
+	// command, modules arguments of python -m, and variables environment variables that only
+	// this program reads.
 	images, commands, modules, variables []string
-	// library says that this is a library, so that any command in its image may use it.
+	// library is set for a library, which any command in its image may use.
 	library bool
 	// flags and settings are the flags and the environment variables that set the share.
 	// Callers add the first flag.
@@ -30,7 +30,7 @@ type kind struct {
 
 const gib = 1 << 30
 
-// The defaults are those in the programs' documentation in November 2026:
+// The defaults come from the programs' documentation in November 2026:
 //
 //   - vLLM, Engine Arguments: gpu-memory-utilization is 0.9 and covers all memory of the
 //     instance.
@@ -69,7 +69,7 @@ const (
 	tfGrowth       = "TF_FORCE_GPU_ALLOW_GROWTH"
 )
 
-// read fills in the share of a recognised program. plain says that a flag can be added at
+// read fills in the share of a recognised program. plain is set if a flag can be added at
 // the end of its command.
 func (k *kind) read(f *Found, p *Program, words []string, plain bool) error {
 	if k.other != nil {

@@ -10,7 +10,7 @@ import (
 const (
 	maxScript = 32 << 10 // bytes of a script; bounded because the parser recurses
 	maxWord   = 4 << 10  // bytes of an expanded word
-	maxWords  = 4096     // of one command
+	maxWords  = 4096     // words of one command
 	maxLines  = 1024     // commands of a line
 	maxDepth  = 8        // shells within shells
 )
@@ -19,20 +19,20 @@ const (
 type Line struct {
 	// Commands are the commands that the line runs, in their order.
 	Commands []Command
-	// Pipes are its pipelines.
+	// Pipes lists the line's pipelines.
 	Pipes []Pipe
 }
 
 // Command is one command, without wrappers such as env or nohup.
 type Command struct {
 	Words []string
-	// Env has the variables that the line sets for the command, as KEY=value. If a name
+	// Env contains the variables that the line sets for the command, as KEY=value. If a name
 	// occurs several times, the last value counts.
 	Env []string
-	// Sure says that no branch, loop or function around the command can skip it.
+	// Sure is set if no branch, loop or function around the command can skip it.
 	Sure bool
-	// Plain says that the command ends the line, so that an argument can be appended to
-	// the line.
+	// Plain is set if the command ends the line, so that an argument can be appended to the
+	// line.
 	Plain bool
 }
 
@@ -52,7 +52,7 @@ func (c *Command) Lookup(env []string, name string) (value string, ok bool) {
 type Pipe struct {
 	Text     string    // as written in the script
 	Commands []Command // the last command of each part
-	// Failing says that the pipeline fails if any part fails, as with pipefail.
+	// Failing is set if the pipeline fails when any part fails, as with pipefail.
 	Failing bool
 }
 
@@ -116,8 +116,8 @@ func (r *reader) shell(script string, env []string, sure, pipefail bool) {
 // shells are programs that run a script given by -c.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
 
-// scriptOf returns the script of sh -c "..." and of eval, and whether the shell was
-// started with pipefail.
+// scriptOf returns the script of sh -c "..." and of eval. pipefail is set if the shell
+// was started with pipefail.
 func scriptOf(words []string) (script string, pipefail, is bool) {
 	name := path.Base(words[0])
 	if name == "busybox" && len(words) > 1 {
@@ -156,7 +156,7 @@ func scriptOf(words []string) (script string, pipefail, is bool) {
 				return "", false, false
 			}
 		default:
-			return "", false, false // a file
+			return "", false, false // a script file
 		}
 	}
 	return "", false, false

@@ -61,7 +61,7 @@ func (r *reader) parts(b *strings.Builder, parts []syntax.WordPart, quoted bool,
 			}
 			*known = false
 			b.WriteString(r.text(p))
-		default: // the output of a command, arithmetic
+		default: // command output, arithmetic
 			*known = false
 			b.WriteString(r.text(p))
 		}

@@ -15,9 +15,9 @@ type wrapper struct {
 	valued string
 	// operands is the number of the wrapper's operands before the program.
 	operands int
-	// marked says that the program follows the word -- or --args.
+	// marked is set if the program follows the word -- or --args.
 	marked bool
-	// python says that the wrapper starts python for a script or for -m.
+	// python is set if the wrapper starts python for a script or for -m.
 	python bool
 }
 
@@ -140,7 +140,7 @@ func (w *wrapper) behind(words []string) (rest, env []string) {
 }
 
 // behindEnv reads the arguments of env [-i] [-u NAME] [NAME=value ...] program. After -S,
-// one word has all further arguments.
+// one word contains all further arguments.
 func behindEnv(words []string) (rest, env []string) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]

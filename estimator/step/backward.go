@@ -34,8 +34,8 @@ func (r *run) backward() error {
 	return r.reduce()
 }
 
-// reduce adds up the gradients of the other GPUs. DataParallel gathers the sums
-// beside the first GPU's own gradients before it takes them over.
+// reduce adds up the gradients of the other GPUs. DataParallel gathers the sums in
+// addition to the first GPU's own gradients before it replaces those.
 func (r *run) reduce() error {
 	if r.train.Parallel != models.DataParallel || r.train.GPUs < 2 {
 		return nil
@@ -55,7 +55,7 @@ func (r *run) reduce() error {
 	return nil
 }
 
-// recompute runs a checkpointed block forwards again, with keeping, and then
+// recompute runs a checkpointed block forwards again, keeping tensors, and then
 // backwards.
 func (r *run) recompute(from, to int) error {
 	inputs, err := r.fetchInputs(from, to)
@@ -152,8 +152,8 @@ func (r *run) inputGradients(l *layer) error {
 	return nil
 }
 
-// product allocates and frees the gradient of a broadcast factor before it is summed up:
-// it has the size of the output.
+// product allocates and frees the gradient of a broadcast factor before its summation. It
+// has the size of the output.
 func (r *run) product(l *layer, v int32) error {
 	if l.kind != models.Mul || r.values[v].bytes >= l.out {
 		return nil

@@ -18,7 +18,7 @@ type chunked struct {
 }
 
 // chunk plans the last cross-entropy in chunks, so that the logits of all tokens take no
-// memory. The error names a layer between the head and the loss that prevents that.
+// memory. The error names a layer between the head and the loss that prevents chunking.
 func (p *planner) chunk(c *models.Config) error {
 	if p.train.Loss != "chunked" {
 		return nil

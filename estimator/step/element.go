@@ -2,13 +2,13 @@ package step
 
 import "carma/configs/models"
 
-// passes reports whether the gradients of the inputs are the output's, or views
-// of it.
+// passes reports whether the gradients of the inputs equal the output's gradient, or are
+// views of it.
 func passes(kind string) bool {
 	return kind == models.Add || kind == models.Concat || kind == models.View
 }
 
-// element is the size of an element of the output, in bytes.
+// element returns the size of an element of the output, in bytes.
 func (p *planner) element(l *models.Layer, from []int32) int64 {
 	if l.Type == models.Embedding || l.Type == models.EmbeddingBag {
 		if l.Bits >= 16 {

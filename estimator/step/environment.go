@@ -2,12 +2,12 @@ package step
 
 import "carma/estimator/allocator"
 
-// Environment has the facts that the memory of a training depends on besides the
-// model: about the framework, the driver and the GPU. Sizes are in bytes.
+// Environment contains the facts on which the memory of a training depends in addition to
+// the model: about the framework, the driver and the GPU. Sizes are in bytes.
 type Environment struct {
 	// Name is the environment's name, such as a100-2024 or a100-2025-09.
 	Name string `json:"name"`
-	// Capacity is the memory of the GPU that processes can have, or 0 if unlimited.
+	// Capacity is the memory of the GPU that processes can allocate, or 0 if unlimited.
 	Capacity int64 `json:"capacity"`
 	// Context is the memory of a process before its first tensor. ConvContext is the
 	// memory that the convolution library adds when it is loaded.
@@ -17,19 +17,19 @@ type Environment struct {
 	CuBLAS int64 `json:"cublas"`
 	// Forward, Data and Filter size the workspaces of a dense convolution: in its forward
 	// pass, for the gradient of its input, and for the gradient of its weights. They are
-	// multiples of the bytes that it reads and writes. Weight is a multiple of the bytes
-	// of its weights, added in every pass. For real models twice input and output, and
-	// once the weights, fits PyTorch of 2024 and of 2025. For the generated networks of
-	// the GPUMemNet data, with their odd numbers of channels, half of input and output
-	// fits in the forward pass, and once for the gradient of the input.
+	// multiples of the bytes that the convolution reads and writes. Weight is a multiple of
+	// the bytes of its weights, added in every pass. For real models, 2 (input and output)
+	// and 1 (weights) fit PyTorch of 2024 and of 2025. For the generated networks of the
+	// GPUMemNet data, with odd numbers of channels, 0.5 fits in the forward pass, and 1 for
+	// the gradient of the input.
 	Forward float64 `json:"forward"`
 	Data    float64 `json:"data"`
 	Filter  float64 `json:"filter"`
 	Weight  float64 `json:"weight"`
-	// WorkspaceLimit bounds a workspace, in bytes, or is 0 for no bound.
+	// WorkspaceLimit is the largest size of a workspace, in bytes, or 0 for no limit.
 	WorkspaceLimit int64 `json:"workspace_limit"`
-	// Allocator are the settings of PyTorch's allocator. If its limit is 0, the
-	// limit is the capacity less the context.
+	// Allocator contains the settings of PyTorch's allocator. If its limit is 0, the limit
+	// is the capacity minus the context.
 	Allocator allocator.Options `json:"allocator"`
 }
 

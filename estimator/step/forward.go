@@ -69,14 +69,14 @@ func (r *run) layer(i int, keeping bool) error {
 			r.saves[k]++
 		}
 	}
-	if !keeping || !l.grad { // autocast keeps copies of trained weights only
+	if !keeping || !l.grad { // autocast caches copies of trained weights only
 		r.releaseExtras(i)
 	}
 	r.finish(i, l)
 	return nil
 }
 
-// extra allocates memory that lives until the layer's gradient is computed.
+// extra allocates memory that stays until the layer's gradient is computed.
 func (r *run) extra(i int, bytes int64) error {
 	c, err := r.take(bytes, Activations)
 	x := &r.extras[i]
@@ -91,7 +91,7 @@ func (r *run) releaseExtras(i int) {
 	x.n = 0
 }
 
-// finish frees the storages that layer i was the last to use.
+// finish frees the storages whose last user was layer i.
 func (r *run) finish(i int, l *layer) {
 	if i == len(r.layers)-1 {
 		return // the script keeps the loss and the loss's inputs

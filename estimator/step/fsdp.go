@@ -2,26 +2,26 @@ package step
 
 import "carma/configs/models"
 
-// gathering is FSDP2's memory besides a GPU's own shards (fully_shard of each block and of
-// the rest, PyTorch 2.15). FSDP2 gathers the shards of a block into one buffer and copies
-// them to the weights, which live while the block runs. During the backward pass of a
-// block, it prefetches the buffer of the preceding block. Gradients are whole until the end
-// of the block. Then the weights are freed, and the gradients are copied into a buffer that
-// is reduced over the GPUs and lives until the next block's buffer replaces it. Parameters
-// outside of blocks stay whole during the pass.
+// gathering is FSDP2's memory besides a GPU's own shards (fully_shard of each block and
+// of the rest, PyTorch 2.15). FSDP2 gathers the shards of a block into one buffer and
+// copies them to the weights, which exist while the block runs. During the backward pass
+// of a block, it prefetches the buffer of the preceding block. Gradients are whole until
+// the end of the block. Then the weights are freed, and the gradients are copied into a
+// buffer that is reduced over the GPUs and stays until the next block's buffer replaces
+// it. Parameters outside of blocks stay whole during the pass.
 type gathering struct {
 	blocks                    map[int]gathered
-	inside                    int // the block that runs, or 0
+	inside                    int // the running block, or 0
 	whole                     map[int]*chunk
 	rest, buffer, next, grads chunk
 	reduced                   chunk
 }
 
-// gathered has the bytes of a block's whole weights, of its whole gradients, and of the
-// buffer in which the gradients are reduced.
+// gathered contains the bytes of a block's whole weights, of its whole gradients, and of
+// the buffer in which the gradients are reduced.
 type gathered struct{ weights, grads, reduced int64 }
 
-// fsdp reports whether the parts of blocks are gathered by FSDP.
+// fsdp reports whether FSDP gathers the parts of blocks.
 func (r *run) fsdp() bool {
 	return r.shards > 1 && (r.train.Parallel == models.FSDP || r.train.Parallel == models.FSDPGrad)
 }
@@ -44,7 +44,7 @@ func (r *run) gatherable() map[int]gathered {
 }
 
 // at records that layers of a block run now, or layers outside of blocks if block is 0.
-// back says that it is the backward pass.
+// back is set in the backward pass.
 func (r *run) at(block int, back bool) (err error) {
 	g := &r.gathering
 	if !r.fsdp() || block == g.inside {
@@ -82,7 +82,7 @@ func (r *run) at(block int, back bool) (err error) {
 	return err
 }
 
-// leave ends the block that ran.
+// leave ends the block that has run.
 func (r *run) leave(back bool) (err error) {
 	g := &r.gathering
 	if g.inside == 0 {

@@ -5,14 +5,14 @@ package step
 // that is used again within this distance (stage3_max_reuse_distance).
 const mostLive = 1_000_000_000
 
-// live has the weights that ZeRO 3 has gathered. For simplicity the simulation gathers the
-// last weights of the network.
+// live contains the weights that ZeRO 3 has gathered. For simplicity the simulation
+// gathers the last weights of the network.
 type live struct {
 	whole []chunk // by weight
 	bytes int64
 }
 
-// putTogether begins a pass of ZeRO 3.
+// putTogether begins a pass of ZeRO 3 and gathers weights.
 func (r *run) putTogether() error {
 	r.live = live{whole: make([]chunk, len(r.weights))}
 	var numbers int64
@@ -31,8 +31,8 @@ func (r *run) putTogether() error {
 	return nil
 }
 
-// passed frees gathered weights after the gradients of layer l: as much as exceeds the
-// weights of the layers whose gradients are still to be computed.
+// passed frees gathered weights after the gradients of layer l. It frees the part that
+// exceeds the weights of the layers whose gradients are still to be computed.
 func (r *run) passed(l *layer) {
 	if r.stage() != 3 || len(l.weights) == 0 {
 		return

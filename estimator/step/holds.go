@@ -2,7 +2,7 @@ package step
 
 import "carma/configs/models"
 
-// held returns the values that the program still refers to while layer i runs.
+// held returns the values that the program still references while layer i runs.
 func (p *planner) held(i int, l *models.Layer) (values []int32, err error) {
 	for _, at := range l.Holds {
 		v, ok := p.input(i, at)
@@ -14,7 +14,7 @@ func (p *planner) held(i int, l *models.Layer) (values []int32, err error) {
 	return values, nil
 }
 
-// giveBack frees the values that the last layer held.
+// giveBack frees the values that the program held during the last layer.
 func (r *run) giveBack(holds []int32) {
 	for _, v := range holds {
 		s := r.values[v].storage

@@ -7,7 +7,7 @@ type keeps struct {
 	input  bool // all its inputs
 	output bool
 	clone  bool // a copy of its input, which it overwrites
-	// perOut is further bytes per element of the output.
+	// perOut is the number of additional bytes per element of the output.
 	perOut int64
 }
 
@@ -59,7 +59,7 @@ var resultRules = map[string]bool{
 	models.Tanh: true, models.Sigmoid: true, models.Softmax: true,
 }
 
-// keepsOf returns what layer l keeps by its type.
+// keepsOf returns the tensors that layer l keeps because of its type.
 func keepsOf(l *models.Layer) keeps {
 	k := rules[l.Type]
 	if l.InPlace && k.input && elementwise(l.Type) {

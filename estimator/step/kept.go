@@ -32,7 +32,7 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 				copies += 2 * float64(v.bytes)
 			case masked && at > 0 && at < 3 && !p.made(f, models.Copy): // keys and values, repeated for each head
 				copies += float64(p.values[out.inputs[0]].bytes)
-			case masked && at == 0 && p.made(f, models.View): // a part of a joint projection
+			case masked && at == 0 && p.made(f, models.View): // part of a joint projection
 				copies += float64(v.bytes)
 			case p.casts(l) && v.element == 4:
 				copies += float64(min(v.bytes, p.storages[v.storage].bytes)) / 2
@@ -120,9 +120,9 @@ func (p *planner) keepWide(inputs []int, out *layer) (copies float64) {
 	return copies
 }
 
-// scores returns the bytes that attention keeps besides its operands. A fused kernel keeps
-// one sum per row. Unfused attention keeps the scores after the softmax, which is computed
-// in 32 bits.
+// scores returns the bytes that attention keeps in addition to its operands. A fused
+// kernel keeps one sum per row. Unfused attention keeps the scores after the softmax,
+// which is computed in 32 bits.
 func (p *planner) scores(l *models.Layer, out *layer) float64 {
 	heads, rows, columns := p.grid(l, out)
 	v := p.values[out.inputs[0]]
@@ -184,8 +184,8 @@ func (p *planner) unfused(l *models.Layer) bool {
 }
 
 // masked reports whether the kernel of attention gets a mask. PyTorch's
-// scaled_dot_product_attention does if samples are padded; the transformers library
-// repeats keys and values for it. Flash attention takes the samples without padding.
+// scaled_dot_product_attention gets one if samples are padded; the transformers library
+// then repeats keys and values. Flash attention takes the samples without padding.
 func (p *planner) masked(l *models.Layer) bool {
 	return p.train.Padded && p.train.Attention != "flash" && !p.unfused(l) && len(l.Inputs) >= 3
 }

@@ -52,7 +52,7 @@ func (r *run) logSoftmax(i int, logits int32) error {
 	return err
 }
 
-// lossGradient begins the backward pass. The cross-entropy has the gradient of the
+// lossGradient begins the backward pass. The cross-entropy allocates the gradient of the
 // log-softmax, then the gradient of its input, which is converted back for 16-bit logits.
 func (r *run) lossGradient(l *layer) error {
 	v := l.inputs[0]
@@ -72,7 +72,7 @@ func (r *run) lossGradient(l *layer) error {
 		return err
 	}
 	if l.mixed && n > r.values[v].bytes {
-		r.release(&inner) // inner takes as much as the 16-bit gradients of the softmax's output and input
+		r.release(&inner) // inner has the size of the 16-bit gradients of the softmax's output and input
 		gradient, err := r.take(r.values[v].bytes, Activations)
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
 package step
 
-// script has the tensors that the variables of the user's program hold between passes.
+// script contains the tensors that variables of the user's program hold between passes.
 type script struct{ batch, results []chunk }
 
 // passes returns the number of forward and backward passes that are simulated for a step
@@ -15,7 +15,7 @@ func (r *run) pass(s *script, first, last bool) error {
 	if err != nil {
 		return err
 	}
-	r.releaseAll(s.batch) // the old batch lives until the new one is loaded
+	r.releaseAll(s.batch) // the old batch stays until the new one is loaded
 	s.batch = next
 	if zero := r.train.ZeroGrad; first && (zero == "" || zero == "start") {
 		r.zeroGrad()
@@ -29,7 +29,7 @@ func (r *run) pass(s *script, first, last bool) error {
 	if err := r.forward(0, len(r.layers), true); err != nil {
 		return err
 	}
-	r.releaseAll(s.results) // the old results also live until the new ones exist
+	r.releaseAll(s.results) // the old results also stay until the new ones exist
 	r.releaseAll(before)
 	if first && r.train.ZeroGrad == "backward" {
 		r.zeroGrad()

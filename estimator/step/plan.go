@@ -36,7 +36,7 @@ func (p *Plan) Workspaces() bool {
 type layer struct {
 	kind    string
 	inputs  []int32 // values; the storage of an input is values[...].storage
-	holds   []int32 // values that the program still refers to
+	holds   []int32 // values that the program still references
 	value   int32
 	tied    int32 // weight of another layer that this layer shares, or none
 	out     int64 // bytes of the output; 0 for a view
@@ -111,13 +111,13 @@ type planner struct {
 	config   *models.Config
 	batch    int64
 	autocast bool
-	tokens   int64   // GPUs that the tokens of each sample are spread over, at least 1
-	tensor   int64   // GPUs that each layer is split over, or 0
+	tokens   int64   // number of GPUs over which the tokens of each sample are spread, at least 1
+	tensor   int64   // number of GPUs over which each layer is split, or 0
 	list     []int32 // buffer for a list of the layer being planned
 }
 
 // underAutocast reports whether the training runs under autocast. A training of 32-bit
-// adapters on 16-bit weights does, because products need operands of one type.
+// adapters on 16-bit weights also does, because products need operands of one type.
 func underAutocast(c *models.Config) bool {
 	switch c.Train.Precision {
 	case models.AMP:

@@ -5,17 +5,17 @@ import "carma/configs/models"
 // Products with quantized weights as bitsandbytes 0.50 computes them on a GPU
 // (autograd/_functions.py, backends/cuda/ops.py).
 //
-// With 4 bits the weight's 16-bit numbers are there while it is multiplied with, in both
-// directions. A special kernel does not need them for less than some 1500 rows; it does
-// not exist on all GPUs, so it is not counted.
+// With 4 bits, the weight is dequantized to 16 bits for each multiplication, in both
+// directions. A special kernel avoids this for less than some 1500 rows. It does not
+// exist on all GPUs, so it is not counted.
 //
-// With 8 bits the input is rounded to 8 bits. The product has 32-bit integers, then
-// 16-bit numbers, then the input's type. For the gradient the weight is made again in the
-// input's type. The input itself is an attribute of the product's node (MatMul8bitLt:
-// ctx.tensors), not one of autograd's saved tensors. So it stays with its node:
-// checkpointing and offloading do not see it, and the backward pass does not free it. It
-// ends when the script has the next loss. The part above the threshold of 6 depends on
-// the values and is not counted.
+// With 8 bits, the input is rounded to 8 bits. The product has 32-bit integers, then
+// 16-bit numbers, then the input's type. For the gradient the weight is dequantized again
+// to the input's type. The input itself is an attribute of the product's node
+// (MatMul8bitLt: ctx.tensors), not one of autograd's saved tensors. So it stays with its
+// node: checkpointing and offloading do not affect it, and the backward pass does not
+// free it. It is freed when the script has the next loss. The part above the threshold of
+// 6 depends on the values and is not counted.
 
 // quantized sets the temporary memory of a product with a quantized weight of n numbers,
 // and the inputs that its node keeps.
@@ -33,7 +33,7 @@ func (p *planner) quantized(l *models.Layer, out *layer, n int64) {
 	}
 }
 
-// attach keeps the input of an 8-bit product with its node.
+// attach makes the node of an 8-bit product keep the product's input.
 func (r *run) attach(l *layer) {
 	if l.attached != none && !r.back {
 		r.pinned[l.attached] = true
@@ -52,7 +52,7 @@ func (r *run) unpin(s int32) bool {
 	return true
 }
 
-// temporary makes memory that ends before the next operation.
+// temporary allocates memory that is freed before the next operation.
 func (r *run) temporary(bytes int64, k Kind) error {
 	if bytes == 0 {
 		return nil

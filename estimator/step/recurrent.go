@@ -5,12 +5,12 @@ import (
 )
 
 // bothGradients computes the gradients of a layer's inputs and weights. PyTorch's
-// operator for cuDNN (ATen/native/cudnn/RNN.cpp) makes a gradient of a recurrent layer's
-// input whether it is wanted or not. Where samples come before steps (batch_first), it
-// copies the input, and copies the output's gradient until the input's gradient exists.
-// Under autocast all weights are copied into one flat piece of 16 bits
-// (ATen/cudnn/AutocastRNN.cpp). So are their gradients, which are converted to 32 bits
-// after the operator's kept tensors are freed: [run.widened].
+// operator for cuDNN (ATen/native/cudnn/RNN.cpp) always computes a gradient of a
+// recurrent layer's input. With batch_first, it copies the input, and keeps a copy of the
+// output's gradient until the input's gradient exists. Under autocast all weights are
+// copied into one flat piece of 16 bits (ATen/cudnn/AutocastRNN.cpp). Their gradients are
+// copied too, and are converted to 32 bits after the operator's kept tensors are freed:
+// [run.widened].
 func (r *run) bothGradients(l *layer) error {
 	if l.kind != models.Recurrent || len(l.inputs) == 0 {
 		if err := r.scoreGradients(l); err != nil {

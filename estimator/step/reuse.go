@@ -8,14 +8,14 @@ import (
 	"carma/estimator/allocator"
 )
 
-// spares are runs that ended. Their memory is used again: a large network's takes
-// megabytes, which would be most of what an estimate leaves to the garbage collector.
+// spares contains finished runs for reuse. A large network's run takes megabytes, which
+// would be most of an estimate's garbage.
 var spares = sync.Pool{New: func() any { return &run{allocator: allocator.New(allocator.Options{})} }}
 
-// sparePlans are plans that nobody needs any more, for the same reason.
+// sparePlans contains unused plans, for the same reason.
 var sparePlans = sync.Pool{New: func() any { return new(Plan) }}
 
-// newPlan is a plan of nothing, with room for the layers of c.
+// newPlan returns an empty plan with room for the layers of c.
 func newPlan(c *models.Config) *Plan {
 	old := sparePlans.Get().(*Plan)
 	return &Plan{
@@ -25,10 +25,10 @@ func newPlan(c *models.Config) *Plan {
 	}
 }
 
-// Done gives the memory of the plan to later ones. It may not be used any more.
+// Done releases the memory of the plan for reuse. The plan may not be used afterwards.
 func (p *Plan) Done() {
 	p.train, p.cached = models.Train{}, nil
-	clear(p.layers) // which hold on to texts and lists
+	clear(p.layers) // which reference texts and lists
 	sparePlans.Put(p)
 }
 
@@ -54,13 +54,13 @@ func newRun(p *Plan, env *Environment) *run {
 	return r
 }
 
-// done gives the memory of the run to later ones.
+// done releases the memory of the run for reuse.
 func (r *run) done() {
 	r.Plan, r.env = nil, nil
 	spares.Put(r)
 }
 
-// cleared is a slice of n zero values, in the memory of old if that is large enough.
+// cleared returns a slice of n zero values, in the memory of old if that is large enough.
 func cleared[T any](old []T, n int) []T {
 	if cap(old) < n {
 		return make([]T, n)

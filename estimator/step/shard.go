@@ -2,7 +2,7 @@ package step
 
 import "carma/configs/models"
 
-// sharded reports whether each GPU has only its part of the optimizer's states.
+// sharded reports whether each GPU has only a part of the optimizer's states.
 func sharded(p models.Parallel) bool {
 	switch p {
 	case models.ZeRO1, models.ZeRO2, models.ZeRO3, models.FSDP, models.FSDPGrad:
@@ -11,16 +11,16 @@ func sharded(p models.Parallel) bool {
 	return false
 }
 
-// masters reports whether the optimizer updates full-precision copies of 16-bit
-// weights. DeepSpeed does. FSDP updates the weights as they are; its mixed precision
-// is amp here: FP32 weights that are gathered in 16 bits.
+// masters reports whether the optimizer updates full-precision copies of 16-bit weights.
+// DeepSpeed does so. FSDP updates the weights themselves; its mixed precision is called
+// amp here: FP32 weights that are gathered in 16 bits.
 func (r *run) masters() bool {
 	p := r.train.Parallel
 	return r.train.Masters || p == models.ZeRO1 || p == models.ZeRO2 || p == models.ZeRO3
 }
 
-// gathers reports whether each GPU has only its part of the weights between the
-// steps, and they are put together where they are used.
+// gathers reports whether each GPU has only a part of the weights between the steps, so
+// that they are gathered before use.
 func gathers(p models.Parallel) bool {
 	return p == models.ZeRO3 || p == models.FSDP || p == models.FSDPGrad
 }
@@ -41,7 +41,7 @@ func (r *run) gradShards() int64 {
 	return 1
 }
 
-// gathered is the size of a weight that is put together, in bytes.
+// gathered returns the size of a gathered weight, in bytes.
 func (r *run) gathered(w *weight) int64 {
 	if r.train.Precision == models.AMP && w.element > 1 {
 		return 2 * w.numbers()
@@ -49,8 +49,8 @@ func (r *run) gathered(w *weight) int64 {
 	return w.bytes
 }
 
-// unshard allocates what lives through the forward and the backward pass besides the
-// GPU's own parts.
+// unshard allocates the memory that exists throughout the forward and the backward pass,
+// in addition to the GPU's own parts.
 func (r *run) unshard() ([]chunk, error) {
 	if r.shards < 2 {
 		return nil, nil

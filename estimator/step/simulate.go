@@ -31,7 +31,7 @@ type Result struct {
 	// Context is the memory of the process without tensors. Reserved is the peak of the
 	// allocator's memory. Allocated is the peak of the tensors' memory.
 	Context, Reserved, Allocated int64
-	// Parts make up Allocated at its peak, by [Kind].
+	// Parts contains the parts of Allocated at its peak, by [Kind].
 	Parts [kinds]int64
 	// Flushes is the number of times that the allocator returned its cache to the driver
 	// to avoid running out of memory.
@@ -39,12 +39,12 @@ type Result struct {
 	// Paged is the size of the optimizer's states in unified memory. They use only free GPU
 	// memory, and no other figure includes them.
 	Paged int64
-	// OutOfMemory says that the training does not fit into the environment's limit. The
+	// OutOfMemory is set if the training does not fit into the environment's limit. The
 	// figures cover the steps before the failed allocation.
 	OutOfMemory bool
 }
 
-// Total returns the process's memory as a monitor shows it, in bytes.
+// Total returns the process's memory as shown by a monitor, in bytes.
 func (r Result) Total() int64 { return r.Context + r.Reserved }
 
 // Simulate runs two training steps of c. An error names the layer that cannot be
@@ -116,8 +116,8 @@ type run struct {
 	paged                   int64 // bytes of paged states
 }
 
-// extras are the tensors that a layer keeps besides storages: a copy of an overwritten
-// input, 16-bit weights, masks, and the log-softmax.
+// extras contains the tensors that a layer keeps in addition to storages: a copy of an
+// overwritten input, 16-bit weights, masks, and the log-softmax.
 type extras struct {
 	chunks [mostExtras]chunk
 	n      int
@@ -283,7 +283,7 @@ func (r *run) workspace(l *layer, factor float64) error {
 	return err
 }
 
-// drop frees a storage if neither the forward pass nor a gradient needs it.
+// drop frees a storage if neither the forward pass nor a gradient still needs it.
 func (r *run) drop(s int32) {
 	if !r.alive[s] && r.saves[s] == 0 && !r.unpin(s) {
 		r.release(&r.memory[s])

@@ -77,9 +77,9 @@ func factored(w *weight) []int64 {
 	return []int64{4 * w.rows, 4 * (w.numbers() / w.rows)}
 }
 
-// temporary returns the memory that the optimizer's step holds for a weight besides its
-// states, in bytes. together says that the step holds it for all weights at once (foreach),
-// otherwise for one weight at a time.
+// temporary returns the memory that the optimizer's step holds for a weight in addition
+// to its states, in bytes. together is set if the step holds it for all weights at once
+// (foreach), otherwise for one weight at a time.
 func temporary(t *models.Train, w *weight) (bytes int64, together bool) {
 	switch t.Optimizer {
 	case models.SGD, models.SGDMomentum, models.NoOptimizer:

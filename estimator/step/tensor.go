@@ -6,13 +6,13 @@ import (
 	"carma/configs/models"
 )
 
-// Tensor parallelism (tp:N) follows Megatron-LM (arXiv 1909.08053, section 3) and PyTorch's
-// ColwiseParallel and RowwiseParallel. Within a block, a linear layer whose input is whole
-// tokens is split by columns, so that each GPU has a part of its output. A linear layer
-// whose input is such a part is split by rows. Its outputs are added up over the GPUs, so
-// that each GPU has the whole sum. Operations between the two layers work on parts, and
-// attention on a part of the heads. Norms, residual sums, tables and the head are whole on
-// each GPU.
+// Tensor parallelism (tp:N) follows Megatron-LM (arXiv 1909.08053, section 3) and
+// PyTorch's ColwiseParallel and RowwiseParallel. Within a block, a linear layer with a
+// whole input is split by columns, so that each GPU has a part of its output. A linear
+// layer with such a part as input is split by rows. Its outputs are added over the GPUs,
+// so that each GPU has the whole sum. Operations between the two layers work on parts,
+// and attention on a part of the heads. Norms, residual sums, tables and the head are
+// whole on each GPU.
 
 // splits reports whether a layer's weights and its output are split over the GPUs.
 func (p *planner) splits(i int, l *models.Layer, from []int32) (weights, out bool, err error) {

@@ -4,7 +4,7 @@ package step
 // share the weight.
 type partial struct {
 	chunk
-	// view says that the gradient is the transposed result of a product. PyTorch adds to
+	// view is set if the gradient is the transposed result of a product. PyTorch adds to
 	// such a gradient in new memory, and to other gradients in place.
 	view bool
 }

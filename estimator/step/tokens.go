@@ -7,10 +7,11 @@ import (
 )
 
 // Sequence parallelism follows DeepSpeed-Ulysses (arXiv 2309.14509) and ring attention
-// (arXiv 2310.01889). Each GPU has an equal part of every sample's tokens, and all weights
-// or its shard of them. For attention, Ulysses redistributes the activations, so that each
-// GPU has all tokens of a part of the heads. So all memory of samples is divided by the
-// number of GPUs. Buffers of the exchange are not counted.
+// (arXiv 2310.01889). Each GPU has an equal part of every sample's tokens, and all
+// weights or its own shard of the weights. For attention, Ulysses redistributes the
+// activations, so that each GPU has all tokens of a part of the heads. So all memory that
+// depends on samples is divided by the number of GPUs. Buffers of the exchange are not
+// counted.
 
 // spread returns each GPU's part of n numbers of samples.
 func (p *planner) spread(n int64) int64 { return (n + p.tokens - 1) / p.tokens }

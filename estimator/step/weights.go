@@ -99,8 +99,8 @@ func (p *planner) shape(i int, l *models.Layer) []int64 {
 }
 
 // owner returns the weight of n numbers that a tied layer shares. It is the first trained
-// token embedding of n numbers, because the layers do not say which. It is none if there is
-// no such embedding.
+// token embedding of n numbers, because the layers do not identify it, or none if there
+// is no such embedding.
 func (p *planner) owner(n int64) int32 {
 	for i := range p.weights {
 		if w := &p.weights[i]; w.table && w.trainable && w.numbers() == n {

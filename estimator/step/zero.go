@@ -115,7 +115,7 @@ func (r *run) scatter() (err error) {
 	return err
 }
 
-// collected ends a backward pass. last says that the pass is the last of a step.
+// collected ends a backward pass. last is set for the last pass of a step.
 func (r *run) collected(last bool) error {
 	stage, z := r.stage(), &r.zero
 	switch {

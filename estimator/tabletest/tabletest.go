@@ -1,4 +1,4 @@
-// Package tabletest reads the tables of figures that tests compare estimates with.
+// Package tabletest reads the tables of figures with which tests compare estimates.
 package tabletest
 
 import (
@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// Row is one line of a table, by the names of its columns. A column that the table does
-// not have is empty.
+// Row is one line of a table, by column name. A missing column is empty.
 type Row map[string]string
 
-// Rows reads a csv file. Lines that begin with # are comments; the first other line has
-// the names of the columns. The test ends if the file cannot be read, or has no rows.
+// Rows reads a csv file. Lines that begin with # are comments; the first other line
+// contains the column names. The test ends if the file cannot be read, or has no rows.
 func Rows(t testing.TB, path string) (rows []Row) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -42,13 +41,13 @@ func Rows(t testing.TB, path string) (rows []Row) {
 	return rows
 }
 
-// all is the key of a row's text. No column has an empty name.
+// all is the key of a row's complete text. No column has an empty name.
 const all = ""
 
-// String is the row as one line of text.
+// String returns the row as one line of text.
 func (r Row) String() string { return r[all] }
 
-// Int is the number in a column. The test ends if there is none.
+// Int returns the number in a column. The test ends if there is none.
 func (r Row) Int(t testing.TB, column string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(r[column], 10, 64)

@@ -20,9 +20,8 @@ var (
 		models.SELU, models.SiLU, models.Softplus, models.AvgPool, models.MaxPool, models.Mean,
 	}
 	weights = append(slices.Clone(convolutions), models.Linear)
-	// listed are the types of layers that count. Softmax, losses, sums and views
-	// do not count, because some summaries of a network list them and others do
-	// not.
+	// listed contains the types of layers that count. Softmax, losses, sums and views do not
+	// count, because only some summaries of a network list them.
 	listed = slices.Concat(weights, norms, keepOutput, keepInput, []string{models.Dropout})
 
 	convActivations = []string{

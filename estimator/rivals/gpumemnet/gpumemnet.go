@@ -1,9 +1,9 @@
-// Package gpumemnet predicts the class of a training's peak GPU memory with
-// models learned from the GPUMemNet data, for MLPs and for plain CNNs. There are
-// two designs: an ensemble of MLPs over sums of the layers, and an ensemble of
-// transformers over the layers themselves. estimator/training trains the models;
-// README.md is their model card. The answers hold for the data's conditions: one A100
-// 40 GB, FP32, Adam. A result lists where a network is outside of these conditions.
+// Package gpumemnet predicts the class of a training's peak GPU memory with models
+// learned from the GPUMemNet data, for MLPs and for plain CNNs. There are two designs: an
+// ensemble of MLPs over sums of the layers, and an ensemble of transformers over the
+// layers themselves. estimator/training trains the models; README.md is their model card.
+// The answers hold for the data's conditions: one A100 40 GB, FP32, Adam. A result lists
+// the conditions that a network does not meet.
 package gpumemnet
 
 import (
@@ -19,10 +19,10 @@ import (
 	"carma/estimator/onnx"
 )
 
-// ErrNoData reports that no model was trained on this family of networks.
+// ErrNoData means that no model was trained on this family of networks.
 var ErrNoData = errors.New("no data for this family")
 
-// ErrTooLong reports that the network has more layers than the transformers accept.
+// ErrTooLong means that the network has more layers than the transformers accept.
 var ErrTooLong = errors.New("too many layers")
 
 // Design is one of the published designs.
@@ -44,10 +44,10 @@ type Result struct {
 	Class int
 	// Upper is the class's upper edge, or 0 if it has none.
 	Upper units.Bytes
-	// Probabilities of the classes; their sum is 1.
+	// Probabilities contains the probabilities of the classes; their sum is 1.
 	Probabilities []float32
-	// Outside names features outside the range of the training data, and settings
-	// that the data lacks. If there are any, the answer is a guess.
+	// Outside names features outside the range of the training data, and settings missing in
+	// the data. If there are any, the answer is a guess.
 	Outside []string
 }
 

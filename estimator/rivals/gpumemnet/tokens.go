@@ -14,8 +14,8 @@ const (
 	longest = 1024
 )
 
-// tokens returns one token for each layer that counts, in order. It is
-// features.py's function; a golden file compares the two.
+// tokens returns one token for each layer that counts, in order. It equals the function
+// in features.py; a golden file compares the two.
 func tokens(c models.Config) []float32 {
 	b := batch(c)
 	var out []float32
@@ -33,7 +33,7 @@ func tokens(c models.Config) []float32 {
 	return out
 }
 
-// code is the published code of a type of layer.
+// code returns the published code of a type of layer.
 func code(f models.Family, layer string) (float32, float32) {
 	switch {
 	case f == models.MLP && layer == models.Linear:
