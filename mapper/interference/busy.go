@@ -2,9 +2,9 @@ package interference
 
 import "math"
 
-// Busy is the share of time in which at least one kernel of the task runs when it is
-// alone, whatever part of the GPU the kernel fills: NVML's GPU utilization, and the time
-// that a time-sliced GPU divides.
+// Busy returns the share of time in which at least one kernel of the task runs when the
+// task is alone, regardless of the part of the GPU that the kernel fills. It corresponds
+// to NVML's GPU utilization, and to the time that a time-sliced GPU divides.
 //
 // It is at least SMACT, a mean over SMs, and at least DRAMA. Profiles do not contain it;
 // it is estimated as the cube root of the larger of the two. In published data (AEGIS:
@@ -13,6 +13,6 @@ import "math"
 // off by 0.33.
 func (l Load) Busy() float64 { return math.Cbrt(max(share(l.SMACT), share(l.DRAMA))) }
 
-// Gap is the share of time in which no kernel of the task runs at a given speed. Only its
-// kernels are slowed down, not its work between them.
+// Gap returns the share of time in which no kernel of the task runs, at a given speed.
+// Sharing slows down only the task's kernels, not its work between them.
 func (l Load) Gap(speed float64) float64 { return (1 - l.Busy()) * speed }

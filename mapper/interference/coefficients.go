@@ -2,11 +2,11 @@
 
 package interference
 
-// Fitted is the model that [Speeds] uses, fitted to 151 pairs of tasks measured
-// together and alone on an A100 40 GB: speeds from AEGIS's calibration runs,
-// activity from its solo profiles (GitHub ehsanyousefzadehasl/AEGIS). Errors
-// are predicted minus measured speed while both tasks run; one measured speed
-// in nine is above 1, which no model of waiting can give.
+// Fitted is the model that [Speeds] uses, fitted to 151 pairs of tasks measured together
+// and alone on an A100 40 GB: speeds from AEGIS's calibration runs, activity from its
+// solo profiles (GitHub ehsanyousefzadehasl/AEGIS). Errors are predicted minus measured
+// speed while both tasks run; one measured speed in nine is above 1, which no model of
+// waiting can predict.
 //
 //   - in sample: speed |e| median 0.040 mean 0.053 p90 0.109 bias +0.007;
 //     sum |e| median 0.059 mean 0.071;

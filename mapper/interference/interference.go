@@ -8,35 +8,35 @@ type Load struct {
 	// SMACT, SMOCC and DRAMA are means over the run, 0 to 1, as DCGM defines
 	// them. SMOCC does not take part in the model: it adds nothing to SMACT.
 	SMACT, SMOCC, DRAMA float64
-	// Step is the time of one training step in seconds, or 0 if not known. It represents
-	// the length of the task's kernels: a batch four times as large makes both about four
-	// times as long.
+	// Step is the time of one training step in seconds, or 0 if not known. It stands for the
+	// length of the task's kernels: a batch four times as large makes both about four times
+	// as long.
 	Step float64
 }
 
-// Model is the interference model. Alone a task goes at speed 1; beside others
-// it takes, for the same work, 1/speed times as long:
+// Model is the interference model. Alone, a task runs at speed 1. Next to other tasks it
+// takes, for the same work, 1/speed times as long:
 //
 //	1/speed(i) = 1 + Σ_j [ Block · min(S_j, Ceiling)^Power · t_j/(t_j + Turn·t_i) + DRAM · D_i·D_j ]
 //
 // over its neighbours j, with S for SMACT, D for DRAMA and t for Step.
 //
-// The first term is waiting for the SMs. A launch waits when it finds all SMs taken,
-// which grows steeply with the neighbour's activity, and it waits for the neighbour's
-// kernels to drain: long beside kernels that are longer than its own, hardly at all
-// beside shorter ones. So a small network falls to a third of its speed beside VGG16 with
-// large batches while VGG16 loses two per cent; a model that divides SM time evenly
+// The first term is waiting for the SMs. A launch waits when all SMs are busy, which
+// grows steeply with the neighbour's activity. It waits until the neighbour's kernels
+// have drained: long if they are longer than the task's own kernels, hardly at all if
+// they are shorter. So a small network drops to a third of its speed next to VGG16 with
+// large batches, while VGG16 loses two per cent. A model that divides SM time evenly
 // cannot show this. The second term is contention for memory bandwidth.
 //
-// After that all tasks are slowed by the same factor until no more than one GPU's worth
-// of SM time and of DRAM time is used. With two tasks that is hardly ever needed; it
-// limits many small ones.
+// After that, all tasks are slowed by the same factor until they use at most one GPU's
+// worth of SM time and of DRAM time. Two tasks hardly ever exceed that; it limits many
+// small ones.
 //
-// The coefficients are fitted to pairs of tasks on an A100 40 GB (coefficients.go).
-// More than two tasks, and other GPUs, are extrapolation.
+// The coefficients are fitted to pairs of tasks on an A100 40 GB (coefficients.go). More
+// than two tasks, and other GPUs, are extrapolation.
 type Model struct {
 	Block, Power, Ceiling, Turn, DRAM float64
-	// A step that is not known is assumed to be exp(StepBase + StepSlope·S).
+	// An unknown step time is assumed to be exp(StepBase + StepSlope·S).
 	StepBase, StepSlope float64
 }
 
@@ -45,7 +45,7 @@ type Model struct {
 // for a single task. The order of the tasks does not matter.
 func Speeds(loads []Load) []float64 { return Fitted.Speeds(loads) }
 
-// Speeds is the function of that name for model m.
+// Speeds returns the same as the function [Speeds], but for model m.
 func (m Model) Speeds(loads []Load) []float64 {
 	var space [16]Task
 	tasks := space[:0]
@@ -60,8 +60,8 @@ func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
 	if len(of) == 1 {
 		return append(speeds, 1)
 	}
-	// Sums are formed in an order that does not depend on the order of the tasks, and so
-	// neither does the last bit of a speed.
+	// Sums are formed in an order that does not depend on the order of the tasks, so the
+	// speeds do not either, to the last bit.
 	var space [16]int
 	order := space[:0]
 	for i := range of {

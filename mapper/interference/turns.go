@@ -2,9 +2,9 @@ package interference
 
 import "slices"
 
-// switchCost is the share of the time that is lost between turns if the tasks need more
-// time than there is. Measured on an H100: two tasks that keep it busy each run at a
-// speed of 0.445 to 0.454 (docs/hardware).
+// switchCost is the share of time lost between turns if the tasks need more time than
+// there is. Measured on an H100: two tasks that each keep it busy run at speeds of 0.445
+// to 0.454 (docs/hardware).
 const switchCost = 0.10
 
 // TakeTurns converts speeds under MPS into the speeds without MPS, where a GPU executes
@@ -13,12 +13,12 @@ const switchCost = 0.10
 //
 //	speed(i) = min(1, turn/busy(i))  with  Σ busy(i)·speed(i) = 1 - switchCost
 //
-// Tasks that together need no more time than there is fill each other's gaps, as under
-// MPS. Beyond that, turns are of equal length: a task that needs less than a turn is not
-// slowed down, and the others get equal GPU time, whatever they would get under MPS. So a
-// task with small kernels may be faster than under MPS. The wait of a short kernel for
-// the end of another task's turn is not modelled. TakeTurns reports whether the tasks
-// take turns; if not, it leaves the speeds unchanged.
+// Tasks that together need at most the whole time fill each other's gaps, as under MPS.
+// Otherwise turns have equal length: a task that needs less than a turn is not slowed
+// down, and the other tasks get equal GPU time. So a task with small kernels may be
+// faster than under MPS. The wait of a short kernel for the end of another task's turn is
+// not modelled. TakeTurns reports whether the tasks take turns; if not, it leaves the
+// speeds unchanged.
 func TakeTurns(busy, speeds []float64) bool {
 	var space [16]float64
 	wanted := append(space[:0], busy...)
