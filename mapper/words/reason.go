@@ -12,7 +12,7 @@ import (
 )
 
 // Reason returns a reason in words, as a clause that can follow a colon, or "" for no
-// reason. For a code that this version does not know it names the code.
+// reason. For a code unknown to this version, it names the code.
 func Reason(r model.Reason) string {
 	if r.Code == "" {
 		return ""
@@ -38,8 +38,8 @@ func Reason(r model.Reason) string {
 	return text
 }
 
-// sentences has one sentence for each code. See [fill] for its syntax; the fields are
-// "cause" and the keys of values.
+// sentences contains one sentence for each code. See [fill] for its syntax; the fields
+// are "cause" and the keys of values.
 var sentences = map[model.ReasonCode]string{
 	model.ReasonText: "{text}",
 
@@ -139,7 +139,7 @@ var sentences = map[model.ReasonCode]string{
 	model.ReasonTurnedDown:    "{count} of {limit} GPUs fit",
 }
 
-// becauseOf has the sentences for a reason with a certain cause.
+// becauseOf contains the sentences for a reason with a certain cause.
 var becauseOf = map[[2]model.ReasonCode]string{
 	{model.ReasonSuspended, model.ReasonIdle}: "suspended, as {cause}; it comes back when somebody resumes it, or types into its terminal",
 	{model.ReasonOOM, model.ReasonOveruse}:    "stopped before the GPU ran out of memory: {cause}",
@@ -184,8 +184,8 @@ var values = map[string]func(r *model.Reason) string{
 	"had":        func(r *model.Reason) string { return cmp.Or(had[r.Condition], "succeeded") },
 }
 
-// verbs name the state a dependency waits for, had the state it needed, unless it is
-// success.
+// verbs describe the state that a dependency waits for, had the state that it needed,
+// unless that is success.
 var (
 	verbs = map[model.Condition]string{model.AfterAny: "end", model.AfterStarted: "start"}
 	had   = map[model.Condition]string{model.AfterStarted: "started"}

@@ -9,8 +9,8 @@ import (
 	"carma/mapper/model"
 )
 
-// Rejection says why a GPU was rejected: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs
-// 12.3".
+// Rejection returns the reason why a GPU was rejected: "GPU 0 memory 31.2 of 40.0 GiB
+// reserved, needs 12.3".
 func Rejection(r model.Rejection) string {
 	gpu := fmt.Sprintf("GPU %d", r.Index)
 	switch {
@@ -22,8 +22,8 @@ func Rejection(r model.Rejection) string {
 	return gpu + " " + OnGPU(r)
 }
 
-// OnGPU is Rejection for a place where the GPU is already named, as in a table: "memory
-// 31.2 of 40.0 GiB reserved, needs 12.3".
+// OnGPU returns the same as Rejection, but for a place where the GPU is already named, as
+// in a table: "memory 31.2 of 40.0 GiB reserved, needs 12.3".
 func OnGPU(r model.Rejection) string {
 	clause := clauses[r.Rule]
 	if clause == "" {
@@ -33,7 +33,8 @@ func OnGPU(r model.Rejection) string {
 	return text
 }
 
-// clauses has one clause for each rule about a GPU, with the fields of parts; see [fill].
+// clauses contains one clause for each rule about a GPU, with the fields of parts; see
+// [fill].
 var clauses = map[model.Rule]string{
 	model.RuleFault:       "is out of service: {lost}",
 	model.RuleClosed:      "is drained[ by {by}]",
@@ -85,7 +86,7 @@ var parts = map[string]func(r *model.Rejection) string{
 	"allowed":  func(r *model.Rejection) string { return some(r.Allowed, fmt.Sprintf("%.2f", r.Allowed)) },
 }
 
-// closedBy returns who cordoned a GPU and why, or "" if that is not known.
+// closedBy returns who cordoned a GPU, and the reason, or "" if unknown.
 func closedBy(c *model.Cordon) string {
 	if c == nil {
 		return ""

@@ -42,7 +42,8 @@ func fill(sentence string, value func(field string) string) (string, bool) {
 	}
 }
 
-// bracketed returns the text between the bracket that s begins with and its closing one.
+// bracketed returns the text between the bracket with which s begins and its closing
+// bracket.
 func bracketed(s string) string {
 	depth := 0
 	for i := range s {

@@ -7,7 +7,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Why says in one line why a task waits, or "" if it does not.
+// Why returns, in one line, the reason why a task waits, or "" if it does not.
 func Why(w mapper.Why) string {
 	if text := why(w); w.Away.Code == "" {
 		return text
@@ -42,7 +42,7 @@ func turn(t mapper.Turn) string {
 		laterTasks(t.Later), whose(t.User, t.Account), gpuHours(t.Use), whose(t.Own, t.OwnAccount), gpuHours(t.OwnUse))
 }
 
-// whose names the user of GPUs: a user, or the group that takes turns as one.
+// whose names the user of GPUs: a user, or an account whose members are treated as one.
 func whose(user, account string) string {
 	if account != "" {
 		return "group " + account
