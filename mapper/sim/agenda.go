@@ -8,7 +8,7 @@ import (
 )
 
 // Entries due at the same instant come in this order: tasks free their resources before
-// anything else looks, and a submission sees the latest sample.
+// all other entries, and a submission comes after the latest sample.
 const (
 	rankProgress = iota // a run reaches the next point of its plan
 	rankCopy            // the memory of a run is copied
@@ -21,11 +21,11 @@ const (
 	rankSubmit          // the next task arrives
 )
 
-// entry is something that is due. It can be moved and removed.
+// entry is something due at an instant. It can be moved and removed.
 type entry struct {
 	at   units.Instant
 	rank int
-	seq  int64 // the task's number, of equal ranks
+	seq  int64 // the task's number, to order equal ranks
 	run  *run
 	pos  int // in the agenda, from 1, or 0 if not there
 }

@@ -10,19 +10,19 @@ import (
 
 // work is one task's need of a limited resource of a GPU, for example SM time.
 type work struct {
-	from   float64 // seconds until the first of it can be done
+	from   float64 // seconds until the work can begin
 	amount float64 // in seconds of a whole A100
 	rate   float64 // highest rate, alone on the fastest GPU; above 0
 }
 
-// earliest returns the first instant by which all works can be done, if no work is done
-// before its first instant or faster than its rate, and all together are done no faster
-// than capacity. In any order, at least left(y) remains to be done at an instant y: the
-// rest if every task had run at its full rate from its first instant on. So no order ends
-// before y + left(y)/capacity, for any y. The best fluid order also reaches the maximum
-// over y (by max-flow and min-cut over the times between arrivals: of all cuts with a
-// common deadline, the least ones divide the time once). left bends only where a task
-// comes or would be done, so these instants are tried.
+// earliest returns the first instant by which all works can be done, if no work begins
+// before its first instant or exceeds its rate, and all together do not exceed capacity.
+// In any order, at least left(y) remains to be done at an instant y: the rest if every
+// task had run at its full rate from its first instant on. So no order ends before y +
+// left(y)/capacity, for any y. The best fluid order also reaches the maximum over y (by
+// max-flow and min-cut over the times between arrivals: of all cuts with a common
+// deadline, the least ones divide the time once). The slope of left changes only where a
+// task arrives or would be done, so only these instants are tried.
 func earliest(works []work, capacity float64) float64 {
 	type bend struct{ at, rate float64 }
 	bends := make([]bend, 0, 2*len(works))
@@ -45,8 +45,8 @@ func earliest(works []work, capacity float64) float64 {
 // lowerBound returns a makespan that no schedule beats: the last end if every task ran
 // alone on the fastest GPU from its arrival on, or, if that is later, the earliest
 // instant by which all SM time, all DRAM time or, with time-slicing, all kernel time can
-// be supplied. With factors on the speeds of pairs ([Truth]) tasks may get more of these
-// than there is, so only the last end alone counts. Tasks that failed do not count.
+// be supplied. With factors on the speeds of pairs ([Truth]), tasks may get more than the
+// capacity of these, so only the last end counts. Tasks that failed do not count.
 func (e *engine) lowerBound() time.Duration {
 	capacity, fastest, end := 0.0, 0.0, 0.0
 	for _, d := range e.devices {
@@ -82,8 +82,8 @@ func (e *engine) lowerBound() time.Duration {
 }
 
 // takes returns the share that a task alone takes of the limited resources of a GPU: the
-// time of its SMs and of its DRAM, or the time of kernels if tasks take turns. By the
-// model all tasks on a GPU together never take more of each than there is.
+// time of its SMs and of its DRAM, or the time of kernels if tasks take turns. In the
+// model, all tasks on a GPU together never exceed the capacity of each.
 func (s Sharing) takes(l Load) [2]float64 {
 	if s == TimeSlicing {
 		return [2]float64{l.Busy(), 0}

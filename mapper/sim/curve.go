@@ -8,8 +8,8 @@ import (
 )
 
 // Curve is a quantity over time that changes in steps. Its points are in order of time,
-// no two at one instant, and each has another value than the previous one. Before the
-// first point the value is 0.
+// at most one at each instant, and each has a different value from the previous one.
+// Before the first point the value is 0.
 type Curve []Point
 
 // Point is a value that holds from an instant until the next point.
@@ -95,7 +95,7 @@ func (c Curve) Resample(from, to units.Instant, n int) []float64 {
 	return means
 }
 
-// BinEdge returns the begin of bin i of n, which is the end of bin i-1.
+// BinEdge returns the beginning of bin i of n, which is the end of bin i-1.
 func BinEdge(from, to units.Instant, n, i int) units.Instant {
 	width, rest := (to-from)/units.Instant(n), (to-from)%units.Instant(n)
 	return from + width*units.Instant(i) + rest*units.Instant(i)/units.Instant(n)

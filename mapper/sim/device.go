@@ -24,10 +24,10 @@ type device struct {
 	uses    []*use // in order of arrival
 
 	held     units.Bytes
-	activity Activity // now
-	shown    Activity // now, as the monitor reads it
+	activity Activity // at present
+	shown    Activity // at present, as the monitor reads it
 	coarse   bool     // the monitor reads the share of time in which a kernel runs
-	watts    float64  // now
+	watts    float64  // at present
 
 	// Integrals up to at, over seconds.
 	at     units.Instant
@@ -36,7 +36,7 @@ type device struct {
 	memory float64  // bytes
 	energy float64  // joules
 
-	bends   []bend        // of seen, back to the begin of the monitor's window
+	bends   []bend        // of seen, back to the beginning of the monitor's window
 	out, in units.Instant // the ends of the copies in each direction
 	warm    bool          // the monitor's report may still change
 	touched bool          // memory has changed since the last report
@@ -65,11 +65,11 @@ type use struct {
 	device     *device
 	load       Load
 	held, peak units.Bytes
-	rate       float64 // progress relative to alone on an A100
-	// activity is the SM activity that it causes, watts its share of the GPU's power,
+	rate       float64 // progress, relative to running alone on an A100
+	// activity is the SM activity caused by the task, watts its share of the GPU's power,
 	// energy its share of the energy so far, in joules.
 	activity, watts, energy float64
-	speed                   float64 // by the model, while it is busy
+	speed                   float64 // speed in the model, while it is busy
 }
 
 func newDevice(g GPU, start units.Instant) *device {
@@ -98,7 +98,7 @@ func (d *device) settle(now units.Instant, scratch []Load) []Load {
 	loads := scratch[:0]
 	d.busy = d.busy[:0]
 	for _, u := range d.uses {
-		u.rate = d.Speed // while it loads data and the like, no task slows it down
+		u.rate = d.Speed // while the task loads data and the like, other tasks do not slow it down
 		if u.busy() {
 			loads, d.busy = append(loads, u.load), append(d.busy, u)
 		}

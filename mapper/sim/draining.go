@@ -8,8 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// Drain is a maintenance of a GPU, for which it is cordoned for a while. The zero value
-// is none.
+// Drain is the maintenance of a GPU, for which the GPU is cordoned for a while. The zero
+// value means none.
 type Drain struct {
 	GPU         int // its index, on the first machine
 	From, Until time.Duration
@@ -34,7 +34,7 @@ func (d Drain) check(gpus []GPU) error {
 	return fmt.Errorf("drain: no GPU %d; there are %d, from 0", d.GPU, len(gpus))
 }
 
-// draining is the drain of a replay, with the time until the GPU had no task.
+// draining is the drain of a replay, with the time that the GPU's tasks took to leave.
 type draining struct {
 	entry
 	device *device
@@ -42,7 +42,7 @@ type draining struct {
 	took   time.Duration
 }
 
-// planDrain schedules the begin of the drain.
+// planDrain schedules the beginning of the drain.
 func (e *engine) planDrain() {
 	d := e.cfg.Drain
 	if !d.on() {
@@ -67,7 +67,7 @@ func (e *engine) closes() {
 	}})
 }
 
-// cleared records the end of the drain if the drained GPU has no task any more.
+// cleared records the end of the drain once the drained GPU has no task.
 func (e *engine) cleared() {
 	d := &e.drain
 	if d.since == 0 {

@@ -22,18 +22,18 @@ type engine struct {
 	agenda  agenda
 	devices []*device // by machine, then index
 	byID    map[model.GPUID]*device
-	runs    map[model.TaskID]*run // look-up only
+	runs    map[model.TaskID]*run // only for look-up
 
 	tasks   []*Task // in order of arrival; the first has number 1
 	arrived int
-	saved   []float64 // by task: seconds of training that its last checkpoint holds
+	saved   []float64 // by task: seconds of training in its last checkpoint
 	energy  []float64 // by task: joules of all its attempts
 	// stretches are the suspensions of each task.
 	stretches [][]Stretch
 	rests     []Stretch // by task: the time for which it was idle
 	results   []TaskResult
 	smallest  units.Bytes // memory of a card
-	most      float64     // the most of a GPU's limited resource that its tasks ever take
+	most      float64     // the largest share of a GPU's limited resource that its tasks ever use
 	finished  int
 	steps     int
 
@@ -46,7 +46,7 @@ type engine struct {
 	samples []model.GPUSample
 }
 
-// runtimeReserve is memory that a program does not use on a card.
+// runtimeReserve is the part of a card's memory that programs do not use.
 const runtimeReserve = units.GiB
 
 // exitTerminated is the exit code of a program ended by SIGTERM.
@@ -105,7 +105,7 @@ func (e *engine) loop() error {
 	return nil
 }
 
-// next handles the entry that is due first.
+// next handles the entry with the earliest instant.
 func (e *engine) next() {
 	due := e.agenda.next()
 	e.now = due.at
@@ -131,7 +131,7 @@ func (e *engine) next() {
 	}
 }
 
-// stuck returns the error if tasks are left and nothing more will happen.
+// stuck returns an error if tasks are left but no entry is due.
 func (e *engine) stuck() error {
 	for _, t := range e.state.Tasks() {
 		why, _ := e.state.Why(t.ID)
@@ -141,7 +141,7 @@ func (e *engine) stuck() error {
 	return fmt.Errorf("%d tasks never finish", len(e.tasks)-e.finished)
 }
 
-// step gives the mapper an event and carries out its decisions.
+// step passes the mapper an event and carries out its decisions.
 func (e *engine) step(ev model.Event) {
 	e.steps++
 	done := e.state.Step(ev)
@@ -168,7 +168,7 @@ func (e *engine) step(ev model.Event) {
 	}
 }
 
-// arrive submits the next task, with its estimate at once.
+// arrive submits the next task together with its estimate.
 func (e *engine) arrive() {
 	t := e.tasks[e.arrived]
 	e.arrived++
@@ -198,7 +198,7 @@ func (e *engine) launch(l model.Launch) {
 	e.agenda.set(&r.entry, e.now.Add(e.cfg.StartUp))
 }
 
-// The speed shown by progress output is known after paceAfter, with error paceError.
+// The speed in progress output is known after paceAfter, with error paceError.
 const (
 	paceAfter = 2 * time.Minute
 	paceError = 0.1
@@ -229,7 +229,7 @@ func (e *engine) finish(t model.Task) {
 	e.finished++
 }
 
-// heat makes the monitor read a device until it shows nothing new.
+// heat makes the monitor read a device until its report stops changing.
 func (e *engine) heat(d *device) {
 	d.warm = true
 	if e.sample.pos > 0 {
@@ -240,7 +240,7 @@ func (e *engine) heat(d *device) {
 }
 
 // look is the monitor's tick. It skips GPUs on which nothing has changed for the length
-// of its window, because their readings stay the same.
+// of its window, because their reports stay the same.
 func (e *engine) look() {
 	e.sampled = e.now
 	differ, warm := false, false

@@ -8,7 +8,8 @@ import (
 	"carma/mapper/model"
 )
 
-// Metrics are the measures of a replay: of its tasks, and of its GPUs over the makespan.
+// Metrics contains the measures of a replay: of its tasks, and of its GPUs over the
+// makespan.
 type Metrics struct {
 	Summary
 	// MeanSMACT and MeanMemory are means over time and over all GPUs.
@@ -29,7 +30,8 @@ type Metrics struct {
 	LowerBound time.Duration
 }
 
-// Ratios are measures relative to another replay, or 0 where the other's measure is 0.
+// Ratios contains measures relative to another replay, or 0 where the other replay's
+// measure is 0.
 type Ratios struct {
 	Makespan, MeanJCT, P95JCT, MeanWaiting, Energy float64
 }

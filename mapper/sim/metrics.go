@@ -9,8 +9,8 @@ import (
 	"carma/internal/units"
 )
 
-// Record is the life of one task, from which metrics are computed. An instant is 0 if it
-// has not come.
+// Record is the history of one task, from which metrics are computed. An instant is 0 if
+// it has not come.
 type Record struct {
 	Submitted units.Instant
 	Attempts  []AttemptRecord
@@ -18,19 +18,20 @@ type Record struct {
 	// attempt ended later.
 	Ended     units.Instant
 	Succeeded bool
-	// Solo is its run time alone on an A100, or 0 if not known.
+	// Solo is the task's run time alone on an A100, or 0 if unknown.
 	Solo time.Duration
 	// Stretches are its suspensions, in order.
 	Stretches []Stretch
-	// Rest is the last time for which it was idle; To is 0 if it was stopped then.
+	// Rest is the last time for which the task was idle. To is 0 if the task was stopped
+	// then.
 	Rest Stretch
 }
 
-// AttemptRecord is one attempt. Started is 0 if it never ran.
+// AttemptRecord is one attempt. Started is 0 if the attempt never ran.
 type AttemptRecord struct {
 	Launched, Started, Ended units.Instant
 	OK, OOM                  bool
-	// Speed is the speed of its slowest GPU relative to an A100, or 0 if not known.
+	// Speed is the speed of its slowest GPU relative to an A100, or 0 if unknown.
 	Speed float64
 }
 
@@ -40,7 +41,7 @@ type Lifetimes struct {
 	JCT time.Duration
 	// Execution is the time running in the attempt that succeeded, Lost in failed ones.
 	Execution, Lost time.Duration
-	// Away is the time suspended, from the decision until it ran again.
+	// Away is the time suspended, from the decision to suspend until the task ran again.
 	Away time.Duration
 	// Waiting is the rest: queued, between attempts, and starting.
 	Waiting time.Duration
@@ -116,7 +117,7 @@ func (r Record) Slowdown() float64 {
 	return (r.Lifetimes().Execution - rest + away).Seconds() * r.Attempts[n-1].Speed / r.Solo.Seconds()
 }
 
-// Summary are the measures of a run over all its tasks.
+// Summary contains the measures of a run over all its tasks.
 type Summary struct {
 	Tasks, Succeeded, Failed int
 	// OOMs counts attempts that ran out of GPU memory, Relaunches all
@@ -130,11 +131,11 @@ type Summary struct {
 	// WorstSlowdown is the highest slowdown of a task, or 0 if not known. AboveCap is the
 	// share of the tasks with a slowdown above [SlowdownCap].
 	WorstSlowdown, AboveCap float64
-	// P99Stretched is the 99th percentile of the times from first start to end,
-	// relative to alone.
+	// P99Stretched is the 99th percentile of the times from first start to end, relative to
+	// the tasks alone.
 	P99Stretched float64
 	// Suspends counts the suspensions, Copies is the time of their copies, both ways.
-	// LongestAway and P95Away are over the single suspensions.
+	// LongestAway and P95Away are over individual suspensions.
 	Suspends                     int
 	Copies, LongestAway, P95Away time.Duration
 }
@@ -223,8 +224,8 @@ func (t *total) mean(tasks int) time.Duration {
 	return t.seconds/n*time.Second + (t.seconds%n*time.Second+t.rest)/n
 }
 
-// Quantile returns the quantile of sorted values by nearest rank: the smallest value that
-// a share q of all values does not exceed, or 0 without values.
+// Quantile returns the quantile of sorted values by nearest rank: the smallest value such
+// that a share q of all values does not exceed it, or 0 without values.
 func Quantile[V time.Duration | float64](sorted []V, q float64) V {
 	if len(sorted) == 0 {
 		return 0

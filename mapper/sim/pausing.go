@@ -6,20 +6,20 @@ import (
 	"carma/mapper/model"
 )
 
-// Some tasks are idle for a while in the middle of their work, and hold their memory,
-// like a notebook whose owner has gone home. [Truth.Idle] is their share.
+// Some tasks are idle for a while in the middle of their work, and keep their memory,
+// like a notebook that nobody uses. [Truth.Idle] is their share.
 
-// IdleFor is the idle time of such a task, unless it is stopped before.
+// IdleFor is the idle time of such a task, unless it is stopped earlier.
 const IdleFor = 4 * time.Hour
 
-// The idle time begins between these shares of the work.
+// The idle time begins after a share of the work between these two.
 const (
 	idleFrom = 0.2
 	idleTo   = 0.8
 )
 
-// Pauses reports whether a task, by its place in order of arrival, is idle for a while,
-// and after how much of its work.
+// Pauses reports whether the task that arrived as number i is idle for a while, and after
+// how much of its work.
 func (t Truth) Pauses(i int, task *Task) (at time.Duration, ok bool) {
 	if t.Idle == 0 || t.uniform(drawIdle, i) >= t.Idle {
 		return 0, false
@@ -47,7 +47,7 @@ func (e *engine) rest(r *run) {
 	e.settle(r)
 }
 
-// wakes ends the idle time of a run: somebody returns, types, and makes it work.
+// wakes ends the idle time of a run, as if its user had returned and given it work.
 func (e *engine) wakes(r *run) {
 	r.resting, r.at = false, e.now
 	e.rests[r.id-1].To = e.now

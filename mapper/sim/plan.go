@@ -7,10 +7,10 @@ import (
 	"carma/internal/units"
 )
 
-// The begin of a run, in seconds of training or, for short runs, as a share of it: the
-// context is allocated at once, the network halfway through the start-up, then the memory
-// of the first steps. Frameworks keep memory that they have allocated, so it reaches its
-// peak soon and stays there.
+// The beginning of a run, in seconds of training or, for short runs, as a share of it:
+// the context is allocated at once, the network halfway through the start-up, then the
+// memory of the first steps. Frameworks keep memory that they have allocated, so it
+// reaches its peak soon and stays there.
 const (
 	startUp      = 8.0
 	startUpShare = 0.04
@@ -20,7 +20,7 @@ const (
 
 // networkShare is the share of the network itself in the memory beside the context. The
 // rest comes in these parts: the first forward and backward pass takes most, later passes
-// add the memory for the largest batch and for the search for the fastest kernels.
+// add memory for the largest batch and for kernel benchmarking.
 const networkShare = 0.12
 
 var growthParts = []float64{0.40, 0.65, 0.80, 0.90, 0.96, 1}
@@ -36,7 +36,7 @@ type Allocation struct {
 // busy. Before, it loads its program and its data.
 func TrainsFrom(seconds float64) float64 { return min(startUp, startUpShare*seconds) }
 
-// PeaksAt returns the point of such a run from which its memory no longer grows.
+// PeaksAt returns the point of such a run after which its memory no longer grows.
 func PeaksAt(seconds float64) float64 { return TrainsFrom(seconds) + min(growth, growthShare*seconds) }
 
 // Allocations returns a task's allocations over its run, in order: the context on each

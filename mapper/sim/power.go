@@ -28,8 +28,8 @@ func Combine(loads []Load, speeds []float64) Activity {
 // Coefficients of watts, fitted to the 14 pairs of mean activity and mean power in
 // AEGIS's result tables (A100 40 GB, three traces, four to six policies): root mean
 // square error 3.7 W over 213 to 267 W. Activity there is mostly below 0.7, and the
-// effects of SM activity and DRAM activity are poorly separated: a task that computes
-// much and moves little data probably draws more power than predicted.
+// effects of SM activity and DRAM activity are poorly separated: a task with much
+// computation and little data movement probably draws more power than predicted.
 const (
 	wattsSMACT = 0.30
 	wattsDRAMA = 1.97

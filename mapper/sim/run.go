@@ -21,18 +21,18 @@ type run struct {
 	training bool
 	trained  float64       // seconds of training done
 	rate     float64       // per second
-	at       units.Instant // the instant up to which trained is computed
+	at       units.Instant // the instant for which trained is computed
 	goal     float64       // the point of the run at which entry is due
-	pace     entry         // when its output shows its speed
-	paced    int           // how often it has
+	pace     entry         // due when its output shows its speed
+	paced    int           // number of speed reports
 	stopped  string        // the reason, or empty if it was not stopped
 
-	// came is the instant at which it was placed on its present GPUs, ran the instant at
-	// which it began to run there, or 0 before.
+	// came is the instant at which the run was placed on its present GPUs, ran the instant
+	// at which it began to run there, or 0 before.
 	came, ran units.Instant
-	// halted: it is suspending, suspended or resuming. away: it has left its GPUs, where
-	// it had off, and at most peak. itself: its program has vacated them. lacks is the
-	// use without room when it resumes.
+	// halted is set while the run is suspending, suspended or resuming. away is set once it
+	// has left its GPUs, on which it had off, and at most peak. itself is set if its program
+	// vacates its GPUs. lacks is the use without enough memory for its resumption.
 	halted, away, itself bool
 	off                  []units.Bytes
 	peak                 units.Bytes
@@ -80,7 +80,7 @@ func (e *engine) progress(r *run) {
 		e.end(r, model.Exited{Class: model.ExitStopped, Code: exitTerminated, Message: r.stopped})
 		return
 	}
-	if r.halted { // halted in the step of its start
+	if r.halted { // the start's step has halted the run
 		return
 	}
 	r.trained, r.at = r.goal, e.now // exact, without rounding errors of the sums
@@ -122,7 +122,7 @@ func (e *engine) progress(r *run) {
 	e.schedule(r)
 }
 
-// schedule sets when a run will be at its goal.
+// schedule sets the instant at which a run reaches its goal.
 func (e *engine) schedule(r *run) {
 	left := math.Ceil((r.goal - r.trained) / r.rate * float64(time.Second))
 	e.agenda.set(&r.entry, e.now.Add(time.Duration(min(max(0, left), 1e18))))
@@ -144,7 +144,7 @@ func (e *engine) settle(r *run) {
 	e.timeAnew(r)
 }
 
-// timeAnew schedules the next speed report of a run, once its speed has been the same for
+// timeAnew schedules the next speed report of a run, once its speed has been constant for
 // a while.
 func (e *engine) timeAnew(r *run) {
 	if t := e.cfg.Truth; r.training && !r.halted && !r.resting && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {

@@ -9,8 +9,8 @@ import (
 	"carma/internal/units"
 )
 
-// Score says how the monitor combines its readings. A reading is the mean over the second
-// before it.
+// Score is the way in which the monitor combines its readings. A reading is the mean over
+// the second before it.
 type Score string
 
 const (
@@ -42,7 +42,7 @@ func (s Score) window() units.Instant {
 	return window
 }
 
-// readings are consecutive equal readings.
+// readings is a number of consecutive equal readings.
 type readings struct {
 	activity Activity
 	n        int
@@ -104,7 +104,7 @@ func (d *device) riskOf(of func(Activity) float64) float64 {
 	return 0.20*mean + 0.30*percentile(d.values, 0.50) + 0.30*percentile(d.values, 0.95) + 0.20*average
 }
 
-// value is n equal values.
+// value represents n equal values.
 type value struct {
 	v float64
 	n int

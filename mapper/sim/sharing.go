@@ -8,7 +8,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Sharing says how processes share a GPU.
+// Sharing is the way in which processes share a GPU.
 type Sharing int
 
 const (
@@ -40,7 +40,7 @@ func (s Sharing) String() string {
 	return sharingNames[s]
 }
 
-// told returns the kind of sharing as the scheduler sees it.
+// told returns the kind of sharing as reported to the scheduler.
 func (s Sharing) told() model.Sharing {
 	if s == TimeSlicing {
 		return model.SharingTurns
@@ -48,7 +48,7 @@ func (s Sharing) told() model.Sharing {
 	return model.SharingMPS
 }
 
-// Speeds is the function of that name under this kind of sharing.
+// Speeds returns the same as the function [Speeds], but for this kind of sharing.
 func (s Sharing) Speeds(loads []Load) []float64 { return s.speeds(Fitted, loads) }
 
 func (s Sharing) speeds(m Model, loads []Load) []float64 {

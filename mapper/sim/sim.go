@@ -12,7 +12,7 @@ import (
 	"carma/mapper/model"
 )
 
-// Config is the machine and the rules of a replay.
+// Config contains the machine and the rules of a replay.
 type Config struct {
 	Options model.Options
 	GPUs    []GPU
@@ -21,23 +21,25 @@ type Config struct {
 	StartUp time.Duration
 	// Timeline makes the run record Result.Timeline.
 	Timeline bool
-	// Score says how the monitor reports the GPUs' activity; empty is [ScoreMean].
+	// Score is the way in which the monitor reports the GPUs' activity. The default is
+	// [ScoreMean].
 	Score Score
-	// Coarse makes the monitor read the share of time in which any kernel runs, as on
-	// cards without performance counters.
+	// Coarse makes the monitor read the share of time in which any kernel runs, as on cards
+	// without performance counters.
 	Coarse  bool
 	Sharing Sharing // of a GPU by several tasks
-	// Model predicts how tasks slow each other down; nil is the fitted one, which policy
-	// carma uses. Another one shows the cost of wrong predictions.
+	// Model predicts the slowdown of tasks that share a GPU. If nil, it is the fitted model,
+	// which policy carma uses. Another model shows the cost of wrong predictions.
 	Model *Model
-	// Suspending says how tasks are suspended and resumed; zero means never.
+	// Suspending describes the suspension of tasks; the zero value means never.
 	Suspending Suspending
 	// Drain is a GPU that is cordoned for maintenance, or zero for none.
 	Drain Drain
-	// Truth says how the modelled world differs from the scheduler's assumptions.
+	// Truth contains the differences between the modelled world and the scheduler's
+	// assumptions.
 	Truth Truth
-	// Observe, if not nil, sees every step after it was made. It must change nothing and
-	// keep nothing of the event.
+	// Observe, if not nil, is called after every step. It must change nothing and keep no
+	// reference to the event.
 	Observe func(s *mapper.State, ev model.Event, done []model.Decision)
 }
 
@@ -54,8 +56,8 @@ type GPU struct {
 	Speed float64
 }
 
-// Task is one submission and the truth about it. The mapper sees only what a daemon would
-// know: the request and the estimate.
+// Task is a submission with its true behaviour. The mapper gets only the request and the
+// estimate, as from a daemon.
 type Task struct {
 	At         time.Duration // since the start of the trace
 	Name, User string
@@ -66,18 +68,19 @@ type Task struct {
 	Exclusive    bool
 	TimeLimit    time.Duration // of an attempt, or 0 for none
 	Slot         time.Duration // time that an attempt may run while others wait, or 0 for the option's
-	// Checkpoint is the training time after which the task saves its state, in time alone
-	// on A100s. The next attempt continues from the last checkpoint, after the start-up,
-	// which each attempt has. If 0, it starts from the beginning.
+	// Checkpoint is the interval of training time, alone on A100s, after which the task
+	// saves its state. The next attempt continues from the last checkpoint, after a
+	// start-up, which each attempt has. If Checkpoint is 0, the next attempt starts from the
+	// beginning.
 	Checkpoint time.Duration
 	Estimate   model.Estimate
 	Expected   model.Expected
 
-	// SoloTime is the whole run alone on A100s.
+	// SoloTime is the time of the whole run alone on A100s.
 	SoloTime time.Duration
 	// Context is the memory that a process allocates at once on each GPU.
 	Context units.Bytes
-	// Memory and Loads are the peak memory, context included, and the activity on each of
+	// Memory and Loads are the peak memory, context included, and the activity, on each of
 	// its GPUs.
 	Memory []units.Bytes
 	Loads  []Load
@@ -87,12 +90,12 @@ type Task struct {
 type Result struct {
 	Tasks   []TaskResult // in order of arrival
 	Metrics Metrics
-	Steps   int // number of events given to the mapper
+	Steps   int // number of events passed to the mapper
 	// Timeline is nil unless Config.Timeline is set.
 	Timeline *Timeline
 }
 
-// TaskResult is the outcome of one task. Instants are in the time of the replay.
+// TaskResult is the outcome of one task. Instants are in the replay's virtual time.
 type TaskResult struct {
 	ID     model.TaskID
 	Task   *Task // as given to Run
@@ -103,21 +106,21 @@ type TaskResult struct {
 	GPUs []int
 	// Pauses is set if the task is idle for a while, see [Truth.Idle].
 	Pauses bool
-	// EnergyJ is its share of the energy of its GPUs while it was there, in joules, by
-	// package energy, over all attempts.
+	// EnergyJ is the task's share of the energy of its GPUs, in joules, by package energy,
+	// over all attempts.
 	EnergyJ float64
 }
 
 // maxTime bounds all times of the input.
 const maxTime = 10 * 365 * 24 * time.Hour
 
-// origin is the instant at which traces start. It is not 0, which the mapper reads as
-// "never".
+// origin is the instant at which traces start. It is not 0, because the mapper treats 0
+// as "never".
 const origin = units.Instant(time.Hour)
 
 // Run replays tasks, in any order, in virtual time: the mapper decides, and the model
 // answers with the reports of containers and monitor. Equal input gives an equal result.
-// Run fails on senseless input, and if tasks are left that nothing will ever start.
+// Run fails on invalid input, and if tasks are left that can never start.
 func Run(cfg Config, tasks []Task) (Result, error) {
 	if err := cfg.check(); err != nil {
 		return Result{}, err

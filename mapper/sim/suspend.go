@@ -10,31 +10,31 @@ import (
 	"carma/mapper/model"
 )
 
-// Suspending says how the modelled GPUs suspend and resume tasks. With the zero value
-// they cannot.
+// Suspending describes how the modelled GPUs suspend and resume tasks. With the zero
+// value they cannot.
 type Suspending struct {
 	// Rate is the speed of a copy to or from host memory, in bytes per second for each
 	// GPU. The directions are independent; copies in one direction follow each other.
 	Rate units.Bytes
-	// Pause is the time of a suspension or resumption beside the copy.
+	// Pause is the time of a suspension or resumption in addition to the copy.
 	Pause time.Duration
 	// Host is the memory of each machine for the GPU memory of suspended tasks. The host
 	// memory of the tasks themselves is not modelled.
 	Host units.Bytes
 	// Leave is the share of the tasks whose programs vacate their GPUs on request, on any
-	// number of GPUs; they keep their contexts there. If it is not 0, the driver suspends
-	// no task.
+	// number of GPUs; these programs keep their contexts there. If Leave is not 0, the
+	// driver suspends no task.
 	Leave float64
 }
 
-// Defaults: a full card of 80 GB took 15 s (NVIDIA/cuda-checkpoint#29), the calls around
+// Defaults. A full card of 80 GB took 15 s (NVIDIA/cuda-checkpoint#29), the calls around
 // the copy some tenths of a second.
 const (
 	SuspendPause = 200 * time.Millisecond
 	SuspendHost  = 512 * units.GiB
 )
 
-// ownHost is the host memory allocated for each task itself: next to nothing.
+// ownHost is the host memory allocated for each task itself, almost nothing.
 const ownHost = units.MiB
 
 func (s Suspending) on() bool { return s.Rate > 0 }
@@ -55,7 +55,7 @@ func (s Suspending) check() error {
 	return nil
 }
 
-// kind returns the suspend kind that the GPUs report.
+// kind returns the kind of suspension that the GPUs report.
 func (s Suspending) kind() model.SuspendKind {
 	if s.on() && s.Leave == 0 {
 		return model.SuspendMove
@@ -73,24 +73,24 @@ func (s Suspending) hosts(gpus []model.GPUInfo) (all []model.HostInfo) {
 	return all
 }
 
-// Stretch is one suspension of a task: from the decision until it continued, or until its
-// attempt ended.
+// Stretch is one suspension of a task: from the decision until the task continued, or
+// until its attempt ended.
 type Stretch struct {
 	Attempt  int
 	From, To units.Instant
-	// Copied is the time of the copies of its memory, both ways, including the pauses and
-	// the waits for the link.
+	// Copied is the time of the copies of the task's memory in both directions, including
+	// the pauses and the waits for the link.
 	Copied time.Duration
 }
 
-// lasts returns the time of a copy that begins now in a direction that is busy until an
-// instant, and the instant at which the direction is free again.
+// lasts returns the time of a copy that begins now, in a direction that is busy until the
+// instant until, and the instant at which the direction is free again.
 func (s Suspending) lasts(now units.Instant, until units.Instant, n units.Bytes) (time.Duration, units.Instant) {
 	free := max(now, until).Add(time.Duration(math.Ceil(float64(n) / float64(s.Rate) * float64(time.Second))))
 	return free.Sub(now) + s.Pause, free
 }
 
-// suspend halts a run at once. Its memory stays until it is copied; a program that
+// suspend halts a run at once. Its memory stays until the copy has ended; a program that
 // vacates its GPUs keeps its context.
 func (e *engine) suspend(d model.Suspend) {
 	r := e.runs[d.Task]

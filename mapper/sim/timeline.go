@@ -10,15 +10,14 @@ import (
 )
 
 // Timeline is the course of a replay: the activity and memory of the GPUs, the number of
-// waiting tasks, and where each attempt ran.
+// waiting tasks, and the GPUs of each attempt.
 type Timeline struct {
-	// Start is the first submission, End the end of the replay.
+	// Start is the instant of the first submission, End the end of the replay.
 	Start, End units.Instant
 	GPUs       []GPUTimeline // by machine, then index
 	// Queue is the number of tasks that wait for GPUs.
 	Queue Curve
-	// Spans are the attempts on each of their GPUs, by launch, then task,
-	// then GPU.
+	// Spans lists the attempts on each of their GPUs, by launch, then task, then GPU.
 	Spans []Span
 }
 
@@ -43,12 +42,13 @@ type Span struct {
 	Name    string
 	GPU     int // in Timeline.GPUs
 	Attempt int // from 1
-	// Launched is the instant of the allocation there. Started is 0 if it never ran.
+	// Launched is the instant of the allocation there. Started is 0 if the attempt never
+	// ran.
 	Launched, Started, Ended units.Instant
 	Outcome                  Outcome
 }
 
-// Outcome says how an attempt ended, for a chart.
+// Outcome is the end of an attempt, as a chart shows it.
 type Outcome string
 
 // The outcomes.
@@ -56,7 +56,7 @@ const (
 	OutcomeOK    Outcome = "ok"
 	OutcomeOOM   Outcome = "oom" // out of GPU memory
 	OutcomeOther Outcome = "other"
-	OutcomeAway  Outcome = "away" // suspended: its attempt continues
+	OutcomeAway  Outcome = "away" // suspended; the attempt continues later
 )
 
 // recorder records the timeline of a replay in progress. A nil recorder records nothing.

@@ -12,10 +12,10 @@ import (
 	"carma/internal/units"
 )
 
-// Truth says how the modelled world differs from the scheduler's assumptions. The zero
-// Truth is the model itself: the fitted interference, and the given run times and
-// activity of the tasks. All random draws follow from Seed, so equal truths are equal
-// worlds.
+// Truth contains the differences between the modelled world and the scheduler's
+// assumptions. The zero Truth is the model itself: the fitted interference, and the given
+// run times and activity of the tasks. All random draws follow from Seed, so equal truths
+// give equal worlds.
 type Truth struct {
 	Seed uint64
 	// Pair is the standard deviation of the log of a factor on the speed of one kind of
@@ -24,28 +24,28 @@ type Truth struct {
 	// Time is the standard deviation of the log of a factor on a task's run time,
 	// Activity on a name's SM and DRAM activity.
 	Time, Activity float64
-	// Memory is the standard deviation of the log of a factor on a name's GPU memory,
-	// which the estimator does not see; a task needs at most the smallest card.
+	// Memory is the standard deviation of the log of a factor on a name's GPU memory, which
+	// the estimator does not know; a task needs at most the memory of the smallest card.
 	Memory float64
 	// Growth is the share of the tasks whose memory grows late in the run, by
 	// lateGrowth, at a point between lateFrom and lateTo of it.
 	Growth float64
-	// Preallocate is the share of the names that allocate the share preallocated of a
+	// Preallocate is the share of the names whose tasks allocate the share preallocated of a
 	// card's memory when they start, regardless of their need.
 	Preallocate float64
 	// Silent is the share of the tasks whose output does not show their speed.
 	Silent float64
-	// Processes is the share of the tasks for which samples have the time in which their
+	// Processes is the share of the tasks whose samples contain the time in which their
 	// kernels run (per-process utilization). Its error relative to the model is
 	// processError, by name.
 	Processes float64
 	// Idle is the share of the tasks that are idle for [IdleFor] in the middle of their
-	// work, and hold their memory.
+	// work, and keep their memory.
 	Idle float64
-	// Speeds are measured speeds of the first task of a pair beside the second, by name,
-	// or nil. They replace the model's speeds if only these two share a GPU.
+	// Speeds contains measured speeds of the first task of a pair next to the second, by
+	// name, or is nil. They replace the model's speeds if only these two share a GPU.
 	Speeds map[[2]string]float64
-	// SpeedsFrom is their source.
+	// SpeedsFrom is the source of Speeds.
 	SpeedsFrom string
 }
 
@@ -61,7 +61,7 @@ const (
 	preallocated = 0.75
 )
 
-// String names the differences from the model, in the form that ParseTruth reads.
+// String describes the differences from the model, in the form that ParseTruth reads.
 func (t Truth) String() string {
 	var parts []string
 	for _, k := range t.keys() {
@@ -73,7 +73,7 @@ func (t Truth) String() string {
 		parts = append(parts, "pairs="+t.SpeedsFrom)
 	}
 	if len(parts) == 0 {
-		return "model" // whatever the seed
+		return "model" // regardless of the seed
 	}
 	if t.Seed != 0 {
 		parts = append(parts, fmt.Sprintf("seed=%d", t.Seed))
@@ -155,8 +155,8 @@ func (t Truth) uniform(what int, of ...any) float64 {
 	return (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
 }
 
-// Urgency draws a number for a task, by its place in order of arrival. If a share of the
-// tasks is urgent, it is the tasks with the lowest draws.
+// Urgency draws a number for a task, by its place in order of arrival. The urgent tasks
+// are the tasks with the lowest draws.
 func (t Truth) Urgency(i int) float64 { return t.uniform(drawUrgent, i) }
 
 // mix spreads the bits of a hash (the finalizer of splitmix64).
@@ -177,7 +177,7 @@ func (t Truth) factor(sd float64, what int, of ...any) float64 {
 // mostActivity is the highest activity that a perturbed task can have.
 const mostActivity = 0.98
 
-// task returns a task as it really is. i is its place in order of arrival.
+// task returns a task with its true behaviour. i is its place in order of arrival.
 func (t Truth) task(i int, in *Task) *Task {
 	if t.Time == 0 && t.Activity == 0 {
 		return in
@@ -215,7 +215,7 @@ func (t Truth) plan(i int, task *Task, least units.Bytes) []Allocation {
 	return all
 }
 
-// peaks returns the most memory that a task needs on each of its GPUs.
+// peaks returns the peak memory of a task on each of its GPUs.
 func (t Truth) peaks(task *Task, least units.Bytes) []units.Bytes {
 	if t.Memory == 0 {
 		return task.Memory
@@ -261,9 +261,9 @@ func (t Truth) slowed(uses []*use, speeds []float64) {
 	}
 }
 
-// most returns the most that tasks on one GPU ever take of a limited resource: 1 by the
-// model. Two tasks with measured speeds may take more. With random factors there is no
-// limit.
+// most returns the largest share of a limited resource that tasks on one GPU ever use: 1
+// in the model. Two tasks with measured speeds may use more. With random factors there is
+// no limit.
 func (t Truth) most(on Sharing, tasks []*Task) float64 {
 	if t.Pair > 0 {
 		return math.Inf(1)

@@ -23,7 +23,7 @@ type Pair struct {
 	A, B Task
 	// SpeedA and SpeedB are progress relative to running alone, while both run.
 	SpeedA, SpeedB float64
-	// WholeRun says that the speeds are over the whole of each task's run, in which one
+	// WholeRun is set if the speeds are over each task's whole run, during which one task
 	// may have continued alone.
 	WholeRun bool
 }
@@ -31,7 +31,7 @@ type Pair struct {
 // Loads returns the loads of the two tasks.
 func (p Pair) Loads() []sim.Load { return []sim.Load{p.A.Load, p.B.Load} }
 
-// Skipped is a line that could not be used, and why.
+// Skipped is a line that could not be used, with the reason.
 type Skipped struct {
 	Line   int
 	A, B   string // solo profiles

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Profile describes a task from a run alone.
+// Profile describes a task as measured in a solo run.
 type Profile struct {
 	Task
 	Measured bool   // its activity was measured
-	GPUs     int    // number of GPUs that it ran on
+	GPUs     int    // number of GPUs on which it ran
 	Origin   string // file and line, or empty
 }
 
@@ -44,7 +44,7 @@ func ReadProfiles(name string, r io.Reader) (map[string]Profile, error) {
 			return nil, t.errorf(row.line, "workload_id: %s a second time, after %s; only a task on several GPUs has several rows", p.ID, before.Origin)
 		}
 		if again {
-			p = before // the first row is the first GPU
+			p = before // the first row belongs to the first GPU
 			p.Origin = fmt.Sprintf("%s and %d", before.Origin, row.line)
 		}
 		profiles[p.ID] = p
@@ -92,7 +92,7 @@ func readProfile(t *table, row row) (Profile, error) {
 }
 
 // samples is the size of a data set's training part, as in package workloads (a test
-// compares the two; an import would reverse the direction of imports).
+// compares the two; an import would be in the wrong direction).
 var samples = map[string]float64{
 	"imagenet": 1_281_167, "cifar100": 50_000, "mnist": 60_000, "coco": 117_266,
 	"pascal_voc": 1_464, "wikitext2": 18_700, "criteo_terabyte": 64_000_000,
@@ -101,7 +101,7 @@ var samples = map[string]float64{
 // Step returns the time of one training step in seconds, computed from the time of the
 // whole training loop, or 0 if not known. 0 epochs means one epoch.
 func Step(model, dataset string, batch, epochs, loop float64) float64 {
-	if model == "unet" { // its profile does not have them
+	if model == "unet" { // its profile lacks them
 		batch, epochs = 8, 90
 	}
 	if epochs == 0 {

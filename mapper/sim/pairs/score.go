@@ -7,18 +7,18 @@ import (
 	"carma/mapper/sim"
 )
 
-// Errors are predicted minus measured speeds.
+// Errors contains predicted minus measured speeds.
 type Errors []float64
 
-// Scores are a model's errors on pairs.
+// Scores contains a model's errors on pairs.
 type Scores struct {
 	Speed Errors // of each task
 	Sum   Errors // of both tasks of a pair
-	Light Errors // of a light task beside a heavy one
-	Heavy Errors // of the heavy one there
+	Light Errors // of a light task next to a heavy one
+	Heavy Errors // of that heavy task
 }
 
-// A task is light with an SMACT below LightSMACT, and heavy with one above HeavySMACT.
+// A task is light if its SMACT is below LightSMACT, and heavy if it is above HeavySMACT.
 const (
 	LightSMACT = 0.35
 	HeavySMACT = 0.70

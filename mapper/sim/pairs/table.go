@@ -66,7 +66,7 @@ func readTable(name string, r io.Reader) (*table, error) {
 	}
 	c := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(content, []byte("\ufeff"))))
 	c.Comment, c.TrimLeadingSpace = '#', true
-	c.FieldsPerRecord = -1 // counted here, for a message of our own
+	c.FieldsPerRecord = -1 // counted here, for a better error message
 	for {
 		values, err := c.Read()
 		var syntax *csv.ParseError
@@ -134,7 +134,7 @@ func (t *table) text(r row, column string) string {
 // most is larger than any sensible number in these files.
 const most = 1e9
 
-// number returns a non-negative value, and whether there is one.
+// number returns a non-negative value. known is false if it is empty.
 func (t *table) number(r row, column string) (value float64, known bool, err error) {
 	text := t.text(r, column)
 	if text == "" {

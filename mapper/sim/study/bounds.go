@@ -15,13 +15,13 @@ import (
 	"carma/internal/suggest"
 )
 
-// Bounds are the bounds on the results of a replay: one section of a file, which is one
-// YAML document, with the conditions of its replay.
+// Bounds contains the bounds on the results of a replay, with the replay's conditions:
+// one section of a file, which is one YAML document.
 type Bounds struct {
 	File   string
-	line   int      // of the section
-	traces []string // the section's, then its bounds'
-	lines  []int    // where each is named
+	line   int      // line of the section
+	traces []string // traces of the section, then of its bounds
+	lines  []int    // line that names each trace
 	// Count is the number of GPUs, or 0 if not given.
 	Count int
 	// Conditions are the conditions of the section.
@@ -32,16 +32,16 @@ type Bounds struct {
 // bound is one line of a section.
 type bound struct {
 	line              int
-	traces            []string // overTraces: over all traces
+	traces            []string // or overTraces for all traces
 	policy            string
-	estimator         string // empty: a preset's own, else the default
+	estimator         string // or empty for a preset's own, otherwise the default
 	metric            string
 	most, least       float64
 	hasMost, hasLeast bool
 	was               []float64 // its values when last recorded, by trace, or empty
 }
 
-// overTraces is the trace of a bound on values over all traces.
+// overTraces is the trace's name in a bound on values over all traces.
 const overTraces = "geomean"
 
 // boundsSchema is the first key of the file.

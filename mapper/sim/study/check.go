@@ -29,7 +29,7 @@ func (b *Bounds) Rows(like Rules) ([]Row, error) {
 	for _, one := range b.list {
 		more, err := Rules{Policies: one.policy, Estimator: one.method(), LookAhead: like.LookAhead, Set: like.Set}.Rows()
 		if err != nil {
-			return nil, err // the file was checked
+			return nil, err // the file was validated before
 		}
 		row := more[0]
 		if !row.Preset && row.Estimator != Estimators[0] {
@@ -54,7 +54,7 @@ func (one *bound) is(r Row) bool {
 	return strings.EqualFold(one.policy, r.Name) && (r.Preset || one.policy == r.Name && one.method() == r.Estimator)
 }
 
-// Fit returns an error for a bound that applies to nothing in a replay.
+// Fit returns an error for a bound that does not apply to the replay.
 func (b *Bounds) Fit(all []traces.Trace, rows []Row) error {
 	names, labels := []string{overTraces}, []string{}
 	for _, t := range all {
@@ -78,7 +78,7 @@ func (b *Bounds) Fit(all []traces.Trace, rows []Row) error {
 
 // Finding is a remark on a bound's value.
 type Finding struct {
-	Line         int // of the file
+	Line         int // line in the file
 	Trace, Label string
 	What         string
 }
@@ -106,7 +106,7 @@ func (one *bound) value(trace, label string, all []Replayed) float64 {
 	return Measure(one.metric, outcomes, references)
 }
 
-// verdict says how the bound is violated, or returns "" if it holds.
+// verdict describes how the value violates the bound, or returns "" if the bound holds.
 func (one *bound) verdict(trace, label string, all []Replayed) string {
 	switch v := one.value(trace, label, all); {
 	case v == 0 && strings.HasSuffix(one.metric, RatioSuffix):

@@ -19,12 +19,12 @@ import (
 )
 
 // computedPrefix begins the names of computed estimators that also have published
-// estimates under their own names: computed:horus is our implementation of horus.
+// estimates under their own names: computed:horus is carma's implementation of horus.
 const computedPrefix = "computed:"
 
 // computedNames returns the estimators that are computed from the catalogue's networks.
-// carma's own has no published figures, so it needs no prefix. No library is searched,
-// because this runs for every command.
+// carma's own has no published figures, so it needs no prefix. computedNames does not
+// search for libraries, because every command calls it.
 func computedNames() []string {
 	var list []string
 	for _, m := range rivals.All(&methods.Carma{}) {
@@ -44,20 +44,20 @@ func computedMethod(name string) methods.Method {
 	}
 	m, err := methods.Find(rivals.All(booking.Own()), strings.TrimPrefix(name, computedPrefix))
 	if err != nil {
-		panic(err) // our own bug: the name was checked
+		panic(err) // a bug of carma: the name was validated
 	}
 	return m
 }
 
-// WholeGPU is a workload that gets an exclusive GPU by a computed estimate.
+// WholeGPU is a workload to which a computed estimate gives an exclusive GPU.
 type WholeGPU struct {
 	Workload string `json:"workload"`
 	Why      string `json:"why"`
 }
 
-// computed estimates a task from its network, upper bound at 95 %, without any
-// measurement of it. The memory of a process before its first tensor is the campaign's:
-// it depends on the server's software, not on the task.
+// computed estimates a task from its network, with an upper bound at 95 %, without any
+// measurement of the task. The memory of a process before its first tensor comes from the
+// campaign, because it depends on the server's software.
 func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (model.Estimate, error) {
 	whole := func(why string) (model.Estimate, error) {
 		w := WholeGPU{in.Workload, why}

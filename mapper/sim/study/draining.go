@@ -9,8 +9,9 @@ import (
 	"carma/mapper/sim"
 )
 
-// ParseDrain reads which GPU is drained for maintenance, and when, since the start of the
-// trace: 0@2h-4h; with 0@2h-4h,move its tasks are moved. An empty text means none.
+// ParseDrain parses the GPU that is drained for maintenance and the interval since the
+// start of the trace, such as 0@2h-4h. With 0@2h-4h,move its tasks are moved. An empty
+// text means none.
 func ParseDrain(text string) (sim.Drain, error) {
 	var none sim.Drain
 	if text == "" {
@@ -46,7 +47,7 @@ func (c Conditions) DrainText() string {
 	return text
 }
 
-// typed formats a time as users type it: 2h, 90m30s. Go writes 2h0m0s.
+// typed formats a time as users type it: 2h, 90m30s, not Go's 2h0m0s.
 func typed(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

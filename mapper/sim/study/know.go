@@ -12,11 +12,11 @@ import (
 	"carma/mapper/sim"
 )
 
-// Know says what the scheduler knows of the tasks before they run.
+// Know is the scheduler's knowledge of tasks before they run.
 type Know string
 
-// A site that installs carma begins with KnowNothing. KnowAll is a catalogue with each of
-// its models.
+// A site that installs carma starts with KnowNothing. KnowAll is a catalogue that
+// contains all of the site's models.
 const (
 	KnowAll     Know = "all"     // memory by the row's estimator, run time and activity by the catalogue
 	KnowMemory  Know = "memory"  // memory by the row's estimator, and nothing else
@@ -26,8 +26,8 @@ const (
 // Knows lists the choices, the default first.
 var Knows = []string{string(KnowAll), string(KnowMemory), string(KnowNothing)}
 
-// before returns a task as the scheduler sees it before it runs. With estimator none the
-// memory is unknown anyway, so presets that rely on recovery alone stay unchanged.
+// before returns a task as known to the scheduler before it runs. With estimator none the
+// memory is unknown anyway, so presets that rely only on recovery stay unchanged.
 func (k Know) before(t sim.Task, estimator string) sim.Task {
 	if k == KnowMemory || k == KnowNothing {
 		t.Expected, t.Family = model.Expected{}, ""
@@ -44,21 +44,22 @@ func alone(t sim.Task, i int) sim.Task {
 	return t
 }
 
-// Conditions say what is known of the tasks, and how the modelled world differs.
+// Conditions contains the knowledge of tasks, and the differences between the modelled
+// world and the scheduler's assumptions.
 type Conditions struct {
 	Know     Know
 	Distinct bool
 	Truth    sim.Truth
 	Sharing  sim.Sharing
-	// Coarse: the GPUs have no performance counters, so the monitor reads the share of
-	// time in which any kernel runs.
+	// Coarse is set if the GPUs have no performance counters, so that the monitor reads the
+	// share of time in which any kernel runs.
 	Coarse bool
-	// Suspending says how GPUs suspend tasks. Urgent is the share of the tasks that have
+	// Suspending describes how GPUs suspend tasks. Urgent is the share of the tasks with
 	// high priority, while the others have at most normal priority; 0 keeps the trace's
 	// priorities.
 	Suspending sim.Suspending
 	Urgent     float64
-	// Drain is a maintenance of a GPU.
+	// Drain is the maintenance of a GPU.
 	Drain sim.Drain
 }
 
@@ -115,7 +116,7 @@ func (s *Study) Conditions() Conditions {
 	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse, s.Suspending, s.Urgent, s.Drain}
 }
 
-// Words says how the conditions differ from the default ones: all tasks are known, on
+// Words describes the differences from the default conditions: all tasks are known, on
 // GPUs that behave as the model predicts.
 func (c Conditions) Words() []string {
 	var list []string
@@ -149,7 +150,8 @@ func (c Conditions) Words() []string {
 	return list
 }
 
-// SuspendText returns how GPUs suspend tasks, as users type it, or "" if they cannot.
+// SuspendText returns the setting for suspensions as users type it, or "" if GPUs cannot
+// suspend tasks.
 func (c Conditions) SuspendText() string { return suspendingText(c.Suspending) }
 
 // worldOf returns the truth for one trace. Each trace has its own draws, independent of

@@ -10,7 +10,7 @@ import (
 const MaxGPUs = 16_384
 
 // Machines returns n copies of a server as machines. Their GPUs are numbered
-// consecutively; a task on several GPUs has all of them in one machine.
+// consecutively; a task's GPUs are all in one machine.
 func Machines(s servers.Server, n int) (servers.Server, error) {
 	if n > MaxGPUs/len(s.GPUs) {
 		return servers.Server{}, wrongf("", "--machines: %d machines with %d GPUs each have more than %d GPUs; at most %d", n, len(s.GPUs), MaxGPUs, MaxGPUs/len(s.GPUs))

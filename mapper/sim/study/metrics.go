@@ -13,8 +13,8 @@ type Metric struct {
 	of        func(o, reference *Outcome) float64
 	// over combines the values of several traces.
 	over func([]float64) float64
-	// pool, if not nil, computes the metric over all tasks of the traces; the other two
-	// functions are then not used.
+	// pool, if not nil, computes the metric over all tasks of the traces, and replaces the
+	// other two functions.
 	pool func([]*Outcome) float64
 }
 
@@ -73,7 +73,7 @@ func MetricNames() []string {
 func Measure(name string, outcomes, references []*Outcome) float64 {
 	m, ok := metricNamed(name)
 	if !ok {
-		panic("no metric " + name) // our own bug
+		panic("no metric " + name) // a bug of carma
 	}
 	if m.pool != nil {
 		return m.pool(outcomes)
@@ -88,8 +88,8 @@ func Measure(name string, outcomes, references []*Outcome) float64 {
 	return m.over(values)
 }
 
-// ratio returns a function that is 0 for a row in which more tasks failed than in the
-// reference: less work is no comparison.
+// ratio returns a function that returns 0 for a row in which more tasks failed than in
+// the reference, because less work cannot be compared.
 func ratio(of func(*Outcome) float64) func(o, reference *Outcome) float64 {
 	return func(o, reference *Outcome) float64 {
 		if o.Result.Metrics.Failed > reference.Result.Metrics.Failed {

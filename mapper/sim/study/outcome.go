@@ -19,9 +19,9 @@ type Outcome struct {
 
 // UserSum is the sum over the tasks of one user.
 type UserSum struct {
-	User    string // empty: tasks without one
+	User    string // empty for tasks without a user
 	Tasks   int
-	GPUTime time.Duration // running, failed attempts included, by GPU
+	GPUTime time.Duration // time running, failed attempts included, times GPUs
 	EnergyJ float64       // their shares of the GPUs' energy, in joules
 }
 

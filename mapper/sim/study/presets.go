@@ -21,7 +21,8 @@ import (
 type Preset struct {
 	Name, Doc, Policy, Estimator string
 	Rules                        []string // KEY=VALUE, in addition to the family's
-	// For makes it a template for presets, one for each of these estimators.
+	// For, if not empty, makes the preset a template for presets, one for each of these
+	// estimators.
 	For []string
 }
 
@@ -42,13 +43,13 @@ type presetFile struct {
 	Groups   map[string][]string // names of presets, used together by one --policy
 }
 
-// known is the file with its templates expanded.
+// known contains the file's presets, with templates expanded.
 var known = sync.OnceValue(func() presetFile {
 	var f presetFile
 	d := yaml.NewDecoder(bytes.NewReader(presetsText))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil {
-		panic("presets.yaml: " + err.Error()) // the file is in the program
+		panic("presets.yaml: " + err.Error()) // the file is embedded
 	}
 	var all []Preset
 	for _, p := range f.Presets {
@@ -63,7 +64,7 @@ var known = sync.OnceValue(func() presetFile {
 	return f
 })
 
-// strict is first come, first served, without anything that the originals lack: no
+// strict is first come, first served, without features that the originals lack: no
 // learning, no shrinking.
 var strict = model.Options{
 	Booking: model.BookSamples, IdleFirst: true, Order: model.OrderFIFO, LookAhead: 1,
@@ -139,7 +140,7 @@ func presetNamed(name string) (*Preset, bool) {
 func mustPreset(name string) Row {
 	p, ok := presetNamed(name)
 	if !ok {
-		panic("no preset " + name) // our own bug
+		panic("no preset " + name) // a bug of carma
 	}
 	return p.Row()
 }

@@ -16,15 +16,15 @@ import (
 //go:embed published.yaml
 var publishedText []byte
 
-// PublishedSet is the figures of one source.
+// PublishedSet contains the figures of one source.
 type PublishedSet struct {
 	Name      string        `yaml:"name"`
 	Title     string        `yaml:"title"`
 	Source    string        `yaml:"source"`
 	StartUp   time.Duration `yaml:"start-up"`
-	Tolerance float64       `yaml:"tolerance"` // for figures without their own
-	Bound     bool          `yaml:"bound"`     // likewise
-	// Traces are the traces that trace "all" combines.
+	Tolerance float64       `yaml:"tolerance"` // default for figures without their own
+	Bound     bool          `yaml:"bound"`     // default, too
+	// Traces lists the traces that trace "all" combines.
 	Traces []string `yaml:"traces"`
 	// Rank is the metric by which the order of the policies is compared, or empty.
 	Rank      string   `yaml:"rank"`
@@ -39,11 +39,11 @@ type Figure struct {
 	Policy    string  `yaml:"policy"`
 	Metric    string  `yaml:"metric"`
 	Value     float64 `yaml:"value"`
-	Tolerance float64 `yaml:"tolerance"` // or 0 for the set's
+	Tolerance float64 `yaml:"tolerance"` // or 0 for the set's tolerance
 	Bound     bool    `yaml:"bound"`
 }
 
-// allTraces is the trace of figures over all traces of a set.
+// allTraces is the trace's name in figures over all traces of a set.
 const allTraces = "all"
 
 // PublishedSets reads the embedded file.
@@ -60,7 +60,7 @@ func PublishedSets() ([]PublishedSet, error) {
 	return file.Sets, nil
 }
 
-// Compared is a figure with our value.
+// Compared is a figure with carma's value.
 type Compared struct {
 	Figure
 	Ours float64
@@ -69,14 +69,14 @@ type Compared struct {
 // Difference returns the difference relative to the published value.
 func (c Compared) Difference() float64 { return c.Ours/c.Value - 1 }
 
-// OK reports whether our value is within the tolerance of the published one.
+// OK reports whether carma's value is within the tolerance of the published value.
 func (c Compared) OK() bool { return math.Abs(c.Difference()) <= c.Tolerance }
 
-// ComparedSet is a set with our values.
+// ComparedSet is a set with carma's values.
 type ComparedSet struct {
 	PublishedSet
 	Lines       []Compared
-	Correlation float64 // of the ranks, Spearman's
+	Correlation float64 // Spearman's rank correlation
 }
 
 // Off reports whether a bound does not hold.

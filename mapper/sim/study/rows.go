@@ -14,26 +14,26 @@ import (
 // Row is one line of a replay's tables: a policy with its options, an estimator and the
 // monitor's score.
 type Row struct {
-	Name      string // the policy's or the preset's
-	Label     string // Name, with the estimator if rows differ by it
+	Name      string // name of the policy or the preset
+	Label     string // Name, plus the estimator if rows differ in it
 	Estimator string
 	Preset    bool
 	Options   model.Options
 	Score     sim.Score
 }
 
-// Rules are the command line's rules for rows.
+// Rules contains the command line's rules for rows.
 type Rules struct {
-	// Policies lists policies and presets between commas; empty is all policies.
+	// Policies lists policies and presets, separated by commas; empty means all policies.
 	Policies string
-	// Estimator lists one or several of [Estimators] between commas.
+	// Estimator lists one or several of [Estimators], separated by commas.
 	Estimator string
 	LookAhead int // or 0 for the policy's own
-	// Set are rules of the policies, KEY=VALUE.
+	// Set lists rules of the policies, as KEY=VALUE.
 	Set []string
 }
 
-// Rows returns the policies under each estimator, and the presets as they are.
+// Rows returns the policies with each estimator, and the presets unchanged.
 func (f Rules) Rows() ([]Row, error) {
 	methods, err := estimatorList(f.Estimator)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
 	return rows, nil
 }
 
-// estimatorList reads the methods between commas.
+// estimatorList parses estimators separated by commas.
 func estimatorList(text string) ([]string, error) {
 	var list []string
 	for _, method := range splitList(text) {

@@ -31,21 +31,22 @@ type Study struct {
 	// Checkpoint is the training time after which each task saves its state, or 0 for
 	// never.
 	Checkpoint time.Duration
-	// Know says what is known of the tasks before they run; empty is all. Distinct: no
+	// Know is the knowledge of tasks before they run; empty means all. Distinct is set if no
 	// task is known to do the same work as another.
 	Know     Know
 	Distinct bool
-	// Truth says how the modelled world differs from the policies' assumptions.
+	// Truth contains the differences between the modelled world and the policies'
+	// assumptions.
 	Truth sim.Truth
 	// Timeline records the timelines of the outcomes.
 	Timeline bool
-	Progress Progress // or nil
+	Progress Progress // may be nil
 }
 
 // Progress is called when a task of a trace has ended.
 type Progress func(trace, policy string, ended, tasks int)
 
-// StartUp is about the time that Docker needs to start a container with a GPU.
+// StartUp is about the time in which Docker starts a container with a GPU.
 const StartUp = time.Second
 
 // ReadTraces reads traces by their names or files.
@@ -119,7 +120,7 @@ type player struct {
 	study *Study
 	trace traces.Trace
 	tasks map[string][]sim.Task // by estimator
-	whole map[string][]WholeGPU // likewise
+	whole map[string][]WholeGPU // by estimator
 }
 
 func (s *Study) player(t traces.Trace) *player {

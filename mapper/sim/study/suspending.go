@@ -14,12 +14,12 @@ import (
 	"carma/mapper/sim"
 )
 
-// suspendingKeys are the keys that may follow the speed of a copy.
+// suspendingKeys lists the keys that may follow the speed of a copy.
 var suspendingKeys = []string{"pause", "host", "leave"}
 
-// ParseSuspending reads how GPUs suspend tasks: the speed of a copy in either direction,
+// ParseSuspending parses how GPUs suspend tasks: the speed of a copy in either direction,
 // in GB (10^9 bytes) per second, and deviations from the defaults:
-// 5GB/s,pause=0.2s,host=512G. An empty text means that they cannot.
+// 5GB/s,pause=0.2s,host=512G. An empty text means that GPUs cannot suspend tasks.
 func ParseSuspending(text string) (sim.Suspending, error) {
 	var none sim.Suspending
 	if text == "" {
@@ -54,7 +54,8 @@ func ParseSuspending(text string) (sim.Suspending, error) {
 	return s, nil
 }
 
-// suspendingText formats the setting as users type it, or returns "" if they cannot.
+// suspendingText formats the setting as users type it, or returns "" if GPUs cannot
+// suspend tasks.
 func suspendingText(s sim.Suspending) string {
 	if s == (sim.Suspending{}) {
 		return ""
@@ -72,7 +73,7 @@ func suspendingText(s sim.Suspending) string {
 	return text
 }
 
-// ParseUrgent reads the share of the tasks that are urgent.
+// ParseUrgent parses the share of the tasks that are urgent.
 func ParseUrgent(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1) {
@@ -81,8 +82,8 @@ func ParseUrgent(text string) (float64, error) {
 	return f, nil
 }
 
-// urge gives high priority to a share of the tasks, rounded to whole tasks: the ones with
-// the lowest draws of a truth. All others get at most normal priority.
+// urge gives high priority to a share of the tasks, rounded to whole tasks: the tasks
+// with the lowest draws from a truth. All others get at most normal priority.
 func urge(tasks []sim.Task, share float64, of sim.Truth) []sim.Task {
 	if share == 0 {
 		return tasks

@@ -14,32 +14,32 @@ import (
 	"carma/mapper/sim"
 )
 
-// Estimators are the estimators of a replay. horus, faketensor and gpumemnet are the
-// values published with the workloads; carma and computed:NAME are computed from the
+// Estimators lists the estimators of a replay. horus, faketensor and gpumemnet are the
+// values published with the workloads. carma and computed:NAME are computed from the
 // catalogue's networks.
 var Estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
 
-// noEstimate is the memory that the original allocates without an estimate.
+// noEstimate is the memory that the original CARMA allocates without an estimate.
 const noEstimate = 40000 * units.MiB
 
 // taskMaker turns traces into tasks of the simulator.
 type taskMaker struct {
 	catalogue booking.Catalogue
 	method    string
-	// asOriginal: a task without a published estimate gets noEstimate, or most if that is
-	// less.
+	// asOriginal is set if a task without a published estimate gets noEstimate, or most if
+	// that is less.
 	asOriginal bool
 	most       units.Bytes
 	checkpoint time.Duration // of every task, or 0 for none
 	know       Know
 	distinct   bool // each task has its own kind
-	// whole lists the workloads that get an exclusive GPU because they have no computed
-	// estimate that fits one, as found by tasks.
+	// whole lists the workloads that get an exclusive GPU because no computed estimate fits
+	// one. tasks fills it.
 	whole []WholeGPU
 }
 
-// tasks returns the tasks of a trace. Large traces repeat few workloads, and the
-// catalogue searches by name, so results are cached.
+// tasks returns the tasks of a trace. Results are cached, because large traces repeat few
+// workloads and the catalogue searches by name.
 func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 	type query struct {
 		workload string
@@ -71,7 +71,7 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 	p, err := workloads.Find(in.Workload)
 	if err != nil {
-		return sim.Task{}, err // the trace was checked
+		return sim.Task{}, err // the trace was validated before
 	}
 	c, err := p.Campaign(campaign)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 		SoloTime: c.RunTime, Context: workloads.Context(campaign), Checkpoint: m.checkpoint,
 	}
 	alone := booking.Loads(p)
-	for g := range in.GPUs { // further GPUs are like the last measured one
+	for g := range in.GPUs { // further GPUs equal the last measured one
 		out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
 		out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
 	}
@@ -95,7 +95,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 	return out, err
 }
 
-// estimate returns the estimate of a task's memory that the mapper gets.
+// estimate returns the memory estimate that the mapper gets.
 func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak units.Bytes) (model.Estimate, error) {
 	if method := computedMethod(m.method); method != nil {
 		return m.computed(method, in, p, campaign)
@@ -128,12 +128,12 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 		published = noEstimate
 	}
 	if m.asOriginal {
-		published = min(published, m.most) // the original starts tasks on idle GPUs whatever their estimate
+		published = min(published, m.most) // the original starts tasks on idle GPUs regardless of their estimate
 	}
 	return model.Estimate{Memory: published, Method: model.Method(m.method)}, nil
 }
 
-// hint says how to replay a task that cannot be estimated.
+// hint describes how to replay a task that cannot be estimated.
 func (m *taskMaker) hint() string {
 	if m.method == "declared" {
 		return "write mem: 12G beside it in the trace, or use --estimator catalogue"

@@ -15,8 +15,8 @@ import (
 // truthWords maps named truths to their keys.
 var truthWords = map[string]string{
 	"model": "",
-	// The model's error on pairs that it was not fitted to, the spread of run
-	// times of one command in public job logs, and profiles of another server.
+	// The model's error on pairs to which it was not fitted, the spread of run times of one
+	// command in public job logs, and profiles of another server.
 	"perturbed": "pair=0.12,time=0.54,activity=0.2",
 }
 
@@ -26,8 +26,8 @@ var TruthWords = []string{"model", "perturbed"}
 // TruthKeys lists the keys of a truth.
 var TruthKeys = append(sim.TruthKeys(), "seed", "pairs")
 
-// ParseTruth reads KEY=VALUE or a word of [TruthWords], several between commas. Key pairs
-// names a CSV file of measured pairs.
+// ParseTruth parses KEY=VALUE or a word of [TruthWords], several separated by commas. Key
+// pairs names a CSV file of measured pairs.
 func ParseTruth(text string) (sim.Truth, error) {
 	var t sim.Truth
 	var seen []string
@@ -96,9 +96,9 @@ func setTruth(t *sim.Truth, key, value string) error {
 	return t.Set(key, f)
 }
 
-// readSpeeds reads the speeds of measured pairs by the names of workloads. The file is
-// one of carma replay --pairs; a task is named by its solo profile or by its workload.
-// For pairs measured several times it returns the mean.
+// readSpeeds reads the speeds of measured pairs by the names of workloads. The file has
+// the format of carma replay --pairs; a task is named by its solo profile or by its
+// workload. For pairs measured several times it returns the mean.
 func readSpeeds(path string) (map[[2]string]float64, error) {
 	if path == "" {
 		return nil, fmt.Errorf("pairs has no value; write for example %s", truthExample("pairs"))
@@ -141,7 +141,7 @@ func readSpeeds(path string) (map[[2]string]float64, error) {
 }
 
 // pairNames returns the tasks that a file of pairs may name, and the workloads that each
-// name stands for. Activity is not needed here.
+// name stands for. It needs no activity.
 func pairNames() (map[string]pairs.Profile, map[string][]string) {
 	profiles, names := map[string]pairs.Profile{}, map[string][]string{}
 	for _, w := range workloads.All() {
